@@ -109,7 +109,7 @@ class Api:
     `frontage`: what its server does around the chats, for clients that are not ours.
     `spelled(pointer)`: a place as the provider's refusals spell it.
     `questions`: how a server of it is asked that is to be judged, and `departures(response, request)` where an answer
-    departs from what the API promises (`None`: 'harness check --server' has nothing for it).
+    departs from what the API promises (`None`: 'harness check server' has nothing for it).
 
     Raises:
         ValueError: nothing could be played with it; the text says why.

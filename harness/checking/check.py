@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
-from harness.checking.capabilities import Play, broken, undeclared
-from harness.checking.sample import first_target, not_played, sampled
-from harness.results import Checked, RunResult
+from harness.apis.targets import Target
+from harness.contract.protocols import Adapter, Capability
+from harness.results import CellResult, Checked, RunResult, Tried, Verdict
+from harness.running.cells import cells
 from harness.running.stages import Cell
+from harness.scenarios.schema import Scenario
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,3 +40,172 @@ class Check:
             broken(played, result.cells),
             not_played(every, played),
         )
+
+
+RECUTS = 1
+"""How often each streamed answer is cut at other places."""
+
+SAMPLE = frozenset(
+    {
+        # calls and their ids
+        "call-single",
+        "call-after-text",
+        "call-sequential",
+        "call-parallel-same-tool",
+        "call-identical-twice",
+        "call-results-reordered",
+        "call-without-parameters",
+        "stream-provoked-interleaved-calls",
+        "call-truncated",
+        "call-malformed",
+        "arguments-escapes",
+        "arguments-large-integers",
+        # results
+        "result-error",
+        "result-null",
+        "result-boolean",
+        "result-empty-text",
+        "result-long",
+        "result-image",
+        "results-escapes",
+        # what was said before
+        "history-two-turns",
+        "history-long-ids",
+        "history-foreign-metadata",
+        # the system prompt
+        "system-plain",
+        "system-absent",
+        "system-changed",
+        # settings
+        "choice-none",
+        "choice-none-behind-results",
+        "choice-named",
+        "json-mode",
+        "json-schema",
+        "json-with-tools",
+        "schema-references",
+        "schema-recursive",
+        "schema-optional",
+        "tool-description-long",
+        "schema-nested-arrays",
+        "image-from-user",
+        "file-from-user",
+        "audio-from-user",
+        "thinking-tool-loop",
+        "thinking-provider-tool",
+        "seeds-code-generator-cache",
+        "seeds-code-search-embeddings",
+        # what the answer says of itself
+        "stop-max-tokens",
+        "stop-refusal",
+        "usage-cached-prompt",
+        "usage-cached-unasked",
+        # streams
+        "stream-split-characters",
+        "stream-parallel-long-arguments",
+        "stream-cut-in-arguments",
+        "stream-error-behind-text",
+        # failures
+        "error-400",
+        "error-429-retry-after",
+        "error-in-tool-loop",
+        "body-html",
+        "connection-cut",
+    }
+)
+"""The ids of the scenarios, by what they are here for: every subject, and every capability that can be asked for."""
+
+
+def sampled(cells: Sequence[Cell]) -> Sequence[Cell]:
+    """Those of the cells that a check plays."""
+    return [cell for cell in cells if cell.scenario.id in SAMPLE]
+
+
+def first_target(cells: Sequence[Cell]) -> Sequence[Cell]:
+    """The cells of the first target: further models of an API change little of what its adapter does."""
+    first = cells[0].target.name
+    return [cell for cell in cells if cell.target.name == first]
+
+
+def not_played(every: Sequence[Cell], chosen: Sequence[Cell]) -> tuple[str, ...]:
+    """What a check leaves out of these cells, in sentences with the way to it."""
+    said: list[str] = []
+    played = {cell.scenario.id for cell in chosen}
+    scenarios = {cell.scenario.id: cell.scenario for cell in every if cell.scenario.id not in played}
+    if scenarios and all(each.provocations for each in scenarios.values()):
+        said.append(f"{len(scenarios)} scenarios, of what no provider was recorded doing: --all plays them too.")
+    elif scenarios:
+        subjects = Counter(each.covers[0].value for each in scenarios.values()).most_common()
+        added = ", ".join(f"{subject} {count}" for subject, count in subjects)
+        total = len(scenarios) + len(played)
+        said.append(f"{len(scenarios)} of {total} scenarios, since this was a sample. --all adds them: {added}.")
+    targets = sorted({cell.target.cassettes for cell in every} - {cell.target.cassettes for cell in chosen})
+    if targets:
+        said.append(f"the targets {', '.join(targets)}: --target NAME plays one.")
+    if chosen and Capability.STREAMING not in chosen[0].target.adapter.capabilities:
+        said.append("streamed answers: the adapter does not declare 'streaming'.")
+    return tuple(said)
+
+
+_TRIED = 2
+"""Scenarios that are played to see whether an undeclared capability works."""
+
+_UNTRIED = frozenset({Capability.RETRIES, Capability.EMBEDDINGS, Capability.CACHE_MARKS})
+"""What trying does not show: who sends a request once, or leaves a mark out, breaks nothing, and embeddings need a
+client of their own."""
+
+_WORKED = (Verdict.PASS, Verdict.NOTE, Verdict.WARN)
+
+Play = Callable[[Sequence[Cell]], Sequence[CellResult]]
+"""Plays cells and gives back how they ended, in their order."""
+
+
+def undeclared(scenarios: Sequence[Scenario], target: Target, play: Play) -> tuple[Tried, ...]:
+    """The capabilities that the target's adapter does not declare and that work in all cells that need them."""
+    can = set(target.adapter.capabilities)
+    found: list[Tried] = []
+    for capability in Capability:
+        if capability in can | target.profile.lacks | _UNTRIED:
+            continue
+        able = _able(target, frozenset({*can, capability}))
+        tried = cells([each for each in scenarios if _needs(each, can) == {capability}], [able], ["whole"])[:_TRIED]
+        if capability is Capability.STREAMING:
+            plain = [each for each in scenarios if not _needs(each, can) and not each.faults]
+            tried = cells(plain, [able], ["stream"])[:_TRIED]
+        worked = sum(result.verdict in _WORKED for result in play(tried)) if tried else 0
+        if tried and worked == len(tried):
+            can.add(capability)
+            found.append(Tried(target.name, capability.value, worked, len(tried)))
+    return tuple(found)
+
+
+def broken(played: Sequence[Cell], results: Sequence[CellResult]) -> tuple[Tried, ...]:
+    """The capabilities that the cells' adapters declare, and with which no cell passed though others did without."""
+    found: list[Tried] = []
+    judged = [
+        (cell, result)
+        for cell, result in zip(played, results, strict=True)
+        if result.verdict not in (Verdict.NOT_APPLICABLE, Verdict.MISSING)
+    ]
+    for target in dict.fromkeys(cell.target.name for cell in played):
+        of_target = [(cell, result) for cell, result in judged if cell.target.name == target]
+        for capability in Capability:
+            able = [result for cell, result in of_target if capability in _uses(cell)]
+            others = [result for cell, result in of_target if capability not in _uses(cell)]
+            works_without = any(result.verdict in _WORKED for result in others)
+            if able and works_without and not any(result.verdict in _WORKED for result in able):
+                found.append(Tried(target, capability.value, 0, len(able)))
+    return tuple(found)
+
+
+def _uses(cell: Cell) -> set[Capability]:
+    return {*cell.scenario.requires, *([Capability.STREAMING] if cell.variant == "stream" else [])}
+
+
+def _needs(scenario: Scenario, can: set[Capability]) -> set[Capability]:
+    return set(scenario.requires) - can
+
+
+def _able(target: Target, capabilities: frozenset[Capability]) -> Target:
+    adapter: Adapter = replace(target.adapter, capabilities=capabilities)
+    return replace(target, adapter=adapter)

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from harness.apis.facts import Edition
+from harness.checking.gateways import judging as gateways
+from harness.checking.servers import checks as servers
 from harness.contract.errors import UsageError
 from harness.rules.scope import Scope
 from harness.running.findable import findable
@@ -37,9 +39,6 @@ def scope(rules: Sequence[str], ignored: Sequence[str], by: Edition, place: str 
 
 def _known(by: Edition) -> frozenset[str]:
     """The ids of all findings that there can be: what a project ignores, it ignores wherever it is found."""
-    from harness.checking.gateways import judging as gateways  # noqa: PLC0415 - most runs leave nothing out
-    from harness.checking.servers import checks as servers  # noqa: PLC0415 - the same
-
     return findable(by) | gateways.RULES | servers.RULES
 
 

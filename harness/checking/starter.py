@@ -9,8 +9,8 @@ from harness.contract.errors import UsageError
 
 STARTERS = {
     "python": ("adapter.py", "my_adapter.py", "harness check my_adapter:ADAPTER"),
-    "conversation": ("loop.py", "my_loop.py", "harness check --conversation my_loop:drive --api openai-chat"),
-    "agent": ("agent.py", "my_agent.py", "harness check --agent-command 'python3 my_agent.py' --api openai-chat"),
+    "conversation": ("loop.py", "my_loop.py", "harness check agent my_loop:drive --api openai-chat"),
+    "agent": ("agent.py", "my_agent.py", "harness check agent --agent-command 'python3 my_agent.py' --api openai-chat"),
     "command": ("adapter.mjs", "my_adapter.mjs", "harness check --adapter-command 'node my_adapter.mjs'"),
 }
 """The kinds: the file that ships, what it is called where it is written, and the command that checks it."""

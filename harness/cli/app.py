@@ -1,18 +1,22 @@
-"""The commands of `harness`, and the one place where errors become text and exit codes."""
+"""The commands of `harness`, imported when they are called, and the one place where errors become exit codes."""
 
 from __future__ import annotations
 
 import io
 import os
 import sys
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, fields
 from importlib import import_module
-from typing import Annotated
+from importlib.metadata import PackageNotFoundError, version
+from inspect import Parameter, Signature
+from typing import Annotated, Any, get_type_hints
 
 import typer
+from typer.core import TyperGroup
 
 from harness.cli import streams
-from harness.cli.main import COMMANDS, COMPLETING, SUMMARY
+from harness.cli.main import COMMANDS, MODULES, SUMMARY
 from harness.contract import distribution
 from harness.contract.errors import HarnessError
 
@@ -21,11 +25,60 @@ INTERRUPTED = 130
 
 _USAGE = 2
 
+_MOVED = {"--server": "server", "--gateway": "gateway", "--conversation": "agent", "--agent-command": "agent"}
+"""Options of earlier versions of `run` and `check`, and the command that has taken their place."""
+
+
+class LazyGroup(TyperGroup):
+    """Commands by name, with their summaries. Each is imported when it is called."""
+
+    summaries: Mapping[str, str] = COMMANDS
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = dict.fromkeys(self.summaries)  # type: ignore[assignment] - the names alone
+
+    def get_command(self, ctx: object, cmd_name: str) -> Any:  # noqa: ARG002 - typer's signature
+        """Return the command; `None` if there is none of this name."""
+        if cmd_name not in self.summaries:
+            return None
+        module = vars(import_module(f"harness.cli.{MODULES.get(cmd_name, cmd_name)}"))
+        found = module[cmd_name if cmd_name in module else f"{cmd_name}_"]
+        if isinstance(found, typer.Typer):
+            return typer.main.get_command(found)
+        alone = typer.Typer(add_completion=False)
+        alone.command(cmd_name, short_help=self.summaries[cmd_name])(_with_parameters(found))
+        return typer.main.get_command(alone)
+
+
+def _with_parameters(function: Callable[..., int | None]) -> Callable[..., int | None]:
+    """Return a function with a parameter for each option of the dataclass that `function` takes, as typer reads it."""
+    options = get_type_hints(function).get("typed")
+    if options is None:
+        return function
+    hints = get_type_hints(options, include_extras=True)
+
+    def call(**values: object) -> int | None:
+        return function(options(**values))
+
+    call.__doc__ = function.__doc__
+    call.__signature__ = Signature(  # type: ignore[attr-defined]
+        [
+            Parameter(
+                each.name,
+                Parameter.KEYWORD_ONLY,
+                default=Parameter.empty if each.default is MISSING else each.default,
+                annotation=hints[each.name],
+            )
+            for each in fields(options)
+            if hasattr(hints[each.name], "__metadata__")
+        ]
+    )
+    return call
+
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - only here
-
         try:
             typer.echo(f"harness {version(distribution.NAME)}")
         except PackageNotFoundError:
@@ -33,32 +86,17 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
+app = typer.Typer(name="harness", cls=LazyGroup, help=SUMMARY, no_args_is_help=True, pretty_exceptions_enable=False)
+
+
+@app.callback()
 def _options(
     *,
     _: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """What stands before a command."""
-
-
-def app(wanted: Container[str] = COMMANDS) -> typer.Typer:
-    """All commands, of which those that are `wanted` can be run: the modules of the others are not imported."""
-    made = typer.Typer(name="harness", help=SUMMARY, no_args_is_help=True, pretty_exceptions_enable=False)
-    made.callback()(_options)
-    for name, summary in COMMANDS.items():
-        made.command(name, short_help=summary)(_function(name) if name in wanted else _unwanted)
-    return made
-
-
-def _function(name: str) -> Callable[..., int | None]:
-    """What runs a command: it stands in a module of its name, and has that name, or with a line where Python has it."""
-    found = vars(import_module(f"harness.cli.{name}"))
-    return found[name if name in found else f"{name}_"]
-
-
-def _unwanted() -> None:
-    """Stands in the list of commands for one that no argument names."""
+    """The options before a command."""
 
 
 def execute(arguments: Sequence[str]) -> int:
@@ -67,31 +105,34 @@ def execute(arguments: Sequence[str]) -> int:
         if isinstance(stream, io.TextIOWrapper):  # texts of models and files hold what a terminal may not be able to
             stream.reconfigure(errors="backslashreplace")
     try:
-        wanted = COMMANDS if COMPLETING in os.environ else arguments
-        code = app(wanted)(args=[*arguments], prog_name="harness", standalone_mode=False)
+        code = app(args=[*arguments], prog_name="harness", standalone_mode=False)
         sys.stdout.flush()
     except HarnessError as error:
         return _USAGE if _annotated(error) else _failed(str(error))
     except typer.TyperException as error:
         # Without arguments there is no message: the help was shown.
-        return _failed(_sentence(error.format_message())) if error.format_message() else _USAGE
+        return _failed(_sentence(error, arguments)) if error.format_message() else _USAGE
     if code == INTERRUPTED:
         kept = " Cassettes that were complete by then are kept." if "record" in arguments[:1] else ""
         _failed(f"interrupted.{kept}")
     return code or 0
 
 
-def _sentence(message: str) -> str:
-    """What typer says about wrong usage, and the way out."""
-    said = message.replace("Value error, ", "").rstrip(".")
+def _sentence(error: typer.TyperException, arguments: Sequence[str]) -> str:
+    """Return what typer says about wrong usage, and the way out."""
+    if hasattr(error, "option_name") and arguments[0] in ("run", "check"):
+        for option, command in _MOVED.items():
+            if any(word.partition("=")[0] == option for word in arguments):
+                return f"{option}: use 'harness check {command}'. 'harness check {command} --help' shows its options."
+    said = error.format_message().replace("Value error, ", "").rstrip(".")
     return f"{said}{'' if said.endswith('?') else '.'} 'harness --help' shows the usage."
 
 
 def _annotated(error: HarnessError) -> bool:
-    """Whether the error was said to GitHub Actions, in the line of the file that it is about."""
+    """Report the error to GitHub Actions, in the line of the file that it is about; false elsewhere."""
     if os.environ.get("GITHUB_ACTIONS") != "true":
         return False
-    from harness.cli.pipeline import refuse  # noqa: PLC0415 - elsewhere nothing needs it
+    from harness.cli.outputs import refuse  # noqa: PLC0415 - reports, which most commands do not need
 
     return refuse([error])
 

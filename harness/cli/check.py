@@ -1,210 +1,154 @@
-"""`harness check`: an adapter or a loop through the reference suite, a server, or a gateway; and its scorecard."""
+"""`harness check`: an adapter or an agent through the reference suite, a server, or a gateway; and its scorecard."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal
 
 import typer
 
-from harness.cli import gateway as of_gateway
-from harness.cli import server as of_server
-from harness.cli.colours import NoColour
-from harness.cli.days import AsOf, FactFiles, fact_files
-from harness.cli.gateway import GatewayOptions
-from harness.cli.header import Headers
-from harness.cli.loops import AgentCommands, Conversations, SpokenApi, loops_of
+from harness.checking import starter
+from harness.checking.check import RECUTS, Check
+from harness.cli.app import LazyGroup
 from harness.cli.options import (
     AdapterCommands,
-    CellTimeout,
+    AgentCommands,
     ExpectedFailures,
-    Ignored,
     Jobs,
-    Models,
+    Judged,
     Options,
-    Quiet,
-    Reports,
-    Rules,
-    Strict,
-    Targets,
-    Variants,
-    Verbose,
-    adapters_of,
+    Reported,
+    SpokenApi,
+    Targeted,
+    combined,
 )
-from harness.cli.server import ServerOptions
-from harness.cli.subject import AdapterOptions, Kind, Shared, Subject, named_kind, played
+from harness.cli.run import play_check
+from harness.cli.settings import adapters, settings
 from harness.contract.errors import UsageError
 
-Beginning: TypeAlias = Literal["python", "command", "conversation", "agent"]
-"""What there is a file to begin with for."""
+
+class Checks(LazyGroup):
+    """The kinds of code under test. Without one it is the server or gateway that settings name, or an adapter."""
+
+    summaries = {  # noqa: RUF012 - nothing changes it
+        "adapter": "Check an adapter; the same as 'harness check TARGET'.",
+        "agent": "Check a library or a program that owns its tool loop.",
+        "server": "Check a server by its raw answers.",
+        "gateway": "Check what a gateway makes of what passes it, seen from both ends.",
+    }
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Add the kind that is left out."""
+        if args[:1] != ["--help"] and not {*args[:1]} & {*self.summaries} and (args or not ctx.resilient_parsing):
+            args = [_kind(args), *args]
+        return super().parse_args(ctx, args)
 
 
-def check(  # noqa: PLR0913 - a parameter for each option
-    adapter: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="NAME|module:attribute",
-            show_default=False,
-            help="The adapter to check, or a server or gateway that the project's settings name; with --gateway a "
-            "scenario, to play it alone.",
-        ),
-    ] = None,
-    *,
-    adapter_commands: AdapterCommands = None,
-    conversations: Conversations = None,
-    agents: AgentCommands = None,
-    init: Annotated[
-        Beginning | None,
-        typer.Option(
-            help="Write a file to begin with, my_adapter.py, my_adapter.mjs, my_loop.py or my_agent.py, and check "
-            "nothing.",
-            show_default=False,
-        ),
-    ] = None,
-    targets: Targets = None,
-    models: Models = None,
+check = typer.Typer(
+    name="check",
+    cls=Checks,
+    add_completion=False,
+    help="Check an adapter, an agent, a server or a gateway: what holds, what breaks, and by which request.",
+)
+
+
+@check.callback()
+def _group() -> None:
+    pass
+
+
+def _kind(arguments: list[str]) -> str:
+    own = settings()
+    named = {**dict.fromkeys(own.servers, "server"), **dict.fromkeys(own.gateways, "gateway")}
+    return next((named[each] for each in arguments if each in named), "adapter")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _SuiteOptions(Reported, Judged, Targeted):
+    """The options that `check adapter` and `check agent` share."""
+
     everything: Annotated[
         bool, typer.Option("--all", help="The whole suite, and every target of the API; takes minutes.")
-    ] = False,
-    variants: Variants = None,
-    jobs: Jobs = None,
-    cell_timeout: CellTimeout = None,
-    expected_failures: ExpectedFailures = None,
-    strict: Strict = None,
-    reports: Reports = None,
-    verbose: Verbose = False,
-    quiet: Quiet = False,
-    rules: Rules = None,
-    ignored: Ignored = None,
-    as_of: AsOf = None,
-    facts: FactFiles = None,
-    api: SpokenApi = None,
-    server: of_server.Url = None,
-    repeat: of_server.Repeat = None,
-    max_requests: of_server.MaxRequests = None,
-    max_tokens: of_server.MaxTokens = None,
-    price: of_server.PriceOf = None,
-    only: of_server.Only = None,
-    gateway: of_gateway.Url = None,
-    upstreams: of_gateway.Upstreams = None,
-    upstream_port: of_gateway.Port = None,
-    upstream_models: of_gateway.UpstreamModels = None,
-    gateway_command: of_gateway.Command = None,
-    gateway_wait: of_gateway.Wait = None,
-    headers: Headers = None,
-    _: NoColour = False,
-) -> int:
+    ] = False
+    jobs: Jobs = None
+    expected_failures: ExpectedFailures = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdapterOptions(_SuiteOptions):
+    """The options of `check adapter`."""
+
+    adapter: Annotated[
+        str | None, typer.Argument(metavar="NAME|module:attribute", show_default=False, help="The adapter to check.")
+    ] = None
+    adapter_commands: AdapterCommands = None
+    init: Annotated[
+        Literal["python", "command"] | None,
+        typer.Option(
+            help="Write a file to begin with, my_adapter.py or my_adapter.mjs, and check nothing.", show_default=False
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentOptions(_SuiteOptions):
+    """The options of `check agent`."""
+
+    conversation: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="module:attribute",
+            show_default=False,
+            help="A function drive(endpoint, model, conversation), or a harness.Loop (harness help loops).",
+        ),
+    ] = None
+    agents: AgentCommands = None
+    api: SpokenApi = None
+    init: Annotated[
+        Literal["conversation", "agent"] | None,
+        typer.Option(
+            help="Write a file to begin with, my_loop.py or my_agent.py, and check nothing.", show_default=False
+        ),
+    ] = None
+
+
+def adapter(typed: AdapterOptions) -> int:
     """Check an adapter against the reference server: whole, streamed, cut elsewhere, with faults, as far as declared.
-    With --server: a server, by its raw answers. With --gateway: what a gateway makes of what passes it.
 
     Within a minute, from a sample of the suite. Says what holds, what breaks and by which request, which capabilities
     work though undeclared, and which are declared and do not. Exit codes as for 'harness run'.
     """
-    if init is not None:
-        return _begun(init)
-    if server is None and gateway is None:
-        kind = named_kind(adapter)
-        server, gateway = (adapter if kind == each else None for each in ("server", "gateway"))
-        adapter = adapter if kind == "adapter" else None
+    if typed.init is not None:
+        return _begin(typed.init)
+    return _play(typed, combined(typed, adapters=[typed.adapter] if typed.adapter else None))
 
-    def play() -> int:
-        from harness.checking.check import Check  # noqa: PLC0415 - `harness --help` loads none of what a run needs
-        from harness.checking.sample import RECUTS  # noqa: PLC0415 - the same
-        from harness.cli import session  # noqa: PLC0415 - the same
 
-        options = Options(
-            None,
-            _subject(adapter, adapter_commands, loops_of(conversations, agents, api, targets)),
-            targets,
-            models,
-            base_urls=None,
-            words=None,
-            variants=variants,
-            jobs=jobs or "auto",
-            cassettes=None,
-            expected_failures=expected_failures,
-            reports=reports,
-            verbose=verbose,
-            all_differences=False,
-            recuts=0 if variants and "stream" not in variants else RECUTS,
-            strict=strict,
-            cell_timeout=cell_timeout,
-            as_of=as_of,
-            facts=fact_files(facts),
-            quiet=quiet,
-            rules=tuple(rules or ()),
-            ignored=tuple(ignored or ()),
+def agent(typed: AgentOptions) -> int:
+    """Check a library or a program that owns its tool loop, by what it sends to the reference server.
+
+    Within a minute, as 'harness check adapter'. 'harness help loops' has more. Exit codes as for 'harness run'.
+    """
+    if typed.init is not None:
+        return _begin(typed.init)
+    return _play(typed, combined(typed, conversations=[typed.conversation] if typed.conversation else None))
+
+
+def _play(typed: _SuiteOptions, options: Options) -> int:
+    chosen = options.adapters or adapters(settings())
+    if len(chosen) != 1:
+        several = f" The project has {len(chosen)}: {', '.join(chosen)}." if chosen and not options.adapters else ""
+        raise UsageError(
+            "name one adapter, as package.module:ADAPTER or by --adapter-command 'node adapter.mjs'; or what owns its "
+            "tool loop, by harness check agent module:drive or --agent-command './agent'. 'harness help adapters' and "
+            f"'harness help loops' say what these are.{several}"
         )
-        return session.check(options, Check(everything, bool(targets)))
-
-    subjects: Mapping[Kind, Subject] = {
-        "adapter": AdapterOptions(
-            {
-                "ADAPTER": adapter,
-                "--adapter-command": adapter_commands,
-                "--conversation": conversations,
-                "--agent-command": agents,
-                "--target": targets,
-                "--all": everything or None,
-                "-n": jobs,
-                "--cell-timeout": cell_timeout,
-                "--strict": strict,
-            },
-            play,
-        ),
-        "server": ServerOptions(server, repeat, max_requests, max_tokens, price, only, headers),
-        "gateway": GatewayOptions(
-            gateway,
-            upstreams,
-            upstream_port,
-            upstream_models,
-            gateway_command,
-            gateway_wait,
-            cell_timeout,
-            [adapter] if adapter else [],
-            headers,
-        ),
-    }
-    return played(
-        subjects,
-        Shared(
-            command="check",
-            api=api,
-            models=models,
-            variants=variants,
-            expected_failures=expected_failures,
-            reports=reports,
-            verbose=verbose,
-            quiet=quiet,
-            strict=strict,
-            rules=tuple(rules or ()),
-            ignored=tuple(ignored or ()),
-            as_of=as_of,
-            facts=fact_files(facts),
-        ),
-    )
+    streamed = not typed.variants or "stream" in typed.variants
+    how = replace(options, adapters=chosen, jobs=typed.jobs or "auto", recuts=RECUTS if streamed else 0)
+    return play_check(how, Check(typed.everything, bool(typed.targets)))
 
 
-def _begun(kind: Beginning) -> int:
-    """Write a file to begin with."""
-    from harness.checking import starter  # noqa: PLC0415 - `harness --help` loads none of what a check needs
-
+def _begin(kind: str) -> int:
     file, command = starter.write(kind, Path())
     typer.echo(f"{file} is written. Check it: {command}")
     return 0
-
-
-def _subject(adapter: str | None, commands: Sequence[str] | None, loops: Sequence[str]) -> list[str]:
-    from harness.cli.settings import adapters, settings  # noqa: PLC0415 - `harness --help` loads none of what it needs
-
-    named = adapters_of([adapter] if adapter else None, commands, loops)
-    chosen = named or adapters(settings())
-    if len(chosen) != 1:
-        several = f" The project has {len(chosen)}: {', '.join(chosen)}." if chosen and not named else ""
-        raise UsageError(
-            "name one adapter, as package.module:ADAPTER or by --adapter-command 'node adapter.mjs'; or "
-            "what owns its tool loop, by --conversation module:drive or --agent-command './agent'. 'harness help "
-            f"adapters' and 'harness help loops' say what these are.{several}"
-        )
-    return chosen

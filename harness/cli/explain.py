@@ -6,21 +6,26 @@ import difflib
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from harness import catalog
+from harness.apis.departure import PROMISES
+from harness.apis.fact import Fact
+from harness.apis.limit import Limit
+from harness.apis.remedies import remedy
+from harness.apis.tables import known_limits, severity
+from harness.checking.gateways.fact import Fact as Passing
+from harness.checking.gateways.judging import FACTS, OTHERS
+from harness.checking.servers import checks
+from harness.checking.servers.checks import CHECKS
+from harness.checking.servers.watching import BECAUSE
 from harness.cli import completion
-from harness.cli.days import FactFiles, edition, fact_files
+from harness.cli.options import FactFiles, edition, fact_files
 from harness.contract.errors import UsageError
 from harness.contract.protocols import Capability
-
-if TYPE_CHECKING:
-    from harness.apis.fact import Fact
-    from harness.apis.limit import Limit
-    from harness.checking.gateways.fact import Fact as Passing
-    from harness.rules.rule import Rule
+from harness.rules.rule import Rule
 
 _WIDTH = 100
 
@@ -141,10 +146,6 @@ def lines(topic: str, files: Sequence[Path] = ()) -> list[str]:
 
     Raises `UsageError`: there is nothing of this name; the text has what is like it.
     """
-    from harness.apis.tables import known_limits  # noqa: PLC0415 - `harness --help` loads no APIs
-    from harness.checking.gateways.judging import FACTS, OTHERS  # noqa: PLC0415 - the same
-    from harness.checking.servers import checks  # noqa: PLC0415 - the same
-
     facts = {fact.id: fact for api in catalog.apis() for fact in api.facts.together(api.name, files).all()}
     limits = {limit.id: limit for limit in known_limits()}
     rules = {rule.id: rule for rule in catalog.rules()}
@@ -177,7 +178,6 @@ def lines(topic: str, files: Sequence[Path] = ()) -> list[str]:
 
 
 def _fact(fact: Fact, limits: list[str]) -> Iterator[str]:
-    from harness.apis.remedies import remedy  # noqa: PLC0415 - `harness --help` loads no APIs
 
     yield f"{fact.id} (fact: {fact.verdict}{', contested' if fact.contested else ''})"
     yield from _wrapped(fact.says)
@@ -217,7 +217,6 @@ def evidence(fact: Fact, indent: str) -> Iterator[str]:
 
 
 def _limit(limit: Limit, facts: Mapping[str, Fact]) -> Iterator[str]:
-    from harness.apis.tables import severity  # noqa: PLC0415 - `harness --help` loads no APIs
 
     yield f"{limit.id} (limit: {severity(limit)})"
     yield from _wrapped(limit.sentence)
@@ -243,16 +242,12 @@ def _remedies(rule: Rule) -> Iterator[str]:
     told: dict[str, list[str]] = {}
     for api in catalog.apis() if rule.remedy else ():
         told.setdefault(api.terms.fill(rule.remedy), []).append(api.name)
-    for remedy, names in told.items():
-        yield f"  to do:    {remedy}" + (f" ({', '.join(names)})" if len(told) > 1 else "")
+    for action, names in told.items():
+        yield f"  to do:    {action}" + (f" ({', '.join(names)})" if len(told) > 1 else "")
 
 
 def _of_server(topic: str) -> Iterator[str]:
-    """What 'harness check --server' judges by."""
-    from harness.apis.departure import PROMISES  # noqa: PLC0415 - `harness --help` loads no APIs
-    from harness.checking.servers.checks import CHECKS  # noqa: PLC0415 - the same
-    from harness.checking.servers.watching import BECAUSE  # noqa: PLC0415 - the same
-
+    """What 'harness check server' judges by."""
     if topic in PROMISES:
         promise = PROMISES[topic]
         yield f"{topic} (promise of a server; subject {promise.subject}; blame provider)"

@@ -54,7 +54,7 @@ _NEXT = {
     ),
     Kind.LOOP: (
         "Put your loop into my_loop.py, where it says so. Until then it plays as it stands.",
-        "  harness check --conversation my_loop:drive --api openai-chat    the same of a loop",
+        "  harness check agent my_loop:drive --api openai-chat    the same of a loop",
     ),
     Kind.TESTS: (
         "Mark a test that asks a model with @pytest.mark.tape.",

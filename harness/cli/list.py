@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Literal, get_args
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Annotated, Literal, get_args
 
 import typer
 
-from harness.cli.days import AsOf, FactFiles, edition, fact_files
-from harness.cli.options import MaxAge, asked
+from harness import catalog
+from harness.apis.departure import PROMISES
+from harness.apis.fact import Fact
+from harness.apis.facts import Edition, today
+from harness.apis.tables import known_limits, severity
+from harness.checking.gateways.judging import FACTS, OTHERS, SOURCE
+from harness.checking.servers.checks import CHECKS
+from harness.checking.servers.watching import BECAUSE
+from harness.cli.options import AsOf, FactFiles, MaxAge, Options, edition, fact_files
 from harness.cli.table import printed
 from harness.contract.errors import UsageError
-
-if TYPE_CHECKING:
-    from harness.apis.facts import Edition
+from harness.results import Blame, Kind, Severity
 
 
 def list_(  # noqa: PLR0913 - a parameter for each option
@@ -68,7 +73,7 @@ def list_(  # noqa: PLR0913 - a parameter for each option
 def _cassettes(folder: str | None, max_age: str | None, *, strict: bool) -> int:
     from harness.cli import cassettes  # noqa: PLC0415 - `harness --help` loads none of what it needs
 
-    kept = cassettes.kept(asked(cassettes=folder, max_age=max_age))
+    kept = cassettes.kept(Options(cassettes=folder, max_age=max_age))
     for line in printed([cassettes.HEADS, *cassettes.rows(kept)]):
         typer.echo(line)
     typer.echo(cassettes.summary(kept), err=True)
@@ -87,8 +92,6 @@ def _scenarios() -> Iterator[Sequence[str]]:
 
 
 def _targets() -> Iterator[Sequence[str]]:
-    from harness import catalog  # noqa: PLC0415 - `harness list rules` loads no APIs
-
     yield "TARGET", "ADAPTER", "API", "MODEL", "PROFILE", "KEY"
     for each in catalog.targets():
         keys = " or ".join(catalog.api(each.api).key_variables)
@@ -96,18 +99,23 @@ def _targets() -> Iterator[Sequence[str]]:
 
 
 def _rules() -> Iterator[Sequence[str]]:
-    from harness.cli import rules  # noqa: PLC0415 - the other lists do without
-
-    yield rules.HEADS
-    yield from rules.rows()
+    """The row of each. Raises `PluginError`: a rule or an API of another package cannot be used."""
+    yield "RULE", "KIND", "SEVERITY", "BLAME", "SOURCE", "EVIDENCE", "REQUIREMENT", "BECAUSE"
+    for rule in catalog.rules():
+        yield rule.id, rule.kind, rule.severity, rule.blame, rule.source, "-", rule.requirement, rule.because
+    for passing in (*FACTS, *OTHERS):
+        what = Kind.LOSS, passing.severity, Blame.GATEWAY, SOURCE
+        yield passing.id, *what, "-", passing.requirement, passing.because
+    facts = {fact.id: fact for api in catalog.apis() for fact in api.facts.all()}
+    why = next(rule.because for rule in catalog.rules() if rule.kind is Kind.LIMIT)
+    for limit in known_limits():  # what the rule `limits` reports, each under an id of its own
+        known = best(facts[each] for each in limit.facts if each in facts)
+        yield limit.id, Kind.LIMIT, severity(limit), Blame.ADAPTER, limit.source, known, limit.sentence, why
+    yield from _of_servers()
 
 
 def _facts(apis: Sequence[str], models: Sequence[str], by: Edition) -> Iterator[Sequence[str]]:
     """Those about a model hold for it on the day; without a model they are all there are."""
-    from harness import catalog  # noqa: PLC0415 - `harness list rules` loads no APIs
-    from harness.apis.facts import today  # noqa: PLC0415 - the same
-    from harness.cli.rules import best  # noqa: PLC0415 - the same
-
     yield "FACT", "VERDICT", "SINCE", "UNTIL", "SERVICE", "EVIDENCE", "SAYS"
     for api in [catalog.api(name) for name in apis] or catalog.apis():
         for fact in api.facts.together(api.name, by.files).all():
@@ -119,7 +127,6 @@ def _facts(apis: Sequence[str], models: Sequence[str], by: Edition) -> Iterator[
 
 
 def _models(targets: Sequence[str], apis: Sequence[str]) -> Iterator[Sequence[str]]:
-    from harness import catalog  # noqa: PLC0415 - `harness list rules` loads no APIs
     from harness.running.known_models import models  # noqa: PLC0415 - the same
 
     chosen = [catalog.target(name).api for name in targets] + list(apis) or [each.api for each in catalog.targets()]
@@ -132,3 +139,20 @@ def _models(targets: Sequence[str], apis: Sequence[str]) -> Iterator[Sequence[st
 
 
 _KNOWN = {True: "yes", False: "no", None: "?"}
+
+
+def _of_servers() -> Iterator[Sequence[str]]:
+    """What 'harness check server' judges by: what it looks at in every answer, and what it asks for."""
+    how = Kind.LOSS, Severity.ERROR, Blame.PROVIDER
+    for promise in PROMISES.values():
+        yield promise.id, *how, promise.source, "-", promise.sentence, BECAUSE
+    for check in CHECKS.values():
+        yield check.id, *how, check.source, "-", check.promise, check.because
+
+
+def best(facts: Iterable[Fact]) -> str:
+    """The strongest evidence of facts, and of that the newest, with its day and its address."""
+    order = ("report", "documents", "probe", "captured")
+    pieces = [piece for fact in facts for piece in fact.evidence]
+    found = max(pieces, key=lambda piece: (order.index(piece.kind), piece.date), default=None)
+    return f"{found.kind} {found.date} {found.address}" if found else "-"

@@ -1,4 +1,4 @@
-"""What a live run is held to, from what was typed: where it goes, its pace, its purse, what is kept of another run."""
+"""The options of a live run: addresses, pace, budget, costs, and what is kept of an earlier run."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ import typer
 
 from harness import catalog
 from harness.apis.targets import Target
-from harness.cli.kept import read
 from harness.cli.options import Options, named_values
+from harness.cli.outputs import read
 from harness.contract.errors import UnknownName, UsageError
 from harness.kit import factories
-from harness.reports._costs import money
-from harness.reports._words import count
+from harness.reports._costs import costs, forecast, money
+from harness.reports._words import count, plain
 from harness.results import Mode, RunResult
+from harness.running.cells import not_applicable
+from harness.running.costs import price_version
+from harness.running.estimate import estimate
 from harness.running.pace import Pace, Tempo
 from harness.running.purse import Purse
 from harness.running.resuming import Kept, kept
@@ -25,10 +28,10 @@ from harness.running.stages.live import base_urls_of
 
 def check(options: Options, mode: Mode) -> None:
     """Whether what was typed can be meant. Raises `UsageError`: nothing is sent live, or two options contradict."""
-    for option, value in options.sending.given.items():
-        if value is not None and mode != "live":
+    for option, value in options.sending.items():
+        if value and mode != "live":
             raise UsageError(f"{option}: it is for what is sent live: add --mode live, or record --from provider.")
-    if options.sending.concurrency and options.jobs not in (None, "1"):
+    if options.concurrency and options.jobs not in (None, "1"):
         raise UsageError("--concurrency: it counts the cells of each target, and -n those of all. Leave one out.")
 
 
@@ -39,7 +42,7 @@ def pace(options: Options, targets: Sequence[Target]) -> Pace:
         UsageError: a value is none, or names no target of the run.
     """
     names = [target.name for target in targets]
-    return Pace(Tempo.parsed(options.sending.rates, options.sending.concurrency, names))
+    return Pace(Tempo.parsed(options.rates or (), options.concurrency or (), names))
 
 
 def purse(options: Options, targets: Sequence[Target]) -> Purse | None:
@@ -48,7 +51,7 @@ def purse(options: Options, targets: Sequence[Target]) -> Purse | None:
     Raises:
         UsageError: it is no amount of dollars, or a price is not known.
     """
-    given = options.sending.budget
+    given = options.budget
     if given is None:
         return None
     try:
@@ -67,7 +70,7 @@ def earlier(options: Options) -> RunResult | None:
     Raises:
         UsageError: there is no such run.
     """
-    file = options.sending.resume
+    file = options.resume
     return None if file is None else read(file, "--resume")
 
 
@@ -77,7 +80,7 @@ def resumed(options: Options, run: RunResult | None, cells: Sequence[Cell]) -> K
     Raises:
         UsageError: it cannot be gone on with.
     """
-    file = options.sending.resume
+    file = options.resume
     if run is None:
         return Kept()
     found = kept(run, str(file), cells)
@@ -110,3 +113,21 @@ def base_urls_for(given: Sequence[str] | None, mode: Mode, targets: Sequence[Tar
     if mode != "live":
         return {}
     return base_urls_of(base_urls, targets)
+
+
+def forecast_costs(cells: Sequence[Cell], base_urls: Mapping[str, str], max_requests: int | None) -> None:
+    """Say what the applicable cells are about to cost, target by target."""
+    sent = [cell for cell in cells if not_applicable(cell, "live") is None]
+    parts = estimate(sent, base_urls=base_urls, max_requests=max_requests)
+    for sentence in forecast(parts, price_version()):
+        _say(sentence)
+
+
+def say_costs(run: RunResult) -> None:
+    """Say what the recording cost, where no report on the screen does."""
+    for sentence in costs(run):
+        _say(sentence)
+
+
+def _say(text: str) -> None:
+    typer.echo(plain(text), err=True)

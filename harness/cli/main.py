@@ -8,10 +8,6 @@ import sys
 
 from harness.cli import streams
 
-TYPE_CHECKING = False  # that of `typing` is not worth its import
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 SUMMARY = "Record-and-replay conformance harness for LLM tool calling."
 
 COMPLETING = "_HARNESS_COMPLETE"
@@ -56,8 +52,24 @@ HEADINGS = {
 
 COMMANDS = {name: summary for commands in HEADINGS.values() for name, summary in commands.items()}
 
+MODULES = {
+    "accept": "kept",
+    "adopt": "audit",
+    "agent": "check",
+    "adapter": "check",
+    "compare": "kept",
+    "config": "settings",
+    "gateway": "check_gateway",
+    "merge": "kept",
+    "record": "run",
+    "report": "kept",
+    "server": "check_server",
+    "show": "run",
+}
+"""The modules of commands that have no module of their name."""
 
-def main(arguments: Sequence[str] | None = None) -> int:
+
+def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code; `arguments` are those of the process unless given."""
     if arguments is None:  # the process is ours: what it imports stays, and need not be looked at again and again
         gc.set_threshold(_IMPORTED)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import errno
 import os
+import re
 import shutil
 import stat
 import sys
@@ -13,10 +14,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness import catalog
-from harness.cli import pipeline
-from harness.contract.errors import UsageError
+from harness.cli import streams
+from harness.cli.options import Reported
+from harness.contract.errors import FileError, HarnessError, UsageError
 from harness.host import replacement
-from harness.results import Presentation, Report, RunResult
+from harness.host.file import contents
+from harness.reports import github
+from harness.reports._places import Spot, within
+from harness.results import Presentation, Report, RunResult, Severity
 
 _WIDTH = 120
 """Columns where there is no terminal to ask."""
@@ -52,7 +57,7 @@ class Output:
 
     def write(self, run: RunResult, presentation: Presentation) -> None:
         """Render the run. Raises `UsageError` if the file cannot be written."""
-        root, today = pipeline.pipeline().root, dt.datetime.now(dt.UTC).date()
+        root, today = pipeline().root, dt.datetime.now(dt.UTC).date()
         self._put(run, replace(presentation, root=root, form=self.form or "", today=today))
 
     def _put(self, run: RunResult, presentation: Presentation) -> None:
@@ -71,7 +76,7 @@ class Annotations(Output):
     """The report that GitHub Actions reads off a step's output."""
 
     def _put(self, run: RunResult, presentation: Presentation) -> None:
-        pipeline.annotate(self.report, run, presentation)
+        annotate(self.report, run, presentation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +86,7 @@ class Summary(Output):
     file: Path = Path()
 
     def _put(self, run: RunResult, presentation: Presentation) -> None:
-        pipeline.summarise(self.report, self.file, run, presentation)
+        summarise(self.report, self.file, run, presentation)
 
 
 def outputs(given: Sequence[str]) -> list[Output]:
@@ -125,7 +130,7 @@ def with_pipeline(given: Sequence[str]) -> list[Output]:
         UnknownName: there is no such report.
         UsageError: see `outputs`.
     """
-    made, server = outputs(given), pipeline.pipeline()
+    made, server = outputs(given), pipeline()
     if server.annotates and not any(each.report.name == "github" for each in made):
         made.append(Annotations(catalog.REPORTS.load("github"), None))
     summary = server.summary
@@ -167,8 +172,8 @@ def write(pieces: Callable[[], Iterable[str]], name: str, path: Path | None) -> 
     """Put a report where it goes; its `pieces` may be asked for twice. Raises `UsageError` if the file cannot be
     written."""
     if path is None:
-        guarded = name in _FOR_PEOPLE and pipeline.pipeline().annotates
-        sys.stdout.writelines(map(pipeline.harmless, pieces()) if guarded else pieces())
+        guarded = name in _FOR_PEOPLE and pipeline().annotates
+        sys.stdout.writelines(map(harmless, pieces()) if guarded else pieces())
         return
 
     def data() -> Iterable[bytes]:
@@ -218,11 +223,12 @@ def _unwritable(name: str, path: Path, error: OSError) -> UsageError:
     return UsageError(f"--report {name}:{path}: cannot be written: {error.strerror}. Name another file.")
 
 
-def presented(*, verbose: bool = False, quiet: bool = False, all_differences: bool = False) -> Presentation:
-    """How a run is to be shown. Raises `UsageError`: more and less of it."""
-    if quiet and (verbose or all_differences):
-        raise UsageError(f"-q: it shows less, and {'-v' if verbose else '--all-differences'} more. Leave one out.")
-    return Presentation(verbose=verbose, quiet=quiet, all_differences=all_differences)
+def presented(typed: Reported, *, all_differences: bool = False) -> Presentation:
+    """Return how a run is to be shown. Raises `UsageError`: both more and less of it was asked for."""
+    if typed.quiet and (typed.verbose or all_differences):
+        more = "-v" if typed.verbose else "--all-differences"
+        raise UsageError(f"-q: it shows less, and {more} more. Leave one out.")
+    return Presentation(verbose=typed.verbose, quiet=typed.quiet, all_differences=all_differences)
 
 
 def on_screen(presentation: Presentation) -> Presentation:
@@ -237,3 +243,113 @@ def _has_colours() -> bool:
     if os.environ.get("FORCE_COLOR"):
         return True
     return os.environ.get("TERM") != "dumb" and sys.stdout.isatty()
+
+
+_MAX_SUMMARY_BYTES = 1_000_000
+"""Bytes of the summary of one step. GitHub takes none of a summary of more than 1024k ("upload aborted, supports
+content up to a size of 1024k", also of one "of 1024k": actions/runner; read on 2026-11-23)."""
+
+_LEAST = 4 << 10
+"""Bytes that a summary is worth."""
+
+_COMMAND = re.compile(r"^(\s*):(?=:)|##(?=\[)", re.MULTILINE)
+"""Where a runner of GitHub Actions reads a command in a line of output (actions/runner, `ActionCommand.cs`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """What a CI server says of itself in the environment. `root` is the folder at the top of the repository, empty if
+    nobody says it; `annotates`: it reads annotations off the output; `summary` is the file to which a step adds what
+    is to be shown."""
+
+    root: str = ""
+    annotates: bool = False
+    summary: Path | None = None
+
+
+def pipeline() -> Pipeline:
+    """The server by its own variables: GitHub Actions, GitLab CI or Jenkins; an empty one elsewhere."""
+    environment = os.environ
+    if environment.get("GITHUB_ACTIONS") == "true":
+        summary = environment.get("GITHUB_STEP_SUMMARY")
+        root, file = environment.get("GITHUB_WORKSPACE", ""), Path(summary) if summary else None
+        return Pipeline(root, annotates=True, summary=file)
+    if environment.get("GITLAB_CI") == "true":
+        return Pipeline(environment.get("CI_PROJECT_DIR", ""))
+    return Pipeline(environment.get("WORKSPACE", "") if "JENKINS_URL" in environment else "")
+
+
+def harmless(text: str) -> str:
+    """What is shown to people in GitHub Actions, without what its runner would take for a command: a model, a server or
+    an adapter may have said it."""
+    return _COMMAND.sub(lambda match: f"{match[1]}: " if match[1] is not None else "## ", text)
+
+
+def refusal(error: HarnessError, root: str) -> str:
+    """What a command refuses, as an annotation for GitHub Actions: in the line of the file that it is about, if it is
+    about one."""
+    if not isinstance(error, FileError):
+        return github.command(Severity.ERROR, "harness", " ".join(str(error).split()), None)
+    file = within(error.file, root)
+    spot = Spot(file, error.line or 1) if file else None
+    said = f"{error.key}: {error.reason}" if error.key else error.reason
+    return github.command(Severity.ERROR, "harness", said if spot else str(error), spot)
+
+
+def refuse(errors: Sequence[HarnessError]) -> bool:
+    """Annotate what a command refuses, as much of it as GitHub shows; false where nobody reads annotations."""
+    server = pipeline()
+    for error in errors[: github.MOST] if server.annotates else ():
+        streams.tell(refusal(error, server.root))
+    return server.annotates
+
+
+def annotate(report: Report, run: RunResult, presentation: Presentation) -> None:
+    """Say the annotations on standard error: the runner reads both streams, and standard output may be a report's."""
+    said = report.render(run, presentation).removesuffix("\n")
+    if said:
+        streams.tell(said)
+
+
+def summarise(report: Report, file: Path, run: RunResult, presentation: Presentation) -> None:
+    """Add the report to a step's summary, as much of it as there is room for. A summary that cannot be written changes
+    nothing about the run, and is said."""
+    try:
+        room = _MAX_SUMMARY_BYTES - (file.stat().st_size if file.exists() else 0)
+        if room < _LEAST:
+            streams.tell(
+                f"harness: the summary of this step is full ({_MAX_SUMMARY_BYTES:,} bytes): nothing is added to it."
+            )
+            return
+        text = report.render(run, replace(presentation, most=room - 1))
+        with file.open("a", encoding="utf-8", errors="backslashreplace") as summary:
+            summary.write(text)
+    except OSError as error:
+        streams.tell(f"harness: GITHUB_STEP_SUMMARY {file}: nothing is added to it: {error.strerror}.")
+
+
+_MAX_RUN_BYTES = 256 << 20
+"""Bytes of a file that are read. The archive of the shipped suite has a sixteenth of that."""
+
+
+def read(path: Path, option: str = "") -> RunResult:
+    """The run in a file, which an `option` named.
+
+    Raises:
+        UsageError: it cannot be read, or is no run.
+    """
+    named = f"{option} {path}".strip()
+    try:
+        data = contents(path, _MAX_RUN_BYTES)
+    except OSError as error:
+        raise UsageError(f"{named}: cannot be read: {error.strerror}.") from None
+    if len(data) > _MAX_RUN_BYTES:
+        raise UsageError(
+            f"{named}: larger than {_MAX_RUN_BYTES >> 20} MiB, the most that the report of a run may have."
+        )
+    try:
+        return RunResult.from_json(data.decode())
+    except (ValueError, RecursionError):
+        raise UsageError(
+            f"{named}: this is not the report of a run. 'harness run --report json:{path.name}' writes one."
+        ) from None

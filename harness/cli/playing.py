@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Sequence
+import shlex
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
 
+from harness import catalog
 from harness.apis.targets import Target
 from harness.checking.check import Check
-from harness.cli import estimates, live, recordings
-from harness.cli.days import edition
+from harness.cli import live, recordings
 from harness.cli.failures import Failures
-from harness.cli.options import Options, named_values
-from harness.cli.progress import Progress
+from harness.cli.options import Options, edition, named_values
 from harness.cli.selection import Selection, select
-from harness.cli.standing import Standing
+from harness.cli.standing import Progress, Standing
 from harness.contract.errors import UsageError
-from harness.results import CellResult, Invocation, Mode, RunResult
+from harness.results import Blame, CellResult, Checked, Finding, Invocation, Kind, Mode, RunResult, Severity, Verdict
 from harness.running import expected_failures
 from harness.running.cells import scenarios_of
 from harness.running.definitions import definitions
 from harness.running.expected_failures import ExpectedFailure
 from harness.running.findable import findable
 from harness.running.gathering import Gathering
+from harness.running.known_models import models
 from harness.running.plan import Plan
 from harness.running.recorder import Recorder, claimed, to_record, without_held
 from harness.running.run import Elsewhere, Run
@@ -133,7 +135,7 @@ class Playing:
         left = len(selection.cells) - len(wanted)
         recordings.fresh(left, len(wanted), stale=self.recorder.outdated is not None)
         if plan.mode == "live":
-            estimates.before(without_held(wanted, found), plan.base_urls, self.recorder.max_requests)
+            live.forecast_costs(without_held(wanted, found), plan.base_urls, self.recorder.max_requests)
         return wanted
 
     def _added(
@@ -262,7 +264,11 @@ def _invocation(options: Options, mode: Mode, selection: Selection, *, recording
         *(("--ignore", each) for each in options.scope.ignored),
     )
     day = () if options.as_of is None else ("--as-of", options.as_of)
-    law = (*day, *(word for file in options.facts for word in ("--facts", str(file))), *chain.from_iterable(counts))
+    law = (
+        *day,
+        *(word for file in options.facts or () for word in ("--facts", str(file))),
+        *chain.from_iterable(counts),
+    )
     record = ("harness", "record", *kept)
     reference = ("harness", "run", "--mode", "reference", *law)
     if recording:
@@ -282,3 +288,82 @@ def _invocation(options: Options, mode: Mode, selection: Selection, *, recording
         ("--recut", str(options.recuts)) if options.recuts else (),
         shown,
     )
+
+
+_LEAST_CELLS = 5
+_LEAST_SHARE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class _HidingLimit:
+    """The limit that most failed cells break, with one of these cells."""
+
+    finding: Finding
+    cell: CellResult
+    model: str
+    count: int
+    failed: int
+
+
+def with_accepting_model(playing: Playing, workers: Workers, result: RunResult) -> RunResult:
+    """Play a check again if one limit of a model that nobody named hides the rest, and note it in the result.
+
+    Returns the given result where there is no such limit, or where no known model of the API is without it.
+    """
+    limit = _hiding_limit(result)
+    options = playing.options
+    if limit is None or options.models or options.default_models:
+        return result
+    target = limit.cell.target
+    for model in _other_models(limit.cell.api, limit.model):
+        chosen = replace(options, models=[f"{target}={model}"])
+        one_scenario = replace(chosen, paths=[limit.cell.scenario])
+        trial = replace(playing, options=one_scenario, check=None).result(workers)
+        ran = [each for each in trial.cells if each.target == target and each.verdict is not Verdict.NOT_APPLICABLE]
+        if not ran or any(finding.rule == limit.finding.rule for cell in ran for finding in cell.findings):
+            continue
+        again = replace(playing, options=chosen).result(workers)
+        first, second = (shlex.join(["--model", f"{target}={each}"]) for each in (model, limit.model))
+        note = (
+            f"Played with {model}: {limit.count} of {limit.failed} failed cells break one limit of {limit.model} "
+            f"({limit.finding.rule}: {limit.finding.message}). The check fails until you name the model that the "
+            f"adapter is made for: {first} or {second}."
+        )
+        return replace(again, check=replace(again.check or Checked(), model_note=note))
+    return result
+
+
+def _hiding_limit(result: RunResult) -> _HidingLimit | None:
+    failed = [cell for cell in result.cells if cell.verdict is Verdict.FAIL]
+    broken = [(cell, finding) for cell in failed if (finding := _limit(cell)) is not None]
+    if not broken:
+        return None
+    rule, count = Counter(finding.rule for _, finding in broken).most_common(1)[0]
+    cell, finding = next(each for each in broken if each[1].rule == rule)
+    model = cell.provenance.model_requested if cell.provenance else None
+    if model is None or count < max(_LEAST_CELLS, _LEAST_SHARE * len(failed)):
+        return None
+    return _HidingLimit(finding, cell, model, count, len(failed))
+
+
+def _limit(cell: CellResult) -> Finding | None:
+    return next(
+        (
+            finding
+            for finding in cell.findings
+            if (finding.kind, finding.severity) == (Kind.LIMIT, Severity.ERROR)
+            and finding.blame in (Blame.ADAPTER, Blame.CLIENT)
+        ),
+        None,
+    )
+
+
+def _other_models(api: str, model: str) -> Iterator[str]:
+    """A current model with a long context for each other profile of the API, in the order of the profiles."""
+    wire = catalog.api(api)
+    own = wire.profile_for(model).name
+    known = [each for each in models(api) if not each.deprecated and each.context]
+    for profile in wire.profiles:
+        of_profile = [each for each in known if each.profile == profile.name != own]
+        if of_profile:
+            yield max(of_profile, key=lambda each: each.context or 0).id

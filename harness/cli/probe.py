@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from harness import catalog
-from harness.cli.days import FactFiles, edition, fact_files
-from harness.cli.options import BaseUrls, Models, Targets, named_values
+from harness.apis.targets import Target, targets_for
+from harness.cli.live import base_urls_for
+from harness.cli.options import BaseUrls, FactFiles, Models, Targets, edition, fact_files, named_values
+from harness.cli.outputs import write
+from harness.cli.standing import interruptible
 from harness.contract.errors import UsageError
 from harness.contract.protocols import Route
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from harness.apis.targets import Target
-    from harness.running.probing.answer import Told
-    from harness.running.probing.question import Question
-    from harness.tape.redact import Redactor
+from harness.reports._costs import money
+from harness.reports._words import count, plain
+from harness.running.costs import price_version
+from harness.running.probing.answer import Told
+from harness.running.probing.probe import Probe
+from harness.running.probing.proposal import proposal
+from harness.running.probing.question import Question, dollars, questions
+from harness.running.stages import Live
+from harness.tape.redact import Redactor
+from harness.tape.redact.address import shown
 
 
 def probe(  # noqa: PLR0913 - a parameter for each option
@@ -62,13 +68,6 @@ def probe(  # noqa: PLR0913 - a parameter for each option
 
     Exit codes: 1 a fact no longer holds; 2 wrong usage, or nothing could be told; 130 interrupted; else 0.
     """
-    from harness.cli.interruption import interruptible  # noqa: PLC0415 - `harness --help` loads none of a run
-    from harness.cli.live import base_urls_for  # noqa: PLC0415 - the same
-    from harness.running.probing.probe import Probe  # noqa: PLC0415 - the same
-    from harness.running.probing.question import questions  # noqa: PLC0415 - the same
-    from harness.running.stages import Live  # noqa: PLC0415 - the same
-    from harness.tape.redact import Redactor  # noqa: PLC0415 - the same
-
     redactor = Redactor.of_run((given.partition("=")[2] for given in base_urls or ()), shaped=True)
     with interruptible(), redactor.raising():
         asked_of = _targets(targets, models, fact_files(facts))
@@ -95,7 +94,6 @@ def probe(  # noqa: PLR0913 - a parameter for each option
 
 
 def _targets(names: Sequence[str] | None, models: Sequence[str] | None, facts: Sequence[Path]) -> list[Target]:
-    from harness.apis.targets import targets_for  # noqa: PLC0415 - `harness --help` loads no APIs
 
     if not names:
         raise UsageError("--target is missing: name what is to be asked. 'harness list targets' shows them.")
@@ -124,11 +122,6 @@ def _check_written(path: Path | None, targets: Sequence[Target]) -> None:
 
 def _before(asked: Sequence[Question], most: int | None) -> None:
     """Say what is about to be sent."""
-    from harness.reports._costs import money  # noqa: PLC0415 - `harness --help` loads no reports
-    from harness.reports._words import count, plain  # noqa: PLC0415 - the same
-    from harness.running.costs import price_version  # noqa: PLC0415 - the same
-    from harness.running.probing.question import dollars  # noqa: PLC0415 - the same
-
     requests, price, unpriced = dollars(asked, most)
     source = " ".join(part for pair in price_version().items() for part in pair)
     if price is None:
@@ -141,9 +134,6 @@ def _before(asked: Sequence[Question], most: int | None) -> None:
 
 def _lines(found: Told, so_far: Sequence[Told]) -> list[str]:
     """What is said of a fact, and before the first one of a target, of which."""
-    from harness.reports._words import plain  # noqa: PLC0415 - `harness --help` loads no reports
-    from harness.tape.redact.address import shown  # noqa: PLC0415 - the same
-
     question, target = found.question, found.question.target
     lines: list[str] = []
     if len(so_far) == 1 or so_far[-2].question.target.name != target.name:
@@ -157,7 +147,6 @@ def _lines(found: Told, so_far: Sequence[Told]) -> list[str]:
 
 
 def _summary(found: Sequence[Told], sent: int) -> str:
-    from harness.reports._words import count  # noqa: PLC0415 - `harness --help` loads no reports
 
     of = Counter(each.verdict for each in found)
     return (
@@ -167,8 +156,6 @@ def _summary(found: Sequence[Told], sent: int) -> str:
 
 
 def _write(found: Sequence[Told], path: Path, redactor: Redactor) -> None:
-    from harness.cli.outputs import write  # noqa: PLC0415 - `harness --help` loads no reports
-    from harness.running.probing.proposal import proposal  # noqa: PLC0415 - the same
 
     if not any(each.verdict == "no longer holds" for each in found):
         typer.echo(f"Nothing has changed, so {path} is not written.")

@@ -7,19 +7,22 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Annotated, TypedDict
+from typing import Annotated, TypedDict
 from urllib.parse import urlsplit, urlunsplit
 
 import typer
 
 from harness import catalog
+from harness.apis.targets import Shipped
 from harness.cli.table import aligned
 from harness.contract import distribution
-
-if TYPE_CHECKING:
-    from harness.apis.targets import Shipped
-    from harness.contract.protocols import Requirement
-    from harness.kit.factories import Provider
+from harness.contract.errors import UsageError
+from harness.contract.protocols import Capability, Requirement
+from harness.host.sdk import is_before
+from harness.kit import factories
+from harness.kit.factories import Provider
+from harness.running.known_models import models
+from harness.tape.redact.address import shown
 
 
 class _Needed(TypedDict):
@@ -78,8 +81,6 @@ def providers(
 
 
 def _overview(environ: Mapping[str, str]) -> _Overview:
-    from harness.contract.errors import UsageError  # noqa: PLC0415 - the same
-    from harness.kit import factories  # noqa: PLC0415 - `harness --help` loads no pydantic
 
     chosen: str | None = None
     problem: str | None = None
@@ -97,7 +98,6 @@ def _overview(environ: Mapping[str, str]) -> _Overview:
 
 
 def _provider(provider: Provider, environ: Mapping[str, str]) -> _Provider:
-    from harness.kit import factories  # noqa: PLC0415 - `harness --help` loads no pydantic
 
     shipped = catalog.target(provider.target)
     return {
@@ -126,10 +126,6 @@ def _needed(requirement: Requirement | None) -> _Needed | None:
 
 def _base_url(provider: Provider, environ: Mapping[str, str]) -> str | None:
     """The URL without what may be a secret in it: user and password, what follows a question mark, and tokens."""
-    from harness.contract.errors import UsageError  # noqa: PLC0415 - the same
-    from harness.kit import factories  # noqa: PLC0415 - `harness --help` loads no pydantic
-    from harness.tape.redact.address import shown  # noqa: PLC0415 - the same
-
     try:
         url = factories.configured_base_url(provider, environ=environ)
     except UsageError:
@@ -141,8 +137,6 @@ def _base_url(provider: Provider, environ: Mapping[str, str]) -> str | None:
 
 
 def _embeddings(environ: Mapping[str, str]) -> _Embeddings:
-    from harness.contract.errors import UsageError  # noqa: PLC0415 - the same
-    from harness.kit import factories  # noqa: PLC0415 - `harness --help` loads no pydantic
 
     try:
         record = factories.configured_embeddings(environ=environ)
@@ -152,8 +146,6 @@ def _embeddings(environ: Mapping[str, str]) -> _Embeddings:
 
 
 def _target(shipped: Shipped) -> _Target:
-    from harness.contract.protocols import Capability  # noqa: PLC0415 - the same
-    from harness.running.known_models import models  # noqa: PLC0415 - the same
 
     profile = catalog.api(shipped.api).profile_for(shipped.model)
     able = catalog.adapter(shipped.adapter).capabilities - profile.lacks
@@ -188,7 +180,6 @@ def _provider_rows(overview: _Overview) -> Iterator[Sequence[str]]:
 
 
 def _needs(needed: _Needed | None) -> str:
-    from harness.host.sdk import is_before  # noqa: PLC0415 - `harness --help` loads no errors
 
     if needed is None:
         return "-"

@@ -1,263 +1,283 @@
-"""`harness run`: plays scenarios through adapters and says what is wrong and what differs."""
+"""`harness run`, `record` and `show`: scenarios are played through adapters, and the findings reported."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from harness.cli import gateway as of_gateway
-from harness.cli import server as of_server
-from harness.cli.colours import NoColour
-from harness.cli.days import AsOf, FactFiles, fact_files
-from harness.cli.gateway import GatewayOptions
-from harness.cli.header import Headers
-from harness.cli.loops import AgentCommands, Conversations, SpokenApi, loops_of
+import harness
+from harness.checking.check import Check
+from harness.cli import _show_text, completion, live
+from harness.cli.failures import Failures
 from harness.cli.options import (
-    AdapterCommands,
-    Adapters,
-    AllDifferences,
-    BaseUrls,
-    Cassettes,
-    CellTimeout,
-    ExpectedFailures,
-    FirstFailure,
-    Ignored,
-    MaxAge,
-    MaxFail,
-    Models,
+    Adapted,
+    AllowedSecrets,
+    Jobs,
+    Judged,
+    Looped,
+    NoColour,
     Options,
-    Paths,
-    Quiet,
-    Reports,
-    Rules,
-    Strict,
-    Targets,
-    Variants,
-    Verbose,
-    Words,
-    adapters_of,
-    enough,
+    Played,
+    combined,
 )
-from harness.cli.sending import Budget, Concurrency, Rates, Resume, sending
-from harness.cli.server import ServerOptions
-from harness.cli.subject import AdapterOptions, Kind, Shared, Subject, played
+from harness.cli.outputs import on_screen, presented, with_pipeline
+from harness.cli.playing import Playing, with_accepting_model
+from harness.cli.selection import select
+from harness.cli.settings import completed, settings
+from harness.cli.standing import Standing, interruptible
+from harness.cli.watch import watch
+from harness.contract.errors import UsageError
+from harness.host.environment import isolated
+from harness.reports._words import listed
+from harness.results import Mode, Presentation, RunResult, Verdict
+from harness.running.plan import Plan, cell_seconds
+from harness.running.recorder import Recorder
+from harness.scenarios import suite
+from harness.stdio.workers import Workers
+from harness.tape.library import Library
+from harness.tape.redact import Redactor
+
+_FROM: Mapping[Literal["provider", "reference"], Mode] = {"provider": "live", "reference": "reference"}
 
 
-def run(  # noqa: PLR0913 - a parameter for each option
-    paths: Paths = None,
-    *,
-    adapters: Adapters = None,
-    adapter_commands: AdapterCommands = None,
-    conversations: Conversations = None,
-    agents: AgentCommands = None,
-    api: SpokenApi = None,
-    targets: Targets = None,
-    models: Models = None,
+@dataclass(frozen=True, kw_only=True)
+class RecordOptions(Played):
+    """The options of `record`."""
+
+    origin: Annotated[
+        Literal["provider", "reference"],
+        typer.Option("--from", help="From the providers (needs keys), or from the bundled reference server."),
+    ] = "provider"
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Replace what was recorded live, with another model, or cannot be read."),
+    ] = False
+    missing: Annotated[
+        bool, typer.Option("--missing", help="Only the cells that have no cassette, or one of what was sent before.")
+    ] = False
+    stale: Annotated[
+        bool,
+        typer.Option(
+            "--stale",
+            help="Only the cells that have a cassette of what was sent before, or, with --max-age, an older one; it is "
+            "replaced, whoever recorded it.",
+        ),
+    ] = False
+    max_requests: Annotated[
+        int | None, typer.Option("--max-requests", metavar="N", min=1, help="Send no more than so many requests.")
+    ] = None
+    cassettes: Annotated[
+        str | None,
+        typer.Option(
+            "--cassettes", metavar="DIR", show_default=False, help="Folder to write to. Default: ./cassettes."
+        ),
+    ] = None
+    jobs: Jobs = "1"
+    allowed: AllowedSecrets = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShowOptions(Judged, Adapted, Looped):
+    """The options of `show`."""
+
+    cell: Annotated[
+        str,
+        typer.Argument(
+            metavar="SCENARIO",
+            show_default=False,
+            autocompletion=completion.scenarios,
+            help="A scenario file, or a shipped scenario's id.",
+        ),
+    ]
     mode: Annotated[
-        Literal["replay", "reference", "live"] | None,
-        typer.Option(
-            show_default=False,
-            help="From cassettes, against the bundled reference server, or against the providers (needs keys). "
-            "Default: replay.",
-        ),
-    ] = None,
-    words: Words = None,
-    variants: Variants = None,
-    recuts: Annotated[
-        int | None,
-        typer.Option(
-            "--recut",
-            metavar="N",
-            min=0,
-            show_default=False,
-            help="Play each streamed answer N more times, its bytes cut at other places or spelled otherwise, and "
-            "compare what the adapter makes of it. Works from the one cassette of a cell, and for any adapter.",
-        ),
-    ] = None,
-    jobs: Annotated[
-        str | None,
-        typer.Option(
-            "-n",
-            metavar="N",
-            show_default=False,
-            help="Cells played at a time, or auto. Default: 1; but many cells that adapters of ours play offline are "
-            "shared by processes, one for each processor.",
-        ),
-    ] = None,
-    cell_timeout: CellTimeout = None,
-    cassettes: Cassettes = None,
-    expected_failures: ExpectedFailures = None,
-    strict: Strict = None,
-    reports: Reports = None,
-    base_urls: BaseUrls = None,
-    verbose: Verbose = False,
-    quiet: Quiet = False,
-    all_differences: AllDifferences = False,
-    rules: Rules = None,
-    ignored: Ignored = None,
-    first_failure: FirstFailure = False,
-    max_fail: MaxFail = None,
-    last_failed: Annotated[
-        bool,
-        typer.Option(
-            "--last-failed",
-            "--lf",
-            help="Only the cells that failed when they were last played here in this mode; all, if none did.",
-        ),
-    ] = False,
-    max_age: MaxAge = None,
-    watch: Annotated[
-        bool,
-        typer.Option(
-            "--watch",
-            help="Play again whenever a scenario, a cassette, the adapter or the settings are saved; Ctrl-C ends.",
-        ),
-    ] = False,
-    shard: Annotated[
-        str | None,
-        typer.Option(
-            "--shard",
-            metavar="I/N",
-            show_default=False,
-            help="Only the I-th of N parts of the cells, as on one of N machines: 'harness merge' makes one run of the "
-            "JSON of all parts.",
-        ),
-    ] = None,
-    executor: Annotated[
-        str | None,
-        typer.Option(
-            "--executor",
-            metavar="URL",
-            show_default=False,
-            help="Cells are played by Dask's workers: dask://HOST:PORT, or dask://local?workers=N for some of this "
-            "machine.",
-        ),
-    ] = None,
-    rates: Rates = None,
-    concurrency: Concurrency = None,
-    budget: Budget = None,
-    resume: Resume = None,
-    as_of: AsOf = None,
-    facts: FactFiles = None,
-    server: of_server.Url = None,
-    repeat: of_server.Repeat = None,
-    max_requests: of_server.MaxRequests = None,
-    max_tokens: of_server.MaxTokens = None,
-    price: of_server.PriceOf = None,
-    only: of_server.Only = None,
-    gateway: of_gateway.Url = None,
-    upstreams: of_gateway.Upstreams = None,
-    upstream_port: of_gateway.Port = None,
-    upstream_models: of_gateway.UpstreamModels = None,
-    gateway_command: of_gateway.Command = None,
-    gateway_wait: of_gateway.Wait = None,
-    headers: Headers = None,
-    _: NoColour = False,
-) -> int:
+        Literal["replay", "reference", "live"], typer.Option(help="Where the answers come from, as for 'harness run'.")
+    ] = "replay"
+    no_colour: NoColour = False
+
+
+def run(typed: Options) -> int:
     """Play scenarios and report findings and differences. Offline from cassettes unless --mode says otherwise.
-    With --server: the checks of a server. With --gateway: scenarios through a gateway, seen from both ends.
 
     Exit codes: 1 not conformant, or an expected failure did not happen;
     2 wrong usage, missing cassettes, or nothing ran; 130 interrupted; else 0.
     """
+    options, mode = combined(typed), typed.mode or "replay"
+    return watch(options, mode, play) if options.watch else play(options, mode)
 
-    def play() -> int:
-        from harness.cli import session  # noqa: PLC0415 - `harness --help` loads none of what a run needs
 
-        options = Options(
-            paths,
-            adapters_of(adapters, adapter_commands, loops_of(conversations, agents, api, targets)),
-            targets,
-            models,
-            base_urls,
-            words,
-            variants,
-            jobs,
-            cassettes,
-            expected_failures,
-            reports,
-            verbose,
-            all_differences,
-            recuts or 0,
-            strict,
-            cell_timeout,
-            as_of,
-            fact_files(facts),
-            quiet=quiet,
-            rules=tuple(rules or ()),
-            ignored=tuple(ignored or ()),
-            enough=enough(first_failure, max_fail),
-            last_failed=last_failed,
-            max_age=max_age,
-            shard=shard,
-            executor=executor,
-            sending=sending(rates, concurrency, budget, resume),
+def record(typed: RecordOptions) -> int:
+    """Record cassettes. A cell's cassette is replaced only when the new one is complete.
+
+    What was answered is kept: the same command, or the one with --missing, goes on where a recording has stopped.
+
+    From providers it says before anything is sent about how much it will cost, and after it how much it was.
+
+    Exit codes as for `harness run`.
+    """
+    if typed.stale and typed.missing:
+        raise UsageError("--stale: it is for cells that have a cassette, and --missing for the others. Leave one out.")
+    if typed.max_age is not None and not typed.stale:
+        raise UsageError(f"--max-age {typed.max_age}: it says which cassettes are stale: add --stale.")
+    mode = _FROM[typed.origin]
+    options = completed(combined(typed), mode, records=True)
+    folder = Path(options.cassettes or options.folder)
+    if Path(os.path.realpath(folder)).is_relative_to(Path(os.path.realpath(harness.__file__)).parent):
+        raise UsageError(
+            f"--cassettes {folder}: this is inside the installed package, which an update replaces. "
+            "Name another folder."
         )
-        if watch:
-            from harness.cli.watch import watch as again  # noqa: PLC0415 - the same
-
-            return again(options, mode or "replay")
-        return session.run(options, mode or "replay")
-
-    subjects: Mapping[Kind, Subject] = {
-        "adapter": AdapterOptions(
-            {
-                "PATH": paths,
-                "--adapter": adapters,
-                "--adapter-command": adapter_commands,
-                "--conversation": conversations,
-                "--agent-command": agents,
-                "--target": targets,
-                "--mode": mode,
-                "--recut": recuts,
-                "-n": jobs,
-                "--cell-timeout": cell_timeout,
-                "--cassettes": cassettes,
-                "--strict": strict,
-                "--base-url": base_urls,
-                "--all-differences": all_differences or None,
-                "-x": first_failure or None,
-                "--maxfail": max_fail,
-                "--last-failed": last_failed or None,
-                "--max-age": max_age,
-                "--watch": watch or None,
-                "--shard": shard,
-                "--executor": executor,
-                **sending(rates, concurrency, budget, resume).given,
-            },
-            play,
-        ),
-        "server": ServerOptions(server, repeat, max_requests, max_tokens, price, only, headers),
-        "gateway": GatewayOptions(
-            gateway,
-            upstreams,
-            upstream_port,
-            upstream_models,
-            gateway_command,
-            gateway_wait,
-            cell_timeout,
-            paths or (),
-            headers,
-        ),
-    }
-    return played(
-        subjects,
-        Shared(
-            command="run",
-            api=api,
-            models=models,
-            words=words,
-            variants=variants,
-            expected_failures=expected_failures,
-            reports=reports,
-            verbose=verbose,
-            quiet=quiet,
-            strict=strict,
-            rules=tuple(rules or ()),
-            ignored=tuple(ignored or ()),
-            as_of=as_of,
-            facts=fact_files(facts),
-        ),
+    outdated = options.outdated if typed.stale else None
+    recorder = Recorder(
+        Library(folder), typed.force, typed.max_requests, typed.missing, outdated, tuple(typed.allowed or ())
     )
+    with _environment(mode):
+        return _play(options, mode, [], recorder, str(folder))
+
+
+def show(typed: ShowOptions) -> int:
+    """Play one cell and print its conversation as canonical turns beside the exchanges, with the findings' places.
+
+    Without --variant it is the whole answer, or the stream where that is all there is.
+
+    Exit codes as for 'harness run'.
+    """
+    mode, any_variant = typed.mode, not typed.variants
+    options = completed(combined(typed, paths=[typed.cell], jobs="1"), mode)
+    libraries = _libraries(options)[0] if mode == "replay" else []
+    with (
+        _environment(mode),
+        _redactor(options, mode).raising(),
+        Workers(_seconds(options, mode), offline=mode != "live") as workers,
+    ):
+        selection = select(options, workers)
+        cells = [*selection.cells]
+        if any_variant:
+            cells = [each for each in cells if each.variant == "whole"] or cells
+        if len(cells) > 1:
+            chosen = listed([f"--target {each.target.name} --variant {each.variant}" for each in cells], 3)
+            raise UsageError(f"{len(cells)} cells are chosen, and one can be shown. Name it, by: {chosen}.")
+        base_urls = live.base_urls_for(options.base_urls, mode, selection.targets)
+        plan = Plan(
+            mode=mode,
+            libraries=libraries,
+            own=frozenset(selection.files),
+            base_urls=base_urls,
+            strict=bool(options.strict),
+            scope=options.scope,
+            outdated=options.outdated,
+        )
+        result, evidence = plan.run(selection.targets).look(cells[0])
+    for line in _show_text.lines(result, evidence, on_screen(Presentation(verbose=True))):
+        typer.echo(line)
+    return RunResult(mode, (result,)).exit_code
+
+
+def play(options: Options, mode: Mode) -> int:
+    """Play the chosen cells, write the reports, and return the exit code.
+
+    Raises:
+        UsageError: an option is wrong, or something that it names is missing.
+    """
+    options = completed(options, mode)
+    libraries, named = _libraries(options) if mode == "replay" else ([], None)
+    failures = Failures(settings().folder, mode)
+    with _environment(mode):
+        return _play(options, mode, libraries, None, named, failures=failures)
+
+
+def play_check(options: Options, check: Check) -> int:
+    """Play what a check plays of the chosen cells, write the reports with its scorecard, and return the exit code.
+
+    Raises:
+        UsageError: an option is wrong, or something that it names is missing.
+    """
+    options = replace(completed(options, "reference"), paths=options.paths)  # its own suite, not the project's
+    with _environment("reference"):
+        return _play(options, "reference", [], None, None, check=check)
+
+
+def _environment(mode: Mode) -> AbstractContextManager[None]:
+    """What a run may read of the environment: offline nothing that an SDK reads, from before one is imported."""
+    return contextlib.nullcontext() if mode == "live" else isolated()
+
+
+def _play(  # noqa: PLR0913 - what a run is made of
+    options: Options,
+    mode: Mode,
+    libraries: Sequence[Library],
+    recorder: Recorder | None,
+    cassettes: str | None,
+    *,
+    check: Check | None = None,
+    failures: Failures | None = None,
+) -> int:
+    wanted = with_pipeline(options.reports or ())
+    presentation = presented(options, all_differences=options.all_differences)
+    facts = tuple(map(str, options.facts or ()))
+    live.check(options, mode)
+    earlier = live.earlier(options)
+    standing = Standing(wanted, "record" if recorder else mode, presentation, cassettes, facts)
+    conversations = any(each.report.wants_conversations for each in wanted)
+    playing = Playing(options, mode, libraries, recorder, standing, earlier, check, failures, conversations)
+    try:
+        with (
+            interruptible(),
+            _redactor(options, mode).raising(),
+            Workers(_seconds(options, mode), offline=mode != "live") as workers,
+        ):
+            result = playing.result(workers)
+            if check is not None:
+                result = with_accepting_model(playing, workers, result)
+    except BaseException as error:
+        standing.stop(error)
+        raise
+    standing.end()
+    result = replace(result, cassettes=result.cassettes or cassettes, facts=facts)
+    if recorder is not None and mode == "live" and not any(each.shows_terminal for each in wanted):
+        live.say_costs(result)
+    nothing_missing = recorder is not None and _is_fresh(recorder, result)
+    for output in wanted:
+        if output.is_file or not nothing_missing:
+            output.write(result, presentation)
+    return 0 if nothing_missing else result.exit_code
+
+
+def _is_fresh(recorder: Recorder, result: RunResult) -> bool:
+    """Whether nothing was to be recorded of what was asked for."""
+    if recorder.outdated is not None:
+        return all(cell.verdict is Verdict.NOT_APPLICABLE for cell in result.cells)
+    return recorder.missing and not result.cells
+
+
+def _libraries(options: Options) -> tuple[list[Library], str]:
+    """The folders to look in, one after the other, and what they are called."""
+    given = options.cassettes
+    if given is not None:
+        if Path(given).is_file():
+            raise UsageError(f"--cassettes {given}: this is a file. Name the folder that holds the cassettes.")
+        if not Path(given).is_dir():
+            raise UsageError(
+                f"--cassettes {given}: there is no such folder. 'harness record --cassettes {given}' would make it."
+            )
+        return [Library(Path(given))], given
+    is_own = options.paths or Path(options.folder).is_dir()
+    named = f"{options.folder} and the shipped cassettes" if is_own else "the shipped cassettes"
+    return [Library(Path(options.folder)), Library(suite.shipped("cassettes"))], named
+
+
+def _redactor(options: Options, mode: Mode) -> Redactor:
+    """For what is raised, which is said on the screen and in reports of runs that did not come to their end."""
+    return Redactor.of_run((given.partition("=")[2] for given in options.base_urls or ()), shaped=mode == "live")
+
+
+def _seconds(options: Options, mode: Mode) -> float:
+    """How long a foreign adapter may take for a cell."""
+    given = options.cell_timeout
+    return cell_seconds(given, f"--cell-timeout {given:g}" if given is not None else "", live=mode == "live")

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from harness.cli import completion
+from harness.cli.table import aligned
 from harness.contract.errors import UnknownName, UsageError
 
 
@@ -65,8 +66,6 @@ def schema(
     Editors find the installed file by the first line of a scenario: # yaml-language-server: $schema=PATH
     """
     if name is None:
-        from harness.cli.table import aligned  # noqa: PLC0415 - to print a schema takes none of it
-
         rows = [(each, known.about, str(known.path or f"harness schema {each}")) for each, known in SCHEMAS.items()]
         for line in aligned([("SCHEMA", "OF", "WHERE"), *rows]):
             typer.echo(line)

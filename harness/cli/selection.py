@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import difflib
 import inspect
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,9 +14,7 @@ from pathlib import Path
 
 from harness import catalog
 from harness.apis.targets import Target, targets_for
-from harness.cli import keywords
-from harness.cli.days import edition
-from harness.cli.options import Options, named_values
+from harness.cli.options import Options, edition, named_values
 from harness.contract import distribution
 from harness.contract.errors import MissingDependency, UsageError
 from harness.contract.protocols import Adapter, Endpoint
@@ -58,7 +58,7 @@ def select(options: Options, workers: Workers) -> Selection:
     Raises:
         UsageError: an option is wrong, or they leave no cell to play.
     """
-    wanted = keywords.parse(options.words) if options.words is not None else None
+    wanted = parse_keywords(options.words) if options.words is not None else None
     models = {**options.default_models, **named_values("--model", options.models, "NAME")}
     asked = _variants(options)
     found, files = _files_of(options.paths)
@@ -95,10 +95,10 @@ def described(cell: Cell) -> str:
     return " ".join([cell.scenario.id, cell.target.name, *cell.scenario.covers])
 
 
-def _worth_reading(files: Sequence[Path], wanted: keywords.Keywords, targets: Sequence[Target]) -> Sequence[Path]:
+def _worth_reading(files: Sequence[Path], wanted: Keywords, targets: Sequence[Target]) -> Sequence[Path]:
     """The files of which `-k` may choose a cell: a scenario has its file's name. Where a word may be a subject's, that
     is all of them."""
-    if any(word in subject for word in wanted.words for subject in Subject):
+    if any(word in subject for word in wanted.words.values() for subject in Subject):
         return files
     return [file for file in files if any(wanted.match(f"{file.stem} {target.name}") for target in targets)]
 
@@ -193,3 +193,62 @@ def _words(target: Target, spec: str, models: Mapping[str, str]) -> tuple[str, .
     named = next((name for name in (target.name, shipped.name) if name in models), None)
     model = () if named is None else ("--model", f"{named}={models[named]}")
     return (*adapter, "--target", shipped.name, *model)
+
+
+@dataclass(frozen=True, slots=True)
+class Keywords:
+    """An expression of `-k`, as Python reads it with each word replaced by a name; `words` are by column."""
+
+    tree: ast.expr
+    words: Mapping[int, str]
+
+    def match(self, text: str) -> bool:
+        """Return whether it holds for a text. Case does not count."""
+        return self._holds(self.tree, text.lower())
+
+    def _holds(self, node: ast.expr, text: str) -> bool:
+        match node:
+            case ast.BoolOp(op=ast.And()):
+                return all(self._holds(each, text) for each in node.values)
+            case ast.BoolOp():
+                return any(self._holds(each, text) for each in node.values)
+            case ast.UnaryOp():
+                return not self._holds(node.operand, text)
+            case _:
+                return self.words[node.col_offset] in text
+
+
+_WORD = re.compile(r"(?<![^\s()])(?!(?:and|or|not)(?![^\s()]))[^\s()]+")
+
+
+def parse_keywords(expression: str) -> Keywords:
+    """Read an expression: words with `and`, `or`, `not` and parentheses, each word a part of a name.
+
+    Raises:
+        UsageError: it is wrong; the message has the column.
+    """
+    text = expression.strip().lower()
+    words = {each.start(): each[0] for each in _WORD.finditer(text)}
+    try:
+        tree = ast.parse(re.sub(r"\s", " ", _WORD.sub(lambda each: "_".ljust(len(each[0])), text)), mode="eval").body
+        if any(isinstance(node, ast.Call | ast.Tuple) for node in ast.walk(tree)):  # `word (word)` and `()`
+            raise SyntaxError  # noqa: TRY301 - as Python does of the others
+        found = Keywords(tree, words)
+        found.match("")
+    except (SyntaxError, RecursionError, MemoryError) as error:
+        said = str(error)
+        column = (getattr(error, "offset", 0) or len(text) + 1) + len(expression) - len(expression.lstrip())
+        reason = next((reason for word, reason in _REASONS.items() if word in said), "'and', 'or' or a word is missing")
+        raise UsageError(
+            f"-k {expression!r}: column {column}: {reason}. "
+            "An expression is made of words, 'and', 'or', 'not' and parentheses, as in \"json and not gemini\"."
+        ) from None
+    return found
+
+
+_REASONS = {
+    "never closed": "this parenthesis is not closed",
+    "unmatched": "this parenthesis was not opened",
+    "too many": "it is nested too deeply",
+    "recursion": "it is nested too deeply",
+}

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
+
+import typer
 
 from harness import catalog
 from harness.apis.facts import Edition
 from harness.checking.scopes import scope
-from harness.cli.days import edition
-from harness.cli.options import Options
-from harness.cli.sending import Sending
+from harness.cli.options import Options, edition
+from harness.cli.table import aligned
 from harness.contract.errors import UnknownName, UsageError
 from harness.host.project import Project, project
-from harness.host.subjects import NamedGateway, NamedServer
 from harness.results import Mode
 from harness.rules.scope import Scope
 from harness.running.cells import VARIANTS
@@ -25,15 +25,6 @@ from harness.tape.survey import Outdated
 
 CASSETTES = "cassettes"
 """The folder of one's own cassettes, unless somebody names another."""
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """A key of the table, what holds, and who says so: a file, or nobody (`default`)."""
-
-    key: str
-    value: str
-    origin: str
 
 
 def settings() -> Project:
@@ -107,25 +98,24 @@ def completed(options: Options, mode: Mode, *, records: bool = False) -> Options
         strict=bool(own.strict) if options.strict is None else options.strict,
         scope=scope_for(options.rules, options.ignored, own, edition(options.as_of, options.facts)),
         outdated=outdated_for(options.max_age, own),
-        sending=_sending(options, own) if mode == "live" else options.sending,
+        **(_pace(options, own) if mode == "live" else {}),
     )
 
 
-def _sending(options: Options, own: Project) -> Sending:
-    """How fast is sent: as options say, or the project, of the targets that are played."""
+def _pace(options: Options, own: Project) -> dict[str, list[str]]:
+    """Return how fast is sent, as the options say or the project, of the targets that are played."""
     played = options.targets or own.targets
     rates, concurrency = (
-        tuple(f"{target}={value}" for target, value in each.items() if not played or target in played)
+        [f"{target}={value}" for target, value in each.items() if not played or target in played]
         for each in (own.rates, own.concurrency)
     )
-    typed = options.sending
-    at_once = typed.concurrency or (concurrency if options.jobs in (None, "1") else ())
-    return replace(typed, rates=typed.rates or rates, concurrency=at_once)
+    at_once = options.concurrency or (concurrency if options.jobs in (None, "1") else [])
+    return {"rates": options.rates or rates, "concurrency": at_once}
 
 
-def scope_for(rules: Sequence[str], ignored: Sequence[str], own: Project, by: Edition) -> Scope:
-    """Which findings count: as options say, or the project. Raises `UsageError`: no finding has such an id."""
-    return scope(rules, ignored, by) if ignored else scope(rules, own.ignore, by, own.at("ignore"))
+def scope_for(rules: Sequence[str] | None, ignored: Sequence[str] | None, own: Project, by: Edition) -> Scope:
+    """Return which findings count: as options say, or the project. Raises `UsageError`: no finding has such an id."""
+    return scope(rules or (), ignored, by) if ignored else scope(rules or (), own.ignore, by, own.at("ignore"))
 
 
 def outdated_for(given: str | None, own: Project) -> Outdated:
@@ -149,60 +139,34 @@ def folder(own: Project) -> str:
     return str(own.cassettes or CASSETTES)
 
 
-def told(own: Project) -> list[Setting]:
-    """Every key, with what holds."""
-    said = {
-        "scenarios": own.scenarios,
-        "cassettes": (str(own.cassettes),) if own.cassettes else (),
-        "adapters": own.adapters,
-        "adapter-commands": own.adapter_commands,
-        "conversations": own.conversations,
-        "agent-commands": own.agent_commands,
-        "api": (own.api,) if own.api else (),
-        "targets": own.targets,
-        "models": _pairs(own.models.items()),
-        "variants": own.variants,
-        "facts": tuple(map(str, own.facts)),
-        "strict": () if own.strict is None else (str(own.strict).lower(),),
-        "base-urls": _pairs((target, shown(url)) for target, url in own.base_urls.items()),
-        "expected-failures": (str(own.expected_failures),) if own.expected_failures else (),
-        "ignore": own.ignore,
-        "max-age": (own.max_age,) if own.max_age else (),
-        "rates": _pairs(own.rates.items()),
-        "concurrency": _pairs(own.concurrency.items()),
-    }
+def _rows(own: Project) -> Iterator[tuple[str, str, str]]:
+    """Yield every key, with what holds and who says so: the file, or nobody. Nothing secret of a URL is shown."""
     file = own.place.partition(" at ")[0]
-    named = {"servers": own.servers, "gateways": own.gateways}
-    return [
-        *(Setting(key, ", ".join(said[key]) or _DEFAULTS[key], file if said[key] else "default") for key in said),
-        *(Setting(key, "none", "default") for key, each in named.items() if not each),
-        *(
-            Setting(f"{key}.{name}", ", ".join(_fields(each)), file)
-            for key, every in named.items()
-            for name, each in every.items()
-        ),
-    ]
-
-
-def _fields(named: NamedServer | NamedGateway) -> Iterator[str]:
-    """What a server or a gateway says, key by key. Nothing secret of its URL is shown."""
-    for field in fields(named):
-        value = getattr(named, field.name)
-        if field.name == "place" or value in (None, (), {}):
+    for name, value in own:
+        key = name.replace("_", "-")
+        if key in _DEFAULTS:
+            text = _shown(value, ", ")
+            yield (key, text, file) if text else (key, _DEFAULTS[key], "default")
             continue
-        if field.name == "url":
-            value = shown(value)
-        if isinstance(value, bool):
-            value = str(value).lower()
-        if isinstance(value, Mapping):
-            value = _pairs(cast("Mapping[str, str]", value).items())
-        if isinstance(value, tuple):
-            value = "+".join(cast("tuple[str, ...]", value))
-        yield f"{field.name.replace('_', '-')}={value}"
+        for each, table in value.items():
+            told = {part.replace("_", "-"): _shown(said, "+") for part, said in table}
+            yield f"{key}.{each}", ", ".join(f"{part}={text}" for part, text in told.items() if text), file
+        if not value:
+            yield key, "none", "default"
 
 
-def _pairs(items: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    return tuple(f"{name}={value}" for name, value in items)
+def _shown(value: object, comma: str) -> str:
+    match value:
+        case None:
+            return ""
+        case bool():
+            return str(value).lower()
+        case dict():
+            return comma.join(f"{name}={shown(text)}" for name, text in cast("dict[str, str]", value).items())
+        case tuple():
+            return comma.join(map(str, cast("tuple[object, ...]", value)))
+        case _:
+            return shown(str(value)) if "://" in str(value) else str(value)
 
 
 _DEFAULTS = {
@@ -226,3 +190,19 @@ _DEFAULTS = {
     "concurrency": "one cell after the other",
 }
 """What holds where nothing is said."""
+
+
+def config() -> None:
+    """Show what `[tool.harness]` in `pyproject.toml` says, what holds where it says nothing, and which of it is which.
+
+    Options of a command take the place of what stands there. 'harness help config' has all keys.
+    """
+    from harness.cli import check_gateway, check_server  # noqa: PLC0415 - they need the settings themselves
+
+    own = settings()
+    for name in own.servers:
+        check_server.validate(name)
+    for name in own.gateways:
+        check_gateway.validate(name)
+    for line in aligned([("KEY", "VALUE", "FROM"), *_rows(own)]):
+        typer.echo(line)

@@ -3,13 +3,26 @@ can be taken for this one's, however this one ends."""
 
 from __future__ import annotations
 
+import signal
+import sys
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from types import FrameType, TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
 
 from harness.cli.outputs import Output
 from harness.contract.errors import HarnessError
 from harness.host.crash import said
-from harness.results import CellResult, Mode, Presentation, RunResult
+from harness.reports._costs import money
+from harness.reports._words import label
+from harness.results import CellResult, Mode, Presentation, RunResult, Spending
 from harness.running.stages import Cell
 
 _OFTEN = 10.0
@@ -89,3 +102,84 @@ def _why(error: BaseException) -> str:
     if isinstance(error, HarnessError):
         return said(error)
     return f"harness broke: {type(error).__name__}: {said(error)}"
+
+
+_NAMES = ("SIGTERM", "SIGHUP")
+"""A CI system sends the first, a terminal that is closed the second, which not every system has."""
+
+
+@contextmanager
+def interruptible() -> Generator[None, None, None]:
+    """These signals raise `KeyboardInterrupt` in the context, unless whoever started this process lets it ignore them.
+
+    Signals reach the main thread; in another one nothing is changed.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = [getattr(signal, name) for name in _NAMES if hasattr(signal, name)]
+    before = {number: signal.getsignal(number) for number in numbers if signal.getsignal(number) == signal.SIG_DFL}
+    for number in before:
+        signal.signal(number, _interrupt)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+_PATIENCE = 1.0
+"""Seconds that a run may take without a bar."""
+
+
+class Progress:
+    """Counts cells, and says how fast they go, how long the rest will take and, where they are `paid` for, what they
+    cost. Nothing is drawn for a run that is over at once, or where nobody watches."""
+
+    def __init__(self, total: int, *, paid: bool = False) -> None:
+        self._total = total
+        self._paid = paid
+        self._spent: Spending | None = None
+        self._done = 0
+        self._started = time.monotonic()
+        self._watched = sys.stderr.isatty()
+        self._bar: Bar | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __call__(self, cell: CellResult) -> None:
+        """One cell is done."""
+        self._done += 1
+        if self._paid and cell.spending is not None:
+            self._spent = Spending.together([each for each in (self._spent, cell.spending) if each is not None])
+        if self._bar is None:
+            if not self._watched or time.monotonic() - self._started < _PATIENCE:
+                return
+            self._bar = _bar()
+            self._bar.start()
+            self._bar.add_task("", total=self._total, completed=self._done, pace="")
+        told = escape(f"{label(cell)} {cell.target}")
+        [task] = self._bar.task_ids
+        self._bar.update(task, completed=self._done, description=told, pace=self._pace())
+
+    def _pace(self) -> str:
+        seconds = max(time.monotonic() - self._started, 0.001)
+        dollars = None if self._spent is None else self._spent.dollars
+        return f"{self._done / seconds:.1f} cells/s" + ("" if dollars is None else f", {money(dollars)}")
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._bar is not None:  # rich before 15 ends a line that it never began
+            self._bar.stop()
+
+
+def _bar() -> Bar:
+    pace = TextColumn("{task.fields[pace]}")
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), pace, TimeRemainingColumn())
+    return Bar(*columns, console=Console(stderr=True), transient=True)

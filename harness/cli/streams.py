@@ -6,10 +6,6 @@ import errno
 import os
 import sys
 
-TYPE_CHECKING = False  # that of `typing` is not worth its import, for the help
-if TYPE_CHECKING:
-    from typing import TextIO
-
 _OF_OUTPUT = frozenset(
     {
         errno.EBADF,
@@ -51,7 +47,7 @@ def tell(line: str) -> None:
         sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
     except OSError:
-        _silence(sys.stderr)
+        _silence(sys.stderr.fileno())
 
 
 def fail(error: OSError) -> int:
@@ -62,13 +58,13 @@ def fail(error: OSError) -> int:
     if error.errno not in _OF_OUTPUT:
         tell(f"harness: the system refuses to go on: {error.strerror or error}.")
         return _USAGE
-    _silence(sys.stdout)
+    _silence(sys.stdout.fileno())
     if isinstance(error, BrokenPipeError):  # whoever reads has seen enough
         return 1
     tell(f"harness: standard output cannot be written: {error.strerror}.")
     return _USAGE
 
 
-def _silence(stream: TextIO) -> None:
+def _silence(descriptor: int) -> None:
     """Let what is left in a stream go nowhere: Python would complain when it flushes at the end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from harness.cli.days import FactFiles, fact_files
+from harness.apis.examples import problems as fact_problems
+from harness.cli.options import FactFiles, fact_files
+from harness.cli.outputs import refuse
+from harness.cli.settings import settings
+from harness.contract.errors import FileError, ScenarioError
+from harness.scenarios import suite
+from harness.scenarios.load import problems, scenario_files
 
 
 def validate(
@@ -25,12 +32,6 @@ def validate(
 
     Exit code 2 if there is one, else 0. With --facts and no PATH, only the files of facts are checked.
     """
-    from harness.cli.pipeline import refuse  # noqa: PLC0415 - the same
-    from harness.cli.settings import settings  # noqa: PLC0415 - the same
-    from harness.contract.errors import FileError, ScenarioError  # noqa: PLC0415 - the same
-    from harness.scenarios import suite  # noqa: PLC0415 - `harness --help` loads no pydantic
-    from harness.scenarios.load import problems, scenario_files  # noqa: PLC0415 - the same
-
     if facts and not paths:
         return _of_facts(fact_files(facts))
     own = [path for each in settings().scenarios if (path := Path(each)).exists()]
@@ -52,11 +53,8 @@ def validate(
     return 0
 
 
-def _of_facts(files: tuple[Path, ...]) -> int:
-    from harness.apis.examples import problems  # noqa: PLC0415 - `harness --help` loads no APIs
-    from harness.cli.pipeline import refuse  # noqa: PLC0415 - the same
-
-    found = [each for file in files for each in problems(file)]
+def _of_facts(files: Sequence[Path]) -> int:
+    found = [each for file in files for each in fact_problems(file)]
     for each in found:
         typer.echo(str(each))
     if found:

@@ -3,62 +3,190 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
-from harness.contract.errors import UsageError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, ValidationError, ValidationInfo
+from pydantic_core import ErrorDetails
+
+from harness.contract.errors import UnknownName, UsageError
 from harness.host.file import contents
-from harness.host.setting import Key, checked, form, is_list, is_switch, is_table, is_tables, is_text
-from harness.host.subjects import GATEWAY_KEYS, SERVER_KEYS, NamedGateway, NamedServer, gateway, server
 
 _NAME = "pyproject.toml"
 _MARK = b"harness"
-_MOST = 4_000_000
-"""Bytes of a file."""
+_MAX_BYTES = 4_000_000
+_LABEL = re.compile(r"[a-z0-9][a-z0-9._-]*", re.ASCII)
+
+MAX_WAIT_SECONDS = 3600.0
+"""The longest time that a gateway may take to start."""
 
 
-@dataclass(frozen=True, slots=True)
-class Project:
+def _folder(value: Path, info: ValidationInfo) -> Path:
+    """A path as it is reached from where the settings are read; in the table it is seen from the file."""
+    folder, here = info.context or (Path(), Path())
+    return value if value.is_absolute() else _from(here, folder / value)
+
+
+def _file(value: Path, info: ValidationInfo) -> Path:
+    path = _folder(value, info)
+    if not ((info.context or (Path(), Path()))[1] / path).is_file():
+        raise ValueError(f"there is no file {path}.")
+    return path
+
+
+def _scenario(value: str, info: ValidationInfo) -> str:
+    path = _folder(Path(value), info)
+    return str(path) if ((info.context or (Path(), Path()))[1] / path).exists() else value
+
+
+def _label(value: str) -> str:
+    if not _LABEL.fullmatch(value):
+        raise ValueError("its name has to be of small letters, digits, '-', '.' and '_', as in local-llama.")
+    return value
+
+
+_Text = Annotated[str, Field(min_length=1)]
+_Texts = tuple[_Text, ...]
+_Table = dict[str, _Text]
+_Switch = Annotated[bool, Strict()]
+_Count = Annotated[int, Strict(), Field(ge=1)]
+_Path = Annotated[Path, AfterValidator(_folder)]
+_File = Annotated[Path, AfterValidator(_file)]
+
+
+class _Keys(BaseModel):
+    """A table. A key's description says what its value has to be, with an example."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, populate_by_name=False, alias_generator=lambda name: name.replace("_", "-")
+    )
+
+    _place: str = ""
+
+    @property
+    def place(self) -> str:
+        """The file and the table, for errors."""
+        return self._place
+
+    def at(self, key: str) -> str:
+        """Return what names a key in errors."""
+        return f"{self._place}.{key}"
+
+
+class _Endpoint(_Keys):
+    """The keys of servers and gateways, which have the meaning of the options of the same name."""
+
+    url: _Text = Field(description='its base URL, as in url = "http://127.0.0.1:8000/v1"')
+    api: _Text = Field(description='the API that it speaks, as in api = "openai-chat"')
+    variants: _Texts = Field((), description='a list of variants, as in variants = ["whole", "stream"]')
+    expected_failures: _File | None = Field(None, description='a file, as in expected-failures = "known-failures.yaml"')
+    strict: _Switch | None = Field(None, description="true or false, as in strict = true")
+    headers: _Table = Field(
+        {}, description='a table of variables of the environment by header, as in headers = {x-team-key = "TEAM_KEY"}'
+    )
+
+
+class NamedServer(_Endpoint):
+    """A server: `[tool.harness.servers.NAME]`."""
+
+    model: _Text = Field(description='one of its models, as in model = "llama-4-8b"')
+    max_tokens: Annotated[int, Strict(), Field(ge=64)] | None = Field(
+        None, description="a whole number from 64 on, as in max-tokens = 2048"
+    )
+    max_requests: _Count | None = Field(None, description="a whole number from 1 on, as in max-requests = 200")
+    repeat: _Count | None = Field(None, description="a whole number from 1 on, as in repeat = 3")
+    price: _Text | None = Field(
+        None, description='US dollars for a million tokens, read and written, as in price = "0.15,0.60"'
+    )
+    only: _Texts = Field((), description='a list of checks, as in only = ["server-call"]')
+
+
+class NamedGateway(_Endpoint):
+    """A gateway: `[tool.harness.gateways.NAME]`. `models` and `upstream_models` are by the names of upstreams."""
+
+    upstreams: Annotated[_Texts, Field(min_length=1)] = Field(
+        description='a list of what stands behind it, as in upstreams = ["anthropic", "gemini"]'
+    )
+    models: _Table = Field(
+        {}, description='a table of its names of models by upstream, as in models = {anthropic = "claude"}'
+    )
+    upstream_models: _Table = Field(
+        {}, description='a table of models by upstream, as in upstream-models = {anthropic = "claude-opus-5"}'
+    )
+    upstream_port: Annotated[int, Strict(), Field(ge=0, le=65535)] | None = Field(
+        None, description="a port, as in upstream-port = 5555"
+    )
+    command: _Text | None = Field(
+        None, description='a command, as in command = "litellm --config litellm.yaml --port 4000"'
+    )
+    wait: Annotated[float, Strict(), Field(ge=0, le=MAX_WAIT_SECONDS)] | None = Field(
+        None, description=f"seconds, up to {MAX_WAIT_SECONDS:g}, as in wait = 120"
+    )
+
+
+class Project(_Keys):
     """What a project says of itself; what it does not say is empty, or `None`.
 
-    `place` names the table in errors. All files and folders are as they are reached from where was looked, but for
-    `scenarios`: one that is none there may be the id of a shipped scenario.
+    Files and folders are as they are reached from where the settings were read. A scenario that is no file there may be
+    the id of a shipped one.
     """
 
-    place: str = ""
-    scenarios: tuple[str, ...] = ()
-    cassettes: Path | None = None
-    adapters: tuple[str, ...] = ()
-    adapter_commands: tuple[str, ...] = ()
-    targets: tuple[str, ...] = ()
-    models: Mapping[str, str] = field(default_factory=dict[str, str])
-    variants: tuple[str, ...] = ()
-    facts: tuple[Path, ...] = ()
-    strict: bool | None = None
-    base_urls: Mapping[str, str] = field(default_factory=dict[str, str])
-    expected_failures: Path | None = None
-    ignore: tuple[str, ...] = ()
-    max_age: str | None = None
-    servers: Mapping[str, NamedServer] = field(default_factory=dict[str, NamedServer])
-    gateways: Mapping[str, NamedGateway] = field(default_factory=dict[str, NamedGateway])
-    rates: Mapping[str, str] = field(default_factory=dict[str, str])
-    concurrency: Mapping[str, str] = field(default_factory=dict[str, str])
-    conversations: tuple[str, ...] = ()
-    agent_commands: tuple[str, ...] = ()
-    api: str | None = None
+    scenarios: tuple[Annotated[_Text, AfterValidator(_scenario)], ...] = Field(
+        (), description='a list of scenario files, folders and ids, as in scenarios = ["scenarios"]'
+    )
+    cassettes: _Path | None = Field(None, description='a folder, as in cassettes = "cassettes"')
+    adapters: _Texts = Field((), description='a list of adapters, as in adapters = ["mypackage.adapter:ADAPTER"]')
+    adapter_commands: _Texts = Field(
+        (), description='a list of commands, as in adapter-commands = ["node adapter.mjs"]'
+    )
+    conversations: _Texts = Field(
+        (), description='a list of what owns its tool loop, as in conversations = ["mypackage.loop:drive"]'
+    )
+    agent_commands: _Texts = Field((), description='a list of commands, as in agent-commands = ["./agent"]')
+    api: _Text | None = Field(
+        None, description='the API that conversations and agents speak, as in api = "openai-chat"'
+    )
+    targets: _Texts = Field((), description='a list of targets, as in targets = ["anthropic", "gemini-3"]')
+    models: _Table = Field({}, description='a table of models by target, as in models = {gemini-3 = "gemini-3.6-pro"}')
+    variants: _Texts = Field((), description='a list of variants, as in variants = ["whole", "stream"]')
+    facts: tuple[_File, ...] = Field((), description='a list of files, as in facts = ["ours.yaml"]')
+    strict: _Switch | None = Field(None, description="true or false, as in strict = true")
+    base_urls: _Table = Field(
+        {}, description='a table of URLs by target, as in base-urls = {openai-chat = "http://127.0.0.1:8000/v1"}'
+    )
+    expected_failures: _File | None = Field(None, description='a file, as in expected-failures = "known-failures.yaml"')
+    ignore: _Texts = Field((), description='a list of rules, as in ignore = ["tool-unanswered"]')
+    max_age: _Text | None = Field(None, description='a number of days or weeks, as in max-age = "90d"')
+    rates: _Table = Field({}, description='a table of rates by target, as in rates = {openai-chat = "60/min"}')
+    concurrency: _Table = Field(
+        {}, description='a table of numbers by target, as texts, as in concurrency = {openai-chat = "4"}'
+    )
+    servers: dict[Annotated[str, AfterValidator(_label)], NamedServer] = Field(
+        {}, description='a table of servers, as in servers = {local = {url = "…", api = "openai-chat", model = "…"}}'
+    )
+    gateways: dict[Annotated[str, AfterValidator(_label)], NamedGateway] = Field(
+        {},
+        description="a table of gateways, as in gateways = "
+        '{mine = {url = "…", api = "openai-chat", upstreams = ["…"]}}',
+    )
 
     @property
     def folder(self) -> Path:
         """The folder of the project: that of its `pyproject.toml`, or the working folder."""
         return Path(self.place.partition(" at ")[0]).parent if self.place else Path()
 
-    def at(self, key: str) -> str:
-        """What names a key in errors."""
-        return f"{self.place}.{key}"
+    def model_post_init(self, context: object) -> None:
+        """Name the place of each table."""
+        if isinstance(context, tuple):
+            folder, here = cast("tuple[Path, Path]", context)
+            self._place = _place(folder, here)
+        for key, tables in (("servers", self.servers), ("gateways", self.gateways)):
+            for name, each in tables.items():
+                each._place = self.at(f"{key}.{name}")  # noqa: SLF001 - of the same table
 
 
 def project(here: Path) -> Project:
@@ -72,8 +200,55 @@ def project(here: Path) -> Project:
     for folder in _around(here.absolute()):
         file = folder / _NAME
         if file.is_file() and (table := _table(file, here)) is not None:
-            return _Reader(table, folder, here).project()
-    return Project()
+            try:
+                found = Project.model_validate(table, context=(folder, here))
+            except ValidationError as error:
+                raise _explained(error.errors()[0], _place(folder, here)) from None
+            _check(found, here)
+            return found
+    return Project.model_validate({})
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of the table."""
+    return {**Project.model_json_schema(), "title": "[tool.harness]"}
+
+
+def _place(folder: Path, here: Path) -> str:
+    return f"{_from(here, folder / _NAME)} at tool.harness"
+
+
+def _explained(details: ErrorDetails, place: str) -> UsageError:
+    """Return one of pydantic's errors with its place, what the key has to be, and an example."""
+    steps = [str(step) for step in details["loc"] if step != "[key]"]
+    table: type[_Keys] | None = Project
+    description = None
+    while steps and table is not None:
+        name = steps.pop(0)
+        keys = {field.alias or "": field for field in table.model_fields.values()}
+        if name not in keys:
+            return UnknownName("key", name, tuple(keys), place)
+        description = keys[name].description
+        if details["type"] == "missing" and not steps:
+            return UsageError(f"{place}: it needs {name}, {description}.")
+        table = {"servers": NamedServer, "gateways": NamedGateway}.get(name)
+        place = ".".join([place, name, *([steps.pop(0)] if table and steps else [])])
+    own = details["type"] == "value_error"
+    return UsageError(f"{place}: {details['ctx']['error'] if own else f'it has to be {description}.'}")  # type: ignore[typeddict-item]
+
+
+def _check(found: Project, here: Path) -> None:
+    """Raise `UsageError` if two keys contradict each other."""
+    for name in found.gateways:
+        if name in found.servers:
+            raise UsageError(f"{found.at('gateways')}.{name}: a server has this name. Name one of them otherwise.")
+    for each in found.scenarios if found.cassettes else ():
+        inner, outer = (Path(os.path.normpath(here.absolute() / path)) for path in (str(found.cassettes), each))
+        if inner.is_relative_to(outer):
+            raise UsageError(
+                f"{found.at('cassettes')}: {found.cassettes} lies in {each}, where every YAML file is a scenario. "
+                "Name a folder beside it."
+            )
 
 
 def _around(folder: Path) -> Iterator[Path]:
@@ -86,7 +261,7 @@ def _around(folder: Path) -> Iterator[Path]:
 def _table(file: Path, here: Path) -> Mapping[str, Any] | None:
     shown = _from(here, file)
     try:
-        text = contents(file, _MOST)
+        text = contents(file, _MAX_BYTES)
         if _MARK not in text:  # most have no such table
             return None
         document = _document(text)
@@ -104,117 +279,6 @@ def _table(file: Path, here: Path) -> Mapping[str, Any] | None:
 @lru_cache(2)  # a command asks several times, and TOML takes a while to read
 def _document(text: bytes) -> Mapping[str, Any]:
     return tomllib.loads(text.decode())
-
-
-_KEYS = {
-    "scenarios": Key(is_list, "a list of scenario files, folders and ids", '["scenarios"]'),
-    "cassettes": Key(is_text, "a folder", '"cassettes"'),
-    "adapters": Key(is_list, "a list of adapters", '["mypackage.adapter:ADAPTER"]'),
-    "adapter-commands": Key(is_list, "a list of commands", '["node adapter.mjs"]'),
-    "conversations": Key(is_list, "a list of what owns its tool loop", '["mypackage.loop:drive"]'),
-    "agent-commands": Key(is_list, "a list of commands", '["./agent"]'),
-    "api": Key(is_text, "the API that conversations and agents speak", '"openai-chat"'),
-    "targets": Key(is_list, "a list of targets", '["anthropic", "gemini-3"]'),
-    "models": Key(is_table, "a table of models by target", '{gemini-3 = "gemini-3.6-pro"}'),
-    "variants": Key(is_list, "a list of variants", '["whole", "stream"]'),
-    "facts": Key(is_list, "a list of files", '["ours.yaml"]'),
-    "strict": Key(is_switch, "true or false", "true"),
-    "base-urls": Key(is_table, "a table of URLs by target", '{openai-chat = "http://127.0.0.1:8000/v1"}'),
-    "expected-failures": Key(is_text, "a file", '"known-failures.yaml"'),
-    "ignore": Key(is_list, "a list of rules", '["tool-unanswered"]'),
-    "max-age": Key(is_text, "a number of days or weeks", '"90d"'),
-    "rates": Key(is_table, "a table of rates by target", '{openai-chat = "60/min"}'),
-    "concurrency": Key(is_table, "a table of numbers by target, as texts", '{openai-chat = "4"}'),
-    "servers": Key(is_tables, "a table of servers", '{local = {url = "…", api = "openai-chat", model = "…"}}'),
-    "gateways": Key(is_tables, "a table of gateways", '{mine = {url = "…", api = "openai-chat", upstreams = ["…"]}}'),
-}
-
-KEYS = tuple(_KEYS)
-"""The keys of the table."""
-
-
-def json_schema() -> dict[str, Any]:
-    """The JSON Schema of the table."""
-    schema = form(_KEYS, {"servers": SERVER_KEYS, "gateways": GATEWAY_KEYS})
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "[tool.harness]"}
-
-
-class _Reader:
-    """Reads a table that stands in a folder, for who looks from `here`."""
-
-    def __init__(self, table: Mapping[str, Any], folder: Path, here: Path) -> None:
-        self._table = table
-        self._folder = folder
-        self._here = here
-        self._place = f"{_from(here, folder / _NAME)} at tool.harness"
-
-    def project(self) -> Project:
-        """The settings. Raises `UsageError`."""
-        checked(self._table, _KEYS, self._place)
-        scenarios = tuple(map(self._scenario, self._table.get("scenarios", ())))
-        return Project(
-            self._place,
-            scenarios,
-            self._cassettes(scenarios),
-            tuple(self._table.get("adapters", ())),
-            tuple(self._table.get("adapter-commands", ())),
-            tuple(self._table.get("targets", ())),
-            self._table.get("models", {}),
-            tuple(self._table.get("variants", ())),
-            tuple(self._file(f"{self._place}.facts", each) for each in self._table.get("facts", ())),
-            self._table.get("strict"),
-            self._table.get("base-urls", {}),
-            self._expected_failures(),
-            tuple(self._table.get("ignore", ())),
-            self._table.get("max-age"),
-            {name: server(name, table, at, self._file) for name, table, at in self._tables("servers")},
-            {name: gateway(name, table, at, self._file) for name, table, at in self._tables("gateways")},
-            self._table.get("rates", {}),
-            self._table.get("concurrency", {}),
-            tuple(self._table.get("conversations", ())),
-            tuple(self._table.get("agent-commands", ())),
-            self._table.get("api"),
-        )
-
-    def _expected_failures(self) -> Path | None:
-        given = self._table.get("expected-failures")
-        return None if given is None else self._file(f"{self._place}.expected-failures", given)
-
-    def _tables(self, key: str) -> Iterator[tuple[str, Mapping[str, Any], str]]:
-        for name, table in self._table.get(key, {}).items():
-            if key == "gateways" and name in self._table.get("servers", {}):
-                raise UsageError(f"{self._place}.{key}.{name}: a server has this name. Name one of them otherwise.")
-            yield name, table, f"{self._place}.{key}.{name}"
-
-    def _cassettes(self, scenarios: Sequence[str]) -> Path | None:
-        given = self._table.get("cassettes")
-        if given is None:
-            return None
-        path = self._path(given)
-        for each in map(Path, scenarios):
-            if self._absolute(path).is_relative_to(self._absolute(each)):
-                raise UsageError(
-                    f"{self._place}.cassettes: {path} lies in {each}, where every YAML file is a scenario. "
-                    "Name a folder beside it."
-                )
-        return path
-
-    def _absolute(self, path: Path) -> Path:
-        return Path(os.path.normpath(self._here.absolute() / path))
-
-    def _path(self, given: str) -> Path:
-        path = Path(given)
-        return path if path.is_absolute() else _from(self._here, self._folder / path)
-
-    def _file(self, place: str, given: str) -> Path:
-        path = self._path(given)
-        if not (self._here / path).is_file():
-            raise UsageError(f"{place}: there is no file {path}.")
-        return path
-
-    def _scenario(self, given: str) -> str:
-        path = self._path(given)
-        return str(path) if (self._here / path).exists() else given
 
 
 def _from(here: Path, path: Path) -> Path:

@@ -17,8 +17,7 @@ from harness import catalog
 from harness.apis.targets import targets_for
 from harness.checking.servers.checks import CHECKS
 from harness.checking.servers.inspection import Asked, Inspection
-from harness.checking.servers.line import Line
-from harness.checking.servers.server import Server
+from harness.checking.servers.server import Line, Server
 from harness.contract.protocols import Adapter
 from harness.results import Blame, Finding, RunResult, Severity, Verdict
 from harness.running.cells import cells

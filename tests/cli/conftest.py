@@ -3,9 +3,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
+from harness.cli.app import app
 from harness.cli.main import main
 
 RECORDED = ("call-single", "json-mode", "system-plain", "thinking-tool-loop")
@@ -33,6 +36,14 @@ class Outcome:
 
 
 Command = Callable[..., Outcome]
+
+
+def command_of(*names: str) -> Any:
+    """The command that these words call, as typer has it."""
+    found: Any = typer.main.get_command(app)
+    for name in names:
+        found = found.get_command(None, name)
+    return found
 
 
 @pytest.fixture

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import typer
-
-from harness.cli.app import app
 from harness.cli.main import COMMANDS, HEADINGS
+from tests.cli.conftest import command_of
 
 NARROWER = {
-    "--model": {"serve", "list"},  # names a model alone, without a target
+    "--model": {"serve", "list", "check server", "check gateway"},  # names a model alone, without a target
     "--to": {"adopt", "accept"},  # where to: a folder, a file
     "--strict": {"list"},  # what is not fresh fails
 }
@@ -19,8 +17,8 @@ NARROWER = {
 
 def options() -> Iterator[tuple[str, str, str | None, str]]:
     """Option, command, what stands for its value (`None`: it takes none), and the help."""
-    for name, command in typer.main.get_command(app()).commands.items():  # type: ignore[attr-defined]
-        for parameter in command.params:
+    for name in (*COMMANDS, *(f"check {kind}" for kind in command_of("check").commands)):
+        for parameter in command_of(*name.split()).params:
             for option in parameter.opts:
                 if option.startswith("-"):
                     flag = getattr(parameter, "is_flag", False)
@@ -42,5 +40,5 @@ def test_every_option_says_what_it_is_for() -> None:
 
 def test_every_command_stands_under_one_of_the_four_headings() -> None:
     assert len(HEADINGS) == 4
-    assert sorted(COMMANDS) == sorted(typer.main.get_command(app()).commands)  # type: ignore[attr-defined]
+    assert list(COMMANDS) == list(command_of().commands)
     assert "compare" in HEADINGS["Results"]

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from harness.cli import progress
+from harness.cli import standing as progress
 from harness.contract.model import Usage
 from harness.results import Spending
 from tests.reports.runs import cell

@@ -9,7 +9,7 @@ import pytest
 
 import harness as package
 from harness import catalog
-from harness.cli import estimates
+from harness.cli import live
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.reference.session import Session
 from harness.reports._costs import money
@@ -309,7 +309,7 @@ def test_the_estimate_names_each_target_with_its_part(capsys: pytest.CaptureFixt
     ]
     parts = estimate([cell for cell in cells if not_applicable(cell, "live") is None])
 
-    estimates.before(cells, {}, None)
+    live.forecast_costs(cells, {}, None)
 
     shown = capsys.readouterr().err.splitlines()
     anthropic, gemini = parts["anthropic"].dollars, parts["gemini-3"].dollars
@@ -325,7 +325,7 @@ def test_the_estimate_names_each_target_with_its_part(capsys: pytest.CaptureFixt
 
 
 def test_where_nothing_would_be_sent_there_is_no_estimate(capsys: pytest.CaptureFixture[str]) -> None:
-    estimates.before([Cell(shipped_scenarios()["error-429"], shipped_targets()["anthropic"], "whole")], {}, None)
+    live.forecast_costs([Cell(shipped_scenarios()["error-429"], shipped_targets()["anthropic"], "whole")], {}, None)
     assert capsys.readouterr().err == ""
 
 
@@ -333,7 +333,7 @@ def test_the_estimate_says_of_how_much_the_cost_is_not_known(capsys: pytest.Capt
     scenarios, targets = shipped_scenarios(), shipped_targets()
     cells = [Cell(scenarios["call-single"], targets[name], "whole") for name in ("anthropic", "gemini-3")]
 
-    estimates.before(cells, {"gemini-3": "http://127.0.0.1:4000"}, None)
+    live.forecast_costs(cells, {"gemini-3": "http://127.0.0.1:4000"}, None)
 
     total, _, gemini = capsys.readouterr().err.splitlines()
     dollars = estimate(cells)["anthropic"].dollars
@@ -347,6 +347,6 @@ def test_the_estimate_says_of_how_much_the_cost_is_not_known(capsys: pytest.Capt
 def test_an_estimate_too_small_to_be_shown_is_not_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     cell = Cell(shipped_scenarios()["seeds-code-search-embeddings"], shipped_targets()["openai-chat"], "whole")
 
-    estimates.before([cell], {}, None)
+    live.forecast_costs([cell], {}, None)
 
     assert "requests, less than $0.0001; reasoning" in capsys.readouterr().err

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness import catalog
-from harness.cli.progress import Progress
+from harness.cli.standing import Progress
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.host import replacement
 from harness.reference.session import Session

@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 
 from harness.cli.help import topics
 from harness.cli.schema import SCHEMAS
-from harness.host.project import KEYS
+from harness.host.project import Project
 from harness.scenarios import suite
 from tests.cli.conftest import Command
 
@@ -53,7 +53,7 @@ def test_the_settings_that_are_shown_are_as_their_schema_says(harness: Command) 
     )
     table = shown["tool"]["harness"]
 
-    assert set(described.schema["properties"]) == set(KEYS)  # type: ignore[index]
+    assert set(described.schema["properties"]) == {field.alias for field in Project.model_fields.values()}  # type: ignore[index]
     assert [error.message for error in described.iter_errors(table)] == []
     for wrong in ({"strict": "yes"}, {"targets": "gemini-3"}, {"target": []}, {"servers": {"a": {"url": "x"}}}):
         assert not described.is_valid({**table, **wrong}), wrong

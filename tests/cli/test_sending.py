@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from harness.cli.progress import Progress
+from harness.cli.standing import Progress
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.results import CellResult, RunResult
 from harness.running import pace

@@ -1,4 +1,4 @@
-"""`harness check --server`, through the public command: the scorecard, reports, bounds, keys, what nobody answers."""
+"""`harness check server`, through the public command: the scorecard, reports, bounds, keys, what nobody answers."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def scorecard(tmp_path_factory: pytest.TempPathFactory) -> Scorecard:
     reports = [f"--report={name}:{folder / name}" for name in ("terminal", "json", "markdown", "junit")]
     with serve(faulty("openai-chat", fault("every streamed call has index 0").change)) as server:
         url = f"{server.origin}/v1"
-        code = main(["check", "--server", url, "--api", "openai-chat", "--model", MODEL, *reports])
+        code = main(["check", "server", url, "--api", "openai-chat", "--model", MODEL, *reports])
     return Scorecard(
         code,
         url,
@@ -81,7 +81,7 @@ def test_what_breaks_is_shown_with_its_request_its_raw_answer_and_the_command_fo
     assert "> data: {" in scorecard.text
     assert '> "index": 0,' in scorecard.words  # the place in the event
     again = scorecard.words.partition("Play again ")[2].partition(" Answered by")[0]
-    command = f"harness check --server {scorecard.url} --api openai-chat --model {MODEL}"
+    command = f"harness check server {scorecard.url} --api openai-chat --model {MODEL}"
     assert again == f"{command} --only=server-index,server-same-calls"
 
 
@@ -108,7 +108,7 @@ def test_a_server_is_named_as_what_it_is(scorecard: Scorecard) -> None:
 
 def checked(handle: Handler, *arguments: str, api: str = "openai-chat", path: str = "/v1") -> int:
     with serve(handle) as server:
-        return main(["check", "--server", f"{server.origin}{path}", "--api", api, "--model", MODEL, *arguments])
+        return main(["check", "server", f"{server.origin}{path}", "--api", api, "--model", MODEL, *arguments])
 
 
 def test_how_many_requests_and_what_they_cost_comes_first(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -269,7 +269,7 @@ def test_the_name_of_a_model_is_no_secret_though_a_variable_holds_it(
 
     with serve(handle) as server:
         words = ("--api", "openai-chat", "--model", "tide-model-2", "--only", "server-text", "--variant", "whole")
-        assert main(["check", "--server", f"{server.origin}/v1", *words]) == 1
+        assert main(["check", "server", f"{server.origin}/v1", *words]) == 1
 
     told = " ".join(capsys.readouterr().out.split())
     assert "tide-model-2 of anthropic is down for Bearer" in told
@@ -326,7 +326,7 @@ def test_what_is_ignored_fails_no_server_and_is_said(folder: Path, capsys: pytes
 def test_a_server_that_is_none_stops_the_check(harness: Command, status: int, expected: str) -> None:
     body = b'{"error": {"message": "gone"}}'
     with serve(lambda _: HttpResponse(status, {"content-type": "application/json"}, body)) as server:
-        outcome = harness("check", "--server", f"{server.origin}/v1", "--api", "openai-chat", "--model", "m")
+        outcome = harness("check", "server", f"{server.origin}/v1", "--api", "openai-chat", "--model", "m")
 
     assert outcome.code == 2
     assert expected in outcome.err
@@ -365,7 +365,7 @@ def test_a_version_that_a_base_url_lacks_or_has_twice_is_suggested(
 
 
 def test_a_server_that_is_down_stops_the_check(harness: Command) -> None:
-    outcome = harness("check", "--server", "http://127.0.0.1:9/v1", "--api", "openai-chat", "--model", "m")
+    outcome = harness("check", "server", "http://127.0.0.1:9/v1", "--api", "openai-chat", "--model", "m")
 
     assert outcome.code == 2
     assert "nobody answers at http://127.0.0.1:9/v1/chat/completions: " in outcome.err

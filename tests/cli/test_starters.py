@@ -38,7 +38,8 @@ WAYS = {
 def test_a_starter_passes_as_it_stands(harness: Command, folder: Path, kind: str) -> None:
     if kind == "command" and shutil.which("node") is None:
         pytest.skip("Node is not installed")
-    written = harness("check", "--init", kind)
+    kind_of = "agent" if kind in ("conversation", "agent") else "adapter"
+    written = harness("check", kind_of, "--init", kind)
     outcome = harness("run", *FEW, "--mode=reference", "--target=openai-chat", WAYS[kind], "--report=json:run.json")
 
     assert (written.code, written.err) == (0, "")

@@ -1,4 +1,4 @@
-"""What `check` plays `run` plays too, and a project's settings name: servers and gateways."""
+"""Servers and gateways that a project's settings name, and the checks of them that an expression chooses."""
 
 from __future__ import annotations
 
@@ -87,30 +87,30 @@ def again(out: str) -> list[str]:
     return shlex.split(" ".join(out.split()).partition("Play again ")[2].partition(" Answered by")[0])[1:]
 
 
-def test_a_server_is_run_with_the_checks_that_an_expression_matches(harness: Command, folder: Path, ends: Ends) -> None:
-    named = ("--server", ends.server, "--api", "openai-chat", "--model", MODEL)
-    told = harness("run", *named, "-k", "server-index or server-same-calls", "--report=json:run.json")
+def test_a_server_is_asked_for_the_checks_that_an_expression_matches(
+    harness: Command, folder: Path, ends: Ends
+) -> None:
+    named = ("server", ends.server, "--api", "openai-chat", "--model", MODEL)
+    told = harness("check", *named, "-k", "server-index or server-same-calls", "--report=json:run.json")
 
     assert told.code == 1
     assert "To be sent: about " in told.err
     assert {key[0] for key in cells(folder / "run.json")} == {"server-index", "server-same-calls"}  # one cause alone
-    shown = harness("run", *named, "-k", "server-index or server-same-calls", "--variant=stream")
-    assert again(shown.out) == ["run", *named, "--only=server-index,server-same-calls"]
+    shown = harness("check", *named, "-k", "server-index or server-same-calls", "--variant=stream")
+    assert again(shown.out) == ["check", *named, "--only=server-index,server-same-calls"]
 
 
 @pytest.mark.usefixtures("project")
-def test_a_server_of_the_project_is_checked_and_run_by_its_name(harness: Command) -> None:
-    checked = harness("check", "local", "--report=json:checked.json", "--report=terminal")
-    ran = harness("run", "--server", "local", "--report=json:ran.json", "--report=terminal")
+def test_a_server_of_the_project_is_checked_by_its_name(harness: Command) -> None:
+    short = harness("check", "--report=json:short.json", "local", "--report=terminal")
+    long = harness("check", "server", "local", "--report=json:long.json")
 
-    assert (checked.code, ran.code) == (1, 1)
-    assert "(by --price)" in checked.err
-    assert cells(Path("checked.json")) == cells(Path("ran.json"))
-    assert cells(Path("ran.json"))["server-index", "local", "stream"] == "fail"
-    assert again(checked.out) == ["check", "local", "--only=server-index,server-same-calls"]
-    assert again(ran.out) == ["run", "--server", "local", "--only=server-index,server-same-calls"]
-    assert harness(*again(checked.out)).code == 1
-    assert "local" in ran.out
+    assert (short.code, long.code) == (1, 1)
+    assert "(by --price)" in short.err
+    assert cells(Path("short.json")) == cells(Path("long.json"))
+    assert cells(Path("long.json"))["server-index", "local", "stream"] == "fail"
+    assert again(short.out) == ["check", "server", "local", "--only=server-index,server-same-calls"]
+    assert harness(*again(short.out)).code == 1
 
 
 @pytest.mark.usefixtures("project")
@@ -132,10 +132,11 @@ def test_options_take_the_place_of_what_the_project_says_of_a_server(harness: Co
 
 
 @pytest.mark.usefixtures("project")
-def test_a_gateway_of_the_project_is_checked_and_run_by_its_name(harness: Command) -> None:
+def test_a_gateway_of_the_project_is_checked_by_its_name(harness: Command) -> None:
     reports = ("--report=json:checked.json", "--report=archive:archive.json", "--report=html:page.html")
-    checked = harness("check", "call-single", "--gateway", "passing", *reports)
-    ran = harness("run", "call-single", "system-plain", "--gateway=passing", "-k", "system", "--report=json:ran.json")
+    checked = harness("check", "passing", "call-single", *reports)
+    words = ("call-single", "system-plain", "-k", "system")
+    ran = harness("check", "gateway", "passing", *words, "--report=json:ran.json")
 
     assert (checked.code, ran.code) == (0, 0)
     targets = ("anthropic>anthropic", "anthropic>anthropic-opus-5")
@@ -149,15 +150,15 @@ def test_a_gateway_of_the_project_is_checked_and_run_by_its_name(harness: Comman
     assert ("call", "get_weather") in [(each.what, each.name) for each in first.said]
     assert BEHIND in Path("page.html").read_text()
     rerun = json.loads(Path("ran.json").read_text())["invocation"]
-    assert rerun["rerun"] == ["harness", "run", "--gateway", "passing"]
+    assert rerun["rerun"] == ["harness", "check", "gateway", "passing"]
     assert rerun["targets"]["anthropic>anthropic-opus-5"][:2] == ["--upstream", "anthropic-opus-5"]
 
 
-def test_the_scenarios_of_a_project_are_run_through_its_gateway(harness: Command, project: Path) -> None:
+def test_all_scenarios_of_a_project_pass_through_its_gateway(harness: Command, project: Path) -> None:
     text = (project / "pyproject.toml").read_text()
     (project / "pyproject.toml").write_text(f'[tool.harness]\nscenarios = ["call-single"]\n{text}')
 
-    ran = harness("run", "--gateway=passing", "--upstream=anthropic", "--report=json:run.json")
+    ran = harness("check", "passing", "--all", "--upstream=anthropic", "--report=json:run.json")
 
     assert ran.code == 0
     assert cells(Path("run.json")) == {("call-single", "anthropic>anthropic", "whole"): "pass"}
@@ -272,44 +273,24 @@ def test_a_server_or_a_gateway_is_read_strictly(harness: Command, folder: Path, 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("check --server lokal", "--server: unknown server 'lokal'. Did you mean 'local'? Known: known, local."),
-        ("run --gateway pasing", "--gateway: unknown gateway 'pasing'. Did you mean 'passing'? Known: passing."),
-        ("run call-single --server local", "PATH: it is not for a run of a server. 'harness run --help' says what is."),
+        ("check server lokal", "check server: unknown server 'lokal'. Did you mean 'local'? Known: known, local."),
+        ("check gateway pasing", "check gateway: unknown gateway 'pasing'. Did you mean 'passing'? Known: passing."),
         (
-            "run --server local --mode live",
-            "--mode: it is not for a run of a server. 'harness run --help' says what is.",
-        ),
-        (
-            "run --server local --gateway passing",
-            "--gateway: it is not for a run of a server, only with --gateway. 'harness run --help' says what is.",
-        ),
-        (
-            "run --gateway passing --target anthropic",
-            "--target: it is not for a run of a gateway. 'harness run --help' says what is.",
-        ),
-        (
-            "check local -n 2",
-            "-n: it is not for a check of a server. 'harness check --help' says what is.",
-        ),
-        (
-            "run --repeat 3",
-            "--repeat: it is not for a run of an adapter, only with --server. 'harness run --help' says what is.",
-        ),
-        (
-            "run --server local -k nothing",
+            "check server local -k nothing",
             "-k 'nothing' matches none of the checks. 'harness list rules' has them: server-...",
         ),
         (
-            "run --server local -k server-text",
+            "check local -k server-text",
             "-k 'server-text' matches none of the checks. 'harness list rules' has them: server-...",
         ),
         (
-            "run --gateway passing -k nothing",
+            "check passing -k nothing",
             "-k 'nothing' matches no cell of the chosen scenarios. 'harness list scenarios' shows them.",
         ),
+        ("check local -n 2", "No such option: -n. 'harness --help' shows the usage."),
     ],
 )
-def test_what_means_nothing_for_what_is_played_is_refused(harness: Command, words: str, said: str) -> None:
+def test_a_wrong_name_or_expression_is_refused(harness: Command, words: str, said: str) -> None:
     told = harness(*words.split())
 
     assert (told.code, told.out, told.err) == (2, "", f"harness: {said}\n")

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.options import asked
+from harness.cli.options import Options
 from harness.cli.settings import completed
-from harness.cli.watched import Watched, changed, counted
+from harness.cli.watch import Watched, changed, counted
 from harness.scenarios import suite
 from tests.cli.conftest import Command
 
@@ -54,7 +54,7 @@ def project(folder: Path) -> Path:
 
 
 def watched(*, replay: bool = True) -> Watched:
-    return Watched.of(completed(asked(), "replay" if replay else "reference"), replay=replay)
+    return Watched.of(completed(Options(), "replay" if replay else "reference"), replay=replay)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_the_code_of_an_adapter_is_watched(folder: Path, adapters: list[str], fi
     for name in ("own/my.mjs", "own/beside.mjs", "own/other.txt", "one.py", "two.py"):
         (folder / name).touch()
 
-    found = Watched.of(replace(asked(), adapters=adapters), replay=True)
+    found = Watched.of(replace(Options(), adapters=adapters), replay=True)
 
     assert {str(each) for each in found.snapshot()} & {
         str(each.relative_to(folder)) for each in folder.rglob("*")

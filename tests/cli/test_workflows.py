@@ -79,6 +79,16 @@ def runner(recorded: Path, tmp_path: Path) -> Runner:
     return Runner(tmp_path / "work", temp, commands)
 
 
+def quicker(specs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The steps, with one of the shipped scenarios in the place of all."""
+    assert sum("harness run shipped scenarios" in each.get("run", "") for each in specs) == 1
+    few = "harness run call-parallel-same-tool scenarios"
+    return [
+        {**each, "run": each["run"].replace("harness run shipped scenarios", few)} if "run" in each else each
+        for each in specs
+    ]
+
+
 def acted(runner: Runner, **inputs: str) -> list[Step]:
     """The steps of the action, with these inputs."""
     given = {name.replace("_", "-"): value for name, value in inputs.items()}
@@ -94,13 +104,13 @@ def installed(runner: Runner) -> list[str]:
 def test_the_workflow_that_init_writes_is_green_step_by_step(runner: Runner) -> None:
     written = yaml.safe_load((runner.workspace / ".github" / "workflows" / "harness.yml").read_text())
 
-    steps = runner.steps(written["jobs"]["conformance"]["steps"])
+    steps = runner.steps(quicker(written["jobs"]["conformance"]["steps"]))
 
     assert written == WORKFLOW
     assert [step.code for step in steps] == [None, None, 0, 0, 0, None]
     assert installed(runner) == ["install", "toolcall-harness", "pytest"]
     played, replayed = steps[3], steps[4]
-    assert re.match(r"PASS  3\d\d cells", played.out)  # the shipped scenarios and the repository's
+    assert re.match(r"PASS  [34] cells", played.out)  # a shipped scenario and the repository's
     assert played.summary.startswith("## harness: PASS")
     assert replayed.out.startswith("PASS  2 cells")
     kept = runner.workspace / steps[-1].spec["with"]["path"]
@@ -112,7 +122,7 @@ def test_the_workflow_is_red_where_an_adapter_breaks_and_keeps_its_reports(runne
     path = runner.workspace / "pyproject.toml"
     path.write_text(path.read_text().replace("my_adapter:ADAPTER", "planted:ADAPTER"))
 
-    steps = runner.steps(WORKFLOW["jobs"]["conformance"]["steps"])
+    steps = runner.steps(quicker(WORKFLOW["jobs"]["conformance"]["steps"]))
 
     assert [step.code for step in steps] == [None, None, 0, 1, None, None]
     assert re.search(r"^::error .*title=result-orphan", steps[3].err, re.MULTILINE)
@@ -123,7 +133,7 @@ def test_the_workflow_is_red_where_an_adapter_breaks_and_keeps_its_reports(runne
 
 def test_gitlabs_job_is_the_same_with_the_report_that_gitlab_reads(runner: Runner) -> None:
     plain = [line.split(" --report gitlab")[0] for line in JOB["script"]]
-    (step,) = runner.steps([{"run": JOB["script"][1]}])
+    (step,) = runner.steps(quicker([{"run": JOB["script"][1]}]))
 
     assert plain == [each["run"] for each in WORKFLOW["jobs"]["conformance"]["steps"] if "run" in each]
     assert step.code == 0

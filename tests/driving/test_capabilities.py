@@ -103,9 +103,9 @@ def test_a_check_plays_all_that_a_loop_can_and_claims_nothing_for_it(
 ) -> None:
     """The starter is deaf to all settings, and the reference server answers by its script whatever it is asked."""
     monkeypatch.chdir(tmp_path)
-    assert main(["check", "--init", "conversation"]) == 0
+    assert main(["check", "agent", "--init", "conversation"]) == 0
 
-    code = main(["check", "--conversation=my_loop:drive", "--api=openai-chat", "-n", "1", "--report=json:run.json"])
+    code = main(["check", "agent", "my_loop:drive", "--api=openai-chat", "-n", "1", "--report=json:run.json"])
 
     run = RunResult.from_json((tmp_path / "run.json").read_text(encoding="utf-8"))
     assert code == 0

@@ -1,4 +1,4 @@
-"""`harness check --gateway`, through the public command: what it prints first, the table, the reports, its errors."""
+"""`harness check gateway`, through the public command: what it prints first, the table, the reports, its errors."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Front:
         gateway.upstream, self.gate.gateway = f"http://127.0.0.1:{self.port}", gateway
         told = io.StringIO()
         with contextlib.redirect_stderr(told):
-            code = main(["check", "--gateway", self.url, "--upstream-port", str(self.port), *arguments])
+            code = main(["check", "gateway", self.url, "--upstream-port", str(self.port), *arguments])
         gateway.close()
         return code, told.getvalue()
 
@@ -214,7 +214,7 @@ def test_a_way_that_does_not_lead_to_the_upstream_is_told_with_what_both_ends_sa
 
     assert code == 2
     assert told.splitlines()[-1] == (
-        f"harness: --gateway {front.url}: the gateway answers HTTP 404, and has asked the reference server for no "
+        f"harness: check gateway {front.url}: the gateway answers HTTP 404, and has asked the reference server for no "
         "chat: no such model. What arrived at the reference server: POST /v1/responses: anthropic has no such path; "
         "it is one of openai-responses. It has to lead the model name 'claude-opus-5-5' to 'claude-opus-5-5' of "
         f"anthropic, at http://127.0.0.1:{front.port}. 'harness help gateways' shows how."
@@ -231,7 +231,7 @@ def test_a_gateway_that_asks_for_another_model_is_told_of(front: Front) -> None:
 
     assert code == 2
     assert told.splitlines()[-1] == (
-        f"harness: --gateway {front.url}: the gateway asks anthropic for the model 'claude-opus-5', and not for "
+        f"harness: check gateway {front.url}: the gateway asks anthropic for the model 'claude-opus-5', and not for "
         "'claude-opus-5-5'. Mend its configuration, or say --upstream-model anthropic=claude-opus-5."
     )
 
@@ -353,12 +353,12 @@ def test_who_does_not_listen_is_waited_for_no_longer_than_was_said() -> None:
     url, told = f"http://127.0.0.1:{free_port()}", io.StringIO()
 
     with contextlib.redirect_stderr(told):
-        code = main(["check", "--gateway", url, "--api", "anthropic", "--upstream", "anthropic", "--gateway-wait", "0"])
+        code = main(["check", "gateway", url, "--api", "anthropic", "--upstream", "anthropic", "--wait", "0"])
 
     assert code == 2
     assert told.getvalue().splitlines()[-1] == (
-        f"harness: --gateway {url}: nobody listens there after 0 s: Connection refused. Start the gateway, or have it "
-        "started by --gateway-command."
+        f"harness: check gateway {url}: nobody listens there after 0 s: Connection refused. Start the gateway, or have "
+        "it started by --command."
     )
 
 
@@ -367,13 +367,11 @@ def test_a_command_that_ends_is_told_with_what_it_printed() -> None:
     command = f"{sys.executable} -c 'raise SystemExit(\"no configuration\")'"
 
     with contextlib.redirect_stderr(told):
-        code = main(
-            ["check", "--gateway", url, "--api", "anthropic", "--upstream", "anthropic", "--gateway-command", command]
-        )
+        code = main(["check", "gateway", url, "--api", "anthropic", "--upstream", "anthropic", "--command", command])
 
     assert code == 2
     assert told.getvalue().splitlines()[-1] == (
-        f"harness: --gateway-command {command!r}: it ended with exit code 1. It printed: no configuration"
+        f"harness: --command {command!r}: it ended with exit code 1. It printed: no configuration"
     )
 
 
@@ -406,8 +404,8 @@ def test_a_command_runs_while_the_check_takes(tmp_path: Path, capsys: pytest.Cap
     port = free_port()
     command = f"{sys.executable} {tmp_path / 'gateway.py'} {port}"
 
-    ends = ("--gateway", f"http://127.0.0.1:{port}", "--api", "anthropic", "--upstream", "anthropic")
-    code = main(["check", "call-single", *ends, "--variant", "whole", "--gateway-command", command])
+    ends = (f"http://127.0.0.1:{port}", "--api", "anthropic", "--upstream", "anthropic")
+    code = main(["check", "gateway", *ends, "call-single", "--variant", "whole", "--command", command])
 
     assert (code, capsys.readouterr().out.split()[0]) == (0, "PASS")
     with pytest.raises(ConnectionRefusedError):

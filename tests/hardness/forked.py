@@ -26,7 +26,7 @@ _LOADED = (
     "harness.auditing.audit",
     "harness.reports._audit",
     "harness.cli.app",
-    "harness.cli.session",
+    "harness.cli.run",
     "harness.reports.terminal",
 )
 """What commands import when they need it, for all that are forked."""

@@ -90,7 +90,7 @@ def nursing(folder: Path) -> Iterator[Nursery]:
 def _import_all() -> None:
     """Import what commands import, and start no thread, which a fork would not take along."""
     from harness import catalog
-    from harness.cli import app, session  # noqa: F401
+    from harness.cli import app, run  # noqa: F401
     from harness.contract.protocols import Endpoint
     from harness.tape import server  # noqa: F401
     from harness.tape.write import prepare

@@ -272,7 +272,7 @@ def test_a_check_says_what_became_of_facts_and_what_could_not_be_judged() -> Non
 
 
 def test_the_template_library_is_loaded_for_the_page_alone() -> None:
-    loaded = "import sys, harness.cli.app, harness.cli.session, harness.reports.html; print('jinja2' in sys.modules)"
+    loaded = "import sys, harness.cli.app, harness.cli.run, harness.reports.html; print('jinja2' in sys.modules)"
 
     assert (
         subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True).stdout == "False\n"

@@ -11,8 +11,7 @@ from harness import catalog
 from harness.apis.eventstream import events
 from harness.apis.view import ModelStep, RequestView, TextView, WireError
 from harness.checking.servers.inspection import Asked, Inspection
-from harness.checking.servers.line import Line
-from harness.checking.servers.server import Server
+from harness.checking.servers.server import Line, Server
 from harness.checking.servers.understudy import Understudy
 from harness.contract.http import AT_ONCE, HttpRequest, HttpResponse
 from harness.results import RunResult

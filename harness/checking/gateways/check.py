@@ -10,12 +10,11 @@ from typing import TypeAlias
 from harness import catalog
 from harness.apis.facts import Edition
 from harness.apis.targets import Shipped, Target
-from harness.checking.addresses import suggestion
+from harness.checking.endpoints import graded, suggestion
 from harness.checking.gateways.fact import Fact
 from harness.checking.gateways.judging import FACTS, Direct, Judged, declined, judged, unreached
 from harness.checking.gateways.passage import Passage, Side, Way
 from harness.checking.gateways.playing import FIRST, Door, Played, Upstream, played, saying, unsayable
-from harness.checking.strictness import graded
 from harness.contract.errors import ChatError, UsageError
 from harness.host.clock import now
 from harness.meaning.choices import is_named
@@ -147,7 +146,7 @@ class GatewayCheck:
             done.append((each, *self._cell(each, cell)))
             progress(done[-1][1])
             if len(self._unreached) == pairs:
-                raise UsageError(f"--gateway {shown(self._door.url)}: {' '.join(self._unreached.values())}")
+                raise UsageError(f"check gateway {shown(self._door.url)}: {' '.join(self._unreached.values())}")
         results = tuple(result for _, result, _ in done)
         return RunResult(
             "reference",

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from harness.apis.api import Api
 from harness.apis.frontage import json_response
 from harness.apis.view import ModelStep, RequestView, ResponseView, WireError
-from harness.checking.legible import legible
+from harness.checking.endpoints import legible
 from harness.results import Exchange
 from harness.rules.reading import read
 from harness.scenarios.schema import Scenario, StepSpec

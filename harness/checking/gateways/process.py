@@ -33,7 +33,7 @@ class Process:
         """Whether it is still running. Raises `UsageError` with what it said."""
         code = self._process.poll()
         if code is not None:
-            raise UsageError(f"--gateway-command {self.command!r}: it ended with exit code {code}.{self.last_words}")
+            raise UsageError(f"--command {self.command!r}: it ended with exit code {code}.{self.last_words}")
 
     @property
     def last_words(self) -> str:
@@ -89,8 +89,8 @@ def await_listening(url: str, seconds: float, alive: Callable[[], None] = lambda
         except OSError as error:
             if time.monotonic() >= until:
                 raise UsageError(
-                    f"--gateway {url}: nobody listens there after {seconds:g} s: {error.strerror or error}. "
-                    "Start the gateway, or have it started by --gateway-command."
+                    f"check gateway {url}: nobody listens there after {seconds:g} s: {error.strerror or error}. "
+                    "Start the gateway, or have it started by --command."
                 ) from None
             time.sleep(_POLL)
         else:

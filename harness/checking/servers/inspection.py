@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import sqrt
 
 from harness.apis.departure import PROMISES, Promise
-from harness.apis.view import WireError
-from harness.checking.addresses import suggestion
-from harness.checking.servers.check import BOTH, Check
+from harness.apis.view import RequestView, WireError
+from harness.checking.endpoints import graded, suggestion
 from harness.checking.servers.checks import CHECKS
 from harness.checking.servers.checks.answers import PLAIN
-from harness.checking.servers.line import BUSY, Enough, Line, Unanswered
-from harness.checking.servers.playing import Judge, Playing, played
-from harness.checking.servers.price import Price
-from harness.checking.servers.rates import rate
-from harness.checking.servers.server import Server
+from harness.checking.servers.playing import Judge, Playing, Price, played, spending
+from harness.checking.servers.server import BUSY, Enough, Line, Server, Unanswered
+from harness.checking.servers.talk import BOTH, Check, Reply
+from harness.checking.servers.understudy import Understudy
 from harness.checking.servers.watching import Watching
-from harness.checking.strictness import graded
 from harness.contract.errors import UsageError
 from harness.contract.http import HttpResponse
-from harness.contract.model import ChatRequest, Message
+from harness.contract.model import ChatRequest, Message, Usage
 from harness.host.clock import now
-from harness.results import CellResult, Checked, Invocation, Provenance, Rate, RunResult, worst
+from harness.results import CellResult, Checked, Invocation, Provenance, Rate, RunResult, Spending, worst
 from harness.rules.conversation import room
 from harness.rules.scope import EVERYTHING, Scope
 from harness.running.costs import price_version
 from harness.running.expected_failures import ExpectedFailure, accepted, stale, unmatched
 from harness.running.play import BROKEN
+from harness.running.stages.routes import NO_KEY
 from harness.scenarios.schema import Subject, Variant
 from harness.tape.redact import Redactor
 from harness.tape.redact.address import origin, shown
@@ -94,12 +94,12 @@ def greeted(server: Server, line: Line) -> Server:
             response = line(request)
         except Unanswered as reason:
             raise UsageError(
-                f"--server {shown(server.base_url)}: nobody answers at {shown(request.url)}: {reason}. Is the server "
-                "up?"
+                f"check server {shown(server.base_url)}: nobody answers at {shown(request.url)}: {reason}. Is the "
+                "server up?"
             ) from None
         if response.status in _NO_SUCH_PATH or 300 <= response.status < 400:
             raise UsageError(
-                f"--server {shown(server.base_url)}: {request.method} {shown(request.url)} was answered with HTTP "
+                f"check server {shown(server.base_url)}: {request.method} {shown(request.url)} was answered with HTTP "
                 f"{response.status}: {_words(server, response)}. Name the base URL as SDKs take it"
                 f"{_ending(server)}, and by --model one of its models."
                 f"{suggestion(server.api, server.base_url, request.url)}"
@@ -107,7 +107,7 @@ def greeted(server: Server, line: Line) -> Server:
         if response.status in _NO_ACCESS:
             variables = " or ".join(server.api.key_variables)
             raise UsageError(
-                f"--server {shown(server.base_url)}: the key is refused with HTTP {response.status}: "
+                f"check server {shown(server.base_url)}: the key is refused with HTTP {response.status}: "
                 f"{_words(server, response)}. {variables} holds the key that is sent."
             )
         if response.status not in _REFUSED:
@@ -250,3 +250,58 @@ def _rates(target: str, playings: Sequence[Playing]) -> Iterator[Rate]:
         for name, came_out in each.talk.tries:
             tries.setdefault(name, []).append(came_out)
     yield from (rate(name, target, every) for name, every in tries.items())
+
+
+_BYTES = 4
+"""Bytes of JSON that count as one token: a rule of thumb for English."""
+
+_MODEL = "rehearsal"
+"""A model that nobody knows, so that the reference server has no rules of a provider's for it."""
+
+_GREETING = Usage(20, 20)
+"""What the first request takes, which only greets, or a little less."""
+
+
+def rehearsed(server: Server, asked: Asked, most: int | None, price: Price | None) -> Spending:
+    """What the checks would take, at about the length that their scripts have. Nothing leaves this process."""
+    understudy = Understudy(server.api, _MODEL)
+    stand_in = replace(server, model=_MODEL, bound=server.questions.bounds[0])
+    usages = [_GREETING]
+    with Line(server.api, NO_KEY, send=understudy) as line:
+        for check, variant in asked.cells():
+            if check.lacks(server) is not None:
+                continue
+            try:
+                talk = played(check, stand_in, line, _unseen, variant).talk
+            except BROKEN:  # the check itself will tell
+                continue
+            usages += [_usage(reply) for reply in talk.replies] * asked.repeat
+    sent = usages[:most]
+    return spending(sent, len(sent), api=server.api.name, model=server.model, url=server.base_url, price=price)
+
+
+def _unseen(check: str, reply: Reply, asked: RequestView | None) -> None:
+    """Nobody watches a rehearsal."""
+    del check, reply, asked
+
+
+def _usage(reply: Reply) -> Usage:
+    view = reply.view
+    calls = [json.dumps({call.name: call.arguments}) for call in view.calls] if view is not None else []
+    said = "".join([view.text if view is not None else "", *calls])
+    return Usage(-(-len(reply.request.body) // _BYTES), -(-len(said.encode()) // _BYTES))
+
+
+_Z = 1.959963984540054
+"""The normal quantile of an interval of 95 %."""
+
+
+def rate(name: str, target: str, tries: Iterable[bool]) -> Rate:
+    """The share of the tries that came out, with its Wilson interval: it says something of few tries too, and stays
+    within 0 and 1. There has to be one try at least."""
+    every = list(tries)
+    played, hits = len(every), sum(every)
+    share, square = hits / played, _Z * _Z
+    centre = (share + square / (2 * played)) / (1 + square / played)
+    reach = _Z * sqrt(share * (1 - share) / played + square / (4 * played * played)) / (1 + square / played)
+    return Rate(name, target, hits, played, round(max(centre - reach, 0.0), 4), round(min(centre + reach, 1.0), 4))

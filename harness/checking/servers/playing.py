@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal, InvalidOperation
 from typing import Literal
 
-from harness.checking.servers.check import Check
-from harness.checking.servers.evidence import piece
-from harness.checking.servers.line import Line
-from harness.checking.servers.price import Price, spending
-from harness.checking.servers.server import Server
-from harness.checking.servers.talk import Ended, Flaw, Inapplicable, Inconclusive, Reply, Talk, Watch
+from harness.checking.servers.server import Line, Server
+from harness.checking.servers.talk import Check, Ended, Flaw, Inapplicable, Inconclusive, Reply, Talk, Watch
+from harness.checking.servers.watching import piece
+from harness.contract.errors import UsageError
+from harness.contract.model import Usage
 from harness.host.crash import located, traceback_of
-from harness.results import Blame, CellResult, Conversation, Finding, Kind, Provenance, Severity, Verdict, worst
+from harness.results import (
+    Blame,
+    CellResult,
+    Conversation,
+    Finding,
+    Kind,
+    Provenance,
+    Severity,
+    Spending,
+    Verdict,
+    summed,
+    worst,
+)
 from harness.rules.conversation import fitting, sent
+from harness.running.costs import cost
 from harness.scenarios.schema import Variant
 from harness.tape.redact import Redactor
 
@@ -168,3 +181,44 @@ class Judge:
             piece=piece(last.request, last.response, self.redactor),
             subject=check.subject,
         )
+
+
+_MILLION = Decimal(1_000_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """US dollars for a million tokens that are read, and for a million that are written."""
+
+    input: Decimal
+    output: Decimal
+
+    @staticmethod
+    def of(text: str, place: str = "--price") -> Price:
+        """The price in `IN,OUT`. Raises `UsageError`, which names the `place` of the text."""
+        said = f"{place} {text!r}: it has to be two prices in US dollars for a million tokens, read and written, as in "
+        said += "0.15,0.60."
+        try:
+            prices = [Decimal(each) for each in text.split(",")]
+        except InvalidOperation:
+            raise UsageError(said) from None
+        if len(prices) != 2 or not all(each.is_finite() and each >= 0 for each in prices):
+            raise UsageError(said)
+        return Price(*prices)
+
+    def dollars(self, usage: Usage) -> Decimal | None:
+        """What an answer cost; `None`: it does not say what it took."""
+        if usage.input_tokens is None or usage.output_tokens is None:
+            return None
+        return (self.input * usage.input_tokens + self.output * usage.output_tokens) / _MILLION
+
+
+def spending(  # noqa: PLR0913 - what was sent, and where
+    usages: Iterable[Usage], requests: int, *, api: str, model: str, url: str, price: Price | None
+) -> Spending:
+    """What requests to a model took."""
+    every = list(usages)
+    prices = [cost(api, model, usage, url=url) if price is None else price.dollars(usage) for usage in every]
+    known = [each for each in prices if each is not None]
+    total = sum(known, Decimal(0)) if known or not prices else None
+    return Spending(model, requests, summed(every), total, len(prices) - len(known))

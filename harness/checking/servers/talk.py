@@ -12,12 +12,12 @@ from harness.apis.eventstream import starts_as_one
 from harness.apis.jsonvalue import loads
 from harness.apis.questions import Answered, Body
 from harness.apis.view import CallView, RequestView, ResponseView, WireError
-from harness.checking.legible import legible
-from harness.checking.servers.line import Line, Unanswered
-from harness.checking.servers.server import Server
+from harness.checking.endpoints import legible
+from harness.checking.servers.server import Line, Server, Unanswered
 from harness.contract.http import HttpRequest, HttpResponse
-from harness.contract.model import JSON, ChatRequest, StopReason, Usage
+from harness.contract.model import JSON, ChatRequest, StopReason, Tool, Usage
 from harness.results import Severity
+from harness.scenarios.schema import HistoryMessage, StepSpec, Subject, Variant
 
 _UNHELPFUL = (StopReason.MAX_TOKENS, StopReason.REFUSAL)
 """What an answer stops for that says nothing of what was asked: a model may think, or refuse, as it likes."""
@@ -257,3 +257,93 @@ def helpful(reply: Reply) -> ResponseView:
     if view.stop_reason in _UNHELPFUL:
         raise Inconclusive(f"the answer stopped for {view.stop_reason.value}")
     return view
+
+
+_STRICT: dict[str, JSON] = {api: {"strict": True} for api in ("anthropic", "openai-chat", "openai-responses")}
+"""How a tool is marked whose arguments the server promises to keep to the schema; who has no mark ignores it."""
+
+
+def _city(name: str, description: str) -> Tool:
+    city: JSON = {"type": "string", "description": "The name of the city."}
+    schema: dict[str, JSON] = {
+        "type": "object",
+        "properties": {"city": city},
+        "required": ["city"],
+        "additionalProperties": False,
+    }
+    return Tool(name, description, schema)
+
+
+WEATHER = _city("get_weather", "The current weather in a city.")
+TIME = _city("get_time", "The current local time in a city.")
+PING = Tool("ping", "Says whether the service is up. It takes no arguments.", {"type": "object", "properties": {}})
+ORDER = Tool(
+    "find_order",
+    "Finds an order by its number.",
+    {
+        "type": "object",
+        "properties": {"number": {"type": "integer", "description": "The number, all digits of it."}},
+        "required": ["number"],
+        "additionalProperties": False,
+    },
+)
+NOTE = Tool(
+    "save_note",
+    "Saves a note word for word.",
+    {
+        "type": "object",
+        "properties": {"text": {"type": "string", "description": "The text of the note, unchanged."}},
+        "required": ["text"],
+        "additionalProperties": False,
+    },
+)
+TABLE = Tool(
+    "book_table",
+    "Books a table.",
+    {
+        "type": "object",
+        "properties": {
+            "place": {"type": "string", "enum": ["garden", "hall"]},
+            "meal": {"type": "string", "enum": ["lunch", "dinner"]},
+            "guests": {"type": "integer"},
+        },
+        "required": ["place", "meal", "guests"],
+        "additionalProperties": False,
+    },
+    _STRICT,
+)
+
+
+BOTH: tuple[Variant, ...] = ("whole", "stream")
+
+
+def _anybody(_server: Server) -> str | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """A check with a stable kebab-case `id`.
+
+    `promise` says in one sentence what has to hold, `source` where that comes from, and `because` what a breach costs.
+    `sends` says what is asked. `prompt` is the first text of its user, by which the reference server knows the check,
+    and `script` what a model answers that does as it is told: by it the cost is reckoned beforehand, and by it the
+    checks themselves are tested. `history` is what of the conversation came from elsewhere.
+    `play` asks and judges. `lacks(server)` says why it cannot be asked of a server.
+    `never` is what is said if in no playing came out what is counted under `counted`: no single answer proves that.
+    """
+
+    id: str
+    subject: Subject
+    promise: str
+    source: str
+    because: str
+    sends: str
+    prompt: str
+    script: tuple[StepSpec, ...]
+    play: Callable[[Talk], None]
+    history: tuple[HistoryMessage, ...] = ()
+    variants: tuple[Variant, ...] = BOTH
+    lacks: Callable[[Server], str | None] = _anybody
+    counted: str = ""
+    never: str = ""

@@ -13,8 +13,8 @@ from harness import catalog
 from harness.apis.api import Api
 from harness.apis.frontage import json_response
 from harness.apis.view import RequestView, TextView, WireError
-from harness.checking.servers.check import Check
 from harness.checking.servers.checks import CHECKS
+from harness.checking.servers.talk import Check
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.reference.front import Front
 from harness.scenarios.schema import Scenario, TurnSpec

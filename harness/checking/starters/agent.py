@@ -1,6 +1,6 @@
 """An agent to begin with, in any language: OpenAI Chat over plain HTTP, on nothing but Python. It passes as it stands.
 
-harness check --agent-command 'python3 my_agent.py' --api openai-chat
+harness check agent --agent-command 'python3 my_agent.py' --api openai-chat
 """
 
 from __future__ import annotations

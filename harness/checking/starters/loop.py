@@ -1,6 +1,6 @@
 """A loop to begin with: OpenAI Chat over plain HTTP. It passes as it stands; put your library where it says so.
 
-harness check --conversation my_loop:drive --api openai-chat
+harness check agent my_loop:drive --api openai-chat
 """
 
 from __future__ import annotations

@@ -5,11 +5,21 @@ from __future__ import annotations
 import json
 
 from harness.apis.view import CallView
-from harness.checking.servers.check import Check
 from harness.checking.servers.checks.answers import OTHERWISE, compared
 from harness.checking.servers.server import Server
-from harness.checking.servers.talk import Ended, Inconclusive, Reply, Talk, helpful
-from harness.checking.servers.tools import NOTE, ORDER, PING, TABLE, WEATHER
+from harness.checking.servers.talk import (
+    NOTE,
+    ORDER,
+    PING,
+    TABLE,
+    WEATHER,
+    Check,
+    Ended,
+    Inconclusive,
+    Reply,
+    Talk,
+    helpful,
+)
 from harness.contract.model import JSON, ChatRequest, Message, NamedTool, Tool
 from harness.meaning.schemas import accepts
 from harness.scenarios.schema import StepSpec, Subject

@@ -6,10 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from harness.checking.servers.check import Check
 from harness.checking.servers.server import Server
-from harness.checking.servers.talk import Inconclusive, Talk, helpful
-from harness.checking.servers.tools import WEATHER
+from harness.checking.servers.talk import WEATHER, Check, Inconclusive, Talk, helpful
 from harness.contract.model import ChatRequest, Message, Role, ToolCall, ToolResult
 from harness.scenarios.schema import HistoryMessage, StepSpec, Subject
 from harness.scenarios.schema.history import HistoryCall, HistoryResult
