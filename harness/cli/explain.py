@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ import typer
 
 from harness import catalog
 from harness.apis.departure import PROMISES
-from harness.apis.fact import Fact
+from harness.apis.fact import Fact, LimitEntry
 from harness.apis.limit import Limit
 from harness.apis.remedies import remedy
 from harness.apis.tables import known_limits, severity
@@ -155,6 +156,9 @@ def lines(topic: str, files: Sequence[Path] = ()) -> list[str]:
         found += _fact(facts[topic], [limit.id for limit in limits.values() if topic in limit.facts])
     if topic in limits:
         found += _limit(limits[topic], facts)
+        found += [
+            line for fact in facts.values() for entry in fact.limits if entry.id == topic for line in _examples(entry)
+        ]
     if topic in rules:
         found += _rule(rules[topic])
     if topic.startswith("server-"):
@@ -200,6 +204,14 @@ def _fact(fact: Fact, limits: list[str]) -> Iterator[str]:
             yield f"  to do:    {remedy(fact)}"
         severity = "an error" if fact.is_certain else "a warning: nobody captured it, or sources contradict each other"
         yield f"  it is:    {severity}"
+    yield from _examples(fact)
+
+
+def _examples(entry: Fact | LimitEntry) -> Iterator[str]:
+    """A line for the first example of each kind: what differs from the smallest request of the API."""
+    for name, examples in (("refuses", entry.refuses), ("accepts", entry.accepts)):
+        if examples:
+            yield f"  {name}:  {json.dumps(examples[0], ensure_ascii=False)}"
 
 
 def _checked(fact: Fact, limits: list[str]) -> str:
