@@ -21,11 +21,9 @@ from functools import cache
 from itertools import chain
 from typing import Literal, TypeAlias
 
-from harness.apis.comparison import comparison
-from harness.apis.condition import Condition
+from harness.apis.condition import Condition, comparison
 from harness.apis.jsonvalue import equal, join, resolve
-from harness.apis.measures import optional_properties, referenced, schema_depth
-from harness.apis.subschemas import subschemas
+from harness.apis.subschemas import optional_properties, referenced, schema_depth, subschemas
 from harness.contract.model import JSON
 
 _SEGMENT = re.compile(r"([^\[\]]*)((?:\[[^\]]*\])*)")

@@ -18,10 +18,9 @@ from harness.apis.conditions import Asked, Conditions, SchemaPlaces
 from harness.apis.fact import Breach, Example, Fact, FactFile, LimitEntry
 from harness.apis.jsonvalue import keys, resolve
 from harness.apis.limit import Limit, Violation, lesser
-from harness.apis.remedies import remedy
 from harness.apis.sieve import Sieve
 from harness.apis.view import WireError
-from harness.apis.wording import filled, full, said_of
+from harness.apis.wording import filled, full, remedy, said_of
 from harness.contract.errors import FactsError, UsageError
 from harness.contract.http import HttpRequest
 from harness.contract.model import JSON

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import TypeAlias
 
-from harness.apis.comparison import Holds
+from harness.apis.condition import Holds
 from harness.apis.conditions import Asked, Conditions, SchemaPlaces, Step, Test, steps_of
 from harness.apis.entries import entrywise
 from harness.apis.subschemas import subschemas

@@ -15,8 +15,8 @@ from harness import catalog
 from harness.apis.departure import PROMISES
 from harness.apis.fact import Fact, LimitEntry
 from harness.apis.limit import Limit
-from harness.apis.remedies import remedy
 from harness.apis.tables import known_limits, severity
+from harness.apis.wording import remedy
 from harness.checking.gateways.fact import Fact as Passing
 from harness.checking.gateways.judging import FACTS, OTHERS
 from harness.checking.servers import checks

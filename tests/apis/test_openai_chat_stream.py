@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from harness import catalog
 from harness.apis.eventstream import events
 from harness.apis.openai_chat import API
-from harness.apis.openai_chat.responses.dialects import DIALECTS
-from harness.apis.openai_chat.streams.building import streamed
+from harness.apis.openai_chat.building import streamed
+from harness.apis.openai_chat.responses import DIALECTS
 from harness.apis.profile import Profile
 from harness.apis.view import ModelStep, RequestView, ResponseView, WireError
 from harness.contract.http import HttpRequest, HttpResponse

@@ -10,8 +10,8 @@ import pytest
 
 from harness import catalog
 from harness.apis.fact import Fact
-from harness.apis.remedies import remedy
 from harness.apis.tables import known_limits
+from harness.apis.wording import remedy
 from harness.reports._words import what_to_do
 from harness.results import Blame, Severity
 from harness.rules.rule import Flaw, Rule

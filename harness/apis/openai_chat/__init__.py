@@ -7,6 +7,7 @@ import re
 from harness.apis.api import Api
 from harness.apis.conditions import SchemaPlaces
 from harness.apis.law import OWN, Services
+from harness.apis.openai_chat.building import SHAPES, build, build_stream, stream_of
 from harness.apis.openai_chat.client_forms import CLIENT_FORMS
 from harness.apis.openai_chat.embeddings import EMBEDDINGS
 from harness.apis.openai_chat.failures import fail, refuse, stream_error
@@ -18,9 +19,6 @@ from harness.apis.openai_chat.promises import departures
 from harness.apis.openai_chat.questions import QUESTIONS
 from harness.apis.openai_chat.requests import model_of, recognises, view
 from harness.apis.openai_chat.responses import read
-from harness.apis.openai_chat.responses.building import build
-from harness.apis.openai_chat.streams.building import build_stream, stream_of
-from harness.apis.openai_chat.streams.shapes import SHAPES
 from harness.apis.smallest import Smallest
 from harness.apis.targets import Shipped
 from harness.apis.terms import Terms

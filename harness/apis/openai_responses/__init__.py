@@ -7,6 +7,7 @@ import re
 from harness.apis.api import Api
 from harness.apis.conditions import SchemaPlaces
 from harness.apis.law import OWN, Services
+from harness.apis.openai_responses.building import SHAPES, build, build_stream, stream_error, stream_of
 from harness.apis.openai_responses.failures import fail, refuse
 from harness.apis.openai_responses.frontage import FRONTAGE
 from harness.apis.openai_responses.lift import OpenAIResponsesLift
@@ -17,10 +18,6 @@ from harness.apis.openai_responses.questions import QUESTIONS
 from harness.apis.openai_responses.requests import model_of, recognises, view
 from harness.apis.openai_responses.requests.items import NAME
 from harness.apis.openai_responses.responses import read
-from harness.apis.openai_responses.responses.building import build
-from harness.apis.openai_responses.streams.building import build_stream, stream_of
-from harness.apis.openai_responses.streams.failing import stream_error
-from harness.apis.openai_responses.streams.shapes import SHAPES
 from harness.apis.smallest import Smallest
 from harness.apis.targets import Shipped
 from harness.apis.terms import Terms

@@ -1,17 +1,49 @@
-"""Response bodies and event streams → neutral views."""
+"""Answers of the Responses API → neutral views, by the dialect that a server speaks."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from harness.apis.eventstream import is_event_stream
 from harness.apis.jsonvalue import body_of, join, loads
 from harness.apis.openai_responses.failures import read_error
 from harness.apis.openai_responses.requests.items import NAME, item_kind, item_parts, string
 from harness.apis.openai_responses.streams import fold
+from harness.apis.profile import Profile
 from harness.apis.view import CallView, OpaqueView, PartView, ResponseView, WireError
 from harness.contract.http import HttpResponse
 from harness.contract.model import JSON, StopReason, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One way to speak. As it stands it is OpenAI's.
+
+    `unique_ids`: call ids are issued once, or else count from `call_0` in every response. `numbered`: events have a
+    `sequence_number`. `repeats`: the last event of a stream repeats the items. `sentinel`: behind it comes `[DONE]`.
+    """
+
+    unique_ids: bool = True
+    numbered: bool = True
+    repeats: bool = True
+    sentinel: bool = False
+
+
+OPENAI = Dialect()
+
+DIALECTS: Mapping[str, Dialect] = {
+    "reused-ids": Dialect(unique_ids=False),
+    "no-numbers": Dialect(numbered=False),  # seen in recorded traffic
+    "bare-end": Dialect(repeats=False),
+    "sentinel": Dialect(sentinel=True),
+}
+
+
+def dialect_of(profile: Profile) -> Dialect:
+    """The dialect that a profile names."""
+    return OPENAI if profile.dialect is None else DIALECTS[profile.dialect]
+
 
 _CALLS = ("function_call", "custom_tool_call")
 _UNFINISHED = ("in_progress", "incomplete")
