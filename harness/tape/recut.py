@@ -32,7 +32,7 @@ _OBSOLETE_HEADERS = frozenset({"content-encoding", "content-length", "transfer-e
 
 _BOM = b"\xef\xbb\xbf"
 _LINE_END = re.compile(rb"\r\n|\n|\r")
-_EVENT_ENDS = re.compile(rb"((?>\r\n|\n|\r)(?>\r\n|\n|\r)++)")
+_EVENT_ENDS = rb"((?>\r\n|\n|\r)(?>\r\n|\n|\r)++)"
 _EVENT_STARTS = re.compile(rb"(?:\A(?:\xef\xbb\xbf)?|(?>\r\n|\n|\r){2})(?=data:|event:)")
 _DATA_LINE = re.compile(rb"(?:\A(?:\xef\xbb\xbf)?|(?<=[\r\n]))data(?::([^\r\n]*))?(?=[\r\n]|\Z)")
 _SEPARATOR = re.compile(rb"\\u(2028|2029|0085)|\\.|\xe2\x80[\xa8\xa9]|\xc2\x85", re.DOTALL)
@@ -107,12 +107,14 @@ def _drawn(sort: _Sort, number: int, random: Random) -> _Way:
     return _Way(f"at random ({number}): {said}", cuts, tuple(spelling for _, spelling in chosen))
 
 
-def _nowhere(_body: bytes, _random: Random) -> Iterable[int]:
-    return ()
+def _at(pattern: bytes, *, behind: bool = True) -> _Cuts:
+    """Cut behind each match, or in front of it."""
+    compiled = re.compile(pattern)
+    return lambda body, _random: (match.end() if behind else match.start() for match in compiled.finditer(body))
 
 
-def _everywhere(body: bytes, _random: Random) -> Iterable[int]:
-    return range(1, len(body))
+def _replaced(pattern: re.Pattern[bytes], by: Callable[[re.Match[bytes]], bytes]) -> _Spelling:
+    return lambda body, _random: pattern.sub(by, body)
 
 
 def _small_pieces(body: bytes, random: Random) -> Iterable[int]:
@@ -124,53 +126,16 @@ def _few(body: bytes, random: Random) -> Iterable[int]:
     return sorted(random.sample(places, min(len(places), random.randint(1, 8))))
 
 
-def _in_characters(body: bytes, _random: Random) -> Iterable[int]:
-    return (match.start() for match in re.finditer(rb"[\x80-\xbf]", body))
-
-
-def _in_crlf(body: bytes, _random: Random) -> Iterable[int]:
-    return (match.end() for match in re.finditer(rb"\r(?=\n)", body))
-
-
-def _behind_cr(body: bytes, _random: Random) -> Iterable[int]:
-    return (match.end() for match in re.finditer(rb"\r", body))
-
-
-def _behind_events(body: bytes, _random: Random) -> Iterable[int]:
-    return (match.end() for match in _EVENT_ENDS.finditer(body))
-
-
 def _behind_elements(body: bytes, _random: Random) -> Iterable[int]:
     return (end for _, end in _elements(body))
-
-
-def _in_bom(_body: bytes, _random: Random) -> Iterable[int]:
-    return (1, 2)
-
-
-def _with_crlf(body: bytes, _random: Random) -> bytes:
-    return _LINE_END.sub(b"\r\n", body)
-
-
-def _with_cr(body: bytes, _random: Random) -> bytes:
-    return _LINE_END.sub(b"\r", body)
-
-
-def _with_lf(body: bytes, _random: Random) -> bytes:
-    return _LINE_END.sub(b"\n", body)
 
 
 def _with_bom(body: bytes, _random: Random) -> bytes:
     return _BOM + body.removeprefix(_BOM)
 
 
-def _with_comments(body: bytes, _random: Random) -> bytes:
-    """A comment in front of each event, as gateways send to keep the connection open."""
-    return _EVENT_STARTS.sub(lambda match: match[0] + b": keep-alive\n\n", body)
-
-
 def _with_other_separators(body: bytes, _random: Random) -> bytes:
-    return b"".join(map(_respelled, _EVENT_ENDS.split(body)))
+    return b"".join(map(_respelled, re.split(_EVENT_ENDS, body)))
 
 
 def _respelled(event: bytes) -> bytes:
@@ -208,30 +173,36 @@ def _elements(body: bytes) -> list[tuple[int, int]]:
     return []
 
 
-def _spaced(body: bytes, space: Callable[[], bytes]) -> bytes:
-    elements = [body[begin:end] for begin, end in _elements(body)]
-    return b"[" + b",".join(space() + element + space() for element in elements) + b"]"
+def _spaced(space: Callable[[Random], bytes]) -> _Spelling:
+    """Spell a JSON array with other white space around its elements."""
+
+    def spelled(body: bytes, random: Random) -> bytes:
+        elements = [body[begin:end] for begin, end in _elements(body)]
+        return b"[" + b",".join(space(random) + element + space(random) for element in elements) + b"]"
+
+    return spelled
 
 
-def _with_crlf_between(body: bytes, _random: Random) -> bytes:
-    return _spaced(body, lambda: b"\r\n")
+def _random_space(random: Random) -> bytes:
+    return b"".join(random.choices((b" ", b"\n", b"\r\n", b"\t"), k=random.randint(0, 4)))
 
 
-def _without_space(body: bytes, _random: Random) -> bytes:
-    return _spaced(body, lambda: b"")
+_IN_CRLF = _at(rb"\r(?=\n)")
+_IN_CHARACTERS = _at(rb"[\x80-\xbf]", behind=False)
+_BEHIND_EVENTS = _at(_EVENT_ENDS)
+_WITH_CRLF, _WITH_CR, _WITH_LF = (_replaced(_LINE_END, lambda _, end=end: end) for end in (b"\r\n", b"\r", b"\n"))
+_WITH_COMMENTS = _replaced(_EVENT_STARTS, lambda match: match[0] + b": keep-alive\n\n")
+"""A comment in front of each event, as gateways send to keep the connection open."""
 
-
-def _with_random_space(body: bytes, random: Random) -> bytes:
-    return _spaced(body, lambda: b"".join(random.choices((b" ", b"\n", b"\r\n", b"\t"), k=random.randint(0, 4))))
-
+_WITH_RANDOM_SPACE = _spaced(_random_space)
 
 _SEPARATORS = "U+2028, U+2029 and U+0085 raw where they were escaped, and the other way round"
 
 _SMALL_PIECES = _Way("in small pieces", _small_pieces)
-_EACH_BYTE = _Way("each byte by itself", _everywhere)
-_CHARACTERS = _Way("cut inside every multi-byte character", _in_characters)
-_AT_ONCE = _Way("all at once", _nowhere)
-_EACH_EVENT = _Way("each event by itself", _behind_events)
+_EACH_BYTE = _Way("each byte by itself", lambda body, _random: range(1, len(body)))
+_CHARACTERS = _Way("cut inside every multi-byte character", _IN_CHARACTERS)
+_AT_ONCE = _Way("all at once", lambda _body, _random: ())
+_EACH_EVENT = _Way("each event by itself", _BEHIND_EVENTS)
 
 _BYTES = _Sort((_EACH_BYTE, _CHARACTERS, _AT_ONCE))
 
@@ -241,18 +212,18 @@ _EVENTS = _Sort(
     (
         _EACH_BYTE,
         _CHARACTERS,
-        _Way("CRLF line ends, each cut in two", _in_crlf, (_with_crlf,)),
+        _Way("CRLF line ends, each cut in two", _IN_CRLF, (_WITH_CRLF,)),
         _EACH_EVENT,
         _AT_ONCE,
-        _Way(f"{COMMENTS} between the events, each by itself", _behind_events, (_with_comments,)),
-        _Way("CR line ends, cut behind each", _behind_cr, (_with_cr,)),
-        _Way(_SEPARATORS, _in_characters, (_with_other_separators,)),
-        _Way(f"a {BYTE_ORDER_MARK} in front, in three pieces", _in_bom, (_with_bom,)),
+        _Way(f"{COMMENTS} between the events, each by itself", _BEHIND_EVENTS, (_WITH_COMMENTS,)),
+        _Way("CR line ends, cut behind each", _at(rb"\r"), (_WITH_CR,)),
+        _Way(_SEPARATORS, _IN_CHARACTERS, (_with_other_separators,)),
+        _Way(f"a {BYTE_ORDER_MARK} in front, in three pieces", lambda _body, _random: (1, 2), (_with_bom,)),
     ),
     (
         (None, (_SEPARATORS, _with_other_separators)),
-        (None, (COMMENTS, _with_comments)),
-        (None, ("LF line ends", _with_lf), ("CRLF line ends", _with_crlf), ("CR line ends", _with_cr)),
+        (None, (COMMENTS, _WITH_COMMENTS)),
+        (None, ("LF line ends", _WITH_LF), ("CRLF line ends", _WITH_CRLF), ("CR line ends", _WITH_CR)),
         (None, (f"a {BYTE_ORDER_MARK}", _with_bom)),
     ),
 )
@@ -261,11 +232,11 @@ _ARRAY = _Sort(
     (
         _EACH_BYTE,
         _CHARACTERS,
-        _Way("CRLF between the elements, each cut in two", _in_crlf, (_with_crlf_between,)),
+        _Way("CRLF between the elements, each cut in two", _IN_CRLF, (_spaced(lambda _: b"\r\n"),)),
         _Way("each element by itself", _behind_elements),
         _AT_ONCE,
-        _Way("no white space between the elements", _behind_elements, (_without_space,)),
-        _Way("other white space between the elements", _behind_elements, (_with_random_space,)),
+        _Way("no white space between the elements", _behind_elements, (_spaced(lambda _: b""),)),
+        _Way("other white space between the elements", _behind_elements, (_WITH_RANDOM_SPACE,)),
     ),
-    ((None, ("other white space between the elements", _with_random_space)),),
+    ((None, ("other white space between the elements", _WITH_RANDOM_SPACE)),),
 )
