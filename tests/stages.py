@@ -21,8 +21,8 @@ from harness.running.stages import Cell, Stage
 from harness.scenarios.load import load_paths
 from harness.scenarios.schema import Scenario
 from harness.tape.cassette import REFERENCE_URL
+from harness.tape.player import Keep, Tap
 from harness.tape.redact import Redactor
-from harness.tape.tap import Keep, Tap
 from harness.tape.transport import Handler, HandlerRunner, HandlerTransport
 
 Provider = Callable[[HttpRequest, Handler], HttpResponse]

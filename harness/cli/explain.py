@@ -17,8 +17,8 @@ from harness.apis.fact import Fact, LimitEntry
 from harness.apis.limit import Limit
 from harness.apis.tables import known_limits, severity
 from harness.apis.wording import remedy
-from harness.checking.gateways.fact import Fact as Passing
 from harness.checking.gateways.judging import FACTS, OTHERS
+from harness.checking.gateways.passage import Fact as Passing
 from harness.checking.servers import checks
 from harness.checking.servers.checks import CHECKS
 from harness.checking.servers.watching import BECAUSE

@@ -13,8 +13,7 @@ from harness.contract.http import Delivery, Ending, HttpRequest, HttpResponse
 from harness.contract.process import Command, Completed, from_response, to_request, to_response
 from harness.contract.protocols import ProcessRunner
 from harness.tape.content_encoding import decode
-from harness.tape.player import Player, Telling
-from harness.tape.tap import Tap
+from harness.tape.player import Player, Tap, Telling
 
 Handler: TypeAlias = Callable[[HttpRequest], HttpResponse]
 """Answers a request. May be called from several threads at once."""

@@ -12,9 +12,8 @@ from pathlib import Path
 import httpx2
 
 from harness.tape.library import Library
-from harness.tape.player import Player
+from harness.tape.player import Player, Tap
 from harness.tape.read import read
-from harness.tape.tap import Tap
 from harness.tape.transport import HandlerTransport, replaying
 from tests.benchmarks import many
 from tests.benchmarks.contenders import BODY_MATCHING, JUDGED, Field, contenders, lead, ready, timed

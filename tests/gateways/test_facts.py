@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from harness import catalog
-from harness.checking.gateways.fact import Fared, Fate
 from harness.checking.gateways.judging import FACTS
-from harness.checking.gateways.passage import Passage, Way, client_side, side
+from harness.checking.gateways.passage import Fared, Fate, Passage, Way, client_side, side
 from harness.contract.http import EXHAUSTED, HttpRequest, HttpResponse
 from harness.results import Exchange, Severity
 

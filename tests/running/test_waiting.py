@@ -9,7 +9,7 @@ import pytest
 from harness.contract.errors import ProviderError
 from harness.contract.model import ChatRequest, ChatResponse
 from harness.contract.protocols import Capability
-from harness.tape import tap
+from harness.tape import player
 from tests.broken.fault import Wrapped, client, declaring
 from tests.broken.playing import played
 from tests.stages import InProcess
@@ -28,7 +28,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(tap, "monotonic", lambda: clock.now)
+    monkeypatch.setattr(player, "monotonic", lambda: clock.now)
     return clock
 
 

@@ -16,7 +16,7 @@ from harness.contract.model import ChatRequest, Message
 from harness.contract.process import Command, Completed, from_request, from_response, to_request, to_response
 from harness.contract.protocols import ChatClient, Endpoint
 from harness.kit.processes import LocalRunner
-from harness.tape.tap import Tap
+from harness.tape.player import Tap
 from harness.tape.transport import HandlerRunner, TapRunner
 from tests.tape.samples import Kept
 

@@ -14,9 +14,9 @@ import pytest
 from harness.contract.errors import CassetteError
 from harness.contract.http import Delivery, Ending, HttpRequest, HttpResponse
 from harness.tape.library import Library
+from harness.tape.player import Tap
 from harness.tape.recording import Recording
 from harness.tape.redact import REQUEST_HEADERS, RESPONSE_HEADERS, Redactor, masked
-from harness.tape.tap import Tap
 from harness.tape.transport import TapTransport
 from tests.tape.samples import METADATA
 

@@ -19,9 +19,8 @@ import httpx2
 import pytest
 
 from harness.contract.http import Delivery, Ending, HttpRequest, HttpResponse
-from harness.tape.player import Player
+from harness.tape.player import Player, Tap
 from harness.tape.server import Server, serve
-from harness.tape.tap import Tap
 from harness.tape.transport import Proxy, replaying
 from tests.tape.samples import STREAM, Kept, cassette, request, response
 

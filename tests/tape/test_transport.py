@@ -13,8 +13,7 @@ from harness import catalog
 from harness.contract.http import Delivery, Ending, HttpRequest, HttpResponse
 from harness.results import Exchange
 from harness.tape.cassette import Cassette, Interaction
-from harness.tape.player import Player, as_asked
-from harness.tape.tap import Keep, Tap
+from harness.tape.player import Keep, Player, Tap, as_asked
 from harness.tape.transport import HandlerTransport, TapTransport, replaying
 from tests.tape.samples import STREAM, Kept, cassette, request, response
 

@@ -9,8 +9,18 @@ from http import HTTPStatus
 
 from harness.apis.jsonvalue import equal, every, join, loads
 from harness.apis.view import CallView, ErrorView, OpaqueView, PartView, ResponseView, TextView, WireError
-from harness.checking.gateways.fact import Fact, Fared, added, arguments, lost, matched, of_answer, told
-from harness.checking.gateways.passage import Passage, Side
+from harness.checking.gateways.passage import (
+    Fact,
+    Fared,
+    Passage,
+    Side,
+    added,
+    arguments,
+    lost,
+    matched,
+    of_answer,
+    told,
+)
 from harness.contract.errors import provider_error
 from harness.contract.http import EXHAUSTED, HttpResponse
 from harness.contract.model import JSON, StopReason, Usage

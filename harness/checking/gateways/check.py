@@ -11,9 +11,8 @@ from harness import catalog
 from harness.apis.facts import Edition
 from harness.apis.targets import Shipped, Target
 from harness.checking.endpoints import graded, suggestion
-from harness.checking.gateways.fact import Fact
 from harness.checking.gateways.judging import FACTS, Direct, Judged, declined, judged, unreached
-from harness.checking.gateways.passage import Passage, Side, Way
+from harness.checking.gateways.passage import Fact, Passage, Side, Way
 from harness.checking.gateways.playing import FIRST, Door, Played, Upstream, played, saying, unsayable
 from harness.contract.errors import ChatError, UsageError
 from harness.host.clock import now

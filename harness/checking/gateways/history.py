@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from harness.apis.view import CallView, JsonView, MediaView, RequestView, ResultView, TextView
-from harness.checking.gateways.fact import Fact, Fared, arguments, lost, matched, of_request, told
-from harness.checking.gateways.passage import Passage
+from harness.checking.gateways.passage import Fact, Fared, Passage, arguments, lost, matched, of_request, told
 from harness.contract.model import JSON, ToolResult
 from harness.meaning.requests import paired
 from harness.meaning.results import carries, core

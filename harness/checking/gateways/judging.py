@@ -10,9 +10,8 @@ from harness import catalog
 from harness.apis.jsonvalue import loads
 from harness.apis.view import CallView, OpaqueView, RequestView, ResponseView, TextView, WireError
 from harness.checking.gateways.answers import ANSWERS, FAILURES
-from harness.checking.gateways.fact import Fact, Fared
 from harness.checking.gateways.history import HISTORY, STATE
-from harness.checking.gateways.passage import Passage, Side
+from harness.checking.gateways.passage import Fact, Fared, Passage, Side
 from harness.checking.gateways.requests import DECLARATIONS, PROMPTS, SETTINGS
 from harness.contract.model import JSON
 from harness.results import Blame, Body, Chat, Exchange, Fate, Finding, Kind, Severity, Subject

@@ -31,7 +31,7 @@ from harness.running.stages import Cell
 from harness.scenarios import suite
 from harness.scenarios.load import load_paths
 from harness.scenarios.schema import Scenario
-from harness.tape.tap import Tap
+from harness.tape.player import Tap
 from harness.tape.transport import ALONE, TapTransport
 
 FIRST = "call-not-needed"

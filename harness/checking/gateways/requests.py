@@ -9,8 +9,7 @@ from itertools import groupby
 
 from harness.apis.jsonvalue import equal
 from harness.apis.view import FormatView, MediaView, RequestView, ResultView, TextView, ToolView
-from harness.checking.gateways.fact import Fact, Fared, added, lost, of_request, told
-from harness.checking.gateways.passage import Passage
+from harness.checking.gateways.passage import Fact, Fared, Passage, added, lost, of_request, told
 from harness.meaning import choices
 from harness.meaning.choices import family
 from harness.meaning.results import is_told, joined

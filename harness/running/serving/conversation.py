@@ -25,8 +25,8 @@ from harness.running.stages import Stage
 from harness.running.stages.routes import NO_KEY
 from harness.scenarios.schema import Scenario, Variant
 from harness.tape.cassette import REFERENCE_URL
+from harness.tape.player import Tap
 from harness.tape.redact import Redactor
-from harness.tape.tap import Tap
 
 CLIENT = "client"
 """What stands in a report where a run has the name of an adapter."""

@@ -22,9 +22,9 @@ from harness.results import Mode, Provenance
 from harness.running.pace import Lane, Pace, Paced
 from harness.running.stages.routes import NO_KEY, Routes
 from harness.running.stages.stage import Cell, Stage
+from harness.tape.player import Keep, Tap
 from harness.tape.redact import Redactor
 from harness.tape.redact.address import origin
-from harness.tape.tap import Keep, Tap
 from harness.tape.transport import ALONE, Handler, Proxy, TapRunner, TapTransport
 
 

@@ -16,7 +16,7 @@ from harness.running.stages.offline import Offline
 from harness.running.stages.routes import Answering
 from harness.running.stages.stage import Cell, Stage
 from harness.tape.cassette import REFERENCE_URL
-from harness.tape.tap import Keep, Tap
+from harness.tape.player import Keep, Tap
 from harness.tape.transport import Handler
 
 

@@ -22,11 +22,10 @@ from harness.scenarios.load import digest, sent_digest
 from harness.scenarios.schema import Scenario
 from harness.tape.cassette import REFERENCE_URL, Cassette, Metadata
 from harness.tape.library import Library
-from harness.tape.player import Player, Telling, as_asked
+from harness.tape.player import Keep, Player, Tap, Telling, as_asked
 from harness.tape.redact import Redactor
 from harness.tape.redact.address import origin
 from harness.tape.survey import Outdated
-from harness.tape.tap import Keep, Tap
 from harness.tape.transport import Handler, replaying
 
 

@@ -15,7 +15,7 @@ from harness.contract.process import ORIGIN
 from harness.contract.protocols import Adapter, Endpoint, ProcessRunner, Route
 from harness.running.line import Later, Line
 from harness.tape.cassette import REFERENCE_URL
-from harness.tape.tap import Keep, Tap
+from harness.tape.player import Keep, Tap
 from harness.tape.transport import Handler, HandlerRunner, HandlerTransport
 
 if TYPE_CHECKING:

@@ -10,9 +10,8 @@ from harness.apis.targets import Target
 from harness.contract.protocols import Endpoint
 from harness.results import Mode, Provenance
 from harness.scenarios.schema import Scenario, Variant
-from harness.tape.player import Player
+from harness.tape.player import Keep, Player, Tap
 from harness.tape.redact import Redactor
-from harness.tape.tap import Keep, Tap
 from harness.tape.transport import Handler
 
 
