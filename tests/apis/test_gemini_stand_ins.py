@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from harness.apis.gemini.signatures import is_stand_in
+from harness.apis.gemini.pairing import is_stand_in
 
 WORDS = ["skip_thought_signature_validator", "context_engineering_is_the_way_to_go"]
 

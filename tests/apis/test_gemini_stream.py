@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from harness import catalog
 from harness.apis.gemini import API
-from harness.apis.gemini.streams import array_chunks, event_chunks, fold
-from harness.apis.gemini.streams.building import array, events
+from harness.apis.gemini.building import array, event_stream
+from harness.apis.gemini.responses import array_chunks, event_chunks, fold
 from harness.apis.view import ErrorView, ModelStep, OpaqueView, PartView, RequestView, ResponseView, TextView, WireError
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import JSON, StopReason
@@ -204,12 +204,12 @@ def test_usage_grows_and_the_last_is_the_answers() -> None:
 
 def test_a_blocked_prompt_streams_as_one_chunk() -> None:
     body: dict[str, JSON] = {"promptFeedback": {"blockReason": "SAFETY"}, "modelVersion": "m"}
-    assert chunks(events(body, "seed")) == chunks(array(body, "seed")) == [body]
+    assert chunks(event_stream(body, "seed")) == chunks(array(body, "seed")) == [body]
 
 
 def test_an_answer_without_counts_streams_without_them() -> None:
     body: dict[str, JSON] = {"candidates": [{"content": {"parts": [{"text": "x" * 99}]}, "finishReason": "STOP"}]}
-    said = chunks(events(body, "seed"))
+    said = chunks(event_stream(body, "seed"))
     assert len(said) > 2
     assert not any("usageMetadata" in chunk for chunk in said)
 
@@ -316,7 +316,7 @@ def test_a_recorded_stream_that_is_folded_and_spelled_again_folds_to_the_same_bo
         assert isinstance(view.body, dict)
         for seed in ("a", "b", "c"):
             for content_type, body in (
-                ("text/event-stream", events(view.body, seed)),
+                ("text/event-stream", event_stream(view.body, seed)),
                 ("application/json", array(view.body, seed)),
             ):
                 again = API.read(HttpResponse(200, {"content-type": content_type}, body))
@@ -333,7 +333,7 @@ def test_what_a_recorded_stream_loses_when_it_is_spelled_again() -> None:
         body = API.read(exchange.response).body
         assert isinstance(body, dict)
         for seed in ("a", "b", "c"):
-            one, other = list(outline(exchange.response.body)), list(outline(events(body, seed)))
+            one, other = list(outline(exchange.response.body)), list(outline(event_stream(body, seed)))
             signed = any("text" in part and "thoughtSignature" in part for part in one[0])
             assert one[0] == other[0] or signed
             lost.update(differing(one[1:], other[1:]))

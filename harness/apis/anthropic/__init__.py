@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import re
 
-from harness.apis.anthropic.client_forms import CLIENT_FORMS
-from harness.apis.anthropic.conversation import FACTS, dotted
-from harness.apis.anthropic.failures import fail, refuse, stream_error
-from harness.apis.anthropic.frontage import FRONTAGE
+from harness.apis.anthropic.asking import CLIENT_FORMS, QUESTIONS, AnthropicLift
+from harness.apis.anthropic.building import SHAPES, build, build_stream, stream_of
+from harness.apis.anthropic.conversation import FACTS, Memory, dotted
+from harness.apis.anthropic.failures import FRONTAGE, fail, refuse, stream_error
 from harness.apis.anthropic.judging import misheaded, violations
-from harness.apis.anthropic.lift import AnthropicLift
-from harness.apis.anthropic.memory import Memory
 from harness.apis.anthropic.profiles import PROFILES
 from harness.apis.anthropic.promises import departures
-from harness.apis.anthropic.questions import QUESTIONS
 from harness.apis.anthropic.requests import model_of, recognises, view
 from harness.apis.anthropic.responses import read
-from harness.apis.anthropic.responses.building import build, build_stream, stream_of
-from harness.apis.anthropic.streams.shapes import SHAPES
 from harness.apis.api import Api
 from harness.apis.conditions import SchemaPlaces
 from harness.apis.law import OWN, Services

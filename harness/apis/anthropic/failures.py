@@ -1,15 +1,25 @@
-"""The provider's errors: as a refusal or a failure by status, inside a stream, and read from both."""
+"""The provider's errors, and what its server does around the chats: headers, keys, models, counts of tokens, threads.
+
+Headers: https://docs.claude.com/en/api/overview and https://docs.claude.com/en/api/rate-limits (read 2026-11-22).
+Models, counts and threads: the types of
+https://github.com/anthropics/anthropic-sdk-python/tree/v2.12.0 (read 2026-11-22).
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import cast
+from urllib.parse import urlsplit
 
 from harness.apis import seeded
 from harness.apis.eventstream import written
 from harness.apis.failure import error_view, message, wait_headers
+from harness.apis.frontage import Forgotten, Frontage, Kept, json_response, sent, tokens
 from harness.apis.limit import Violation
-from harness.apis.view import ErrorView, RequestView
-from harness.contract.http import HttpResponse
+from harness.apis.view import ErrorView, RequestView, ResponseView
+from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import JSON
 
 _TYPES = {
@@ -81,3 +91,91 @@ def _response(status: int, kind: str, said: str, seed: str, retry_after: float |
     request_id = _request_id(seed)
     headers = {"content-type": "application/json", "request-id": request_id, **wait_headers(retry_after)}
     return HttpResponse(status, headers, json.dumps(_body(kind, said, request_id)).encode())
+
+
+_LIMITS = {"requests": 4000, "tokens": 2_400_000, "input-tokens": 2_000_000, "output-tokens": 400_000}
+_RESET = "2026-06-01T00:00:00Z"
+_HELD = ("system", "tools")
+"""What a thread keeps from where it was created, and a turn that continues it does not send
+(`CREATE_ONLY_FIELDS` of the SDK's `lib/threads/_thread_state.py`)."""
+
+
+def headers(seed: str, _model: str) -> Mapping[str, str]:
+    """The headers of every answer."""
+    limits = {f"anthropic-ratelimit-{kind}-limit": str(limit) for kind, limit in _LIMITS.items()}
+    left = {f"anthropic-ratelimit-{kind}-remaining": str(limit - 1000) for kind, limit in _LIMITS.items()}
+    resets = {f"anthropic-ratelimit-{kind}-reset": _RESET for kind in _LIMITS}
+    ids = {
+        "request-id": f"req_011{seeded.token(seed, 'request', 21)}",
+        "anthropic-organization-id": "00000000-0000-4000-8000-000000000000",
+    }
+    return {**ids, **limits, **left, **resets}
+
+
+def has_key(request: HttpRequest) -> bool:
+    """A key of the console, or a token that somebody has logged in with."""
+    return bool(request.headers.get("x-api-key") or request.headers.get("authorization"))
+
+
+def desk(request: HttpRequest, models: Sequence[str]) -> HttpResponse | None:
+    """The models, one of them, or a count of tokens."""
+    path = urlsplit(request.url).path
+    if request.method == "POST" and path.endswith("/v1/messages/count_tokens"):
+        return json_response({"input_tokens": tokens(request.body)})
+    if request.method != "GET" or "/v1/models" not in path or "anthropic-version" not in request.headers:
+        return None
+    named = path.rpartition("/v1/models")[2].strip("/")
+    if not named:
+        listed: list[JSON] = [_model(name) for name in models]
+        ends: dict[str, JSON] = {"first_id": models[0] if models else None, "last_id": models[-1] if models else None}
+        return json_response({"data": listed, "has_more": False, **ends})
+    if named in models:
+        return json_response(_model(named))
+    return _error(404, "not_found_error", f"model: {named}")
+
+
+def whole(request: HttpRequest, kept: Kept) -> HttpRequest:
+    """The request of a thread with all that was said in it. Raises `Forgotten`: there is no such thread."""
+    body = sent(request)
+    thread = body.pop("thread", None)
+    if not isinstance(thread, dict):
+        return request
+    if thread.get("type") == "continue":
+        named = thread.get("previous_message_id")
+        held = kept.get(str(named))
+        if not isinstance(held, dict):
+            raise Forgotten(
+                f"no thread has the answer {named!r}",
+                _error(404, "not_found_error", f"thread state not found: {named}", "thread_not_found"),
+            )
+        said, new = held["messages"], body.get("messages")
+        both = [*(said if isinstance(said, list) else ()), *(new if isinstance(new, list) else ())]
+        body = {**{key: held[key] for key in _HELD if key in held}, **body, "messages": both}
+    return replace(request, body=json.dumps(body, ensure_ascii=False).encode())
+
+
+def keep(request: HttpRequest, answer: ResponseView) -> tuple[str, JSON] | None:
+    """A conversation under the id of its last answer. Which ones are threads, their requests say: a client that made
+    none never names such an id."""
+    body, said = sent(request), answer.body
+    messages = body.get("messages")
+    if not isinstance(said, dict) or not isinstance(messages, list):
+        return None
+    turn: dict[str, JSON] = {"role": "assistant", "content": said.get("content")}
+    return str(said.get("id")), {**{key: body[key] for key in _HELD if key in body}, "messages": [*messages, turn]}
+
+
+def _model(name: str) -> dict[str, JSON]:
+    return {"type": "model", "id": name, "display_name": name, "created_at": "2026-01-01T00:00:00Z"}
+
+
+def _error(status: int, kind: str, said: str, code: str | None = None) -> HttpResponse:
+    error: dict[str, JSON] = {"type": kind, "message": said}
+    if code is not None:
+        error["details"] = cast("JSON", {"error_code": code})
+    return json_response({"type": "error", "error": error}, status)
+
+
+FRONTAGE = Frontage(
+    variables=("ANTHROPIC_BASE_URL",), headers=headers, has_key=has_key, desk=desk, whole=whole, keep=keep
+)

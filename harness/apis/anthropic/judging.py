@@ -12,9 +12,8 @@ from functools import cache
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from harness.apis.anthropic.conversation import FACTS, dotted, entries, limit, nested, objects, turns
-from harness.apis.anthropic.pairing import pairing_limits
-from harness.apis.anthropic.requests import body_of, is_continued, is_invoked
+from harness.apis.anthropic.conversation import FACTS, dotted, entries, limit, nested, pairing_limits, turns
+from harness.apis.anthropic.requests import body_of, is_continued, is_invoked, objects
 from harness.apis.anthropic.schemas import schema_limits
 from harness.apis.jsonvalue import join, resolve
 from harness.apis.law import Law

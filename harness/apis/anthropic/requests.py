@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from urllib.parse import unquote, urlsplit
 
-from harness.apis.anthropic.conversation import objects
 from harness.apis.bodies import parsed
 from harness.apis.entries import entrywise
 from harness.apis.jsonvalue import equal, join
@@ -320,3 +319,10 @@ def _list(value: JSON, pointer: str) -> list[JSON]:
     if not isinstance(value, list):
         raise WireError("not a list", pointer)
     return value
+
+
+def objects(value: JSON, pointer: str) -> Iterator[tuple[str, dict[str, JSON]]]:
+    """The members of a list that are objects, each with its pointer."""
+    for index, member in enumerate(value if isinstance(value, list) else ()):
+        if isinstance(member, dict):
+            yield join(pointer, index), member

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 
-from harness.apis.anthropic.conversation import dotted, limit, objects
+from harness.apis.anthropic.conversation import dotted, limit
+from harness.apis.anthropic.requests import objects
 from harness.apis.jsonvalue import join, resolve
 from harness.apis.limit import Violation
 from harness.apis.metaschema import schema_fault

@@ -10,21 +10,17 @@ import re
 
 from harness.apis.api import Api
 from harness.apis.conditions import SchemaPlaces
+from harness.apis.gemini.asking import QUESTIONS, GeminiLift
+from harness.apis.gemini.building import SHAPES, broken_for, build, build_stream, stream_of
 from harness.apis.gemini.embeddings import EMBEDDINGS
-from harness.apis.gemini.failures import error_for, fail, refuse, stream_error
+from harness.apis.gemini.failures import FRONTAGE, error_for, fail, refuse, stream_error
 from harness.apis.gemini.fields import FACTS
-from harness.apis.gemini.frontage import FRONTAGE
 from harness.apis.gemini.judging import violations
-from harness.apis.gemini.lift import GeminiLift
+from harness.apis.gemini.pairing import Memory
 from harness.apis.gemini.profiles import PROFILES
 from harness.apis.gemini.promises import departures
-from harness.apis.gemini.questions import QUESTIONS
 from harness.apis.gemini.requests import model_of, recognises, view
 from harness.apis.gemini.responses import read
-from harness.apis.gemini.responses.building import build, build_stream, stream_of
-from harness.apis.gemini.signatures import Memory
-from harness.apis.gemini.streams.broken import broken_for
-from harness.apis.gemini.streams.shapes import SHAPES
 from harness.apis.law import OWN, Services
 from harness.apis.smallest import Smallest
 from harness.apis.targets import Shipped

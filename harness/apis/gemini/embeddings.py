@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 from harness.apis.bodies import parsed
 from harness.apis.embedding import EmbeddingFormat, EmbeddingView, VectorView, seeded_vector, vector_of
 from harness.apis.gemini.fields import limit
-from harness.apis.gemini.requests.proto import ProtoMessage, repeated
+from harness.apis.gemini.proto import ProtoMessage, repeated
 from harness.apis.jsonvalue import body_of
 from harness.apis.law import Law
 from harness.apis.limit import Violation

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from harness.apis.facts import Facts
-from harness.apis.gemini.requests.proto import ProtoMessage, decoded, repeated, snake
+from harness.apis.gemini.proto import ProtoMessage, decoded, repeated, snake
 from harness.apis.jsonvalue import join
 from harness.apis.limit import Limit, Violation
 from harness.contract.model import JSON

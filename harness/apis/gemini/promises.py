@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from harness.apis.departure import Departure
-from harness.apis.gemini.responses import read
-from harness.apis.gemini.streams import array_chunks
+from harness.apis.gemini.responses import array_chunks, read
 from harness.apis.promises import Grammar, Order, Promises, Sent, sent
 from harness.apis.view import RequestView, WireError
 from harness.contract.http import HttpResponse

@@ -1,13 +1,98 @@
-"""Requests in their plainest form, for servers that are to be judged. See `harness.apis.questions`."""
+"""Forms that clients send, values read off requests for re-drives, and how a server of the API is asked."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from typing_extensions import override
+
+from harness.apis.api import ClientForm
 from harness.apis.jsonvalue import resolve
+from harness.apis.lift import Lift, System, without
 from harness.apis.questions import Answered, Body, Questions
-from harness.contract.model import JSON, ChatRequest, JsonSchema, Message, NamedTool, Role, Tool
+from harness.apis.view import MediaView, ResultView, TextView
+from harness.contract.model import JSON, ChatRequest, JsonSchema, Message, NamedTool, Role, Tool, ToolResult
+
+REMINDER = "Answer in one sentence."
+
+
+def _system_turn(body: dict[str, JSON]) -> None:
+    """A system turn behind the first message, as coding agents send their reminders (litellm issue 36917)."""
+    messages = body.get("messages")
+    if isinstance(messages, list):
+        messages.insert(1, {"role": "system", "content": REMINDER})
+
+
+def _system_blocks(body: dict[str, JSON]) -> None:
+    """The system prompt in several blocks, the first of them cached."""
+    system = body.get("system")
+    text = system if isinstance(system, str) else _text(system)
+    body["system"] = [
+        {"type": "text", "text": text or "You help.", "cache_control": {"type": "ephemeral"}},
+        {"type": "text", "text": REMINDER},
+    ]
+
+
+def _text(blocks: JSON) -> str:
+    texts = (block.get("text") for block in blocks if isinstance(block, dict)) if isinstance(blocks, list) else ()
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+def _text_before_result(body: dict[str, JSON]) -> None:
+    """A text of the user in front of the result in the same message."""
+    messages = body.get("messages")
+    for message in messages if isinstance(messages, list) else ():
+        content = message.get("content") if isinstance(message, dict) else None
+        if isinstance(content, list) and any(_is_result(block) for block in content):
+            content.insert(0, {"type": "text", "text": REMINDER})
+
+
+def _is_result(block: JSON) -> bool:
+    return isinstance(block, dict) and block.get("type") == "tool_result"
+
+
+CLIENT_FORMS: Mapping[str, ClientForm] = {
+    "system-turn": _system_turn,
+    "system-blocks": _system_blocks,
+    "text-before-result": _text_before_result,
+}
+"""By name."""
+
+
+class AnthropicLift(Lift):
+    """A text block beside the first one of the system prompt, and hosted tools, grow the lists of the request."""
+
+    api = "anthropic"
+
+    @override
+    def system(self) -> System:
+        first, *others = [text for text in self.view.system if text.place == "system"] or [None]
+        if first is None:
+            return System()
+        blocks = [self.raw(text) for text in others if text is not None]
+        return System(first.text, {"system": blocks} if blocks else {})
+
+    @override
+    def result(self, view: ResultView, call_id: str, name: str) -> ToolResult:
+        raw = self.raw(view)
+        block = raw if isinstance(raw, dict) else {}
+        content = block.get("content")
+        parts = tuple(self.part(part) for part in view.payload)
+        fields = self._kept(without(block, "type", "tool_use_id", "content", "is_error"))
+        said = content if isinstance(content, str) else parts
+        return ToolResult(call_id, name, said, is_error=block.get("is_error") is True, provider_metadata=fields)
+
+    @override
+    def _function(self, raw: dict[str, JSON]) -> dict[str, JSON]:
+        return without(raw, "name", "description", "input_schema", "type")
+
+    @override
+    def _bare(self, raw: dict[str, JSON], view: TextView | MediaView) -> dict[str, JSON] | None:
+        if isinstance(view, TextView):
+            return without(raw, "type", "text")
+        return without(raw, "type", "source")
+
 
 _CHOICES = {"auto": "auto", "none": "none", "required": "any"}
 

@@ -1,0 +1,345 @@
+"""Responses: whole bodies, streams of chunks (gemini-chunks) and errors → neutral views."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from http import HTTPStatus
+from typing import Any
+
+from harness.apis.eventstream import events, events_of, is_event_stream
+from harness.apis.failure import error_view
+from harness.apis.gemini.failures import read_error
+from harness.apis.gemini.proto import ProtoMessage
+from harness.apis.gemini.requests import part_views
+from harness.apis.jsonvalue import body_of, is_json, loads
+from harness.apis.view import CallView, PartView, ResponseView, WireError
+from harness.contract.http import HttpResponse
+from harness.contract.model import JSON, StopReason, Usage
+
+_STEP = re.compile(r"\.(?P<name>[^.\[\]]+)|\[(?P<index>\d+)\]|\['(?P<quoted>[^']*)'\]")
+_VALUES = ("stringValue", "numberValue", "boolValue")
+
+
+def whole_calls(parts: Iterable[dict[str, JSON]]) -> list[dict[str, JSON]]:
+    """The parts with every call in one part and its arguments under `args`."""
+    whole: list[dict[str, JSON]] = []
+    growing: _GrowingCall | None = None
+    for part in parts:
+        call = part.get("functionCall")
+        if not isinstance(call, dict) or not (growing or "willContinue" in call or "partialArgs" in call):
+            whole.append(part)
+            continue
+        if growing is None or call.get("name"):
+            growing = _GrowingCall(part)
+            whole.append(growing.part)
+        growing.grow(call)
+        if not call.get("willContinue"):
+            growing = None
+    return whole
+
+
+class _GrowingCall:
+    def __init__(self, part: dict[str, JSON]) -> None:
+        call: Any = part["functionCall"]
+        self._call = {name: value for name, value in call.items() if name not in ("partialArgs", "willContinue")}
+        self._call["args"] = self._call.get("args") or {}
+        self._unfinished: set[str] = set()
+        self.part: dict[str, JSON] = {**part, "functionCall": self._call}
+
+    def grow(self, call: dict[str, JSON]) -> None:
+        pieces = call.get("partialArgs")
+        for piece in pieces if isinstance(pieces, list) else ():
+            if isinstance(piece, dict):
+                self._set(piece)
+
+    def _set(self, piece: dict[str, JSON]) -> None:
+        path = str(piece.get("jsonPath"))
+        value = next((piece[name] for name in _VALUES if name in piece), None)
+        self._call["args"] = _placed(self._call["args"], _steps(path), value, continues=path in self._unfinished)
+        if piece.get("willContinue"):
+            self._unfinished.add(path)
+        else:
+            self._unfinished.discard(path)
+
+
+def _steps(path: str) -> list[str | int]:
+    return [
+        int(step["index"]) if step["index"] else step["name"] or step["quoted"] or "" for step in _STEP.finditer(path)
+    ]
+
+
+def _placed(place: JSON, steps: list[str | int], value: JSON, *, continues: bool) -> JSON:
+    """`place` with the value at the end of the steps; a string that continues is put behind the one that is there."""
+    if not steps:
+        return place + value if continues and isinstance(place, str) and isinstance(value, str) else value
+    step, rest = steps[0], steps[1:]
+    if isinstance(step, int):
+        items = [*place] if isinstance(place, list) else []
+        if step >= len(items):  # elements come in order, so that a large index makes no large list
+            step = len(items)
+            items.append(None)
+        items[step] = _placed(items[step], rest, value, continues=continues)
+        return items
+    members = {**place} if isinstance(place, dict) else {}
+    members[step] = _placed(members.get(step), rest, value, continues=continues)
+    return members
+
+
+_SEPARATORS = re.compile(r"[ \t\r\n,]*")
+_BARE = re.compile(rb"(?:\A|[\r\n])([\[{].*)", re.DOTALL)
+
+
+def event_chunks(body: bytes) -> list[dict[str, JSON]]:
+    """The chunks of an event stream. Raises `WireError`."""
+    bare = [*_bare_error(body)]
+    sent = events(body) if bare else events_of(body)
+    return [*(_chunk(loads(event.data)) for event in sent), *bare]
+
+
+def _bare_error(body: bytes) -> Iterator[dict[str, JSON]]:
+    """An error that stands behind the events as it would without a stream (google-genai: `_RawJsonLineBuffer`)."""
+    bare = _BARE.search(body)
+    try:
+        value = loads(bare[1]) if bare else None
+    except WireError:  # lines that are no field say nothing in an event stream
+        return
+    if value is not None:
+        yield _chunk(value)
+
+
+def array_chunks(body: bytes) -> tuple[list[dict[str, JSON]], bool]:
+    """The chunks of a JSON array, and whether it is closed; a chunk that the end of the body cuts off is dropped.
+
+    Raises:
+        WireError: a chunk is no object.
+    """
+    try:
+        text = body.decode()
+    except UnicodeDecodeError as error:
+        text = body[: error.start].decode()
+    decoder = json.JSONDecoder()
+    chunks: list[dict[str, JSON]] = []
+    position = _next(text, text.index("[") + 1)
+    while position < len(text) and text[position] != "]":
+        try:
+            _, end = decoder.raw_decode(text, position)
+        except (ValueError, RecursionError):
+            break
+        chunks.append(_chunk(loads(text[position:end])))
+        position = _next(text, end)
+    return chunks, text[position : position + 1] == "]"
+
+
+def _next(text: str, position: int) -> int:
+    separators = _SEPARATORS.match(text, position)
+    return separators.end() if separators else position
+
+
+def _chunk(value: JSON) -> dict[str, JSON]:
+    """A chunk. Errors are objects too, or lists of one."""
+    match value:
+        case dict() as chunk:
+            return chunk
+        case [dict() as chunk]:
+            return chunk
+        case _:
+            raise WireError("a chunk of a stream is no object")
+
+
+def fold(chunks: Iterable[dict[str, JSON]]) -> dict[str, JSON]:
+    """One body from its chunks, as the API's whole answer would be: parts in order, of all other fields the last.
+
+    Adjacent texts without a signature become one. The signature of an empty text belongs to the text that it ends: a
+    whole answer has it there, and no such part (recorded are 9 in streams, none in a whole answer). Any other signed
+    part stays as it is (gemini-thought-signature).
+    """
+    body: dict[str, JSON] = {}
+    candidates: dict[int, dict[str, JSON]] = {}
+    parts: dict[int, list[dict[str, JSON]]] = {}
+    for chunk in chunks:
+        body |= {name: value for name, value in chunk.items() if name != "candidates"}
+        for candidate in _objects(chunk.get("candidates")):
+            index = candidate.get("index")
+            index = index if isinstance(index, int) else 0
+            content = candidate.get("content")
+            content = content if isinstance(content, dict) else {}
+            known = candidates.setdefault(index, {})
+            known |= {name: value for name, value in candidate.items() if name != "content"}
+            if content:
+                before = known.get("content")
+                known["content"] = {**(before if isinstance(before, dict) else {}), **content, "parts": []}
+            parts.setdefault(index, []).extend(_objects(content.get("parts")))
+    for index, candidate in candidates.items():
+        content = candidate.get("content")
+        if isinstance(content, dict):
+            content["parts"] = [*_joined(parts[index])]
+    if candidates:
+        body["candidates"] = [candidate for _, candidate in sorted(candidates.items())]
+    return body
+
+
+def _objects(value: JSON) -> list[dict[str, JSON]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _joined(parts: list[dict[str, JSON]]) -> Iterator[JSON]:
+    growing: dict[str, JSON] | None = None
+    for part in whole_calls(parts):
+        text = part.get("text")
+        if growing is not None and _ends(growing, part):
+            growing["thoughtSignature"] = part.get("thoughtSignature", part.get("thought_signature"))
+            growing = None
+        elif not isinstance(text, str) or not part.keys() <= {"text", "thought"}:
+            growing = None
+            yield part
+        elif growing is not None and bool(growing.get("thought")) == bool(part.get("thought")):
+            growing["text"] = f"{growing['text']}{text}"
+        elif text:
+            growing = dict(part)
+            yield growing
+
+
+def _ends(text: dict[str, JSON], part: dict[str, JSON]) -> bool:
+    """Whether a part is nothing but the signature of the text before it."""
+    signed = {*part} - {"text", "thought"} in ({"thoughtSignature"}, {"thought_signature"})
+    return signed and part.get("text") == "" and bool(text.get("thought")) == bool(part.get("thought"))
+
+
+_STOP_REASONS = {
+    "STOP": StopReason.END_TURN,
+    "MAX_TOKENS": StopReason.MAX_TOKENS,
+    "SAFETY": StopReason.REFUSAL,
+    "RECITATION": StopReason.REFUSAL,
+    "BLOCKLIST": StopReason.REFUSAL,
+    "PROHIBITED_CONTENT": StopReason.REFUSAL,
+    "SPII": StopReason.REFUSAL,
+    "LANGUAGE": StopReason.REFUSAL,
+    "MODEL_ARMOR": StopReason.REFUSAL,
+    "ESCALATION": StopReason.REFUSAL,
+    "CONTINUATION": StopReason.PAUSE,
+    "MALFORMED_FUNCTION_CALL": StopReason.MALFORMED_CALL,
+    "UNEXPECTED_TOOL_CALL": StopReason.MALFORMED_CALL,
+    "TOO_MANY_TOOL_CALLS": StopReason.MALFORMED_CALL,
+    "MISSING_THOUGHT_SIGNATURE": StopReason.MALFORMED_CALL,
+    "MALFORMED_RESPONSE": StopReason.MALFORMED_CALL,
+    "OTHER": StopReason.ERROR,
+    "PUP_LIMITED_DISABLED": StopReason.REFUSAL,
+    "IMAGE_SAFETY": StopReason.REFUSAL,
+    "IMAGE_PROHIBITED_CONTENT": StopReason.REFUSAL,
+    "IMAGE_RECITATION": StopReason.REFUSAL,
+    "IMAGE_OTHER": StopReason.ERROR,
+    "NO_IMAGE": StopReason.ERROR,
+}
+"""gemini-stop-reasons; `IMAGE_…` is a refusal too, and `STOP` with calls is a tool use."""
+
+_FINISH_REASONS = (
+    "FINISH_REASON_UNSPECIFIED",
+    "STOP",
+    "MAX_TOKENS",
+    "SAFETY",
+    "RECITATION",
+    "OTHER",
+    "BLOCKLIST",
+    "PROHIBITED_CONTENT",
+    "SPII",
+    "MALFORMED_FUNCTION_CALL",
+    "MODEL_ARMOR",
+    "IMAGE_SAFETY",
+    "IMAGE_PROHIBITED_CONTENT",
+    "IMAGE_RECITATION",
+    "IMAGE_OTHER",
+    "UNEXPECTED_TOOL_CALL",
+    "NO_IMAGE",
+)
+"""Vertex's reasons by their numbers, which it sends where the URL asks for `enum-encoding=int`
+(google.cloud.aiplatform.v1.Candidate.FinishReason)."""
+
+_BLOCK_REASONS = ("BLOCKED_REASON_UNSPECIFIED", "SAFETY", "OTHER", "BLOCKLIST", "PROHIBITED_CONTENT", "MODEL_ARMOR")
+"""Vertex's reasons for a blocked prompt, by their numbers."""
+
+_FIELDS = frozenset({"candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId", "error"})
+
+
+def read(response: HttpResponse) -> ResponseView:
+    """The neutral view of a response: one JSON object, server-sent events, or a JSON array of chunks.
+
+    The parts are those of the first candidate. The body of a refusal that is no JSON (a proxy's page) becomes the
+    message of the error.
+
+    Raises:
+        WireError: the body is not one of this API.
+    """
+    content_type = response.headers.get("content-type", "")
+    try:
+        if is_event_stream(content_type, response.body):
+            return _view(fold(event_chunks(response.body)), response, streamed=True)
+        if response.body.lstrip()[:1] == b"[" and is_json(content_type):
+            chunks, closed = array_chunks(response.body)
+            return _view(fold(chunks), response, streamed=True, closed=closed)
+        body = body_of(response) if response.status < HTTPStatus.BAD_REQUEST else loads(response.body)
+        return _view(body, response, streamed=False)
+    except WireError:
+        if response.status < HTTPStatus.BAD_REQUEST:
+            raise
+        text = response.body.decode("utf-8", errors="replace")
+        failure = error_view(response, text)
+        return ResponseView("gemini", (), StopReason.ERROR, None, Usage(), None, text, error=failure)
+
+
+def _view(body: JSON, response: HttpResponse, *, streamed: bool, closed: bool = True) -> ResponseView:
+    message = ProtoMessage.of(body)
+    if not _FIELDS & {*message.names} and not (streamed and not message.names):
+        raise WireError("the body is not a GenerateContentResponse")
+    error = message.message("error")
+    candidate = next(iter(message.messages("candidates")), None)
+    content = candidate and candidate.message("content")
+    parts = part_views(content) if content else ()
+    failure = read_error(error, response)
+    stop_reason, raw = _stop(message, candidate, parts)
+    return ResponseView(
+        api="gemini",
+        parts=parts,
+        stop_reason=StopReason.ERROR if failure else stop_reason,
+        raw_stop_reason=raw,
+        usage=_usage(message.message("usageMetadata")),
+        model=message.text("modelVersion"),
+        body=body,
+        streamed=streamed,
+        complete=not streamed or (closed and raw is not None),
+        error=failure,
+    )
+
+
+def _stop(
+    message: ProtoMessage, candidate: ProtoMessage | None, parts: tuple[PartView, ...]
+) -> tuple[StopReason, str | None]:
+    raw = candidate.enum("finishReason", _FINISH_REASONS) if candidate else None
+    if raw is None:
+        feedback = message.message("promptFeedback")
+        blocked = feedback.enum("blockReason", _BLOCK_REASONS) if feedback else None
+        return (StopReason.REFUSAL if blocked else StopReason.UNKNOWN), blocked
+    calls = [part for part in parts if isinstance(part, CallView)]
+    if raw == "STOP" and calls:
+        malformed = any(not isinstance(call.arguments, dict) for call in calls)
+        return StopReason.MALFORMED_CALL if malformed else StopReason.TOOL_USE, raw
+    if raw.startswith("IMAGE_"):
+        return StopReason.REFUSAL, raw
+    return _STOP_REASONS.get(raw, StopReason.UNKNOWN), raw
+
+
+def _usage(usage: ProtoMessage | None) -> Usage:
+    if usage is None:
+        return Usage()
+    return Usage(
+        input_tokens=_sum(usage, "promptTokenCount", "toolUsePromptTokenCount"),
+        output_tokens=_sum(usage, "candidatesTokenCount", "thoughtsTokenCount"),
+        cache_read_tokens=_sum(usage, "cachedContentTokenCount"),
+        reasoning_tokens=_sum(usage, "thoughtsTokenCount"),
+    )
+
+
+def _sum(usage: ProtoMessage, *names: str) -> int | None:
+    counts = [count for name in names if isinstance(count := usage.get(name), int)]
+    return sum(counts) if counts else None
