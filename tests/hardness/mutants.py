@@ -28,10 +28,10 @@ from harness.cli.main import main
 
 ADAPTERS = Path(harness.__file__).parent / "adapters"
 PACKAGES = {
-    "anthropic": ("anthropic",),
-    "openai-chat": ("openai_chat", "_openai"),
-    "openai-responses": ("openai_responses", "_openai"),
-    "gemini-3": ("gemini",),
+    "anthropic": ("anthropic", "_common"),
+    "openai-chat": ("openai_chat", "_openai", "_common"),
+    "openai-responses": ("openai_responses", "_openai", "_common"),
+    "gemini-3": ("gemini", "_common"),
 }
 """Where the code of a target's adapter is."""
 

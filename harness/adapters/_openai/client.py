@@ -19,7 +19,7 @@ from harness.adapters._common import loads, retry_after, without_mark
 from harness.contract.errors import ConnectionFailed, MalformedResponse, ProviderError, Unsupported, provider_error
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from harness.contract.model import JSON, ChatRequest, ChatResponse, Message, StreamEvent
@@ -66,15 +66,22 @@ class SdkClient(ABC):
 
     api: ClassVar[str]
 
-    def __init__(self, endpoint: Endpoint, model: str) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        model: str,
+        decode: Callable[[JSON, int, Sequence[Message]], ChatResponse],
+        events: Callable[[Iterable[bytes], int, Sequence[Message]], Iterator[StreamEvent]],
+    ) -> None:
         self.model = model
         self.sdk = Sdk(endpoint)
+        self._decode, self._events = decode, events
 
     def chat(self, request: ChatRequest) -> ChatResponse:
         """Ask the model; see `harness.contract.protocols.ChatClient.chat`."""
         with failures_translated(self.api), self.call(request, streamed=False) as response:
             data, status = response.read(), response.status_code
-        return self.decoded(loads(data), status, request.messages)
+        return self._decode(loads(data), status, request.messages)
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
         """Ask the model; see `harness.contract.protocols.StreamingChatClient.stream`."""
@@ -82,9 +89,9 @@ class SdkClient(ABC):
             status = response.status_code
             if response.headers.get("content-type", "").startswith("application/json"):
                 # an error in it says more than what is raised
-                self.decoded(loads(response.read()), status, request.messages)
+                self._decode(loads(response.read()), status, request.messages)
                 raise MalformedResponse("the answer is whole, although a stream was asked for", status)
-            yield from self.events(_pieces(response), status, request.messages)
+            yield from self._events(_pieces(response), status, request.messages)
 
     def close(self) -> None:
         """Close the HTTP client, unless it is the caller's."""
@@ -93,14 +100,6 @@ class SdkClient(ABC):
     @abstractmethod
     def call(self, request: ChatRequest, *, streamed: bool) -> AbstractContextManager[Any]:
         """The one request, which is sent when this is entered; its value is the SDK's response, not read yet."""
-
-    @abstractmethod
-    def decoded(self, body: JSON, status: int, history: Sequence[Message]) -> ChatResponse:
-        """The answer that a body holds."""
-
-    @abstractmethod
-    def events(self, chunks: Iterable[bytes], status: int, history: Sequence[Message]) -> Iterator[StreamEvent]:
-        """The events that a streamed body holds."""
 
 
 def _pieces(response: Any) -> Iterator[bytes]:

@@ -31,8 +31,8 @@ RECEIVED: Final = "anthropic/received"
 """Whose the fields are that came and do not go back: nobody's, so that no adapter sends them."""
 
 _OTHER_NAMES = {"model_context_window_exceeded": StopReason.MAX_TOKENS, "pause_turn": StopReason.PAUSE}
-_STOP_REASONS = {word: _OTHER_NAMES.get(word) or StopReason(word) for word in get_args(Word)}
-"""The SDK's words for why the model stopped, which the contract has, too, but for two."""
+_STOP_REASONS = _OTHER_NAMES | {word: StopReason(word) for word in get_args(Word) if word in [*StopReason]}
+"""The SDK's words for why the model stopped. The contract has the same, but for two."""
 
 _COMPLETE = frozenset({StopReason.TOOL_USE, StopReason.END_TURN, StopReason.STOP_SEQUENCE})
 """Reasons after which nothing excuses a call whose arguments are no object."""

@@ -126,7 +126,7 @@ class GeminiClient:
 
     def _parameters(self, request: ChatRequest, **settings: Any) -> dict[str, Any]:
         # The SDK's types drop unknown fields, rename others and write signatures in another alphabet (gemini-casing,
-        # gemini-sdk-drops-fields): the body goes beside them in both directions.
+        # gemini-sdk-drops-fields; `test_metadata_of_tool_and_request`): the body goes beside them.
         body = cast("dict[str, Any]", encode.body(request, self._model))
         _check_text(body)
         config = _Config(

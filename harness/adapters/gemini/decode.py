@@ -1,4 +1,8 @@
-"""Body of a response → canonical response, read from the raw JSON: the SDK's types drop what they do not know."""
+"""Body of a response → canonical response.
+
+Read from the raw JSON, since the SDK's types drop what they do not know
+(`test_parts_become_parts_and_go_back_as_they_came`).
+"""
 
 from __future__ import annotations
 

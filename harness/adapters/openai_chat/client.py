@@ -13,10 +13,10 @@ from harness.adapters.openai_chat.stream import stream_events
 from harness.contract.errors import MalformedResponse, Unsupported
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from harness.contract.model import JSON, ChatRequest, ChatResponse, Message, StreamEvent
+    from harness.contract.model import JSON, ChatRequest
     from harness.contract.protocols import Endpoint
 
 _MOST_TEXTS = 2048
@@ -30,7 +30,7 @@ class Client(SdkClient):
     api = API
 
     def __init__(self, endpoint: Endpoint, model: str) -> None:
-        super().__init__(endpoint, model)
+        super().__init__(endpoint, model, response_of, stream_events)
         self._max_tokens_field = endpoint.max_tokens_field
 
     def call(self, request: ChatRequest, *, streamed: bool) -> AbstractContextManager[Any]:
@@ -41,14 +41,6 @@ class Client(SdkClient):
         whole: Any = merged(body, own(request.provider_metadata, API))
         create: Any = self.sdk.chat.completions.with_streaming_response.create
         return create(model=OMIT, messages=OMIT, extra_body=whole)
-
-    def decoded(self, body: JSON, status: int, history: Sequence[Message]) -> ChatResponse:
-        """The answer that a body holds."""
-        return response_of(body, status, history)
-
-    def events(self, chunks: Iterable[bytes], status: int, history: Sequence[Message]) -> Iterator[StreamEvent]:
-        """The events that a streamed body holds."""
-        return stream_events(chunks, status, history)
 
 
 class OpenAIEmbeddings:

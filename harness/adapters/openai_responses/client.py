@@ -12,16 +12,19 @@ from harness.adapters.openai_responses.encode import encode
 from harness.adapters.openai_responses.stream import stream_events
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from harness.contract.model import JSON, ChatRequest, ChatResponse, Message, StreamEvent
+    from harness.contract.model import ChatRequest
+    from harness.contract.protocols import Endpoint
 
 
 class Client(SdkClient):
     """A `StreamingChatClient` of one model on one endpoint."""
 
     api = API
+
+    def __init__(self, endpoint: Endpoint, model: str) -> None:
+        super().__init__(endpoint, model, response_of, stream_events)
 
     def call(self, request: ChatRequest, *, streamed: bool) -> AbstractContextManager[Any]:
         """The one request, which is sent when this is entered; its value is the SDK's response, not read yet."""
@@ -30,11 +33,3 @@ class Client(SdkClient):
             body["stream"] = True
         create: Any = self.sdk.responses.with_streaming_response.create
         return create(extra_body=merged(body, own(request.provider_metadata, API)))
-
-    def decoded(self, body: JSON, status: int, history: Sequence[Message]) -> ChatResponse:
-        """The answer that a body holds."""
-        return response_of(body, status, history)
-
-    def events(self, chunks: Iterable[bytes], status: int, history: Sequence[Message]) -> Iterator[StreamEvent]:
-        """The events that a streamed body holds."""
-        return stream_events(chunks, status, history)
