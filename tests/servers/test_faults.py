@@ -113,6 +113,21 @@ def test_a_server_that_fails_for_every_stream_has_one_cause(api: str) -> None:
     assert unplayed == {"it was not asked, since server-text is answered with an error"}
 
 
+@pytest.mark.parametrize(
+    ("when", "stays"),
+    [
+        (lambda view: view.stream, ["server-call"]),
+        (lambda view: view.stream and bool(view.tools), ["server-call", "server-parallel"]),
+    ],
+)
+def test_of_chosen_checks_one_says_that_streams_fail(when: Callable[[RequestView], bool], stays: list[str]) -> None:
+    only = frozenset({"server-call", "server-parallel"})
+
+    run = checked("openai-chat", faulty("openai-chat", _crashing(when)), Asked(only))
+
+    assert [rule for _, rule, _ in _findings(run)] == stays
+
+
 def test_a_server_that_answers_nothing_has_one_cause() -> None:
     run = checked("openai-chat", faulty("openai-chat", _crashing(lambda _view: True)))
 

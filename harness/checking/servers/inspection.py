@@ -168,7 +168,7 @@ class Inspection:
                     cell, done = judge.unplayed(check, variant, failing[variant]), ()
                 else:
                     cell, done = self._cell(judge, watching, check, variant)
-                    if any(_fails_altogether(check, each) for each in done):
+                    if any(self._fails_altogether(watching, check, each) for each in done):
                         failing |= dict.fromkeys(_VARIANTS[variant], _FAILS)
                 cells.append(cell)
                 playings += done
@@ -211,6 +211,20 @@ class Inspection:
             return judge.broken(check, variant, error), done
         return judge.cell(check, variant, done), done
 
+    def _fails_altogether(self, watching: Watching, check: Check, playing: Playing) -> bool:
+        """Return whether the plainest question gets an error, so that every other one would, too.
+
+        Where it is not among the chosen checks, it is sent once a check was answered with an error.
+        """
+        if not _is_refused(playing):
+            return False
+        if check.id == PLAIN:
+            return True
+        if self.asked.only is None or PLAIN in self.asked.only:
+            return False
+        variant: Variant = "stream" if playing.talk.stream else "whole"
+        return _is_refused(played(CHECKS[PLAIN], self.server, self.line, watching, variant))
+
     def _weighed(self, cell: CellResult) -> CellResult:
         """The cell with what counts, and with what is expected of it."""
         taken, hidden = self.scope.split(cell.findings)
@@ -231,13 +245,11 @@ class Inspection:
         return Invocation(rerun=self.command, scenarios=words, targets={self.server.name: ()}, show=())
 
 
-def _fails_altogether(check: Check, playing: Playing) -> bool:
-    """The plainest question is answered with an error, so that each other one would be too. A server that is busy may
-    answer the next one."""
+def _is_refused(playing: Playing) -> bool:
+    """Return whether the only request of a check got an error. A server that is busy may answer the next one."""
     replies = playing.talk.replies
     return (
-        check.id == PLAIN
-        and bool(playing.talk.flaws)
+        bool(playing.talk.flaws)
         and len(replies) == 1
         and (replies[0].view is not None and replies[0].view.error is not None)
         and replies[0].response.status not in BUSY
