@@ -256,7 +256,6 @@ def checked(spec: str, adapter: Adapter) -> Adapter:
     expect(made, made is not None or not declared, "embeddings", "Embeddings, and they are declared")
     expect(needed, needed is None or _is_requirement(needed), "requires", "Requirement (harness.contract.protocols)")
     expect(route, isinstance(route, Route), "route", "Route (harness.contract.protocols)")
-    expect(adapter.lasting, isinstance(adapter.lasting, bool), "lasting", "yes or no")  # pyright: ignore[reportUnnecessaryIsInstance]
     expect(adapter.drive, adapter.drive is None or callable(adapter.drive), "drive", "function")
     for unknown in sorted(capabilities - set(Capability)):
         raise UnknownName("capability", unknown, [each.value for each in Capability], f"the adapter {spec!r}")

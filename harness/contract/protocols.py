@@ -311,9 +311,6 @@ class Adapter:
     `Capability.EMBEDDINGS` is. `requires` is what `harness providers` looks for, without importing it. `route` is how
     its requests are reached: `LOOPBACK` is possible for anybody, in any language. `drive` is there where the tool loop
     is its own (`harness.contract.loops`): it is then given whole conversations, and never connected.
-    `lasting`: by leave of it, one of its clients leads one conversation after another, as an application's does, since
-    nothing of one reaches the next. Without it each conversation has a client of its own; so it has where the adapter
-    is played in a process of its own.
     """
 
     name: str
@@ -324,7 +321,6 @@ class Adapter:
     requires: Requirement | None = None
     route: Route = Route.LOOPBACK
     drive: Drive | None = None
-    lasting: bool = False
 
 
 ToolFunction: TypeAlias = "Callable[[ToolCall], object]"

@@ -5,8 +5,8 @@ The loop is the one that ships, `Thread.send`: what is judged here is what an ap
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, replace
 
 from harness.apis.targets import Target
@@ -25,7 +25,6 @@ from harness.kit.thread import Thread, failure
 from harness.kit.trimming import trimmed
 from harness.results import Chat, Embedded, ToolExecution
 from harness.running.indexing import embedded
-from harness.running.line import Line
 from harness.scenarios.canonical import history, provider_tools, settings_of, system_of, tools, user_message
 from harness.scenarios.events import told
 from harness.scenarios.schema import Scenario, Variant
@@ -222,16 +221,5 @@ def play(
     if scenario.embeddings is not None:
         return EmbeddingPlaying(embedded=embedded(scenario.embeddings, adapter, endpoint, begin))
     stream = variant == "stream"
-    with _connected(target, endpoint, stream=stream) as client:
+    with closing(Connected(adapter.connect(endpoint, target.model), stream=stream)) as client:
         return _Conversation(scenario, target, begin, stream=stream).play(client)
-
-
-@contextmanager
-def _connected(target: Target, endpoint: Endpoint, *, stream: bool) -> Generator[Connected, None, None]:
-    lasts = isinstance(endpoint, Line)
-    client = endpoint.client(target) if lasts else target.adapter.connect(endpoint, target.model)
-    connected = Connected(client, stream=stream)
-    try:
-        yield connected
-    finally:
-        connected.release() if lasts else connected.close()

@@ -119,11 +119,7 @@ class Connected:
         try:
             _settled(self._loop, self.client.close())
         finally:
-            self.release()
-
-    def release(self) -> None:
-        """Close the event loop alone: the client is used again."""
-        self._loop.close()
+            self._loop.close()
 
 
 def settled(value: object) -> None:

@@ -74,5 +74,4 @@ ADAPTER = Adapter(
     connect,
     requires=SDK,
     route=Route.CLIENT,
-    lasting=True,
 )

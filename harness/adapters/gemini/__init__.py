@@ -83,5 +83,4 @@ ADAPTER = Adapter(
     embeddings=Embeddings("gemini-embedding-2", 768, connect_embeddings),
     requires=SDK,
     route=Route.CLIENT,
-    lasting=True,
 )

@@ -88,5 +88,4 @@ ADAPTER = Adapter(
     embeddings=Embeddings("text-embedding-3-small", 1536, connect_embeddings),
     requires=SDK,
     route=Route.CLIENT,
-    lasting=True,
 )

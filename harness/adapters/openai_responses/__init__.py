@@ -73,5 +73,4 @@ ADAPTER = Adapter(
     connect=connect,
     requires=SDK,
     route=Route.CLIENT,
-    lasting=True,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol, Self
 
@@ -11,9 +11,9 @@ import httpx2
 
 from harness import catalog
 from harness.apis.targets import Target
+from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.process import ORIGIN
-from harness.contract.protocols import Adapter, Endpoint, ProcessRunner, Route
-from harness.running.line import Later, Line
+from harness.contract.protocols import Endpoint, ProcessRunner, Route
 from harness.tape.cassette import REFERENCE_URL
 from harness.tape.player import Keep, Tap
 from harness.tape.transport import Handler, HandlerRunner, HandlerTransport
@@ -73,13 +73,21 @@ class Answering(FarEnd):
         return HandlerRunner(self.handler(tap))
 
 
+class _Later:
+    """A handler whose work is known only once it has an address."""
+
+    handler: Handler
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.handler(request)
+
+
 class Routes:
     """The ways of a run to its far ends; the loopback server is started when a cell first needs it."""
 
     def __init__(self) -> None:
         self.open = ExitStack()
         self._server: Server | None = None
-        self._idle: dict[tuple[Adapter, str, str, bool], list[Line]] = {}
         self._lock = Lock()
 
     def __enter__(self) -> Self:
@@ -87,7 +95,6 @@ class Routes:
 
     def __exit__(self, *exception: object) -> None:
         self._server = None
-        self._idle.clear()
         self.open.close()
 
     @contextmanager
@@ -104,12 +111,7 @@ class Routes:
         """Where a target's adapter finds `end`, and what goes there. `url` is the base URL that is noted of its
         requests, wherever they really go."""
         route = target.adapter.route
-        if route is Route.CLIENT and target.adapter.lasting and isinstance(end, Answering):
-            with self._line(target, end, url) as line:
-                tap = Tap(line.base_url, url, keep)
-                line.answering.handler = end.handler(tap)
-                yield line, tap
-        elif route is Route.PROCESS:
+        if route is Route.PROCESS:
             tap = Tap(ORIGIN, ORIGIN, keep)
             yield Endpoint(ORIGIN, NO_KEY, processes=end.runner(tap)), tap
         elif route is Route.CLIENT and end.client is None:
@@ -117,33 +119,11 @@ class Routes:
             with httpx2.Client(transport=end.transport(tap), trust_env=False, timeout=SECONDS) as own:
                 yield Endpoint(url, end.key, own), tap
         else:
-            later = Later()
+            later = _Later()
             with self._mounted(later, catalog.api(target.api).base_path) as base:
                 tap = Tap(base, url, keep)
                 later.handler = end.handler(tap)
                 yield Endpoint(base, end.key, end.client if route is Route.CLIENT else None), tap
-
-    @contextmanager
-    def _line(self, target: Target, end: Answering, url: str) -> Generator[Line, None, None]:
-        """A line at which no other cell is. One at which a cell has broken off is not used again."""
-        with self._lock:
-            idle = self._idle.setdefault((target.adapter, url, end.key, end.client is None), [])
-            line = idle.pop() if idle else None
-        if line is None:
-            line = self._opened(target, end, url)
-        yield line
-        with self._lock:
-            idle.append(line)
-
-    def _opened(self, target: Target, end: Answering, url: str) -> Line:
-        answering, base = Later(), url
-        if end.client is None:
-            client = httpx2.Client(transport=HandlerTransport(answering), trust_env=False, timeout=SECONDS)
-            self.open.enter_context(client)
-        else:
-            client = end.client
-            base = self.open.enter_context(self._mounted(answering, catalog.api(target.api).base_path))
-        return self.open.enter_context(closing(Line(base, end.key, client, answering=answering)))
 
     @contextmanager
     def _mounted(self, handler: Handler, path: str) -> Generator[str, None, None]:
