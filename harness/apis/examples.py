@@ -211,5 +211,5 @@ def problems(file: Path) -> list[FileError]:
             examples = judged(api, facts, fact, edition)
             errors += (document.error(("facts", at, *each.key), each.fault) for each in examples if each.fault)
         except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-            errors.append(document.error(("facts", at), f"an example cannot be made: {error!r}."))
+            errors.append(document.error(("facts", at), f"an example cannot be made: {error}."))
     return errors

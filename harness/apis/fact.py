@@ -176,7 +176,10 @@ class Fact(Strict):
         default_factory=list[Condition],
         description="What a request has that meets the fact; without the first of them its twin does not.",
     )
-    limits: list[LimitEntry] = Field(default_factory=list[LimitEntry], description="The limits that rest on it.")
+    limits: list[LimitEntry] = Field(
+        default_factory=list[LimitEntry],
+        description="The limits that rest on it. It is judged by these, if it has any.",
+    )
     refuses: list[Example] = Field(default_factory=list[Example], description="Requests that it refuses.")
     accepts: list[Example] = Field(default_factory=list[Example], description="Requests that it does not refuse.")
     check: Check | None = Field(default=None, description="The written check that finds it.")
