@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 
 import typer
@@ -14,13 +15,15 @@ from harness.cli.outputs import read
 from harness.contract.errors import UnknownName, UsageError
 from harness.kit import factories
 from harness.reports._costs import costs, forecast, money
+from harness.reports._groups import missing
 from harness.reports._words import count, plain
-from harness.results import Mode, RunResult
+from harness.results import CellResult, Invocation, Mode, RunResult, Verdict
 from harness.running.cells import not_applicable
 from harness.running.costs import price_version
 from harness.running.estimate import estimate
 from harness.running.pace import Pace, Tempo
 from harness.running.purse import Purse
+from harness.running.recorder import Recorder
 from harness.running.resuming import Kept, kept
 from harness.running.stages import Cell
 from harness.running.stages.live import base_urls_of
@@ -127,6 +130,59 @@ def say_costs(run: RunResult) -> None:
     """Say what the recording cost, where no report on the screen does."""
     for sentence in costs(run):
         _say(sentence)
+
+
+def say_notes(sentences: Iterable[str]) -> None:
+    """Say what earlier recordings have left, or this one."""
+    for sentence in sentences:
+        _say(sentence)
+
+
+def say_fresh(number: int, left: int, *, stale: bool = False) -> None:
+    """Say how many of the chosen cells are recorded already, or have no recording that is `stale`."""
+    if number and stale:
+        again = f"{count(left, 'cell')} to record again" if left else "nothing to record again"
+        _say(f"{count(number, 'chosen cell')} without a stale cassette: --stale leaves what is there; {again}.")
+    elif number:
+        rest = f"{count(left, 'cell')} to record" if left else "nothing to record"
+        _say(f"{count(number, 'chosen cell')} with a fresh cassette: --missing leaves what is there; {rest}.")
+
+
+def say_stopped(
+    cells: Sequence[Cell], recorded: Sequence[Cell], recorder: Recorder, invocation: Invocation, named: Sequence[str]
+) -> None:
+    """Say which cells of a recording that stops are done, and the command that goes on with the others.
+
+    `named` are the targets that were named; none, if nobody named any.
+    """
+    complete = {id(cell) for cell in recorded}
+    done, left = [[cell for cell in cells if (id(cell) in complete) is wanted] for wanted in (True, False)]
+    _say(f"Recorded before it stopped: {len(done)} of {count(len(cells), 'cell')}{':' if done else '.'}")
+    for name in dict.fromkeys(cell.target.name for cell in done):
+        _say(f"  {name}: {', '.join(map(_named, (cell for cell in done if cell.target.name == name)))}")
+    if not left:
+        return
+    force = ("--force",) if recorder.force else ()
+    if (
+        recorder.force and not recorder.missing and recorder.outdated is None
+    ):  # what is left has cassettes that are to be replaced: none is missing
+        verdicts = [_result(cell, Verdict.PASS if id(cell) in complete else Verdict.MISSING) for cell in cells]
+        forced = replace(invocation, record=(*invocation.record, *force))
+        commands = [group.record for group in missing(RunResult("record", tuple(verdicts), invocation=forced))]
+    else:
+        which = ("--missing",) if recorder.outdated is None else recorder.outdated.words
+        commands = [invocation.command((*invocation.record, *which, *force), named)]
+    for command in commands:
+        _say(f"To go on: {command}")
+
+
+def _result(cell: Cell, verdict: Verdict) -> CellResult:
+    target = cell.target
+    return CellResult(cell.scenario.id, target.name, target.adapter.name, target.api, cell.variant, verdict)
+
+
+def _named(cell: Cell) -> str:
+    return cell.scenario.id if cell.variant == "whole" else f"{cell.scenario.id} ({cell.variant})"
 
 
 def _say(text: str) -> None:

@@ -15,11 +15,10 @@ from pathlib import Path
 from harness import catalog
 from harness.apis.targets import Target
 from harness.checking.check import Check
-from harness.cli import live, recordings
-from harness.cli.failures import Failures
+from harness.cli import live
 from harness.cli.options import Options, edition, named_values
 from harness.cli.selection import Selection, select
-from harness.cli.standing import Progress, Standing
+from harness.cli.standing import Failures, Progress, Standing
 from harness.contract.errors import UsageError
 from harness.results import Blame, CellResult, Checked, Finding, Invocation, Kind, Mode, RunResult, Severity, Verdict
 from harness.running import expected_failures
@@ -130,10 +129,10 @@ class Playing:
         if self.recorder is None:
             return selection.cells
         found = playing.surveyed(selection.cells)
-        recordings.notes(found.notes)
+        live.say_notes(found.notes)
         wanted = to_record(selection.cells, found)
         left = len(selection.cells) - len(wanted)
-        recordings.fresh(left, len(wanted), stale=self.recorder.outdated is not None)
+        live.say_fresh(left, len(wanted), stale=self.recorder.outdated is not None)
         if plan.mode == "live":
             live.forecast_costs(without_held(wanted, found), plan.base_urls, self.recorder.max_requests)
         return wanted
@@ -184,10 +183,10 @@ class Playing:
                 named = options.targets or options.adapters or options.models
                 targets = [target.name for target in selection.targets] if named else []
                 invocation = _invocation(options, self.mode, selection, recording=True)
-                recordings.stopped(cells, playing.recorded, self.recorder, invocation, targets)
+                live.say_stopped(cells, playing.recorded, self.recorder, invocation, targets)
             raise
         finally:
-            recordings.notes(playing.notes)
+            live.say_notes(playing.notes)
             live.spent(plan.purse)
 
     def _watched(self, playing: Callable[..., RunResult], cells: Sequence[Cell], gathering: Gathering) -> RunResult:

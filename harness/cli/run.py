@@ -15,7 +15,6 @@ import typer
 import harness
 from harness.checking.check import Check
 from harness.cli import _show_text, completion, live
-from harness.cli.failures import Failures
 from harness.cli.options import (
     Adapted,
     AllowedSecrets,
@@ -31,7 +30,7 @@ from harness.cli.outputs import on_screen, presented, with_pipeline
 from harness.cli.playing import Playing, with_accepting_model
 from harness.cli.selection import select
 from harness.cli.settings import completed, settings
-from harness.cli.standing import Standing, interruptible
+from harness.cli.standing import Failures, Standing, interruptible
 from harness.cli.watch import watch
 from harness.contract.errors import UsageError
 from harness.host.environment import isolated

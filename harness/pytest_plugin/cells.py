@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from harness.contract.errors import HarnessError, ScenarioError
-from harness.pytest_plugin import evidence, markers
+from harness.contract.protocols import Capability
+from harness.pytest_plugin import ending
 from harness.pytest_plugin.ending import end, note
 from harness.pytest_plugin.played import played
 from harness.results import StaleExpectation
@@ -21,11 +22,12 @@ from harness.running.cells import cells
 from harness.running.judging import Judged
 from harness.running.stages import Cell
 from harness.scenarios.load import SUFFIXES, load_file
+from harness.scenarios.schema import Subject
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make the marks of cells known."""
-    for line in markers.registered():
+    for line in registered():
         config.addinivalue_line("markers", line)
 
 
@@ -95,7 +97,7 @@ class CellItem(pytest.Item):
         super().__init__(**kwargs)  # pyright: ignore[reportUnknownMemberType]
         self.cell = cell
         self.extra_keyword_matches.update(subject.value for subject in cell.scenario.covers)
-        for mark in markers.marks(cell):
+        for mark in marks(cell):
             self.add_marker(mark)
 
     def runtest(self) -> None:
@@ -107,7 +109,7 @@ class CellItem(pytest.Item):
             pytest.fail(str(error), pytrace=False)
         note(self, judged.result, recorded, shared.edition)
         invocation = shared.invocation(self.cell, self.path)
-        end(self, judged.result, map(evidence.stale, self._stale(judged)), invocation)
+        end(self, judged.result, map(ending.stale, self._stale(judged)), invocation)
 
     def reportinfo(self) -> tuple[Path, None, str]:
         """Where it comes from, for reports."""
@@ -118,3 +120,30 @@ class CellItem(pytest.Item):
         shared = played(self.config)
         alone = shared.run.collect([judged]).stale
         return [entry for entry in alone if entry in shared.whole(_cells(self.session)).stale] if alone else []
+
+
+def registered() -> Iterator[str]:
+    """The lines that make the marks known, as `pytest --markers` shows them."""
+    for subject in Subject:
+        yield f"{_about(subject)}: cells of scenarios about {subject.value}"
+    for capability in Capability:
+        yield f"{_needs(capability)}: cells that need the capability {capability.value}"
+
+
+def marks(cell: Cell) -> Iterator[pytest.MarkDecorator]:
+    """The marks of a cell."""
+    target, scenario = cell.target, cell.scenario
+    yield pytest.mark.harness(
+        scenario=scenario.id, target=target.name, adapter=target.adapter.name, api=target.api, variant=cell.variant
+    )
+    yield from (getattr(pytest.mark, _about(subject)) for subject in scenario.covers)
+    streamed = {Capability.STREAMING} if cell.variant == "stream" else set[Capability]()
+    yield from (getattr(pytest.mark, _needs(each)) for each in sorted({*scenario.requires, *streamed}))
+
+
+def _about(subject: Subject) -> str:
+    return f"harness_{subject.value.replace('-', '_')}"
+
+
+def _needs(capability: Capability) -> str:
+    return f"harness_needs_{capability.value.replace('-', '_')}"

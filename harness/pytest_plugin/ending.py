@@ -1,17 +1,17 @@
-"""How an item ends that has played a cell: as its verdict says, with what is to be known of it."""
+"""How an item ends that has played a cell: as its verdict says, and, if it fails, with its findings and commands."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable, Sequence
 from pathlib import Path
 
 import pytest
 
 from harness.apis.facts import Edition
-from harness.pytest_plugin import evidence
 from harness.pytest_plugin.recording import noted
-from harness.results import CellResult, Invocation, Verdict
+from harness.reports._words import CRASHED, place, plain_line, values, what_to_do
+from harness.results import CellResult, Finding, Invocation, StaleExpectation, Verdict
 
 
 def note(item: pytest.Item, result: CellResult, recorded: Path | None, edition: Edition) -> None:
@@ -29,9 +29,9 @@ def note(item: pytest.Item, result: CellResult, recorded: Path | None, edition: 
         item.add_report_section("call", "traceback of the adapter", result.traceback)
 
 
-def end(item: pytest.Item, result: CellResult, problems: Iterable[str], invocation: Invocation | None) -> None:
-    """Fail, skip or xfail, or return. `problems` fail the item whatever the cell comes to."""
-    found = [*problems, *evidence.problems(result)]
+def end(item: pytest.Item, result: CellResult, others: Iterable[str], invocation: Invocation | None) -> None:
+    """Fail, skip or xfail, or return. `others` are problems that fail the item whatever the cell comes to."""
+    found = [*others, *problems(result)]
     match result.verdict:
         case Verdict.NOT_APPLICABLE:
             pytest.skip(f"not applicable: {result.reason}")
@@ -43,9 +43,9 @@ def end(item: pytest.Item, result: CellResult, problems: Iterable[str], invocati
             pytest.xfail(result.reason or "")
         case _:
             if result.findings:
-                item.add_report_section("call", "harness findings", "\n\n".join(evidence.findings(result)))
+                item.add_report_section("call", "harness findings", "\n\n".join(findings(result)))
     if found:
-        raise evidence.Nonconformant("\n\n".join(found))
+        raise Nonconformant("\n\n".join(found))
 
 
 def _ways_out(item: pytest.Item, result: CellResult, call: Invocation | None) -> str:
@@ -53,17 +53,80 @@ def _ways_out(item: pytest.Item, result: CellResult, call: Invocation | None) ->
     here = shlex.join(["pytest", "--harness-record=missing", item.nodeid])
     if call is None:
         without = shlex.join(["pytest", "--harness-mode=reference", item.nodeid])
-        return evidence.commands(record_it=here, or_play_it_without=without)
+        return commands(record_it=here, or_play_it_without=without)
     record, reference = (_command(call, words, result) for words in (call.record, call.reference))
-    return evidence.commands(record_it=record, or_while_it_is_tested=here, or_play_it_without=reference)
+    return commands(record_it=record, or_while_it_is_tested=here, or_play_it_without=reference)
 
 
 def _again(item: pytest.Item, result: CellResult, call: Invocation | None) -> str:
     if call is None:
-        return evidence.commands(play_again=shlex.join(["pytest", item.nodeid]))
+        return commands(play_again=shlex.join(["pytest", item.nodeid]))
     rerun, show = (_command(call, words, result) for words in (call.rerun, call.show))
-    return evidence.commands(play_again=rerun, look=show)
+    return commands(play_again=rerun, look=show)
 
 
 def _command(call: Invocation, words: Iterable[str], result: CellResult) -> str:
     return call.command([*words, "--variant", result.variant], [result.target], [result.scenario])
+
+
+class Nonconformant(pytest.fail.Exception):
+    """Fails an item with evidence. A summary has its first line alone: all of it stands above."""
+
+    def __init__(self, evidence: str) -> None:
+        super().__init__(evidence, pytrace=False)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Say it once: a summary that is not cut, as in CI, would repeat the evidence."""
+    report = yield
+    if call.excinfo is not None and isinstance(call.excinfo.value, Nonconformant):
+        crash = getattr(report.longrepr, "reprcrash", None)
+        if crash is not None:
+            crash.message = str(call.excinfo.value).partition("\n")[0]
+    return report
+
+
+def problems(result: CellResult) -> list[str]:
+    """What fails a cell; nothing, if it does not fail."""
+    if result.verdict not in (Verdict.ERROR, Verdict.FAIL):
+        return []
+    broken = [f"{result.reason}\n  to do:    {CRASHED}"] if result.verdict is Verdict.ERROR else []
+    return [*broken, *findings(result)]
+
+
+def findings(result: CellResult) -> list[str]:
+    """What is wrong in a cell, the worst first, each with those findings that follow from it."""
+    causes = [(index, finding) for index, finding in enumerate(result.findings) if finding.follows is None]
+    causes.sort(key=lambda each: not each[1].fails)
+    return [_text(finding, [other for other in result.findings if other.follows == index]) for index, finding in causes]
+
+
+def stale(entry: StaleExpectation) -> str:
+    """An expected failure that did not happen."""
+    variant = f"[{entry.variant}]" if entry.variant else ""
+    return (
+        f"expected failure that did not happen: {entry.rule} in {entry.scenario} on {entry.target}{variant} "
+        f"({entry.reason}). Take the entry out of the file of expected failures."
+    )
+
+
+def commands(**named: str) -> str:
+    """Command lines below what they are for."""
+    width = max(map(len, named)) + 2
+    return "\n".join(f"  {f'{what}:'.replace('_', ' '):<{width}} {command}" for what, command in named.items())
+
+
+def _text(finding: Finding, followers: Sequence[Finding]) -> str:
+    """A finding with its evidence, for a terminal and for JUnit."""
+    lines = [f"{finding.rule} ({finding.kind}, {finding.severity}, blame: {finding.blame}): {finding.message}"]
+    if finding.accepted is not None:
+        lines.append(f"  expected: {finding.accepted}")
+    if where := place(finding):
+        lines.append(f"  at:       {where}")
+    lines += [f"  {f'{name}:':<9} {value}" for name, value in values(finding)]
+    lines += [f"    {line}" for line in finding.piece]
+    lines += [f"  follows:  {each.rule}: {each.message}" for each in followers]
+    advice = what_to_do(finding)
+    lines += [f"  source:   {finding.source}", f"  to do:    {advice}"]
+    return "\n".join(plain_line(line) for line in lines)

@@ -19,7 +19,7 @@ from harness.contract.errors import ScenarioError, UnknownName, UsageError
 from harness.contract.protocols import Adapter
 from harness.host.project import Project, project
 from harness.kit import factories
-from harness.pytest_plugin import evidence
+from harness.pytest_plugin import ending
 from harness.pytest_plugin.edition import edition as edition_of
 from harness.pytest_plugin.recording import Recording, Wanted, say
 from harness.results import Invocation, RunResult
@@ -42,7 +42,7 @@ def played(config: pytest.Config) -> Played:
     """What the items of a session share, made when the first of them asks. Raises `HarnessError`: see `Played`."""
     if _PLAYED not in config.stash:
         config.stash[_PLAYED] = Played(config)
-        config.pluginmanager.register(evidence, "harness-evidence")
+        config.pluginmanager.register(ending, "harness-evidence")
     return config.stash[_PLAYED]
 
 

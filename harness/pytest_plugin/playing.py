@@ -9,8 +9,7 @@ import pytest
 
 from harness.contract.errors import HarnessError, UsageError
 from harness.contract.protocols import Adapter
-from harness.pytest_plugin.ending import end, note
-from harness.pytest_plugin.evidence import Nonconformant
+from harness.pytest_plugin.ending import Nonconformant, end, note
 from harness.pytest_plugin.played import Played, played
 from harness.results import CellResult, Verdict
 from harness.running.cells import cells
