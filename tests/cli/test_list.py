@@ -106,14 +106,6 @@ def test_the_help_loads_nothing_heavy() -> None:
     assert {*shown.stderr.split()} - {"__future__", "errno", "gc"} == ours
 
 
-def test_the_module_is_the_command() -> None:
-    shown = subprocess.run(
-        [sys.executable, "-m", "harness", "--version"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-
-    assert shown.stdout.startswith("harness ")
-
-
 def test_the_help_and_no_arguments_at_all_show_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
     assert (main(["--help"]), main([])) == (0, 2)
     shown = capsys.readouterr().out

@@ -34,6 +34,7 @@ def imported(*words: str) -> set[str]:
     ("words", "unneeded"),
     [
         (["--version"], [*_SDKS, *_LATE, "httpx2", "yaml", "harness.catalog", "harness.cli.options"]),
+        (["providers"], _SDKS),
         (["list", "rules"], [*_SDKS, "harness.cli.check", "harness.cli.run", "rich"]),
         (["run", "call-single", "--target", "openai-chat"], ["anthropic", "google.genai", *_LATE]),
     ],

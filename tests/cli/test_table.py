@@ -21,8 +21,9 @@ def looked_at(harness: Command, what: str, width: int, monkeypatch: pytest.Monke
         return harness("list", what)
 
 
-@pytest.mark.parametrize("width", [80, 120])
-@pytest.mark.parametrize("what", ["scenarios", "targets", "rules", "models", "facts"])
+@pytest.mark.parametrize(
+    ("what", "width"), [("scenarios", 80), ("scenarios", 120), ("targets", 80), ("rules", 80), ("facts", 120)]
+)
 def test_a_listing_fits_and_cuts_no_name(
     harness: Command, what: str, width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
