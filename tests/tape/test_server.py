@@ -5,6 +5,7 @@ import contextlib
 import gzip
 import http.client
 import logging
+import re
 import select
 import socket
 import threading
@@ -131,6 +132,25 @@ def test_a_stream_is_sent_in_its_pieces(server: Server, client: httpx2.Client) -
     assert b"content-length" not in head.lower()
     chunks = (STREAM[:1], STREAM[1:9], STREAM[9:], b"")
     assert body == b"".join(b"%x\r\n%s\r\n" % (len(chunk), chunk) for chunk in chunks)
+
+
+def test_what_http_has_besides_is_answered(server: Server) -> None:
+    """A body that waits for a word, a request that comes early, a HEAD, and one without a body to give."""
+    slow = server.mount(lambda _: HttpResponse(200, {}, b"ab", Delivery((1,), pause=0.05))).removeprefix(server.origin)
+    none = server.mount(lambda _: HttpResponse(204)).removeprefix(server.origin)
+    said = server.mount(echo).removeprefix(server.origin)
+    address = ("127.0.0.1", int(server.origin.rpartition(":")[2]))
+    with socket.create_connection(address) as connection, connection.makefile("rb") as received:
+        connection.sendall(
+            f"PUT {said} HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 1\r\n\r\n".encode()
+        )
+        assert received.readline().startswith(b"HTTP/1.1 100 ")
+        connection.sendall(b"x" + f"GET {slow} HTTP/1.1\r\nhost: x\r\n\r\n".encode())
+        connection.sendall(f"HEAD {said} HTTP/1.1\r\nhost: x\r\n\r\nGET {none} HTTP/1.1\r\nhost: x\r\n\r\n".encode())
+        connection.sendall(b"no HTTP\r\n\r\n")
+        text = received.read()
+    assert re.findall(rb"HTTP/1.1 (\d+)", text) == [b"418", b"200", b"418", b"204", b"400"]
+    assert b"\r\n\r\n1\r\na\r\n1\r\nb\r\n0\r\n\r\nHTTP/1.1 418" in text
 
 
 def test_it_pauses_between_the_pieces(server: Server, client: httpx2.Client) -> None:
