@@ -21,7 +21,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, TypeAlias
 
-from harness.tape.interception import aiohttp_connectors, http_client, httpx_transports, urllib3_pools
+from harness.tape.interception import aiohttp_connectors, http_client, httpx_transports
 from harness.tape.interception.seam import Asked, Keep, Patch
 
 _Patches: TypeAlias = Callable[[Any, Asked], Iterator[Patch]]
@@ -31,7 +31,7 @@ _CLIENTS: Mapping[str, _Patches] = {
     "http.client": http_client.patches,
     "httpx": httpx_transports.patches,
     "httpx2": httpx_transports.patches,
-    "urllib3.connectionpool": urllib3_pools.patches,
+    "urllib3.connectionpool": http_client.urllib3_patches,
 }
 """By the module whose import completes what is patched."""
 
