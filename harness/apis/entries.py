@@ -1,54 +1,59 @@
-"""Lists of a body whose elements are looked at once: every request repeats the tools and all that was said before it,
-and `harness.apis.bodies` gives what is repeated as the same objects."""
+"""Request bodies, and the lists in them of which every request of a conversation repeats the head.
+
+A body is parsed once, and an element that has the same value at the same place as an element before it is not read
+again. Both are recognised by value. A caller gets values of its own, which it may change.
+"""
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Callable, Sequence
-from itertools import takewhile
-from operator import is_
-from typing import Any, NamedTuple, TypeVar, cast
+from functools import lru_cache
+from typing import Any, TypeVar, cast
 
-from harness.apis.jsonvalue import join
+from harness.apis.jsonvalue import loads
+from harness.contract.model import JSON
 
 T = TypeVar("T")
 
-_MOST = 4
-"""Lists that are remembered: of a body each, as there may be several conversations at once."""
+_MAX_ELEMENTS = 1024
+_MAX_ELEMENT_BYTES = 16_384
+_WITHOUT_REFERENCES = 2
+"""The marshal version that writes equal values as equal bytes."""
 
 
-class _Read(NamedTuple):
-    entries: list[Any]
-    pointer: str
-    made: tuple[Any, ...]
+def parsed(body: bytes) -> JSON:
+    """Parse the body of a request.
 
-    def head(self, entries: list[Any]) -> int:
-        """How many of its elements stand at the head of other ones, as the same objects."""
-        return sum(takewhile(bool, map(is_, self.entries, entries)))
+    Raises:
+        WireError: it is not JSON, as `jsonvalue.loads` says.
+    """
+    return marshal.loads(_written(body))  # noqa: S302 - what `_written` has just made
+
+
+@lru_cache(4)
+def _written(body: bytes) -> bytes:
+    return marshal.dumps(loads(body), _WITHOUT_REFERENCES)
 
 
 def entrywise(read: Callable[[Any, str], T]) -> Callable[[object, str], Sequence[T]]:
-    """What `read` makes of each element of a list and its pointer, of what is no list nothing. Elements that stood at
-    the same place in one of the lists before, as the same objects, are not read again: it has to be a function of the
-    two alone."""
-    latest: tuple[_Read, ...] = ()
+    """Apply `read` to each element of a list and its pointer; return nothing for a value that is not a list.
+
+    `read` has to be a function of the two alone. It gets a copy of an element, and gets equal elements at one place
+    once, unless they are large.
+    """
+
+    @lru_cache(_MAX_ELEMENTS)
+    def once(element: bytes, pointer: str) -> T:
+        return read(marshal.loads(element), pointer)  # noqa: S302 - what `of` has just made
 
     def of(listed: object, pointer: str) -> Sequence[T]:
-        nonlocal latest
-        if not isinstance(listed, list) or not listed:
+        if not isinstance(listed, list):
             return ()
-        entries = cast("list[Any]", listed)
-        best, most = None, 0
-        for known in latest:
-            if known.entries[0] is entries[0] and known.pointer == pointer and (same := known.head(entries)) > most:
-                best, most = known, same
-                if same == len(entries):
-                    break
-        if best is not None and most == len(entries) == len(best.entries):
-            return best.made
-        head: tuple[T, ...] = best.made[:most] if best else ()
-        made = (*head, *(read(entry, join(pointer, index)) for index, entry in enumerate(entries[most:], most)))
-        kept = [known for known in latest if known is not best or most < len(known.entries)]
-        latest = (_Read(entries, pointer, made), *kept[: _MOST - 1])
-        return made
+        found: list[T] = []
+        for index, element in enumerate(cast("list[JSON]", listed)):
+            written, place = marshal.dumps(element, _WITHOUT_REFERENCES), f"{pointer}/{index}"
+            found.append(once(written, place) if len(written) <= _MAX_ELEMENT_BYTES else read(element, place))
+        return found
 
     return of

@@ -13,8 +13,8 @@ from typing import TypeAlias
 
 from pydantic import ValidationError
 
-from harness.apis.bodies import parsed
 from harness.apis.conditions import Asked, Conditions, SchemaPlaces
+from harness.apis.entries import parsed
 from harness.apis.fact import Breach, Example, Fact, FactFile, LimitEntry
 from harness.apis.jsonvalue import keys, resolve
 from harness.apis.limit import Limit, Violation, lesser

@@ -47,56 +47,31 @@ class Pairing:
         return self.results[self._places[id(call)]]
 
 
-class Ledger:
-    """Pairs results with their calls while turns come: by id where the wire has ids, else by name in order."""
-
-    def __init__(self) -> None:
-        self._calls: list[CallView] = []
-        self._results: list[tuple[ResultView, ...]] = []
-        self._orphans: list[ResultView] = []
-        self._open: defaultdict[_Key, deque[int]] = defaultdict(deque)
-        self._latest: dict[_Key, int] = {}
-        self._places: dict[int, int] = {}
-
-    def add(self, turns: Iterable[TurnView]) -> None:
-        """Go on with these turns."""
-        for turn in turns:
-            for part in turn.parts:
-                if isinstance(part, CallView):
-                    self._call(part)
-                elif isinstance(part, ResultView):
-                    self._result(part)
-
-    def pairing(self) -> Pairing:
-        """What has come so far."""
-        return Pairing(tuple(self._calls), tuple(self._results), tuple(self._orphans), self._places)
-
-    def _call(self, call: CallView) -> None:
-        place = self._places[id(call)] = len(self._calls)
-        for key in (("id", call.id), ("name", call.name)):
-            self._open[key].append(place)
-            self._latest[key] = place
-        self._calls.append(call)
-        self._results.append(())
-
-    def _result(self, result: ResultView) -> None:
-        key = ("name", result.name) if result.call_id is None else ("id", result.call_id)
-        waiting = self._open[key]
-        while waiting and self._results[waiting[0]]:
-            waiting.popleft()
-        again = self._latest.get(key) if result.call_id is not None else None
-        place = waiting[0] if waiting else again
-        if place is None:
-            self._orphans.append(result)
-        else:
-            self._results[place] = (*self._results[place], result)
-
-
 def paired(view: RequestView) -> Pairing:
-    """The results of one request with its calls."""
-    ledger = Ledger()
-    ledger.add(view.turns)
-    return ledger.pairing()
+    """Pair the results of a request with its calls: by id where the wire has ids, else by name in order."""
+    calls, orphans = list[CallView](), list[ResultView]()
+    results: list[tuple[ResultView, ...]] = []
+    waiting: defaultdict[_Key, deque[int]] = defaultdict(deque)
+    latest: dict[_Key, int] = {}
+    for part in (part for turn in view.turns for part in turn.parts):
+        if isinstance(part, CallView):
+            for key in (("id", part.id), ("name", part.name)):
+                waiting[key].append(len(calls))
+                latest[key] = len(calls)
+            calls.append(part)
+            results.append(())
+        elif isinstance(part, ResultView):
+            key = ("name", part.name) if part.call_id is None else ("id", part.call_id)
+            unanswered = waiting[key]
+            while unanswered and results[unanswered[0]]:
+                unanswered.popleft()
+            again = latest.get(key) if part.call_id is not None else None
+            place = unanswered[0] if unanswered else again
+            if place is None:
+                orphans.append(part)
+            else:
+                results[place] = (*results[place], part)
+    return Pairing(tuple(calls), tuple(results), tuple(orphans), {id(call): at for at, call in enumerate(calls)})
 
 
 def with_ids_of(model: RequestView, view: RequestView, issued: Container[str]) -> RequestView:

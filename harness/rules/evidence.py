@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import takewhile
-from operator import is_
+from operator import eq
 from typing import Any, TypeVar
 
 from harness import catalog
@@ -18,12 +18,11 @@ from harness.apis.api import Api
 from harness.apis.endpoint import elsewhere, turned_away
 from harness.apis.law import Law
 from harness.apis.limit import Violation
-from harness.apis.view import CallView, RequestView, ResultView, TurnView
+from harness.apis.view import CallView, RequestView, TurnView
 from harness.contract.model import JSON, Text, ToolCall, ToolResult
 from harness.kit.thread import failure
 from harness.kit.trimming import trimmed_result
-from harness.meaning.requests import Ledger, Pairing
-from harness.meaning.results import carries
+from harness.meaning.requests import Pairing, paired
 from harness.results import Blame, Chat, EmbeddingTranscript, Exchange, Retelling, ServedTranscript, Transcript
 from harness.rules.reading import Reading, read, read_embedding
 from harness.scenarios.canonical import history
@@ -74,8 +73,6 @@ class Evidence:
         self.api: Api = catalog.api(transcript.api)
         self._derived: dict[tuple[object, int], Any] = {}
         self._pairings: dict[int, Pairing] = {}
-        self._ledger: tuple[Sequence[TurnView], Ledger] = (), Ledger()
-        self._carried: dict[tuple[int, int], tuple[ResultView, ToolResult, bool]] = {}
 
     def retold(self, retellings: tuple[Retelling, ...]) -> Evidence:
         """The evidence with the retellings that were made of it; what was read is not read again."""
@@ -99,30 +96,14 @@ class Evidence:
         return self._derived[key]
 
     def pairing(self, view: RequestView) -> Pairing:
-        """The calls of one of the requests with their results; of what it repeats of the one before they are known."""
+        """The calls of one of the requests with their results."""
         known = self._pairings.get(id(view))
         if known is None:
-            turns, ledger = self._ledger
-            if not is_head(turns, view.turns):
-                turns, ledger = (), Ledger()
-            ledger.add(view.turns[len(turns) :])
-            self._ledger = view.turns, ledger
-            known = self._pairings[id(view)] = ledger.pairing()
+            known = self._pairings[id(view)] = paired(view)
         return known
 
-    def carries(self, view: ResultView, result: ToolResult, request: RequestView) -> bool:
-        """The payload of a result is the tool's answer; told once, though each request behind it has it again."""
-        if isinstance(result.content, tuple):  # its media may stand elsewhere in the request
-            return carries(view, result, request)
-        key = id(view), id(result)
-        known = self._carried.get(key)
-        if known is None or known[0] is not view or known[1] is not result:
-            known = self._carried[key] = view, result, carries(view, result, request)
-        return known[2]
-
     def new_turns(self, asked: Heard) -> Sequence[TurnView]:
-        """The turns of a request behind those that it repeats, letter for letter, of the request before it: of what it
-        has read before the witness has the same view."""
+        """The turns of a request behind those that it repeats of the request before it."""
         return asked.view.turns[self._repeated[asked.index] :]
 
     @cached_property
@@ -130,7 +111,7 @@ class Evidence:
         found: dict[int, int] = {}
         before: Sequence[TurnView] = ()
         for asked in self.heard:
-            found[asked.index] = sum(takewhile(bool, map(is_, before, asked.view.turns)))
+            found[asked.index] = sum(takewhile(bool, map(eq, before, asked.view.turns)))
             before = asked.view.turns
         return found
 
@@ -340,12 +321,6 @@ def _became(issued: CallView, canonical: Sequence[ToolCall], there: ToolCall | N
         return kept[0]
     same = (call for call in canonical if call.name == issued.name and call.arguments == issued.arguments)
     return there or next(same, None)
-
-
-def is_head(turns: Sequence[TurnView], others: Sequence[TurnView]) -> bool:
-    """Whether turns stand at the head of others, letter for letter: of what it has read the witness has the same
-    views."""
-    return len(turns) <= len(others) and all(map(is_, turns, others))
 
 
 def _trimmed(call: ExpectedCall, tools: Collection[str]) -> ExpectedCall:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import groupby, takewhile
 from typing import TypeVar
 
-from harness.apis.bodies import parsed
+from harness.apis.entries import parsed
 from harness.apis.jsonvalue import resolve
 from harness.apis.view import MediaView, PartView, RequestView, ResultView, TextView, TurnView
 from harness.contract.model import JSON, JSON_INSTRUCTION, File, Image, Message, Role, Text, Thinking, ToolResult
@@ -15,7 +15,7 @@ from harness.meaning.differences import alike
 from harness.meaning.requests import meant, with_ids_of
 from harness.meaning.results import is_told, same_medium
 from harness.results import Kind, Severity
-from harness.rules.evidence import Asked, Evidence, is_head
+from harness.rules.evidence import Asked, Evidence
 from harness.rules.inlined import conversation
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
@@ -30,7 +30,7 @@ def _append_only(evidence: Evidence) -> Iterator[Flaw]:
         previous = asked
         if before is None or asked.view.stateful or before.view.stateful:
             continue
-        if is_head(before.view.turns, asked.view.turns) or _says_again(before.view, asked.view):
+        if _says_again(before.view, asked.view):
             continue
         trims = _trims(evidence, before, asked)
         then = meant(_uninstructed(before, before.view)).turns
@@ -53,7 +53,9 @@ def _append_only(evidence: Evidence) -> Iterator[Flaw]:
 def _says_again(before: RequestView, now: RequestView) -> bool:
     """All entries are there as they were: what they mean may differ all the same, where several calls have one id."""
     then, again = before.turns, now.turns[: len(before.turns)]
-    return len(then) == len(again) and all(map(alike, then, again))
+    return len(then) == len(again) and all(
+        one is other or alike(one, other) for one, other in zip(then, again, strict=True)
+    )
 
 
 def _uninstructed(asked: Asked, view: RequestView) -> RequestView:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from harness.apis.jsonvalue import equal
 from harness.apis.view import CallView, RequestView, ResponseView, ResultView
 from harness.contract.model import ChatResponse, ToolCall, ToolResult
+from harness.meaning.results import carries
 from harness.rules.evidence import Evidence, ExpectedCall, Heard
 
 
@@ -89,11 +90,11 @@ def _answers(evidence: Evidence, asked: Heard) -> Sequence[Answer]:
         if one.result is None or not results:
             continue
         taken_from: ExpectedCall | None = None
-        is_own = evidence.carries(results[0], one.result, asked.view)
+        is_own = carries(results[0], one.result, asked.view)
         if not is_own:
             others = ((other, other.result) for other, _ in matched(evidence, asked) if other is not one)
             given = ((other, result) for other, result in others if result is not None)
-            taken_from = next((o for o, r in given if evidence.carries(results[0], r, asked.view)), None)
+            taken_from = next((o for o, r in given if carries(results[0], r, asked.view)), None)
         found.append(Answer(one, one.result, results[0], is_own, taken_from))
     return found
 

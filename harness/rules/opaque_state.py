@@ -2,50 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from itertools import dropwhile, takewhile
 
 from harness.apis.jsonvalue import equal, without_nulls
-from harness.apis.view import CallView, OpaqueView, PartView, ResponseView, TextView, TurnView
+from harness.apis.view import CallView, OpaqueView, PartView, ResponseView, TextView
 from harness.contract.model import JSON
 from harness.results import Kind, Severity
-from harness.rules.evidence import Evidence, Heard, is_head
+from harness.rules.evidence import Evidence, Heard
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
 
 _FINAL: JSON = {"phase": "final_answer"}
 
 
-@dataclass(slots=True)
-class _Walk:
-    """How far a request was gone through that another one goes on from: its `turns`, how many `answers` were looked
-    for, and the `position` behind them, if all their parts stand there (`is_whole`)."""
-
-    turns: Sequence[TurnView] = ()
-    answers: int = 0
-    position: int = 0
-    is_whole: bool = True
-
-
 def _lost(evidence: Evidence) -> Iterator[Flaw]:
-    walk = _Walk()
     for asked in evidence.heard:
-        if asked.view.stateful:
-            continue
-        if not is_head(walk.turns, asked.view.turns):
-            walk = _Walk()
-        yield from _lost_in(evidence, asked, walk)
-        walk = _Walk(asked.view.turns, asked.index, walk.position) if walk.is_whole else _Walk()
+        if not asked.view.stateful:
+            yield from _lost_in(evidence, asked)
 
 
-def _lost_in(evidence: Evidence, asked: Heard, walk: _Walk) -> Iterator[Flaw]:
-    """The first opaque thing of earlier answers that a request does not carry where it has to stand, behind what was
-    found there before. The walk goes on to its end."""
+def _lost_in(evidence: Evidence, asked: Heard) -> Iterator[Flaw]:
+    """The first opaque thing of earlier answers that a request does not carry where it has to stand."""
     sent = [part for turn in asked.view.turns for part in turn.parts]
     roles = [turn.role for turn in asked.view.turns for _ in turn.parts]
-    position = walk.position
-    for earlier in range(walk.answers, asked.index):
+    position = 0
+    for earlier in range(asked.index):
         reading = evidence.answer(earlier)
         if reading is None or reading.response is None or not evidence.is_taken(earlier):
             continue
@@ -55,15 +38,10 @@ def _lost_in(evidence: Evidence, asked: Heard, walk: _Walk) -> Iterator[Flaw]:
             place = next((i for i in range(position, len(sent)) if _is_back(part, sent[i])), None)
             if place is not None:
                 matched[place] = part
-                walk.position = position = place + 1
-                for flaw in _respelled(asked, part, sent[place]):
-                    walk.is_whole = False
-                    yield flaw
-                continue
-            walk.is_whole = False
-            if isinstance(part, TextView) and (beside := _beside(part, sent, roles, position)) is not None:
+                position = place + 1
+                yield from _respelled(asked, part, sent[place])
+            elif isinstance(part, TextView) and (beside := _beside(part, sent, roles, position)) is not None:
                 position = beside
-                continue
             elif (bare := _bare(evidence, asked, part, sent, position)) is not None:
                 matched[bare] = part
                 position = bare + 1

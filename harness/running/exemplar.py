@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import httpx2
 
 from harness import catalog
-from harness.apis.bodies import parsed
+from harness.apis.entries import parsed
 from harness.apis.targets import Target
 from harness.apis.view import WireError
 from harness.contract.errors import HarnessError

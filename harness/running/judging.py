@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from harness import catalog
-from harness.apis.bodies import parsed
+from harness.apis.entries import parsed
 from harness.apis.view import WireError
 from harness.contract.errors import CassetteError
 from harness.host.shortened import shortened

@@ -1,4 +1,4 @@
-"""What a request repeats is read once, and as what it says: `1` is not `true`, nor is another place the same."""
+"""Bodies and their entries: parsed for each caller, and repeated entries read once, by value and place."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import json
 import pytest
 
 from harness import catalog
-from harness.apis.view import RequestView
+from harness.apis.entries import entrywise, parsed
+from harness.apis.jsonvalue import loads
+from harness.apis.view import RequestView, WireError
 from harness.contract.http import HttpRequest
 from harness.contract.model import JSON
 
@@ -48,25 +50,48 @@ def test_an_entry_that_says_something_else_has_not(api: str, value: JSON) -> Non
     assert type(call.arguments["a"]) is type(value)
 
 
-def calling(api: str, name: str) -> JSON:
-    called: JSON = json.loads(json.dumps(CALL[api]).replace('"f"', f'"{name}"'))
-    return called
+def test_an_entry_behind_another_one_keeps_its_view() -> None:
+    before, now = view("anthropic", {"role": "user"}, CALL["anthropic"]), view("anthropic", {}, CALL["anthropic"])
+    assert now.turns[0] != before.turns[0]
+    assert now.turns[1] is before.turns[1]
 
 
-@pytest.mark.parametrize("api", CALL)
-def test_entries_behind_others_are_read_once_and_what_follows_an_other_one_anew(api: str) -> None:
-    first, second, third, other = (calling(api, name) for name in "abcd")
-    before, now = view(api, first, second, third), view(api, first, other, third)
-    assert now.turns[0] is before.turns[0]
-    assert [call.name for call in now.calls] == ["a", "d", "c"]
-    assert now.turns[2] is not before.turns[2]
+@pytest.mark.parametrize("body", [b"[1, {}]", b'{"a": "\\ud800"}', b"\xef\xbb\xbf{}", b'{"a": 1' + b"0" * 50 + b"}"])
+def test_a_body_is_parsed_for_each_caller(body: bytes) -> None:
+    assert parsed(body) == loads(body)
+    changed = parsed(body)
+    if isinstance(changed, list):
+        changed.append(1)
+    elif isinstance(changed, dict):
+        changed["b"] = 1
+    assert parsed(body) != changed
+    assert parsed(body) == loads(body)
 
 
-@pytest.mark.parametrize("api", CALL)
-def test_only_what_was_said_last_is_remembered(api: str) -> None:
-    one = view(api, CALL[api])
-    for number in range(20):
-        view(api, calling(api, f"f{number}"))
-    other = view(api, CALL[api])
+def test_a_body_that_is_not_json_is_refused_each_time() -> None:
+    for _ in range(2):
+        with pytest.raises(WireError, match="not JSON"):
+            parsed(b'{"a": 1')
+
+
+@pytest.mark.parametrize("size", [1, 100_000])
+def test_a_caller_may_change_what_was_read(size: int) -> None:
+    seen: list[JSON] = []
+    read = entrywise(lambda element, pointer: seen.append(element) or f"{pointer} {element['n']}")
+    listed: list[dict[str, JSON]] = [{"n": 1, "text": "a" * size}, {"n": 2}]
+    assert [*read(listed, "/l")] == ["/l/0 1", "/l/1 2"]
+    listed[0]["n"] = 3
+    assert [*read(listed, "/l")] == ["/l/0 3", "/l/1 2"]
+    listed[0]["n"] = 1
+    assert [*read(listed, "/l")] == ["/l/0 1", "/l/1 2"]
+    assert len(seen) == (3 if size == 1 else 4)
+    assert [*read({"n": 1}, "/l")] == []
+
+
+def test_entries_that_were_read_long_ago_are_forgotten() -> None:
+    one = view("anthropic", CALL["anthropic"])
+    for number in range(1024):
+        view("anthropic", {"role": "user", "content": str(number)})
+    other = view("anthropic", CALL["anthropic"])
     assert one.turns == other.turns
     assert one.turns[0] is not other.turns[0]

@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterator
 from urllib.parse import unquote, urlsplit
 
-from harness.apis.bodies import parsed
-from harness.apis.entries import entrywise
+from harness.apis.entries import entrywise, parsed
 from harness.apis.jsonvalue import equal, join
 from harness.apis.view import (
     CallView,

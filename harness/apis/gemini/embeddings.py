@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 from urllib.parse import unquote, urlsplit
 
-from harness.apis.bodies import parsed
 from harness.apis.embedding import EmbeddingFormat, EmbeddingView, VectorView, seeded_vector, vector_of
+from harness.apis.entries import parsed
 from harness.apis.gemini.fields import limit
 from harness.apis.gemini.proto import ProtoMessage, repeated
 from harness.apis.jsonvalue import body_of

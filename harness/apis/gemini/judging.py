@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.apis.bodies import parsed
+from harness.apis.entries import parsed
 from harness.apis.gemini.fields import limit, misfits
 from harness.apis.gemini.pairing import pairing_violations, signature_violations
 from harness.apis.gemini.proto import TYPES, ProtoMessage, repeated, snake

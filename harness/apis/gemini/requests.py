@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import chain
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from harness.apis.bodies import parsed
+from harness.apis.entries import parsed
 from harness.apis.gemini.proto import ProtoMessage, canonical, decoded, entrywise_repeated, repeated, schema_view
 from harness.apis.view import (
     CallView,

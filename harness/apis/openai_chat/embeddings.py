@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from harness.apis.bodies import parsed
 from harness.apis.embedding import EmbeddingFormat, EmbeddingView, VectorView, seeded_vector, vector_of
+from harness.apis.entries import parsed
 from harness.apis.jsonvalue import body_of, join
 from harness.apis.law import Law
 from harness.apis.limit import Violation

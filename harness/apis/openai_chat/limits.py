@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from harness.apis.bodies import parsed
+from harness.apis.entries import parsed
 from harness.apis.facts import Facts
 from harness.apis.jsonvalue import join, loads
 from harness.apis.law import Law

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from harness.apis.bodies import parsed
+from harness.apis.entries import parsed
 from harness.apis.facts import Facts
 from harness.apis.jsonvalue import join, keys
 from harness.apis.law import Law

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from harness.apis.bodies import parsed
+from harness.apis.entries import parsed
 from harness.apis.view import PartView, ResultView, TurnView, WireError
 from harness.contract.model import JSON
 from harness.rules.evidence import Asked, Evidence

@@ -6,8 +6,7 @@ import re
 from typing import Literal
 from urllib.parse import urlsplit
 
-from harness.apis.bodies import parsed
-from harness.apis.entries import entrywise
+from harness.apis.entries import entrywise, parsed
 from harness.apis.jsonvalue import canonical, join, loads
 from harness.apis.openai_chat.requests.parts import assistant_views, content_views, is_blank, other_fields
 from harness.apis.view import (

@@ -5,8 +5,7 @@ from __future__ import annotations
 from itertools import chain
 from urllib.parse import urlsplit
 
-from harness.apis.bodies import parsed
-from harness.apis.entries import entrywise
+from harness.apis.entries import entrywise, parsed
 from harness.apis.jsonvalue import join
 from harness.apis.openai_responses.requests.items import NAME, item_kind, item_parts, string
 from harness.apis.view import (
