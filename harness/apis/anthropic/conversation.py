@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from harness.apis import memory
 from harness.apis.anthropic.requests import is_continued, objects
+from harness.apis.entries import entrywise
 from harness.apis.facts import Facts
 from harness.apis.jsonvalue import canonical, join
 from harness.apis.limit import Limit, Violation, severity_of
@@ -80,10 +81,14 @@ def blocks(content: JSON, pointer: str) -> tuple[Block, ...]:
 
 def entries(body: dict[str, JSON]) -> list[Entry]:
     """The members of `messages` that are objects."""
-    return [
-        Entry(_word(data.get("role")), place, data, blocks(data.get("content"), join(place, "content")))
-        for place, data in objects(body.get("messages"), "/messages")
-    ]
+    return [entry for entry in _entries(body.get("messages"), "/messages") if entry is not None]
+
+
+@entrywise
+def _entries(data: JSON, pointer: str) -> Entry | None:
+    if not isinstance(data, dict):
+        return None
+    return Entry(_word(data.get("role")), pointer, data, blocks(data.get("content"), join(pointer, "content")))
 
 
 def turns(conversation: list[Entry]) -> list[Turn]:

@@ -6,7 +6,7 @@ All else that the provider refuses is in `facts.yaml`, in `pairing` and in `sche
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -15,6 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 from harness.apis.anthropic.conversation import FACTS, dotted, entries, limit, nested, pairing_limits, turns
 from harness.apis.anthropic.requests import body_of, is_continued, is_invoked, objects
 from harness.apis.anthropic.schemas import schema_limits
+from harness.apis.entries import entrywise
 from harness.apis.jsonvalue import join, resolve
 from harness.apis.law import Law
 from harness.apis.limit import Severity, Violation, severity_of
@@ -166,13 +167,19 @@ class _Forms:
         elif isinstance(value, dict) and form:
             yield from self.of(value, place, form)
         elif isinstance(value, list) and form:
-            for index, member in enumerate(value):
-                at = join(place, index)
-                if isinstance(member, dict):
-                    yield from self.of(member, at, form.removesuffix("[]"))
-                else:
-                    message = f"{dotted(at)}: Input should be an object"
-                    yield limit("field-type").broken(message, at, actual=member, expected="object")
+            for found in _members(self._surface, form.removesuffix("[]"))(value, place):
+                yield from found
+
+
+@cache
+def _members(surface: _Surface, form: str) -> Callable[[object, str], Sequence[list[Violation]]]:
+    def of(member: JSON, pointer: str) -> list[Violation]:
+        if isinstance(member, dict):
+            return [*_Forms(surface).of(member, pointer, form)]
+        message = f"{dotted(pointer)}: Input should be an object"
+        return [limit("field-type").broken(message, pointer, actual=member, expected="object")]
+
+    return entrywise(of)
 
 
 def _budget(body: dict[str, JSON], surface: _Surface) -> Iterator[Violation]:

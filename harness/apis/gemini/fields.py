@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
+from harness.apis.entries import entrywise
 from harness.apis.facts import Facts
 from harness.apis.gemini.proto import ProtoMessage, decoded, repeated, snake
 from harness.apis.jsonvalue import join
@@ -58,6 +59,10 @@ def misfits(body: JSON) -> list[Violation]:
 def _value(value: JSON, kind: str, source: str, pointer: str, path: str) -> Iterator[Violation]:
     if kind.endswith(REPEATED):
         listed, member = isinstance(value, list), kind.removesuffix(REPEATED)
+        if listed and member == "Content":
+            for found in _contents(value, pointer):
+                yield from found
+            return
         for index, (item, place) in enumerate(repeated(value, pointer)):
             yield from _value(item, member, source, place, f"{path}[{index}]" if listed else path)
     elif kind.endswith(MAP) and isinstance(value, dict):
@@ -74,6 +79,12 @@ def _value(value: JSON, kind: str, source: str, pointer: str, path: str) -> Iter
             expected=expected,
             source=source,
         )
+
+
+@entrywise
+def _contents(content: JSON, pointer: str) -> list[Violation]:
+    path = f"contents[{pointer.rpartition('/')[2]}]"
+    return [*_value(content, "Content", "gemini-no-unknown-fields", pointer, path)]
 
 
 def _message(message: ProtoMessage, kind: str, path: str) -> Iterator[Violation]:
