@@ -244,8 +244,11 @@ class _Listener:
     def end(self) -> None:
         """End the server; answers that are being sent get a little time."""
         self._is_ending = True
-        with suppress(OSError):
+        try:  # a connection wakes the thread that accepts
             socket.create_connection(self._listening.getsockname(), timeout=_GRACE_SECONDS).close()
+        except OSError:  # there is no way to it
+            with suppress(OSError):
+                self._listening.shutdown(socket.SHUT_RDWR)
         self._thread.join()
         with self._lock:
             left = dict(self._threads)
@@ -262,6 +265,8 @@ class _Listener:
             try:
                 accepted, _ = self._listening.accept()
             except OSError:  # the client has gone, or there are no files left for a moment
+                if self._is_ending:
+                    return
                 time.sleep(0.01)
                 continue
             if self._is_ending:
