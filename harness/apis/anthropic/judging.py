@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from harness.apis.anthropic.conversation import FACTS, dotted, entries, limit, nested, pairing_limits, turns
+from harness.apis.anthropic.conversation import FACTS, Entry, dotted, entries, limit, nested, pairing_limits, turns
 from harness.apis.anthropic.requests import body_of, is_continued, is_invoked, objects
 from harness.apis.anthropic.schemas import schema_limits
 from harness.apis.entries import entrywise
@@ -76,15 +76,15 @@ def violations(request: HttpRequest, law: Law) -> list[Violation]:
     named = bool(request.headers.get("anthropic-beta"))
     beta = named or ("?" in request.url and "beta" in parse_qs(urlsplit(request.url).query))
     surface = _Surface(beta, named, law.is_own or law.service == _BEDROCK)
-    forms = _Forms(surface)
+    forms, conversation = _Forms(surface), entries(body)
     return [
         *forms.of(body, "", "Request"),
         *_budget(body, surface),
         *(_tool_types(body, law) if law.is_own and not is_invoked(request) else ()),
         *schema_limits(body),
-        *_cache_marks(body, forms),
-        *_tools_missing(body),
-        *pairing_limits(body, turns(entries(body)), law.profile),
+        *_cache_marks(body, conversation, forms),
+        *_tools_missing(body, conversation),
+        *pairing_limits(body, turns(conversation), law.profile),
     ]
 
 
@@ -157,11 +157,8 @@ class _Forms:
 
     def _value(self, value: JSON, place: str, kind: str, source: str) -> Iterator[Violation]:
         """A value of a type. Of an alternative `string|Block[]` the list holds forms."""
-        kinds = kind.split("|")
-        form = next((each for each in kinds if each[:1].isupper()), "")
-        names = [each if each in _TYPES else "list" if each.endswith("[]") else "object" for each in kinds]
-        if not any(type(value) in _TYPES[each] for each in names):
-            words = " or ".join(names)
+        types, form, words = _kind(kind)
+        if type(value) not in types:
             message = f"{dotted(place)}: Input should be a valid {words}"
             yield limit("field-type").broken(message, place, actual=value, expected=words, source=source)
         elif isinstance(value, dict) and form:
@@ -180,6 +177,15 @@ def _members(surface: _Surface, form: str) -> Callable[[object, str], Sequence[l
         return [limit("field-type").broken(message, pointer, actual=member, expected="object")]
 
     return entrywise(of)
+
+
+@cache
+def _kind(kind: str) -> tuple[tuple[type, ...], str, str]:
+    """The Python types, the form and the words for a type of a field."""
+    kinds = kind.split("|")
+    names = [each if each in _TYPES else "list" if each.endswith("[]") else "object" for each in kinds]
+    form = next((each for each in kinds if each[:1].isupper()), "")
+    return tuple(each for name in names for each in _TYPES[name]), form, " or ".join(names)
 
 
 def _budget(body: dict[str, JSON], surface: _Surface) -> Iterator[Violation]:
@@ -202,17 +208,17 @@ def _tool_types(body: dict[str, JSON], law: Law) -> Iterator[Violation]:
             yield limit("tool-type").broken(message, join(pointer, "type"), actual=kind, severity=severity)
 
 
-def _tools_missing(body: dict[str, JSON]) -> Iterator[Violation]:
-    blocks = (block for entry in entries(body) for block in entry.blocks)
+def _tools_missing(body: dict[str, JSON], conversation: list[Entry]) -> Iterator[Violation]:
+    blocks = (block for entry in conversation for block in entry.blocks)
     used = next((block for block in blocks if block.kind in ("tool_use", "tool_result")), None)
     if used is not None and not body.get("tools") and not is_continued(body):
         message = "Requests which include `tool_use` or `tool_result` blocks must define tools."
         yield limit("tools-missing").broken(message, used.pointer)
 
 
-def _cache_marks(body: dict[str, JSON], forms: _Forms) -> Iterator[Violation]:
+def _cache_marks(body: dict[str, JSON], conversation: list[Entry], forms: _Forms) -> Iterator[Violation]:
     marks: list[tuple[str, JSON]] = []
-    blocks = (inner for entry in entries(body) for block in entry.blocks for inner in (block, *nested(block)))
+    blocks = (inner for entry in conversation for block in entry.blocks for inner in (block, *nested(block)))
     outside = (*objects(body.get("tools"), "/tools"), *objects(body.get("system"), "/system"))
     for place, data in (*outside, *((block.pointer, block.data) for block in blocks)):
         if data.get("cache_control") is not None:
