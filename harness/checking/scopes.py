@@ -11,8 +11,7 @@ from harness.checking.gateways import judging as gateways
 from harness.checking.servers import checks as servers
 from harness.contract.errors import UsageError
 from harness.rules.scope import Scope
-from harness.running.findable import findable
-from harness.running.judging import CASSETTE_UNREADABLE
+from harness.running.judging import CASSETTE_UNREADABLE, findable
 
 _NEAR = 3
 """Ids that are offered in the place of one that there is not."""

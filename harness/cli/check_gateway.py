@@ -31,7 +31,7 @@ from harness.host.environment import isolated
 from harness.host.project import MAX_WAIT_SECONDS, NamedGateway
 from harness.results import CellResult, Invocation, RunResult
 from harness.running import expected_failures
-from harness.running.findable import findable
+from harness.running.judging import findable
 from harness.running.plan import variants
 from harness.running.serving.conversation import Terms
 from harness.running.stages import Cell

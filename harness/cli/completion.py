@@ -83,7 +83,7 @@ def models(incomplete: str) -> list[str]:
 
 def rules(incomplete: str) -> list[str]:
     """Ids that findings can have."""
-    from harness.running.findable import findable  # noqa: PLC0415 - the same
+    from harness.running.judging import findable  # noqa: PLC0415 - the same
 
     return _begun(findable(), incomplete)
 

@@ -17,7 +17,7 @@ from harness.reports._comparison import compared
 from harness.reports._words import count
 from harness.results import Presentation, Verdict
 from harness.running import expected_failures
-from harness.running.findable import findable
+from harness.running.judging import findable
 from harness.running.shards import merged
 
 _WRITTEN = "What '--report json:' or '--report archive:' wrote."

@@ -20,11 +20,10 @@ from harness.reports._words import count, plain
 from harness.results import CellResult, Invocation, Mode, RunResult, Verdict
 from harness.running.cells import not_applicable
 from harness.running.costs import price_version
-from harness.running.estimate import estimate
+from harness.running.estimate import Purse, estimate
 from harness.running.pace import Pace, Tempo
-from harness.running.purse import Purse
 from harness.running.recorder import Recorder
-from harness.running.resuming import Kept, kept
+from harness.running.shards import Kept, kept
 from harness.running.stages import Cell
 from harness.running.stages.live import base_urls_of
 

@@ -23,15 +23,14 @@ from harness.contract.errors import UsageError
 from harness.results import Blame, CellResult, Checked, Finding, Invocation, Kind, Mode, RunResult, Severity, Verdict
 from harness.running import expected_failures
 from harness.running.cells import scenarios_of
-from harness.running.definitions import definitions
 from harness.running.expected_failures import ExpectedFailure
-from harness.running.findable import findable
 from harness.running.gathering import Gathering
+from harness.running.judging import findable
 from harness.running.known_models import models
 from harness.running.plan import Plan
 from harness.running.recorder import Recorder, claimed, to_record, without_held
 from harness.running.run import Elsewhere, Run
-from harness.running.shards import Shard
+from harness.running.shards import Shard, definitions
 from harness.running.stages import Cell
 from harness.running.versions import versions
 from harness.stdio.workers import Foreign, Workers

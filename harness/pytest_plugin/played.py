@@ -24,8 +24,7 @@ from harness.pytest_plugin.edition import edition as edition_of
 from harness.pytest_plugin.recording import Recording, Wanted, say
 from harness.results import Invocation, RunResult
 from harness.running.expected_failures import load
-from harness.running.findable import findable
-from harness.running.judging import Judged
+from harness.running.judging import Judged, findable
 from harness.running.plan import Plan, cell_seconds, variants
 from harness.running.run import Run
 from harness.running.stages import Cell

@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from harness import catalog
+from harness.apis.endpoint import PATH_UNKNOWN
 from harness.apis.entries import parsed
+from harness.apis.facts import SHIPPED, Edition
 from harness.apis.view import WireError
 from harness.contract.errors import CassetteError
 from harness.host.shortened import shortened
@@ -38,8 +40,7 @@ from harness.running import rawstream
 from harness.running.causes import linked
 from harness.running.costs import spending
 from harness.running.differences import Observations
-from harness.running.excerpt import piece
-from harness.running.exemplar import Exemplar, exemplar
+from harness.running.excerpt import Exemplar, exemplar, piece
 from harness.running.expected_failures import ExpectedFailure, accepted
 from harness.running.recorder import is_complete
 from harness.running.stages import Stage
@@ -210,4 +211,20 @@ def _unanswered(execution: ToolExecution) -> Finding:
         Blame.SCENARIO,
         str(execution.result.content),
         source="harness.scenarios.schema",
+    )
+
+
+def findable(edition: Edition = SHIPPED) -> frozenset[str]:
+    """The ids of all findings that a run can have: of rules, of limits, and of facts of an edition that have
+    conditions. Raises `FactsError`."""
+    rules = catalog.rules()
+    return frozenset(
+        (
+            CASSETTE_UNREADABLE,
+            TOOL_UNANSWERED,
+            PATH_UNKNOWN.id,
+            *(rule.id for rule in rules),
+            *(each for rule in rules for each in rule.also),
+            *(each for api in catalog.apis() for each in api.violable(edition)),
+        )
     )

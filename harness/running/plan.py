@@ -12,9 +12,9 @@ from harness.contract.errors import UnknownName, UsageError
 from harness.results import Mode
 from harness.rules.scope import EVERYTHING, Scope
 from harness.running.cells import VARIANTS
+from harness.running.estimate import Purse
 from harness.running.expected_failures import ExpectedFailure
 from harness.running.pace import Pace
-from harness.running.purse import Purse
 from harness.running.recorder import Recorder
 from harness.running.run import Run
 from harness.running.stages import Live, Reference, Replay, Stages

@@ -3,33 +3,75 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Container, Generator, Iterable, Sequence
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
 from threading import Lock
-from typing import Self
+from typing import Generic, Self, TypeVar
 
 from harness.host.clock import now
-from harness.results import CellResult, Mode, RunResult
+from harness.results import CellResult, Mode, RunResult, Verdict
 from harness.rules.conversation import conversation, room
 from harness.rules.evidence import Evidence
 from harness.rules.rule import Rule
 from harness.rules.scope import EVERYTHING, Scope
+from harness.running.estimate import Purse
 from harness.running.expected_failures import ExpectedFailure
 from harness.running.gathering import Gathering
 from harness.running.judging import Judge, Judged
 from harness.running.pace import Pace
-from harness.running.patience import Patience
 from harness.running.processes import WORTH, WORTH_IMPORTING, can_fork, forked, processors
-from harness.running.purse import Purse
 from harness.running.recorder import Recorder, surveyed, to_record
-from harness.running.sharing import Shared
 from harness.running.stages import Cell, Stages
 from harness.running.trial import Trials
 from harness.stdio.workers import Foreign
 from harness.tape.survey import Survey
+
+
+class Patience:
+    """Counts the cells that fail; with `None` it bears all of them."""
+
+    def __init__(self, enough: int | None) -> None:
+        self._left = enough
+
+    @property
+    def over(self) -> bool:
+        """Whether no other cell is to be begun."""
+        return self._left == 0
+
+    def take(self, cell: CellResult) -> None:
+        """This cell is done."""
+        if self._left and cell.verdict in (Verdict.FAIL, Verdict.ERROR):
+            self._left -= 1
+
+
+Item = TypeVar("Item")
+
+
+class Shared(Generic[Item]):
+    """Gives each item to one of the threads that iterate over it, until there is enough, or it has ended."""
+
+    def __init__(self, items: Iterator[Item], until: Callable[[], bool]) -> None:
+        self._items = items
+        self._until = until
+        self._ended = False
+        self._lock = Lock()
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Item:
+        with self._lock:
+            if self._ended or self._until():
+                raise StopIteration
+            return next(self._items)
+
+    def end(self) -> None:
+        """There are no more items."""
+        self._ended = True
+
 
 Progress = Callable[[CellResult], None]
 """Told of every cell that is done. May be called from several threads, one at a time."""

@@ -1,7 +1,7 @@
-"""A run in shards: cells are dealt to them, and their results are put together again.
+"""Parts of a run: shards that are put together again, and a live run that goes on where it was stopped.
 
 A scenario's cells stay together, so that a shard shows where targets differ. Scenarios go in the order of the run, each
-to the shard that has the fewest cells by then: who knows the cells knows all shards, and all have about as many.
+to the shard that has the fewest cells by then.
 """
 
 from __future__ import annotations
@@ -9,19 +9,97 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import cast
 
-from harness.contract.errors import UsageError
-from harness.results import CellResult, Part, RunResult
+from harness.contract.errors import ScenarioError, UsageError
+from harness.results import CellResult, Definition, Part, RunResult, Verdict
 from harness.results.part import Values
 from harness.rules.scope import Scope
 from harness.running.cells import scenarios_of
-from harness.running.definitions import beginning
 from harness.running.differences import Observed, tables
 from harness.running.expected_failures import Expectations, ExpectedFailure, named
 from harness.running.gathering import is_judged
 from harness.running.stages import Cell
+from harness.running.versions import versions
+from harness.scenarios.load import digest, lines
+from harness.scenarios.schema import Scenario
+
+_DIGITS = 16
+
+
+def definitions(scenarios: Iterable[Scenario], files: Mapping[str, str]) -> dict[str, Definition]:
+    """The definitions by the ids of the scenarios; `files` names those that do not ship with harness."""
+    return {each.id: _definition(each, files.get(each.id)) for each in scenarios}
+
+
+def beginning(scenario: Scenario) -> str:
+    """The beginning of its digest, which tells two states of it apart."""
+    return digest(scenario)[:_DIGITS]
+
+
+def _definition(scenario: Scenario, file: str | None) -> Definition:
+    line, turns = _lines(file) if file is not None else (None, ())
+    return Definition(
+        beginning(scenario),
+        tuple(each.value for each in scenario.requires),
+        tuple(each.value for each in scenario.provocations),
+        file,
+        line,
+        turns,
+    )
+
+
+def _lines(file: str) -> tuple[int | None, tuple[int, ...]]:
+    try:
+        return lines(Path(file))
+    except ScenarioError:  # it could be read when the run began
+        return None, ()
+
+
+_AGAIN = frozenset({Verdict.MISSING, Verdict.ERROR, Verdict.NOT_APPLICABLE})
+"""What was not finished, or costs nothing to be said again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What an earlier run came to: results by the number of the cell in this one, and what was observed."""
+
+    cells: dict[int, CellResult] = field(default_factory=dict[int, CellResult])
+    observed: Values = field(default_factory=dict[str, dict[str, tuple[str, ...]]])
+
+
+def kept(run: RunResult, name: str, cells: Sequence[Cell]) -> Kept:
+    """The cells that an earlier run, of the file `name`, has finished as they would be played now: with the same
+    scenario and model.
+
+    Raises:
+        UsageError: it was no live run, says too little, or is of other versions.
+    """
+    if run.mode != "live" or run.part is None:
+        what = f"it is a run in mode {run.mode}" if run.mode != "live" else "it had not begun to play"
+        raise UsageError(f"--resume {name}: there is nothing to go on with: {what}.")
+    there, here = run.versions, versions()
+    other = next((each for each in here if there.get(each) != here[each]), None)
+    if other is not None:
+        raise UsageError(
+            f"--resume {name}: that run was made with {other} {there.get(other, '(missing)')}, and here is "
+            f"{here[other]}. Results are of one version of each: play with that one, or from the beginning."
+        )
+    done = {cell.key: cell for cell in run.cells if cell.verdict not in _AGAIN}
+    digests = {each.id: beginning(each) for each in scenarios_of(cells)}
+    found: dict[int, CellResult] = {}
+    for number, cell in enumerate(cells):
+        result = done.get((cell.scenario.id, cell.target.name, cell.variant))
+        same = run.part.scenarios.get(cell.scenario.id) == digests[cell.scenario.id]
+        if result is not None and same and _model(result) in (None, cell.target.model):
+            found[number] = result
+    return Kept(found, run.part.observed)
+
+
+def _model(result: CellResult) -> str | None:
+    return result.provenance.model_requested if result.provenance else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,13 +17,13 @@ from harness.rules.evidence import Evidence
 from harness.rules.retelling import is_strange
 from harness.running.cells import not_applicable
 from harness.running.differences import observe
-from harness.running.driving.driven import Driven, driven
+from harness.running.driving import Driven, driven
+from harness.running.estimate import Purse
 from harness.running.judging import Judge, Judged, unreadable
 from harness.running.play import BROKEN, EmbeddingPlaying, Playing, play
-from harness.running.purse import Purse
 from harness.running.recorder import Budget, Recorder, Withheld, is_complete, recording, served
 from harness.running.retelling import retellings
-from harness.running.serving.ways import Way, cut, shaped
+from harness.running.serving.conversation import Way, cut, shaped
 from harness.running.stages import Cell, Stage, Stages
 from harness.stdio.process import Broken
 from harness.tape.recording import Recording

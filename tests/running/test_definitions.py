@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness.results import Definition
-from harness.running.definitions import definitions
+from harness.running.shards import definitions
 from harness.scenarios import suite
 from harness.scenarios.load import load_file
 

@@ -15,7 +15,7 @@ from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.protocols import Adapter, Capability, EmbeddingProvider, Embeddings, Endpoint
 from harness.results import Blame, CellResult, Embedded, Severity, Verdict
 from harness.running.cells import cells
-from harness.running.indexing import embedded
+from harness.running.play import embedded
 from harness.running.recorder import Recorder
 from harness.running.run import Run
 from harness.running.stages import Cell, Reference, Replay, Stages

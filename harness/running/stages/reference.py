@@ -12,8 +12,7 @@ from harness import catalog
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.reference.session import Session
 from harness.results import Mode
-from harness.running.stages.offline import Offline
-from harness.running.stages.routes import Answering
+from harness.running.stages.routes import Answering, Offline
 from harness.running.stages.stage import Cell, Stage
 from harness.tape.cassette import REFERENCE_URL
 from harness.tape.player import Keep, Tap

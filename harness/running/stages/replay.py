@@ -14,8 +14,7 @@ from harness.contract.protocols import Capability
 from harness.reference.session import Session
 from harness.results import Mode, Provenance
 from harness.rules.failures import failed
-from harness.running.stages.offline import Offline
-from harness.running.stages.routes import Answering
+from harness.running.stages.routes import Answering, Offline
 from harness.running.stages.stage import Cell, Stage
 from harness.scenarios import suite
 from harness.scenarios.load import digest, sent_digest

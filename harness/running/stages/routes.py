@@ -1,4 +1,4 @@
-"""How an adapter reaches the far end: through a client that it is handed, over loopback, or by running a command."""
+"""How an adapter reaches the far end, by its `Route`, and what runs share that must not leave this machine."""
 
 from __future__ import annotations
 
@@ -14,12 +14,16 @@ from harness.apis.targets import Target
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.process import ORIGIN
 from harness.contract.protocols import Endpoint, ProcessRunner, Route
+from harness.host.environment import isolated
+from harness.results import Provenance
 from harness.tape.cassette import REFERENCE_URL
 from harness.tape.player import Keep, Tap
+from harness.tape.redact import Redactor
 from harness.tape.transport import Handler, HandlerRunner, HandlerTransport
 
 if TYPE_CHECKING:
     from harness.tape.server import Server
+
 
 NO_KEY = "not-a-key"
 """What an SDK has to be given where nothing checks it."""
@@ -143,3 +147,19 @@ class Routes:
             if self._server is None:
                 self._server = self.open.enter_context(serve())
             return self._server
+
+
+class Offline(Routes):
+    """A run that must not leave this machine, whatever an adapter reads from its environment."""
+
+    def provenance(self, target: Target) -> Provenance:
+        """See `Stages.provenance`."""
+        return Provenance("reference", model_requested=target.model)
+
+    def redactor(self) -> Redactor:
+        """See `Stages.redactor`: only a provider is sent a key, and without one there is nothing to hide."""
+        return Redactor()
+
+    def __enter__(self) -> Self:
+        self.open.enter_context(isolated())
+        return super().__enter__()

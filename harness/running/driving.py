@@ -18,11 +18,10 @@ from harness.contract.protocols import Endpoint
 from harness.host.crash import origin, said, traceback_of
 from harness.kit.thread import failure
 from harness.results import DrivenTranscript, Mode, ServedTranscript
-from harness.running.driving.given import given
-from harness.running.serving.conversation import Conversation, Terms
+from harness.running.cells import given
+from harness.running.serving.conversation import Conversation, Terms, Way, Ways
 from harness.running.serving.order import Places, ReverseOrder
 from harness.running.serving.reception import Reception
-from harness.running.serving.ways import Way, Ways
 from harness.running.stages import Cell, Stage, Stages
 from harness.running.stages.routes import NO_KEY
 from harness.scenarios.tools import ToolFailure, Unanswered, UnknownTool, answer, called_before
