@@ -147,13 +147,15 @@ def test_a_recording_without_pairs_says_so(tmp_path: Path, capsys: pytest.Captur
     assert "Nothing to drive again" in capsys.readouterr().out
 
 
-def test_the_shipped_cassettes_agree_and_nobody_edited_them_but_for_results_that_a_scenario_shuffles(
+def test_a_sample_of_the_shipped_cassettes_agrees_but_for_results_that_a_scenario_shuffles(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     shipped = Path(__file__).resolve().parents[3] / "cassettes"
-    assert main(["audit", "--redrive", "--json", str(shipped)]) == 0
+    every = sorted(folder for folder in shipped.iterdir() if folder.is_dir())
+    sample = {*every[::4], shipped / "call-results-reordered"}
+    assert main(["audit", "--redrive", "--json", *map(str, sorted(sample))]) == 0
     redriven = json.loads(capsys.readouterr().out)["audit"]["redrive"]
-    assert sum(counts["pairs"] for counts in redriven["apis"].values()) > 300
+    assert sum(counts["pairs"] for counts in redriven["apis"].values()) > 80
     assert redriven["disagreements"] == []
     assert {edit for counts in redriven["apis"].values() for edit in counts["edits"]} == {"results-reordered"}
 
