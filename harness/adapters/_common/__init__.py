@@ -25,7 +25,7 @@ def loads(text: str | bytes) -> JSON:
         MalformedResponse: it is no JSON, or nested deeper than Python can follow.
     """
     try:
-        return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+        return _DECODER.decode(text if isinstance(text, str) else text.decode(json.detect_encoding(text)))
     except RecursionError:
         raise MalformedResponse("JSON that is nested too deeply") from None
     except ValueError as error:
@@ -41,6 +41,9 @@ def _finite(digits: str) -> float:
     if math.isinf(number):
         raise ValueError(f"{digits} is out of range")
     return number
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
 
 
 def compact(value: JSON) -> str:
