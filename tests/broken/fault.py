@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, cast
+from zlib import crc32
 
 import httpx2
 
@@ -30,6 +31,9 @@ THINKING = ("anthropic", "openai-responses", "gemini-3", "gemini-2.5")
 
 Wrap = Callable[[Adapter], Adapter]
 
+_AT_CONTRACT: set[Wrap] = set()
+"""Wraps that are wrong in canonical values alone, and so in the same way on every wire."""
+
 
 @dataclass(frozen=True, slots=True)
 class Fault:
@@ -52,6 +56,13 @@ class Fault:
     stages: Callable[[], Stages] = InProcess
     variant: Variant = "whole"
     recuts: int = 0
+
+    @property
+    def played_on(self) -> tuple[str, ...]:
+        """All targets for a fault of a wire; one, by its name, for a fault that is the same on every wire."""
+        if self.wrap not in _AT_CONTRACT:
+            return self.targets
+        return (self.targets[crc32(self.name.encode()) % len(self.targets)],)
 
     def found_in(self, findings: Iterable[Finding], api: str) -> list[Finding]:
         """The findings that say what has to be said, with the right blame and place."""
@@ -101,6 +112,7 @@ def client(make: Callable[[StreamingChatClient], ChatClient]) -> Wrap:
 
         return replace(adapter, connect=connect)
 
+    _AT_CONTRACT.add(wrap)
     return wrap
 
 
@@ -173,6 +185,8 @@ def declaring(wrap: Wrap, *capabilities: Capability) -> Wrap:
     def declared(adapter: Adapter) -> Adapter:
         return replace(wrap(adapter), capabilities=adapter.capabilities | {*capabilities})
 
+    if wrap in _AT_CONTRACT:
+        _AT_CONTRACT.add(declared)
     return declared
 
 

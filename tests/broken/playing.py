@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import is_dataclass, replace
-from functools import cache
 
 import harness.apis.view
 import harness.contract.errors
@@ -22,7 +21,7 @@ from harness.running.play import play
 from harness.running.run import Run
 from harness.running.stages import Cell, Stages
 from harness.scenarios.schema import Variant
-from tests.broken.fault import Fault, Wrap
+from tests.broken.fault import Wrap
 from tests.stages import InProcess, shipped_scenarios, shipped_targets
 
 RULES = catalog.rules()
@@ -47,25 +46,6 @@ def played(
     """The result of one cell, on the stage without sockets if no other is given."""
     run = Run(stages or InProcess(), RULES, recuts=recuts, strict=True)
     return run([cell(scenario, target, wrap, variant)]).cells[0]
-
-
-@cache
-def played_faulty(fault: Fault, target: str) -> CellResult:
-    """The cell that shows a fault."""
-    return played(fault.scenario, target, fault.wrap, fault.stages(), variant=fault.variant, recuts=fault.recuts)
-
-
-@cache
-def played_shipped(scenario: str, target: str, variant: Variant, recuts: int) -> CellResult:
-    """A cell of the shipped adapter."""
-    return played(scenario, target, variant=variant, recuts=recuts)
-
-
-def played_clean(fault: Fault, target: str) -> CellResult:
-    """The cell that would show a fault, without it."""
-    if fault.stages is InProcess:
-        return played_shipped(fault.scenario, target, fault.variant, fault.recuts)
-    return played(fault.scenario, target, stages=fault.stages(), variant=fault.variant, recuts=fault.recuts)
 
 
 def all_played(target: str, variant: Variant) -> tuple[CellResult, ...]:
