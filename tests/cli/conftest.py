@@ -24,6 +24,7 @@ facts:
     says: Our gateway takes no tool called get_weather.
     evidence: [{kind: probe, date: 2026-11-01, address: "https://wiki.example.com/gateway"}]
     when: [{at: "tools[].name", is: get_weather}]
+    refuses: [{"tools[]": {name: get_weather, input_schema: {type: object}}}]
 """
 """A file of facts of one's own."""
 

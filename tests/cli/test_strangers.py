@@ -85,7 +85,7 @@ FACT: dict[str, Any] = {
     "says": "Ours takes no such schema.",
     "evidence": [{"kind": "probe", "date": "2026-11-01", "address": "https://wiki.example.com/gateway"}],
     "when": [{"schema": "tools", "keyword": "type", "is": "object"}],
-    "example": {"broken": {"tools": [{"name": "a", "input_schema": {"type": "object"}}]}},
+    "refuses": [{"tools": [{"name": "a", "input_schema": {"type": "object"}}]}],
 }
 
 
@@ -95,7 +95,7 @@ def test_facts_of_a_stranger_open_nothing(harness: Command, folder: Path, trap: 
         written = {
             **FACT,
             "when": [FACT["when"][0], condition],
-            "example": {"broken": baited(FACT["example"]["broken"], bait)},
+            "refuses": baited(FACT["refuses"], bait),
         }
         (folder / "ours.yaml").write_text(json.dumps({"api": "anthropic", "facts": [written]}))
         played = ("call-single", "--target=anthropic", "--variant=whole", "--facts=ours.yaml", "--mode=reference")
