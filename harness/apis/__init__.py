@@ -5,13 +5,14 @@ both. What repeats between them is deliberate. `harness.catalog` has the APIs by
 `claude` command line, whose runs are exchanges like theirs. Each is a package that exports `API`; the modules beside
 them are what all of them are made of.
 
-| module | what stands in it |
+| module | contents |
 |---|---|
-| `requests` | a request, as its neutral view |
-| `responses` | an answer as its neutral view; `building`: a model step as an answer |
-| `streams` | a stream as the whole answer that it spells out; `building`: an answer as a stream |
-| `failures` | a refusal, or a failure by status, in the provider's words, and what either says |
-| `limits` | the table of what is refused, and the modules that check it by subject; `judging` goes over all of them |
-| `profiles` | what holds for the generations of its models |
-| `lift` | canonical values off requests, for re-drives |
+| `requests` | a request, read as its neutral view |
+| `responses`, `streams` | an answer, read as its neutral view; a stream, as the answer that it spells out |
+| `building` | answers and streams of the reference server |
+| `failures` | refusals and failures by status, in the provider's words |
+| `limits` | the checks of requests that conditions in `facts.yaml` cannot say |
+| `promises` | the grammar of streams; `promises.yaml` has the schemas of answers |
+| `profiles` | capabilities of the generations of its models |
+| `lift`, `questions` | values read off requests for re-drives; requests to a server under test; `asking` has both |
 """

@@ -8,7 +8,7 @@ from harness.apis.anthropic.asking import CLIENT_FORMS, QUESTIONS, AnthropicLift
 from harness.apis.anthropic.building import SHAPES, build, build_stream, stream_of
 from harness.apis.anthropic.conversation import FACTS, Memory, dotted
 from harness.apis.anthropic.failures import FRONTAGE, fail, refuse, stream_error
-from harness.apis.anthropic.judging import misheaded, violations
+from harness.apis.anthropic.limits import misheaded, violations
 from harness.apis.anthropic.profiles import PROFILES
 from harness.apis.anthropic.promises import departures
 from harness.apis.anthropic.requests import model_of, recognises, view

@@ -15,7 +15,7 @@ from harness.apis.gemini.building import SHAPES, broken_for, build, build_stream
 from harness.apis.gemini.embeddings import EMBEDDINGS
 from harness.apis.gemini.failures import FRONTAGE, error_for, fail, refuse, stream_error
 from harness.apis.gemini.fields import FACTS
-from harness.apis.gemini.judging import violations
+from harness.apis.gemini.limits import violations
 from harness.apis.gemini.pairing import Memory
 from harness.apis.gemini.profiles import PROFILES
 from harness.apis.gemini.promises import departures
