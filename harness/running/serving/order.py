@@ -17,13 +17,13 @@ from harness.scenarios.schema import Scenario
 MAX_TOOL_RUNS = 1000
 """How many tools are run in one conversation. One without end is answered so fast that it hardly uses its time."""
 
-_ARRIVAL_SECONDS = 0.05
+_ARRIVAL_SECONDS = 0.15
 """How long a call waits for the next one to be run. A loop that runs its tools one after the other waits once."""
 
 _FINISH_SECONDS = 1.0
 """How long a call waits for later ones that run: a bound, for those that never return."""
 
-_HANDOVER_SECONDS = 0.02
+_HANDOVER_SECONDS = 0.05
 """How long a call stays behind later ones that have finished, so that the loop has their results first."""
 
 
