@@ -17,9 +17,9 @@ from harness.scenarios.patterns import covers
 _OPERATORS = (
     *("is", "in", "out", "not_in", "there", "over", "under", "longer", "like", "unlike", "kind", "not_kind"),
     *("members", "every", "repeated", "beside", "outside", "unknown", "only", "empty"),
-    *("bytes", "pixels", "deeper", "optional", "shared"),
+    *("bytes", "pixels", "deeper", "shared"),
 )
-_OF_SCHEMAS = ("deeper", "optional", "shared")
+_OF_SCHEMAS = ("deeper", "shared")
 _INDEX = r"(?:\[(?:\*|-?\d+|\d+:|next|later)?\])*"
 _PATH = re.compile(rf"[^\[\].]+{_INDEX}(?:\.[^\[\].]+{_INDEX})*")
 
@@ -99,11 +99,6 @@ class Condition(Strict):
         description="Objects and arrays of the schema nest in more levels than this, with references followed. "
         "For a keyword of the schema's root.",
     )
-    optional: int | None = Field(
-        default=None,
-        description="The schema, with all schemas inside it, has more properties that are not required than this. "
-        "For a keyword of the schema's root.",
-    )
     shared: list[str] | None = Field(
         default=None,
         description="The schema has one of these keywords, and the schema that its $ref names has it, too. "
@@ -170,7 +165,7 @@ def comparison(condition: Condition) -> Holds:  # noqa: C901, PLR0912 - one case
             return lambda value: any(equal(value, each) for each in condition.every or ())
         case "members":
             return lambda value: any(_kind(each) == operand for each in _members(value))
-        case "repeated" | "beside" | "outside" | "deeper" | "optional" | "shared":
+        case "repeated" | "beside" | "outside" | "deeper" | "shared":
             return lambda value: value not in unset
         case "bytes":
             return lambda value: json_bytes(value) > (condition.bytes_ or 0)

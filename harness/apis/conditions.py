@@ -23,7 +23,7 @@ from typing import Literal, TypeAlias
 
 from harness.apis.condition import Condition, comparison
 from harness.apis.jsonvalue import equal, join, resolve
-from harness.apis.subschemas import optional_properties, referenced, schema_depth, subschemas
+from harness.apis.subschemas import referenced, schema_depth, subschemas
 from harness.contract.model import JSON
 
 _SEGMENT = re.compile(r"([^\[\]]*)((?:\[[^\]]*\])*)")
@@ -405,9 +405,6 @@ def _schema_context(condition: Condition) -> _Fits | None:
     if condition.deeper is not None:
         levels = condition.deeper
         return lambda asked, pointer, _: schema_depth(_holder(asked.body, pointer)) > levels
-    if condition.optional is not None:
-        most = condition.optional
-        return lambda asked, pointer, _: optional_properties(_holder(asked.body, pointer)) > most
     if condition.shared is not None:
         keywords = {*condition.shared}
         return lambda asked, pointer, _: bool(keywords & _shared_with_reference(asked, pointer))

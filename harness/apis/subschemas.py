@@ -107,17 +107,3 @@ def referenced(node: dict[str, JSON], root: JSON) -> JSON:
     if not isinstance(reference, str) or not reference.startswith("#"):
         return None
     return resolve(root, reference[1:])
-
-
-def optional_properties(schema: JSON) -> int:
-    """Count the properties that are not required, in a schema and all schemas inside it."""
-    count = 0
-    for _, node in subschemas(schema, ""):
-        properties, required = node.get("properties"), node.get("required")
-        if isinstance(properties, dict):
-            count += len(properties.keys() - {name for name in _list(required) if isinstance(name, str)})
-    return count
-
-
-def _list(value: JSON) -> list[JSON]:
-    return value if isinstance(value, list) else []

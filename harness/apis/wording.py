@@ -136,7 +136,6 @@ _REMEDIES = {
     "bytes": "keep {place} to {values} bytes of JSON",
     "pixels": "send images with sides of at most {values} pixels",
     "deeper": "nest at most {values} levels of objects and arrays in {place}",
-    "optional": "leave at most {values} properties out of `required` in {place}",
     "shared": "leave out {values} beside {place}",
 }
 """By the operator of a condition, what no longer meets it."""

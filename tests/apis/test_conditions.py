@@ -210,13 +210,6 @@ _DEFS = {"properties": {"a": {"$ref": "#/$defs/A"}}, "$defs": {"A": _nested(2)}}
         ({"schema": "response", "keyword": "properties", "root": True, "deeper": 2}, _DEFS, True),
         ({"schema": "response", "keyword": "properties", "root": True, "deeper": 3}, _DEFS, False),
         ({"schema": "response", "keyword": "properties", "root": True, "deeper": 99}, _LOOP, True),
-        ({"schema": "response", "keyword": "properties", "root": True, "optional": 5}, _nested(6), True),
-        ({"schema": "response", "keyword": "properties", "root": True, "optional": 6}, _nested(6), False),
-        (
-            {"schema": "response", "keyword": "properties", "root": True, "optional": 0},
-            {"properties": {"a": True}, "required": ["a"]},
-            False,
-        ),
         (
             {"schema": "response", "keyword": "$ref", "shared": ["description"]},
             {"properties": {"a": {"$ref": "#/$defs/A", "description": "Mine."}}, "$defs": {"A": _ASSET}},

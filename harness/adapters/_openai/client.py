@@ -30,7 +30,7 @@ DONE = "[DONE]"
 """The data of the event that ends a stream of Chat Completions."""
 
 OMIT = openai.omit
-"""What the SDK leaves out of a body, of a parameter that has to be given."""
+"""Value of a required SDK parameter that leaves it out of the body."""
 
 
 class Sdk(openai.OpenAI):

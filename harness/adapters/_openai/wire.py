@@ -1,4 +1,4 @@
-"""What both APIs spell alike: ids, media, settings and strict schemas."""
+"""Spelling that both APIs share: ids, media, settings and strict schemas."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def parted(fields: Mapping[str, JSON], taken: AbstractSet[str]) -> tuple[dict[st
 
 
 def collapsed(content: list[JSON], kind: str) -> JSON:
-    """One plain text, a part of this `kind` without other fields, as a string; anything else as a list of parts."""
+    """Return a single plain text part of this `kind` as a string, anything else as a list of parts."""
     match content:
         case [{"type": str(type_), "text": text, **others}] if type_ == kind and not others:
             return text
@@ -110,7 +110,7 @@ def encoded(data: bytes) -> str:
 
 
 def url(part: Image | File, api: str) -> str:
-    """Where the media are: in the address itself, or elsewhere. Raises `Unsupported` if they are nowhere."""
+    """Return the address of the media, or a data URL. Raises `Unsupported` without either."""
     if part.data is not None:
         return f"data:{part.media_type};base64,{encoded(part.data)}"
     if part.uri is None:

@@ -94,7 +94,7 @@ def _failures_translated() -> Generator[None]:
 
 
 def translated(error: anthropic.AnthropicError | httpx2.HTTPError | OSError) -> HarnessError:
-    """What an exception of the SDK means here, or one of the transport behind the first bytes of an answer."""
+    """Translate an exception of the SDK, or of the transport after the first bytes, into one of the contract."""
     if isinstance(error, anthropic.APIStatusError):
         return _status_error(error)
     if isinstance(error, anthropic.APIConnectionError):

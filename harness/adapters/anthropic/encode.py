@@ -136,7 +136,7 @@ _CONTINUED = frozenset({"text", "thinking", "redacted_thinking"})
 
 
 def _refuse_gated(body: dict[str, JSON], model: str) -> None:
-    """What this model refuses and others take, be it out of the caller's `provider_metadata`."""
+    """Refuse settings that this model refuses, those of the caller's `provider_metadata` included."""
     thinking, choice = _type_of(body.get("thinking")), _type_of(body.get("tool_choice"))
     if thinking in refused_thinking(model):
         raise Unsupported(

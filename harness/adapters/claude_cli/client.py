@@ -1,4 +1,4 @@
-"""One run of the command line for each chat: request → command, and what it printed → response or error."""
+"""Client that runs the command once a chat: request → command, its output → response or error."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from harness.contract.protocols import ProcessRunner
 
 _SECONDS = 600.0
-"""As long as the SDKs wait for an answer."""
+"""Seconds to wait for an answer, as the SDKs do."""
 
 
 class Client:
@@ -71,7 +71,7 @@ _INHERITED = (
     *("CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CONFIG_DIR"),
     *("HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "NODE_EXTRA_CA_CERTS"),
 )
-"""What it needs to be found, to log in and to reach the provider."""
+"""Environment variables that it needs to be found, to log in and to reach the provider."""
 
 
 def encode(request: ChatRequest, model: str) -> Command:

@@ -168,7 +168,7 @@ def _transport_failures_translated() -> Generator[None]:
 
 
 def translated(error: errors.APIError) -> ChatError:
-    """What an answer other than HTTP 200 means here."""
+    """Translate a response other than HTTP 200 into an error of the contract."""
     if 300 <= error.code < 400:
         return ConnectionFailed(f"redirected with HTTP {error.code}, which is refused")
     if error.code < 300:
@@ -199,7 +199,7 @@ class BodyKeeper(httpx2.Client):
         return self._kept.response
 
     def build_request(self, *args: Any, **options: Any) -> httpx2.Request:
-        """As `http` builds it."""
+        """Return the request that `http` builds."""
         return self._http.build_request(*args, **options)
 
     def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
@@ -232,7 +232,7 @@ class GeminiEmbeddings:
         self.dimensions = dimensions
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """One vector for each text; see `harness.contract.protocols.EmbeddingProvider.embed`."""
+        """Return a vector for each text; see `harness.contract.protocols.EmbeddingProvider.embed`."""
         vectors: list[list[float]] = []
         for start in range(0, len(texts), _MOST_TEXTS):
             batch = texts[start : start + _MOST_TEXTS]

@@ -80,7 +80,7 @@ _DATA_FIELDS = frozenset(
         "toolResponse",
     }
 )
-"""Of these a part has exactly one (gemini-contents)."""
+"""Fields of which a part has exactly one (gemini-contents)."""
 
 
 def answer(body: JSON, request: ChatRequest) -> ChatResponse:

@@ -62,7 +62,7 @@ def _declaration(tool: Tool) -> JSON:
 
 
 def _takes_nothing(schema: dict[str, JSON]) -> bool:
-    """Whether the schema is one of no arguments. `{"type": "object"}` alone is not: it takes any."""
+    """Return whether the schema has no arguments. `{"type": "object"}` alone is not: it takes any."""
     return not schema or (
         not schema.get("properties", True)
         and schema.keys() <= {"type", "properties", "required", "additionalProperties"}
@@ -124,8 +124,8 @@ def _with_tool_choice(request: ChatRequest, result: dict[str, JSON]) -> dict[str
 
 
 SIGNATURE_STAND_IN = base64.b64encode(b"skip_thought_signature_validator").decode()
-"""What Gemini 3 takes for the signature of a call that it did not make (gemini-thought-signature; this spelling is in
-recordings)."""
+"""Stand-in that Gemini 3 accepts as the signature of a call that it did not make (gemini-thought-signature).
+Recordings have this spelling."""
 
 
 def contents(history: tuple[Message, ...], model: str) -> list[JSON]:
@@ -265,12 +265,12 @@ def _medium(part: Image | File) -> dict[str, JSON]:
 
 
 def is_before_3(model: str) -> bool:
-    """Whether the model is known to be older than Gemini 3."""
+    """Return whether the model is known to be older than Gemini 3."""
     return _generation(model) in (1, 2)
 
 
 def is_3_or_later(model: str) -> bool:
-    """Whether the model is known to be Gemini 3 or younger."""
+    """Return whether the model is known to be Gemini 3 or newer."""
     return (_generation(model) or 0) >= 3
 
 

@@ -117,7 +117,7 @@ def _joined(parts: list[JSON]) -> Iterator[JSON]:
 
 
 def _kind(part: JSON) -> str | None:
-    """Whether a part is a mere piece of text or of thought."""
+    """Return whether a part is only a piece of text or of thought."""
     if not isinstance(part, dict) or not isinstance(part.get("text"), str) or not part.keys() <= {"text", "thought"}:
         return None
     return "thought" if part.get("thought") else "text"

@@ -1,4 +1,4 @@
-"""What is sent to the SDK, and what comes of its answers. Imported only when a client is wanted."""
+"""Requests through the SDK and its responses. Imported only when a client is connected."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class OpenAIEmbeddings:
         self.dimensions = dimensions
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """One vector for each text; see `harness.contract.protocols.EmbeddingProvider.embed`.
+        """Return a vector for each text; see `harness.contract.protocols.EmbeddingProvider.embed`.
 
         Raises:
             Unsupported: a text is empty.

@@ -186,8 +186,8 @@ def _usage(usage: JSON) -> Usage:
 
 
 REASONING = ("reasoning_content", "reasoning", "reasoning_text")
-"""Where the dialects put the text of the reasoning: DeepSeek and most others; OpenRouter, Groq, Cerebras and Ollama;
-Copilot."""
+"""Fields in which dialects put the text of the reasoning: DeepSeek and most others; OpenRouter, Groq, Cerebras and
+Ollama; Copilot."""
 
 _MESSAGE = frozenset(
     {
@@ -229,7 +229,7 @@ def of_message(fields: Mapping[str, JSON]) -> tuple[dict[str, JSON], dict[str, J
 
 
 def of_call(fields: Mapping[str, JSON], function: Mapping[str, JSON]) -> ProviderMetadata:
-    """What to keep of a call: those of its own fields and of its function's that have no canonical place."""
+    """Return the fields of a call to keep: those of its own and of its function's that have no canonical place."""
     back, shown = parted(fields, _CALL)
     inner, inner_shown = parted(function, _FUNCTION)
     if inner:

@@ -291,7 +291,7 @@ def _parts(parts: Iterable[Part]) -> list[JSON]:
 
 
 def _is_elsewhere(fields: Mapping[str, JSON]) -> bool:
-    """Whether the file is named by what the provider has of it, not by its own data."""
+    """Return whether the file is named by the provider's id instead of its data."""
     held = fields.get("file")
     return isinstance(held, dict) and bool({"file_id", "file_data"} & held.keys())
 

@@ -65,7 +65,7 @@ class _Answer:
         self._started = 0
 
     def take(self, chunk: dict[str, JSON]) -> Iterator[StreamEvent]:
-        """What a chunk brings. Choices beside the first are no part of the answer."""
+        """Return the pieces of a chunk. Only the first choice belongs to the answer."""
         if chunk.get("error"):
             raise reported(chunk["error"])
         self._model = chunk.get("model") or self._model
@@ -78,7 +78,7 @@ class _Answer:
                 yield from self._take_choice(choice)
 
     def finish(self, status: int) -> Iterator[StreamEvent]:
-        """What the end of the stream brings."""
+        """Return the pieces of the end of the stream."""
         yield from self._start(finished=True)
         response = response_of(self._body(), status, self._history)
         if self._calls:  # the last parts of the message, one for each call
@@ -205,7 +205,7 @@ class StreamedCall:
         self.wire = {**self.wire, **{key: grown(key, self.wire.get(key), value) for key, value in fields.items()}}
 
     def unseen(self) -> str:
-        """What has come of the arguments since this was asked last."""
+        """Return the arguments that arrived since the last call."""
         unseen = self.arguments[self._shown :]
         self._shown += len(unseen)
         return unseen

@@ -1,4 +1,4 @@
-"""What is sent to the SDK, and what comes of its answers. Imported only when a client is wanted."""
+"""Requests through the SDK and its responses. Imported only when a client is connected."""
 
 from __future__ import annotations
 

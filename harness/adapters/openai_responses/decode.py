@@ -112,7 +112,7 @@ def _content(part: JSON, message: dict[str, JSON]) -> Part:
 
 
 def reasoning_of(item: dict[str, JSON]) -> str:
-    """What the model shows of its reasoning: the summary, or the reasoning itself where a server gives that."""
+    """Return the visible reasoning: the summary, or the reasoning itself where a server sends it."""
     for key in ("summary", "content"):
         shown = item.get(key)
         texts = (

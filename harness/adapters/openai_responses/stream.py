@@ -74,7 +74,7 @@ class _Item:
         return string(self.wire.get("id"))
 
     def rest(self, whole: JSON) -> str:
-        """What has not been handed on of the arguments or text that the item came to."""
+        """Return the rest of the complete arguments or text that was not passed on yet."""
         return whole[len(self.shown) :] if isinstance(whole, str) and whole.startswith(self.shown) else ""
 
 
@@ -88,7 +88,7 @@ class _Answer:
         self._started = 0
 
     def take(self, kind: str, payload: dict[str, JSON]) -> Iterator[StreamEvent]:
-        """What an event amidst the stream brings. Others than these bring nothing: an item's last event has it all."""
+        """Return the chunks of an event in the stream. Other events add nothing: the last of an item is whole."""
         match kind, payload:
             case "response.output_item.added", {"item": {**wire}}:
                 yield from self._open(_Item(_number(payload, "output_index"), wire))
@@ -108,7 +108,7 @@ class _Answer:
                 pass
 
     def complete(self, response: dict[str, JSON], status: int) -> Iterator[StreamEvent]:
-        """What the end of the stream brings.
+        """Return the chunks of the end of the stream.
 
         Its response repeats the items, but for streams that end with an empty output. What an item
         itself came to is authoritative (openai-responses-stream-order, openai-responses-reasoning-back); the response
