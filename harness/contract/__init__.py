@@ -1,1 +1,1 @@
-"""What everybody agrees on: the canonical values, the protocols, the errors. Values, no behaviour."""
+"""The canonical values, protocols and errors that all rooms share. Values without behaviour."""

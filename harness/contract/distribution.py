@@ -1,5 +1,4 @@
-"""The name that this package is installed by. It is imported and called as `harness`, but the distribution of that name
-belongs to somebody else: whoever is told what to install is told this one."""
+"""Name of the distribution. The package is imported as `harness`, but the distribution `harness` is another project."""
 
 from __future__ import annotations
 
@@ -7,5 +6,5 @@ NAME = "toolcall-harness"
 
 
 def install(extra: str) -> str:
-    """The command that installs this package with `extra`."""
+    """Return the command that installs this package with `extra`."""
     return f"pip install '{NAME}[{extra}]'"

@@ -1,23 +1,23 @@
 """The error tree. Errors carry data; `harness.cli` renders them.
 
 HarnessError
-├── UsageError                    somebody's input has to change before anything can run (exit 2)
+├── UsageError                    the user's input has to change before anything can run (exit 2)
 │   ├── UnknownName               an adapter, target, capability, rule or report that does not exist
-│   ├── PluginError               an adapter, rule or report that is there and cannot be loaded
+│   ├── PluginError               an adapter, rule or report that cannot be loaded
 │   ├── MissingDependency         the SDK of a chosen adapter is not installed
-│   │   └── OutdatedDependency    it is installed, and too old
+│   │   └── OutdatedDependency    the SDK is installed, but too old
 │   ├── MissingKey                no API key in the environment for a provider
 │   ├── FileError                 a file in strict YAML that cannot be read
 │   │   ├── ScenarioError         a scenario
 │   │   └── FactsError            facts
 │   ├── ExpectedFailuresError     an expected-failures file that cannot be read
 │   └── CassetteError             a cassette that cannot be read or written
-│       ├── CassetteMissing       there is none: "could not look", never a pass
-│       └── CassetteTaken         its place has something that is not to be overwritten, or somebody records it
+│       ├── CassetteMissing       the cassette does not exist: inconclusive, never a pass
+│       └── CassetteTaken         a cassette exists that must not be overwritten, or another process records it
 ├── ChatError                     a chat that did not end in a response
-│   ├── Unsupported               the adapter says no before anything is sent
-│   ├── MalformedResponse         the provider answered with something that is no answer
-│   ├── ConnectionFailed          no answer came
+│   ├── Unsupported               the adapter declines before anything is sent
+│   ├── MalformedResponse         the provider sent a response that cannot be read
+│   ├── ConnectionFailed          no response arrived
 │   └── ProviderError             the provider refused or failed
 │       ├── InvalidRequest        400, 422 and other 4xx
 │       ├── AuthenticationFailed  401
@@ -30,10 +30,10 @@ HarnessError
 │       ├── RateLimited           429
 │       ├── Overloaded            503, 529
 │       └── ServerError           other 5xx
-├── InvalidValue                  a value of the contract that cannot be made of what was given; a `ValueError` too
-├── EmbeddingMismatch             vectors of one provider, model or length were to be compared with those of another
-├── IterationLimit                the tool loop reached its bound; the history is kept
-└── ToolFailed                    a tool of a workspace refused or failed; the text is the model's to read
+├── InvalidValue                  an argument that a value of the contract does not accept; also a `ValueError`
+├── EmbeddingMismatch             vectors of two providers, models or lengths were about to be compared
+├── IterationLimit                the tool loop reached its limit; the history is kept
+└── ToolFailed                    a tool refused or failed; the model reads the text
 """
 
 from __future__ import annotations
@@ -49,19 +49,16 @@ if TYPE_CHECKING:
 
 
 class HarnessError(Exception):
-    """Root of every error this package raises on purpose."""
+    """Root of every error that this package raises on purpose."""
 
 
 class UsageError(HarnessError):
-    """Something the user gave has to change. `str(error)` is one paragraph that says what, where and the way out."""
+    """Wrong input by the user. `str(error)` is one paragraph: what is wrong, where, and the way out."""
 
 
 @dataclass
 class UnknownName(UsageError):
-    """A name that is not in a closed vocabulary or a catalogue.
-
-    `kind` is what was looked for ("adapter", "capability"), `place` where the name was given.
-    """
+    """An unknown name. `kind` is the kind of thing ("adapter", "capability"), `place` the place of the name."""
 
     kind: str
     name: str
@@ -78,7 +75,7 @@ class UnknownName(UsageError):
 
 @dataclass
 class PluginError(UsageError):
-    """A plug-in that was selected and cannot be used; `reason` is a sentence."""
+    """A plug-in that cannot be used; `reason` is a sentence."""
 
     kind: str
     name: str
@@ -90,7 +87,7 @@ class PluginError(UsageError):
 
 @dataclass
 class MissingDependency(UsageError):
-    """The SDK that an adapter needs is not installed. `extra` is the pip extra that brings it."""
+    """An SDK that is not installed. `extra` is the pip extra that installs it."""
 
     adapter: str
     module: str
@@ -105,7 +102,7 @@ class MissingDependency(UsageError):
 
 @dataclass
 class OutdatedDependency(MissingDependency):
-    """The SDK is there, and older than the adapter can do with: `installed` is before `at_least`."""
+    """An SDK that is too old for its adapter: the version `installed` is before `at_least`."""
 
     at_least: str
     installed: str
@@ -120,9 +117,9 @@ class OutdatedDependency(MissingDependency):
 
 @dataclass
 class MissingKey(UsageError):
-    """No API key for a provider that is to be called. Only names of variables are kept, never a value.
+    """A missing API key. The error holds names of variables only, never a value.
 
-    `target` names a target of a run, or, with `is_target` false, a provider of `harness.kit.factories`.
+    `target` is a target of a run, or, without `is_target`, a provider of `harness.kit.factories`.
     """
 
     target: str
@@ -143,7 +140,7 @@ class MissingKey(UsageError):
 class FileError(UsageError):
     """A file in strict YAML that cannot be read. Lines and columns count from 1.
 
-    `key` is the path of the key, if known, `what` is such a file, `form` a sentence that says of what it is made.
+    `key` is the path of the key, if known. `what` names the kind of file, and the sentence `form` its structure.
     """
 
     file: str
@@ -201,11 +198,11 @@ class CassetteError(UsageError):
 
 
 class CassetteMissing(CassetteError):
-    """There is no cassette for a cell."""
+    """A cassette that does not exist."""
 
 
 class CassetteTaken(CassetteError):
-    """A cell is not recorded: what lies in its place stays unless that is forced, or another process records it."""
+    """A cassette that must not be overwritten without force, or that another process records."""
 
 
 class ChatError(HarnessError):
@@ -214,7 +211,7 @@ class ChatError(HarnessError):
 
 @dataclass
 class Unsupported(ChatError):
-    """The adapter cannot express the request on its API and says so before anything is sent.
+    """A request that the adapter cannot express on its API, declined before anything is sent.
 
     Raised instead of dropping a setting silently, e.g. JSON mode together with tools on Gemini 2.x.
     """
@@ -229,7 +226,7 @@ class Unsupported(ChatError):
 
 @dataclass
 class MalformedResponse(ChatError):
-    """The provider answered, and the answer is not one: no JSON, no choices, a cut body."""
+    """A response that cannot be read: no JSON, no choices, a truncated body."""
 
     reason: str
     status: int | None = None
@@ -240,7 +237,7 @@ class MalformedResponse(ChatError):
 
 @dataclass
 class ConnectionFailed(ChatError):
-    """No answer came: refused, reset, timed out, or redirected (which is refused)."""
+    """No response: the connection was refused, reset, timed out, or redirected, which adapters do not follow."""
 
     reason: str
 
@@ -250,10 +247,10 @@ class ConnectionFailed(ChatError):
 
 @dataclass
 class ProviderError(ChatError):
-    """The provider refused the request or failed.
+    """An error of the provider.
 
-    `status` is the HTTP status, `code` the provider's own machine-readable code, `message` its text, and
-    `retry_after` the seconds it asked to wait, if it did.
+    `status` is the HTTP status, `code` the provider's own machine-readable code, `message` its text, and `retry_after`
+    the seconds to wait, if the provider named them.
     """
 
     status: int
@@ -287,7 +284,7 @@ class NotFound(ProviderError):
 
 
 class TimedOut(ProviderError):
-    """The provider gave up waiting (408, 504)."""
+    """The provider timed out (408, 504)."""
 
 
 class Conflict(ProviderError):
@@ -295,7 +292,7 @@ class Conflict(ProviderError):
 
 
 class RequestTooLarge(ProviderError):
-    """The body is larger than the provider takes (413)."""
+    """The body is larger than the provider accepts (413)."""
 
 
 class RateLimited(ProviderError):
@@ -328,17 +325,17 @@ _BY_STATUS: dict[int, type[ProviderError]] = {
 def provider_error(
     status: int, message: str, *, code: str | None = None, retry_after: float | None = None
 ) -> ProviderError:
-    """The error of the tree that an HTTP status stands for."""
+    """Return the `ProviderError` of the class that belongs to an HTTP status."""
     fallback = ServerError if status >= 500 else InvalidRequest
     return _BY_STATUS.get(status, fallback)(status, message, code, retry_after)
 
 
 @dataclass
 class InvalidValue(HarnessError, ValueError):
-    """A value of `harness.contract.model` was to hold something that it cannot.
+    """An argument that a value of `harness.contract.model` does not accept.
 
-    It is raised where the value is made, so that its traceback shows who made it. `place` names the field, `reason`
-    says what was given and what is allowed.
+    The constructor raises it, so the traceback shows the caller. `place` names the field; `reason` states the argument
+    and what is allowed.
     """
 
     place: str
@@ -350,9 +347,9 @@ class InvalidValue(HarnessError, ValueError):
 
 @dataclass
 class EmbeddingMismatch(HarnessError):
-    """Vectors are about to be compared with those of another provider, model or length, which means nothing.
+    """Vectors of two providers, models or lengths, whose comparison would be meaningless.
 
-    `used` made those that are there, `asked` would make the next; each is (provider, model, dimensions).
+    `used` made the stored vectors, `asked` would make the next; each is (provider, model, dimensions).
     """
 
     used: tuple[str, str, int]
@@ -370,7 +367,7 @@ class EmbeddingMismatch(HarnessError):
 
 @dataclass
 class IterationLimit(HarnessError):
-    """The tool loop asked the model `limit` times in one user turn, and it still calls tools, or has `paused` again."""
+    """A tool loop that received `limit` responses in one turn, and the last one calls tools or has `paused` again."""
 
     limit: int
     paused: bool = False
@@ -381,7 +378,7 @@ class IterationLimit(HarnessError):
 
 
 class ToolFailed(HarnessError):
-    """A tool refused or failed: one of `harness.kit.workspace`, or of a conversation (`harness.contract.loops`).
+    """A failed tool of `harness.kit.workspace` or of a conversation (`harness.contract.loops`).
 
-    `str(error)` tells the model why; it names no place outside.
+    `str(error)` is the reason, for the model to read; it names no path outside the workspace.
     """

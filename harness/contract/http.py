@@ -1,4 +1,4 @@
-"""HTTP as everything here sees it: one request, one response, decoded bodies."""
+"""HTTP requests and responses with decoded bodies, as values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
 Ending: TypeAlias = Literal["complete", "cut", "reset"]
-"""How a response ends: as HTTP wants it, the connection closed too early, or the connection reset (TCP RST)."""
+"""End of a response: complete, the connection closed too early, or the connection reset (TCP RST)."""
 
 
 def _no_headers() -> dict[str, str]:
@@ -18,7 +18,7 @@ def _no_headers() -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """One request. Header names are lower case; `body` has its content encoding undone."""
+    """An HTTP request. Header names are lower case; the content encoding of `body` is removed."""
 
     method: str
     url: str
@@ -28,10 +28,10 @@ class HttpRequest:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """How the bytes of a response arrive.
+    """The pieces and the timing in which the bytes of a response arrive.
 
-    `cuts` are offsets into the body, ascending, at which a piece ends; without any all arrives at once. `pause` is the
-    time before each further piece, in seconds.
+    `cuts` are ascending offsets into the body at which a piece ends; without cuts the body arrives at once. `pause` is
+    the delay before each further piece, in seconds.
     """
 
     cuts: tuple[int, ...] = ()
@@ -39,7 +39,7 @@ class Delivery:
     ending: Ending = "complete"
 
     def pieces(self, body: bytes) -> list[bytes]:
-        """The body in its pieces, none of them empty."""
+        """Return the pieces of a body, without empty ones."""
         bounds = [0, *(cut for cut in self.cuts if 0 < cut < len(body)), len(body)]
         return [body[start:end] for start, end in pairwise(bounds) if start < end]
 
@@ -49,7 +49,7 @@ AT_ONCE = Delivery()
 
 @dataclass(frozen=True, slots=True)
 class HttpResponse:
-    """One response. Header names are lower case; `body` has its content encoding undone, and is what arrived."""
+    """An HTTP response. Header names are lower case; `body` is the part that arrived, without its content encoding."""
 
     status: int
     headers: Mapping[str, str] = field(default_factory=_no_headers)
@@ -58,9 +58,9 @@ class HttpResponse:
 
 
 EXHAUSTED = "x-harness-exhausted"
-"""Response header of an answer that the harness had to make up: the script or the cassette has nothing left."""
+"""Header of a response that the harness made itself, because the script or the cassette has no response left."""
 
 
 def endpoint(url: str) -> str:
-    """What an API calls at a URL: the last two segments of its path, whatever base URL stands in front of them."""
+    """Return the last two segments of a URL's path, which name the endpoint under any base URL."""
     return "/".join(urlsplit(url).path.rsplit("/", 2)[-2:])

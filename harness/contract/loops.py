@@ -1,4 +1,4 @@
-"""Libraries and programs that own their tool loop: what one is given to play, and how it says what it is."""
+"""Libraries and programs that own their tool loop: the conversations that they receive, and their description."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from harness.contract.protocols import Adapter, Capability, Endpoint
 class ConversationTool:
     """A tool of a conversation, which really runs. `parameters` is the JSON Schema of its arguments.
 
-    `run` answers a call; its id is of no account, since the library keeps the one that the API issued. `call` and
-    `text` are what most libraries want instead.
+    Most libraries need `call` or `text`. `run` accepts a whole call and ignores its id, since the library keeps the id
+    that the API issued.
     """
 
     name: str
@@ -37,22 +37,22 @@ class ConversationTool:
     run: Callable[[ToolCall], ToolResult]
 
     def call(self, arguments: Mapping[str, JSON]) -> JSON | tuple[Text | Image | File | Opaque, ...]:
-        """Run the tool: a JSON value, or parts where it answers with media.
+        """Run the tool and return a JSON value, or parts if the result has media.
 
         Raises:
-            ToolFailed: the tool fails, with the text that the model has to be told.
+            ToolFailed: the tool failed; the text belongs into the result that the model reads.
         """
-        return self._answered(arguments).content
+        return self._result(arguments).content
 
     def text(self, arguments: Mapping[str, JSON]) -> str:
-        """Run the tool, for a library that takes results as text: a text as it is, anything else as JSON.
+        """Run the tool and return its result as text; a value that is not a text becomes JSON.
 
         Raises:
             ToolFailed: as `call` does.
         """
-        return self._answered(arguments).text
+        return self._result(arguments).text
 
-    def _answered(self, arguments: Mapping[str, JSON]) -> ToolResult:
+    def _result(self, arguments: Mapping[str, JSON]) -> ToolResult:
         result = self.run(ToolCall("", self.name, dict(arguments)))
         if result.is_error:
             raise ToolFailed(result.text)
@@ -61,11 +61,11 @@ class ConversationTool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """What a library that owns its loop is given to play.
+    """A conversation for a library that owns its tool loop.
 
-    `turns` is what the user says, one message after the other: the next is for when the library has come to its last
-    answer to the one before. The rest holds for all of them, and is `None` where nobody asks for it. `stream`: answers
-    are to be streamed. `max_answers` bounds the model's answers in one turn.
+    `turns` holds the user messages. The library sends the next one after its final response to the one before. The
+    other fields hold for all turns; a setting that the scenario leaves out is `None`. With `stream`, the library has to
+    stream. `max_answers` limits the model's responses in one turn.
     """
 
     turns: tuple[Message, ...]
@@ -80,8 +80,11 @@ class Conversation:
 
 
 Drive: TypeAlias = Callable[[Endpoint, str, Conversation], object]
-"""Has a library play a conversation with a model at an endpoint, to its end. What it returns is of no account, unless
-it has to be awaited. Raising ends the conversation; `harness.Unsupported`, before anything is sent, declines it."""
+"""Runs a conversation in a library, with a model at an endpoint, to its end.
+
+The return value is ignored unless it is awaitable. An exception ends the conversation; `harness.Unsupported`, raised
+before anything is sent, declines it.
+"""
 
 PLAIN_LOOP = frozenset(
     {
@@ -92,13 +95,12 @@ PLAIN_LOOP = frozenset(
         Capability.TRUNCATION,
     }
 )
-"""What every loop is taken to be capable of."""
+"""Capabilities of every loop."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A library that owns its tool loop, as code under test: a name, the API it speaks, how to have it play, what it
-    can do. What is not among the capabilities is not asked of it."""
+    """A library that owns its tool loop, as code under test. It receives only scenarios that its capabilities cover."""
 
     name: str
     api: str
@@ -106,7 +108,7 @@ class Loop:
     capabilities: frozenset[Capability] = PLAIN_LOOP
 
     def adapter(self) -> Adapter:
-        """The loop in the place of an adapter. It has no client: nobody but the library itself asks the model."""
+        """Return the loop as an adapter. It has no client, since only the library sends requests."""
         return Adapter(self.name, self.api, self.capabilities, _no_client, drive=self.drive)
 
 

@@ -1,7 +1,7 @@
-"""A command as everything here sees it: arguments and input in, status and output back.
+"""Commands and their results, as values and as HTTP exchanges.
 
-A run is an exchange like any other: `to_request` and `to_response` put it into the words of HTTP, so that cassettes,
-redaction, playback, rules and reports take it as they take a request of an API.
+`to_request` and `to_response` write a run of a command as an HTTP exchange. Cassettes, redaction, replay, rules and
+reports then need no case for commands.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any, cast
 from harness.contract.http import HttpRequest, HttpResponse
 
 METHOD = "RUN"
-"""Method of a request that is a command."""
+"""HTTP method of a command."""
 
 ORIGIN = "process://local"
-"""Origin of a request that is a command; its path is the name of the executable."""
+"""Origin of the URL of a command; the path is the name of the executable."""
 
 _JSON = {"content-type": "application/json"}
 
@@ -31,8 +31,8 @@ def _nothing_set() -> dict[str, str]:
 class Command:
     """A command to run, without a shell. `argv[0]` is looked up on the path.
 
-    `environment` are variables that are set for it, none of them secret. Of the caller's own environment it gets those
-    named in `inherited`, and nothing else; their values are noted nowhere.
+    `environment` holds variables to set, none of them secret. `inherited` names the variables to pass on from the
+    caller's environment, whose values are recorded nowhere. The command sees no other variables.
     """
 
     argv: tuple[str, ...]
@@ -43,7 +43,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """What a command left behind. `status` is its exit status, negative the signal that ended it."""
+    """The result of a command. `status` is its exit status; negative, the signal that killed it."""
 
     status: int
     stdout: str = ""
@@ -51,7 +51,7 @@ class Completed:
 
 
 def to_request(command: Command) -> HttpRequest:
-    """The command as a request."""
+    """Return the command as a request."""
     body = {
         "argv": [*command.argv],
         "stdin": command.stdin,
@@ -62,13 +62,13 @@ def to_request(command: Command) -> HttpRequest:
 
 
 def to_response(completed: Completed) -> HttpResponse:
-    """What it left behind as a response: HTTP 200, whatever the status of the command."""
+    """Return the result as a response, with HTTP 200 for every exit status."""
     body = {"status": completed.status, "stdout": completed.stdout, "stderr": completed.stderr}
     return HttpResponse(200, dict(_JSON), _encoded(body))
 
 
 def from_request(request: HttpRequest) -> Command:
-    """The inverse of `to_request`. Raises `ValueError`: the request is no command."""
+    """Return the command of a request. Raises `ValueError` if the request is no command."""
     body = _object(request.body)
     argv, inherited, environment = (body.get(key) for key in ("argv", "inherited", "environment"))
     stdin = body.get("stdin")
@@ -85,11 +85,11 @@ def from_request(request: HttpRequest) -> Command:
 
 
 def from_response(response: HttpResponse) -> Completed:
-    """The inverse of `to_response`. Raises `ValueError`: the response is not what a command leaves behind."""
+    """Return the result of a response. Raises `ValueError` if the response is no result of a command."""
     body = _object(response.body)
     status, stdout, stderr = (body.get(key) for key in ("status", "stdout", "stderr"))
     if not (isinstance(status, int) and isinstance(stdout, str) and isinstance(stderr, str)):
-        raise ValueError("a command leaves behind status, stdout and stderr")  # noqa: TRY004 - one error for all of it
+        raise ValueError("a command leaves behind status, stdout and stderr")  # noqa: TRY004 - documented as ValueError
     return Completed(status, stdout, stderr)
 
 
@@ -99,7 +99,7 @@ def _object(body: bytes) -> dict[str, Any]:
     except RecursionError:
         raise ValueError("nested too deeply") from None
     if not isinstance(value, dict):
-        raise ValueError("not an object")  # noqa: TRY004 - one error for all of it
+        raise ValueError("not an object")  # noqa: TRY004 - documented as ValueError
     return cast("dict[str, Any]", value)
 
 
@@ -109,4 +109,4 @@ def _are_texts(value: object) -> bool:
 
 def _encoded(body: dict[str, Any]) -> bytes:
     text = json.dumps(body, ensure_ascii=False, indent=2)
-    return text.encode("utf-8", "backslashreplace")  # which writes half of a surrogate pair as JSON escapes it
+    return text.encode("utf-8", "backslashreplace")  # writes a lone surrogate as a JSON escape

@@ -1,4 +1,4 @@
-"""What plugs in: chat clients, message handlers, adapters. Structural types only, and the values they share."""
+"""Protocols of all plug-ins: chat clients, message handlers, adapters. Structural types and their values."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class Capability(StrEnum):
-    """What an adapter can do with a request. Closed: an unknown name is a load error.
+    """A feature of a request that an adapter supports. An unknown name is a load error.
 
-    What an adapter declares it does: to decline it then (`errors.Unsupported`) is a fault. A cell that needs what it
-    does not declare is not applicable.
+    An adapter must not decline what it declares (`errors.Unsupported`): that is a fault. A cell that needs an
+    undeclared capability is not applicable.
     """
 
     SYSTEM_PROMPT = "system-prompt"
@@ -26,53 +26,55 @@ class Capability(StrEnum):
     PARALLEL_TOOL_CALLS = "parallel-tool-calls"
     TOOL_CHOICE = "tool-choice"
     FORCED_TOOL_CHOICE = "forced-tool-choice"
-    """Has the model call some tool, or a named one. `TOOL_CHOICE` alone is auto and none."""
+    """Can force a call of any tool, or of a named one. `TOOL_CHOICE` alone covers "auto" and "none"."""
     JSON_MODE = "json-mode"
     JSON_SCHEMA = "json-schema"
     JSON_WITH_TOOLS = "json-with-tools"
     VISION = "vision"
     IMAGE_RESULTS = "image-results"
     FILES = "files"
-    """Takes documents of the user: PDF and plain text."""
+    """Accepts documents in user messages: PDF and plain text."""
     AUDIO = "audio"
-    """Takes sound of the user: WAV and MP3."""
+    """Accepts sound in user messages: WAV and MP3."""
     THINKING = "thinking"
     CACHE_MARKS = "cache-marks"
-    """Sets the cache marks that are asked for. An API that has none and caches by itself leaves nothing to set."""
+    """Honours `ChatRequest.cache`. On an API that has no cache marks and caches every prefix, this needs no work."""
     HISTORY = "history"
-    """Takes a conversation of several turns."""
+    """Accepts a conversation of several turns."""
     TRUNCATION = "truncation"
-    """Hands on what there is of an answer that reached `max_tokens`; the `claude` command line reports an error."""
+    """Returns the part of a response that was written before `max_tokens`; the `claude` command reports an error."""
     STREAMING = "streaming"
-    """Has `stream`. An adapter without it is played whole only."""
+    """Has `stream`. An adapter without it runs only in the variant `whole`."""
     RETRIES = "retries"
-    """Sends a request again when the provider fails or cannot be reached, up to five times. An adapter without it sends
-    one request for each chat."""
+    """Repeats a request up to five times when the provider fails or cannot be reached. An adapter without it sends one
+    request for each chat."""
     PROVIDER_TOOLS = "provider-tools"
-    """Offers the model tools that the provider runs: those that stand under `tools` in the `provider_metadata` of a
-    request, in the words of the API."""
+    """Offers the model tools that the provider runs: the entries of `tools` in the request's `provider_metadata`."""
     EMBEDDINGS = "embeddings"
     """Has `Adapter.embeddings`: turns texts into vectors."""
 
 
 class Route(StrEnum):
-    """How what an adapter sends is reached, to answer or to note it."""
+    """The way by which the harness intercepts an adapter's requests."""
 
     CLIENT = "client"
-    """It sends through `Endpoint.http_client`, a synchronous client."""
+    """The adapter sends through `Endpoint.http_client`, a synchronous client."""
     LOOPBACK = "loopback"
-    """It opens connections of its own, to `Endpoint.base_url`: a loopback server. Every asynchronous adapter does."""
+    """The adapter opens its own connections to `Endpoint.base_url`, a loopback server. All asynchronous adapters do."""
     PROCESS = "process"
-    """It runs a command through `Endpoint.processes`, and sends no HTTP request of its own."""
+    """The adapter runs a command through `Endpoint.processes` and sends no HTTP request."""
 
 
 @runtime_checkable
 class ChatClient(Protocol):
-    """A client of one model. One `chat` is exactly one HTTP request: no continuation, no redirect, and no retry but by
-    an adapter with `Capability.RETRIES`."""
+    """A client of one model.
+
+    One `chat` is exactly one HTTP request. It follows no continuation and no redirect, and it retries only with
+    `Capability.RETRIES`.
+    """
 
     def chat(self, request: ChatRequest) -> ChatResponse:
-        """Ask the model.
+        """Send a request and return the response.
 
         Raises:
             harness.contract.errors.ChatError: the provider refused or failed, or the API cannot express the request.
@@ -80,49 +82,49 @@ class ChatClient(Protocol):
         ...
 
     def close(self) -> None:
-        """Give back what the client holds."""
+        """Release the client's resources."""
         ...
 
 
 @runtime_checkable
 class StreamingChatClient(ChatClient, Protocol):
-    """A client that can also hand on an answer while it arrives; its adapter has `Capability.STREAMING`."""
+    """A client that can also stream a response; its adapter has `Capability.STREAMING`."""
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
-        """Ask the model. The last event is `Finish`; a stream that breaks off raises instead. One HTTP request.
+        """Send one request and yield the events of the response. The last event is `Finish`.
 
         Raises:
-            harness.contract.errors.ChatError: as `chat` does, also behind the first events: an error inside the stream
-                is the provider's error, and a stream without its end is `MalformedResponse` (or `ConnectionFailed`).
+            harness.contract.errors.ChatError: as `chat` does, also after the first events. An error inside the stream
+                is the provider's error. A stream without its end is `MalformedResponse` or `ConnectionFailed`.
         """
         ...
 
 
 @runtime_checkable
 class AsyncChatClient(Protocol):
-    """The same, asynchronous: used and closed in one event loop, which does not run yet while `connect` makes it."""
+    """An asynchronous `ChatClient`. `connect` makes it before its event loop runs."""
 
     async def chat(self, request: ChatRequest) -> ChatResponse:
-        """Ask the model; see `ChatClient.chat`."""
+        """See `ChatClient.chat`."""
         ...
 
     async def close(self) -> None:
-        """Give back what the client holds."""
+        """Release the client's resources."""
         ...
 
 
 @runtime_checkable
 class AsyncStreamingChatClient(AsyncChatClient, Protocol):
-    """The same for an asynchronous client: `stream` is an asynchronous generator."""
+    """An asynchronous `StreamingChatClient`: `stream` is an asynchronous generator."""
 
     def stream(self, request: ChatRequest) -> AsyncIterator[StreamEvent]:
-        """Ask the model; see `StreamingChatClient.stream`."""
+        """See `StreamingChatClient.stream`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """Text that answers a prompt, and the tokens it took (`None`: the provider did not say)."""
+    """The text that answers a prompt, and its token counts (`None`: the provider reported none)."""
 
     text: str
     input_tokens: int | None = None
@@ -130,33 +132,35 @@ class Generation:
 
 
 class GenerationProvider(Protocol):
-    """Prompt to text, for callers that need no tools and no history."""
+    """Prompt to text, for callers that need neither tools nor a history."""
 
     def generate(self, prompt: str, *, model: str | None = None, max_tokens: int | None = None) -> Generation:
-        """Answer one prompt. Raises `harness.contract.errors.ChatError`."""
+        """Send one prompt. Raises `harness.contract.errors.ChatError`."""
         ...
 
 
 class AsyncGenerationProvider(Protocol):
-    """The same for asynchronous callers."""
+    """An asynchronous `GenerationProvider`."""
 
     async def generate(self, prompt: str, *, model: str | None = None, max_tokens: int | None = None) -> Generation:
-        """Answer one prompt; see `GenerationProvider.generate`."""
+        """See `GenerationProvider.generate`."""
         ...
 
 
 class EmbeddingProvider(Protocol):
-    """Texts to vectors. Vectors of two providers, models or dimensions must never be compared: `harness.kit.embeddings`
-    refuses it."""
+    """Texts to vectors.
+
+    Vectors of two providers, models or lengths must never be compared; `harness.kit.embeddings` refuses to.
+    """
 
     @property
     def provider(self) -> str:
-        """Who makes the vectors, by the name that `harness.kit.factories` takes."""
+        """The provider's name in `harness.kit.factories`."""
         ...
 
     @property
     def model(self) -> str:
-        """The model that makes them."""
+        """The model that makes the vectors."""
         ...
 
     @property
@@ -165,21 +169,20 @@ class EmbeddingProvider(Protocol):
         ...
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """One vector for each text, in their order, each of the declared length. No texts, no request.
+        """Return one vector for each text, in their order. Without texts, no request is sent.
 
         Raises:
-            harness.contract.errors.ChatError: the provider refused or failed, or gave other vectors than it was asked
-                for.
+            harness.contract.errors.ChatError: the provider refused or failed, or returned other vectors than requested.
         """
         ...
 
     def close(self) -> None:
-        """Give back what the provider holds."""
+        """Release the provider's resources."""
         ...
 
 
 class AsyncEmbeddingProvider(Protocol):
-    """The same for asynchronous callers."""
+    """An asynchronous `EmbeddingProvider`."""
 
     @property
     def provider(self) -> str:
@@ -197,49 +200,49 @@ class AsyncEmbeddingProvider(Protocol):
         ...
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """One vector for each text; see `EmbeddingProvider.embed`."""
+        """See `EmbeddingProvider.embed`."""
         ...
 
     async def close(self) -> None:
-        """Give back what the provider holds."""
+        """Release the provider's resources."""
         ...
 
 
 class MessageHandler(Protocol):
-    """Sees a thread at work: text, tool use, tool result, done."""
+    """Observer of a thread. It may also have the methods of `PauseHandler` and `UsageHandler`."""
 
     def on_text(self, text: str) -> None:
-        """The model said something."""
+        """Handle a text of the model."""
         ...
 
     def on_tool_use(self, call: ToolCall) -> None:
-        """The model called a tool, which has not run yet."""
+        """Handle a tool call, before the tool runs."""
         ...
 
     def on_tool_result(self, result: ToolResult) -> None:
-        """The tool has answered; `result.call_id` is the call's id."""
+        """Handle the result of the call `result.call_id`."""
         ...
 
     def on_done(self, error: BaseException | None = None) -> None:
-        """The turn is over, by `error` if there is one, be it a cancellation."""
+        """Handle the end of the turn. `error` is the exception that ended it, if any, including a cancellation."""
         ...
 
 
 @runtime_checkable
 class PauseHandler(Protocol):
-    """What a `MessageHandler` may have besides: it is told that a turn goes on though the model has stopped."""
+    """Optional method of a `MessageHandler`."""
 
     def on_pause(self, response: ChatResponse) -> None:
-        """The model has paused, and is asked again with what it has said so far: `response`."""
+        """Handle a pause of the model, after which the thread sends the history again, with `response` at its end."""
         ...
 
 
 @runtime_checkable
 class UsageHandler(Protocol):
-    """What a `MessageHandler` may have besides: it is told what a turn takes."""
+    """Optional method of a `MessageHandler`."""
 
     def on_usage(self, usage: Usage) -> None:
-        """The model has answered, once more; `usage` is that of all answers of this turn so far."""
+        """Handle the token counts after each response; `usage` is the sum over all responses of the turn so far."""
         ...
 
 
@@ -251,8 +254,8 @@ class ProcessRunner(Protocol):
         """Run a command to its end.
 
         Raises:
-            TimeoutError: it took longer than `timeout` seconds, and was ended with all that it had started.
-            OSError: it cannot be started; `FileNotFoundError` if there is no such executable.
+            TimeoutError: it took longer than `timeout` seconds; it was killed together with its children.
+            OSError: it cannot be started; `FileNotFoundError` if the executable does not exist.
         """
         ...
 
@@ -262,13 +265,15 @@ MaxTokensField: TypeAlias = Literal["max_completion_tokens", "max_tokens"]
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where an adapter sends its requests.
+    """The server that an adapter sends its requests to.
 
-    `base_url` has the form that the API's official SDK takes: with `/v1` for OpenAI, without for Anthropic and Gemini.
-    `http_client` is an `httpx2.Client` to send through, for adapters of `Route.CLIENT`; it stays the caller's to
-    close. An asynchronous adapter does without: it is played through the loopback server. `processes` runs
-    the commands of adapters of `Route.PROCESS`, which have no use for the rest. `max_tokens_field` is for
-    adapters of OpenAI Chat: the field that bounds an answer, where the server knows another one than OpenAI does.
+    - `base_url` has the form that the API's official SDK expects: with `/v1` for OpenAI, without for Anthropic and
+      Gemini.
+    - `http_client` is an `httpx2.Client` for adapters of `Route.CLIENT`; the caller closes it. Asynchronous adapters
+      use the loopback server instead.
+    - `processes` runs the commands of adapters of `Route.PROCESS`, which ignore the other fields.
+    - `max_tokens_field` is for OpenAI Chat: the field that limits a response, on servers that know another field than
+      OpenAI does.
     """
 
     base_url: str
@@ -283,9 +288,9 @@ Connect: TypeAlias = "Callable[[Endpoint, str], ChatClient | AsyncChatClient]"
 
 @dataclass(frozen=True, slots=True)
 class Embeddings:
-    """How to get embeddings from an API: `connect(endpoint, model, dimensions)`, which imports the SDK.
+    """The embeddings of an adapter.
 
-    `model` and `dimensions` are the ones to take where nobody asks for others.
+    `connect(endpoint, model, dimensions)` imports the SDK. `model` and `dimensions` are the defaults.
     """
 
     model: str
@@ -295,8 +300,10 @@ class Embeddings:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """What an adapter needs beside this package: a package with the pip extra that brings it, or, without an extra, a
-    command on the path. `at_least` is the first version that will do, in numbers with points between them."""
+    """A dependency of an adapter: a package with the pip extra that installs it, or, without an extra, a command.
+
+    `at_least` is the lowest version, as numbers with dots between them.
+    """
 
     name: str
     extra: str | None = None
@@ -305,12 +312,14 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
-    """The code under test: a name, the API it speaks, what it can do, and how to get a client for a model.
+    """The code under test: a name, the API that it speaks, its capabilities, and a factory for clients.
 
-    `connect(endpoint, model)` imports the SDK, so that listing adapters imports none. `embeddings` is there where
-    `Capability.EMBEDDINGS` is. `requires` is what `harness providers` looks for, without importing it. `route` is how
-    its requests are reached: `LOOPBACK` is possible for anybody, in any language. `drive` is there where the tool loop
-    is its own (`harness.contract.loops`): it is then given whole conversations, and never connected.
+    - `connect(endpoint, model)` imports the SDK; listing adapters imports none.
+    - `embeddings` is set together with `Capability.EMBEDDINGS`.
+    - `requires` is what `harness providers` looks for, without importing it.
+    - `route` is the way of its requests. `LOOPBACK` works for any adapter, in any language.
+    - `drive` is set if the adapter owns its tool loop (`harness.contract.loops`). It then receives whole conversations
+      and is never connected.
     """
 
     name: str
@@ -324,14 +333,14 @@ class Adapter:
 
 
 ToolFunction: TypeAlias = "Callable[[ToolCall], object]"
-"""Runs a tool. It returns a `ToolResult`, or only what would be its content: a JSON value, a part, several parts. What
-it raises becomes an error result."""
+"""Runs a tool. It returns a `ToolResult`, or only its content: a JSON value, a part or several parts. An exception
+becomes an error result."""
 
 StatefulToolFunction: TypeAlias = "Callable[[ToolCall, Any], object]"
-"""The same for a thread with a state, which is the second argument."""
+"""A `ToolFunction` for a thread with a state, which is the second argument."""
 
 AsyncToolFunction: TypeAlias = "Callable[[ToolCall], Awaitable[object]]"
-"""The same, asynchronous."""
+"""An asynchronous `ToolFunction`."""
 
 AsyncStatefulToolFunction: TypeAlias = "Callable[[ToolCall, Any], Awaitable[object]]"
-"""The same for a thread with a state."""
+"""An asynchronous `StatefulToolFunction`."""

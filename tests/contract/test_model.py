@@ -158,7 +158,7 @@ INVALID: list[tuple[Callable[..., object], dict[str, object], str]] = [
     (
         ThinkingSettings,
         {"effort": "most"},
-        "ThinkingSettings.effort: 'most' is none. Allowed: 'low', 'medium', 'high'.",
+        "ThinkingSettings.effort: 'most' is not an effort. Allowed: 'low', 'medium', 'high'.",
     ),
 ]
 

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from harness.apis.targets import Target
-from harness.contract.errors import IterationLimit
 from harness.contract.model import JSON, Message, Role, ToolCall, ToolResult
 from harness.contract.protocols import ChatClient, Generation
 from harness.kit.generation import ChatGeneration
@@ -167,20 +166,6 @@ def test_eleven_tools_run_for_real_over_a_session(target: Target) -> None:
     assert results["get_activity"] == [{"event": "closed", "issue": "vc-32"}, {"event": "closed", "issue": "vc-31"}]
 
 
-def test_every_request_carries_the_whole_session_so_far(target: Target) -> None:
-    tracker = Tracker(Issue("vc-7", "Storage layer", "closed"), next_number=31)
-    with connected("seeds-issue-tracker-session", target) as made:
-        repl = Repl(made, tracker)
-        for text, _ in said("seeds-issue-tracker-session"):
-            repl.say(text)
-    last = made.asked[-1]
-    assert [call.name for call in last.calls] == tracker.ran
-    assert [result.call_id for result in last.results] == [call.id for call in last.calls]
-    assert all(len(asked.system) == 1 and len(asked.tools) == 11 for asked in made.asked)
-    lengths = [len(asked.turns) for asked in made.asked]
-    assert lengths == sorted(set(lengths))
-
-
 def test_the_designs_own_loop_gives_the_same_history(target: Target) -> None:
     [(text, answer)] = said("seeds-issue-tracker-parallel")
     with connected("seeds-issue-tracker-parallel", target) as made:
@@ -203,29 +188,3 @@ def test_the_designs_own_loop_gives_the_same_history(target: Target) -> None:
         {"id": "vc-52", "status": "open"},
     )
     assert of_first.call_id != of_second.call_id
-
-
-def test_a_tool_that_raises_is_told_to_the_model_and_the_session_goes_on(target: Target) -> None:
-    tracker = Tracker(Issue("vc-40", "Rename the package", "locked"), Issue("vc-41", "Lease test"))
-    with connected("seeds-issue-tracker-failure", target) as made:
-        repl = Repl(made, tracker)
-        for text, answer in said("seeds-issue-tracker-failure"):
-            assert repl.say(text) == answer
-    failed, *others = results_of(repl.thread.messages)
-    assert (failed.is_error, failed.content) == (True, "executor: worktree vc-40 is locked by another agent")
-    assert [result.is_error for result in others] == [False, False]
-    assert "is locked by another agent" in str(made.asked[1].results[0].payload)
-    assert tracker.issues["vc-41"].status == "closed"
-
-
-def test_the_bound_is_reported_and_the_next_message_knows_what_was_done(target: Target) -> None:
-    tracker = Tracker(*(Issue(f"vc-{number}", "Part") for number in (61, 62, 63)))
-    (text, _), (question, answer) = said("seeds-issue-tracker-bound")
-    with connected("seeds-issue-tracker-bound", target) as made:
-        repl = Repl(made, tracker, iterations=3)
-        with pytest.raises(IterationLimit, match="the model still calls tools after 3 iterations"):
-            repl.say(text)
-        assert [issue.status for issue in tracker.issues.values()] == ["closed"] * 3
-        assert repl.say(question) == answer
-    assert [result.call_id for result in made.asked[-1].results] == [call.id for call in made.asked[-1].calls]
-    assert len(made.asked[-1].calls) == 3

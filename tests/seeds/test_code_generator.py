@@ -12,7 +12,6 @@ import httpx2
 import pytest
 
 from harness.apis.targets import Target
-from harness.contract.errors import ToolFailed
 from harness.contract.model import ArgumentsDelta, Message, StreamEvent, Tool, ToolCall, ToolCallStart, ToolResult
 from harness.kit.handlers import Answered, Called, CollectingHandler
 from harness.kit.handout import Handout
@@ -93,18 +92,6 @@ def _strings(value: object) -> Iterator[str]:
     elif isinstance(value, dict):
         for item in cast("dict[str, object]", value).values():
             yield from _strings(item)
-
-
-@pytest.mark.parametrize("variant", ["whole", "stream"])
-def test_a_long_file_is_written_as_the_model_wrote_it(target: Target, variant: str, tmp_path: Path) -> None:
-    with connected(LONG_WRITE, target) as made:
-        client = made.client if variant == "whole" else Streamed(made.client, lambda event: None)
-        Thread(made.template).send(client, "Write the component.", Workspace(tmp_path).run)
-
-    wanted = {str(arguments["path"]): arguments["content"] for _, arguments in scripted_calls(scenario("long-write"))}
-    assert len(wanted) == 2
-    for path, content in wanted.items():
-        assert (tmp_path / path).read_bytes().decode() == content
 
 
 class Cut(httpx2.BaseTransport):
@@ -255,55 +242,3 @@ def ids(messages: Iterable[Message]) -> list[str]:
         for part in message.parts
         if isinstance(part, ToolCall | ToolResult)
     ]
-
-
-@needs_groups
-def test_a_refused_command_is_an_error_that_says_what_is_allowed(target: Target, tmp_path: Path) -> None:
-    asked = scenario("refused-command")
-    (tmp_path / "dist").mkdir()
-    workspace = Workspace(tmp_path, commands=["echo"])
-    with connected(asked.id, target) as made:
-        thread = Thread(made.template)
-        thread.send(made.client, user_message(asked.turns[0]), workspace.run)
-        refused, ran = made.asked[-1].results
-
-    assert (tmp_path / "dist").is_dir()
-    calls = [call for message in thread.messages for call in message.tool_calls]
-    given = [result for message in thread.messages for result in message.tool_results]
-    assert given == [answer(asked, call) for call in calls]
-    assert (refused.error_mark is not None, ran.error_mark) == (True, None)
-
-
-def test_without_allowed_programs_there_is_no_command(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path)
-    assert "run_command" not in [tool.name for tool in workspace.tools]
-    with pytest.raises(ToolFailed, match="there is no tool 'run_command' here"):
-        workspace.run(ToolCall("c1", "run_command", {"command": ["echo"]}))
-
-
-def test_an_empty_folder_is_listed_as_nothing(target: Target, tmp_path: Path) -> None:
-    asked = scenario("empty-folder")
-    (tmp_path / "assets").mkdir()
-    with connected(asked.id, target) as made:
-        thread = Thread(made.template)
-        thread.send(made.client, user_message(asked.turns[0]), Workspace(tmp_path).run)
-        (result,) = made.asked[-1].results
-
-    assert [(r.content, r.is_error) for m in thread.messages for r in m.tool_results] == [("", False)]
-    assert (said(result.payload), result.error_mark) == ("", None)
-
-
-def test_tool_definitions_are_cached_where_the_api_has_marks(target: Target, tmp_path: Path) -> None:
-    asked = scenario("cache")
-    (tmp_path / "package.json").write_text('{"name": "expedition", "version": "0.3.1"}\n', encoding="utf-8")
-    with connected(asked.id, target) as made:
-        Thread(made.template).send(made.client, user_message(asked.turns[0]), Workspace(tmp_path).run)
-        marks = [view.cache_marks for view in made.asked]
-
-    assert len(marks) == 2
-    for each in marks:
-        if target.api == "anthropic":
-            assert each is not None
-            assert {mark.split("/")[1] for mark in each} == {"tools", "system"}
-        else:
-            assert each is None

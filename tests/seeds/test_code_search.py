@@ -14,25 +14,20 @@ from typing import Any
 import pytest
 
 from harness.apis.targets import Target
-from harness.apis.view import TextView
-from harness.contract.errors import Unsupported
 from harness.contract.model import (
-    JSON_INSTRUCTION,
-    SYNTHESISED_ID,
     ChatRequest,
     ChatResponse,
     JsonMode,
     JsonSchema,
     Message,
     ResponseFormat,
-    Role,
     Tool,
     ToolCall,
     ToolChoice,
     ToolResult,
 )
 from harness.contract.protocols import Capability, ChatClient
-from harness.kit.thread import Thread, run_tool
+from harness.kit.thread import Thread
 from harness.scenarios.canonical import settings_of, system_of
 from tests.seeds.connected import Connected, connected
 from tests.stages import shipped_scenarios, shipped_targets
@@ -115,81 +110,6 @@ CODE = {
 }
 
 
-def test_json_mode_is_one_flag_on_every_adapter(target: Target) -> None:
-    [first, _] = shipped_scenarios()["seeds-code-search-planner"].turns
-    with connected("seeds-code-search-planner", target) as made:
-        chat = Chat(made.client, made.template.model)
-        answer = chat.chat([Message.user(str(first.user))], None, "auto", made.template.system, json_mode=True)
-    assert len(json.loads(answer.text)["questions"]) == 3
-    [asked] = made.asked
-    native = target.profile.json_mode == "native"
-    assert (asked.response_format is not None) is native
-    # the texts are those of the caller, and no beginning of an answer is put into the model's mouth
-    assert [turn.role for turn in asked.turns] == ["user"]
-    texts = [part.text for turn in asked.turns for part in turn.parts if isinstance(part, TextView)]
-    assert [text for text in texts if text != JSON_INSTRUCTION] == [first.user]
-
-
-def test_a_tool_mode_of_none_keeps_the_declarations_and_forbids_the_calls(target: Target) -> None:
-    scenario = shipped_scenarios()["seeds-code-search-synthesizer"]
-    base = CodeBase({"src/index.py": "\n" * 40 + "def open_index(path: Path) -> Index:\n"})
-    with connected("seeds-code-search-synthesizer", target) as made:
-        chat, tools = Chat(made.client, made.template.model), declarations(made.template.tools)
-        messages = [Message.user(str(scenario.turns[0].user))]
-        while (response := chat.chat(messages, tools, "auto", system_of(scenario, 0))).tool_calls:
-            messages += [response.message, Message(Role.USER, tuple(map(base.execute, response.tool_calls)))]
-        messages += [response.message, Message.user(str(scenario.turns[1].user))]
-        last = chat.chat(messages, tools, "none", system_of(scenario, 1))
-    assert (last.text, last.tool_calls) == (scenario.turns[1].model[-1].text, ())
-    choices = [asked.tool_choice.mode if asked.tool_choice else "auto" for asked in made.asked]  # which is the default
-    assert choices == ["auto", "auto", "none"]
-    assert [len(asked.tools) for asked in made.asked] == [1, 1, 1]
-    assert [[system.text for system in asked.system] for asked in made.asked[1:]] == [
-        [system_of(scenario, 0)],
-        [system_of(scenario, 1)],
-    ]
-    assert base.ran == ["search_code"]
-
-
-def test_every_call_has_an_id_and_its_result_carries_it(target: Target) -> None:
-    base = CodeBase({"src/search/indexer.py": "self._store.add(path, start, chunk)  # store.add\n" * 400})
-    scenario = shipped_scenarios()["seeds-code-search-researcher"]
-    with connected("seeds-code-search-researcher", target) as made:
-        thread = Thread(made.template)
-        response = thread.send(made.client, str(scenario.turns[0].user), base.execute)
-    calls = [call for message in thread.messages for call in message.tool_calls]
-    results = [result for message in thread.messages for result in message.tool_results]
-    assert len({call.id for call in calls}) == len(calls) == 5
-    assert [result.call_id for result in results] == [call.id for call in calls]
-    assert all(isinstance(result.content, str) for result in results)
-    assert len(base.files["src/search/indexer.py"]) > 16_000
-    assert results[3].content == base.files["src/search/indexer.py"]
-    assert (results[4].is_error, results[4].content) == (True, "no such file: src/search/storage.py")
-    assert response.message is thread.messages[-1]
-    # Where the API gives no ids, those that the adapter makes are marked, and stay here
-    is_made = [any(SYNTHESISED_ID in fields for fields in _fields(call)) for call in calls]
-    assert is_made == [target.profile.call_ids is not True] * 5
-    if target.profile.call_ids:
-        assert [call.id for call in made.asked[-1].calls] == [call.id for call in calls]
-
-
-def _fields(call: ToolCall) -> list[dict[str, Any]]:
-    return [dict(each) for each in call.provider_metadata.values() if isinstance(each, dict)]
-
-
-def test_tokens_are_counted_in_one_way(target: Target) -> None:
-    with connected("seeds-code-search-planner", target) as made:
-        chat = Chat(made.client, made.template.model)
-        response = chat.chat([Message.user("Plan.")], None, "auto", None, json_mode=True)
-    [answered] = made.answered
-    assert (response.usage.input_tokens, response.usage.output_tokens) == (
-        answered.usage.input_tokens,
-        answered.usage.output_tokens,
-    )
-    assert response.usage.input_tokens
-    assert response.usage.output_tokens
-
-
 @dataclass
 class Agents:
     """The design's `MultiAgentOrchestrator`: four agents, each with a conversation of its own, over one client."""
@@ -243,19 +163,3 @@ def test_planner_researcher_synthesizer_and_verifier(target: Target) -> None:
     agents_asked = [asked.system[0].text for asked in made.asked]
     assert agents_asked == [system_of(PIPELINE, agent) for agent in (0, 1, 1, 1, 2, 3, 3)]
     assert [len(asked.turns) for asked in made.asked[4:6]] == [1, 1]  # each agent begins a conversation of its own
-
-
-def test_what_a_model_cannot_do_is_said_before_anything_is_sent() -> None:
-    target = shipped_targets()["gemini-2.5"]
-    with connected(PIPELINE.id, target) as made:
-        chat, tools = Chat(made.client, made.template.model), declarations(made.template.tools)
-        with pytest.raises(Unsupported):
-            chat.chat([Message.user("Plan.")], tools, "auto", None, json_mode=True)
-        assert made.exchanges == []
-
-
-def test_a_tool_that_fails_is_a_result_like_any_other() -> None:
-    call = ToolCall("c1", "read_file", {"path": "src/none.py"})
-    assert run_tool(CodeBase(CODE).execute, call) == ToolResult(
-        "c1", "read_file", "no such file: src/none.py", is_error=True
-    )

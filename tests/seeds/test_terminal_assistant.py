@@ -7,30 +7,28 @@ its `SendMessageAndGetText` is `ask`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from queue import Queue
 from threading import Thread as Worker
 
 import pytest
 
 from harness.apis.targets import Target
-from harness.apis.view import TextView
 from harness.contract.model import Message, ToolCall, ToolResult
-from harness.contract.protocols import ChatClient, MessageHandler
+from harness.contract.protocols import MessageHandler
 from harness.kit.handlers import (
     Answered,
     Called,
     CollectingHandler,
-    ConsoleHandler,
     Done,
     HandlerEvent,
     QueueHandler,
     Said,
 )
-from harness.kit.thread import Thread, ask
+from harness.kit.thread import Thread
 from harness.scenarios.events import told
 from tests.seeds.connected import Connected, connected
-from tests.stages import every_target, shipped_scenarios, shipped_targets
+from tests.stages import shipped_scenarios, shipped_targets
 
 EVENTS = shipped_scenarios()["seeds-terminal-assistant-events"]
 TEXT = str(EVENTS.turns[0].user)
@@ -88,21 +86,6 @@ def test_a_handler_hears_text_calls_results_and_the_end_in_order(target: Target)
     assert handler.text == "\n".join(ANSWERS)
 
 
-def test_the_console_prints_it_and_a_silent_one_does_not(target: Target, capsys: pytest.CaptureFixture[str]) -> None:
-    with connected(EVENTS.id, target) as made:
-        thread, _ = thread_of(made)
-        thread.send(made.client, TEXT, run, ConsoleHandler())
-    assert capsys.readouterr().out == (
-        f'{ANSWERS[0]}\n→ bash {{"command": "go vet ./..."}}\n← bash \n→ bash {{"command": "go test ./..."}}\n'
-        f'✗ bash FAIL\tpkg/llm\n{ANSWERS[1]}\n→ file_read {{"path": "pkg/llm/thread_test.go"}}\n'
-        f'← file_read t.Fatal("not yet")\n\n{ANSWERS[2]}\n'
-    )
-    with connected(EVENTS.id, target) as made:
-        thread, _ = thread_of(made)
-        thread.send(made.client, TEXT, run, ConsoleHandler(silent=True))
-    assert capsys.readouterr().out == ""
-
-
 def test_a_user_interface_in_another_thread_reads_a_queue_until_the_end(target: Target) -> None:
     events: Queue[HandlerEvent] = Queue()
     with connected(EVENTS.id, target) as made:
@@ -116,25 +99,6 @@ def test_a_user_interface_in_another_thread_reads_a_queue_until_the_end(target: 
     assert [told(event) for event in seen] == (EVENTS.turns[0].expect and EVENTS.turns[0].expect.events)
     assert [event.text for event in seen if isinstance(event, Said)] == ANSWERS
     assert events.empty()
-
-
-@pytest.mark.parametrize("name", every_target())
-def test_one_question_one_text(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    scenario = shipped_scenarios()["seeds-terminal-assistant-one-shot"]
-    handler = CollectingHandler(silent=False)
-    with connected(scenario.id, every_target()[name]) as made:
-        assert isinstance(made.client, ChatClient)
-        text = ask(made.client, str(scenario.turns[0].user), made.template, handler=handler)
-    assert text == scenario.turns[0].model[0].text == handler.text
-    assert capsys.readouterr().out == f"{text}\n"
-    assert [system.text for system in made.asked[0].system] == [scenario.system]
-
-
-def test_one_question_may_take_tools(target: Target) -> None:
-    handler, state = CollectingHandler(), State()
-    with connected(EVENTS.id, target) as made:
-        text = ask(made.client, TEXT, made.template, lambda call: run(call, state), handler)
-    assert (text, handler.text) == (ANSWERS[-1], "\n".join(ANSWERS))
 
 
 @dataclass
@@ -170,60 +134,3 @@ def test_messages_are_given_from_thread_to_thread(target: Target) -> None:
         for turn in EVENTS.turns:
             thread.send(again.client, str(turn.user), run)
     assert thread.messages == assistant.messages
-
-
-def test_a_message_may_go_to_another_model_and_the_next_one_does_not(target: Target) -> None:
-    with connected(EVENTS.id, target) as made:
-        thread, _ = thread_of(made)
-        thread.send(made.client, TEXT, run, model=f"{target.model}-mini")
-        thread.send(made.client, str(EVENTS.turns[1].user), run)
-    assert [asked.model for asked in made.asked] == [f"{target.model}-mini"] * 3 + [target.model]
-
-
-def test_an_answer_has_8192_tokens_where_nobody_says_otherwise(target: Target) -> None:
-    with connected(EVENTS.id, target) as made:
-        thread, _ = thread_of(made)
-        thread.send(made.client, TEXT, run)
-        thread.template = replace(thread.template, max_tokens=500)
-        thread.send(made.client, str(EVENTS.turns[1].user), run)
-    assert made.template.max_tokens is None
-    assert [asked.settings["max_tokens"].value for asked in made.asked] == [8192, 8192, 8192, 500]
-
-
-def test_the_system_prompt_is_marked_for_the_cache_where_there_are_marks(target: Target) -> None:
-    scenario = shipped_scenarios()["seeds-terminal-assistant-cache"]
-    with connected(scenario.id, target) as made:
-        thread = Thread(made.template)
-        thread.send(
-            made.client, str(scenario.turns[0].user), lambda call: ToolResult(call.id, call.name, " M README.md")
-        )
-    assert made.template.cache
-    marks = {asked.cache_marks for asked in made.asked}
-    assert marks == ({("/tools/0/cache_control", "/system/0/cache_control")} if target.api == "anthropic" else {None})
-
-
-class Broken(CollectingHandler):
-    """A user interface that is closed while a tool's result is shown."""
-
-    def on_tool_result(self, result: ToolResult) -> None:
-        super().on_tool_result(result)
-        if result.is_error:
-            raise BrokenPipeError("the window is closed")
-
-
-def test_a_handler_that_raises_loses_nothing_and_the_conversation_goes_on(target: Target) -> None:
-    handler = Broken()
-    with connected(EVENTS.id, target) as made:
-        thread, state = thread_of(made)
-        with pytest.raises(BrokenPipeError):
-            thread.send(made.client, TEXT, run, handler)
-        assert told_of(handler)[-2:] == ["error bash", "done broken-pipe-error"]
-        assert [len(message.parts) for message in thread.messages] == [1, 3, 2]
-        answered = thread.messages[-1].tool_results
-        assert [(result.content, result.is_error) for result in answered] == [("", False), ("FAIL\tpkg/llm", True)]
-        thread.send(made.client, "Go on.", run)
-    assert state.commands == ["go vet ./...", "go test ./..."]  # nothing ran twice
-    last = made.asked[-1]
-    assert [result.call_id for result in last.results] == [call.id for call in last.calls]
-    said = [part.text for turn in last.turns for part in turn.parts if isinstance(part, TextView)]
-    assert said[:3] == [TEXT, ANSWERS[0], "Go on."]

@@ -1,23 +1,23 @@
-"""The canonical contract: the values that every adapter takes and gives. Frozen, without behaviour, without an SDK.
+"""The canonical values that every adapter accepts and returns. Frozen, without behaviour, without an SDK.
 
-Values check what they are given, since most of them reach a provider only much later: what can be meant in one way only
-is taken (`Message("user", "Hi")`, a list for a tuple, `response_format="json"`), and anything else is `InvalidValue`,
-which says what is allowed.
+The constructors check their arguments, since most values reach a provider much later. They accept short forms
+(`Message("user", "Hi")`, a list for a tuple, `response_format="json"`). Anything else is `InvalidValue`, which lists
+what is allowed.
 
-What an adapter must do with them:
+Rules for adapters:
 
 - The system prompt is `ChatRequest.system`, never a message. `Role` has no third member.
-- Ids that an API issued return to it unchanged. A call that came without one gets an id from the adapter: a function
-  of its position in the history, unique, marked by `SYNTHESISED_ID`, never sent as if the provider had issued it.
-- `provider_metadata[api]` are verbatim wire fields. An adapter returns what stands under its own API untouched and
-  ignores the rest. `Opaque` does the same for whole parts that have no type of their own.
+- Ids that an API issued go back to it unchanged. For a call without an id, the adapter makes a unique one from its
+  position in the history, marks it with `SYNTHESISED_ID`, and never sends it as if the provider had issued it.
+- `provider_metadata[api]` holds verbatim wire fields. An adapter sends back the fields of its own API unchanged and
+  ignores all others. `Opaque` does the same for whole parts that have no class.
 - Text is equal to the code point; integers are exact, other numbers equal as doubles.
-- `response_format` is honoured or refused with `errors.Unsupported`; it is never silently dropped.
+- An adapter honours `response_format` or raises `errors.Unsupported`; it never drops it silently.
 
-How the names of the five designs that asked for this map onto these:
+Names in the five designs that this contract was written for, and names here:
 
 =================================================  ==================================================
-their name                                         here
+design                                             here
 =================================================  ==================================================
 `ToolCallRequest(id, name, args)`, `FunctionCall`  `ToolCall(id, name, arguments)`
 `ToolResult.result`, `FunctionResponse.Response`   `ToolResult.content`
@@ -32,7 +32,28 @@ their name                                         here
 =================================================  ==================================================
 """
 
-from harness.contract.model.conversation import (
+from harness.contract.model.chat import (
+    ArgumentsDelta,
+    ChatRequest,
+    ChatResponse,
+    Effort,
+    Finish,
+    JsonMode,
+    JsonSchema,
+    NamedTool,
+    ResponseFormat,
+    StopReason,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    ThinkingSettings,
+    Tool,
+    ToolCallEnd,
+    ToolCallStart,
+    ToolChoice,
+    Usage,
+)
+from harness.contract.model.parts import (
     JSON,
     JSON_INSTRUCTION,
     PART_CLASSES,
@@ -50,27 +71,6 @@ from harness.contract.model.conversation import (
     ToolCall,
     ToolResult,
 )
-from harness.contract.model.events import (
-    ArgumentsDelta,
-    Finish,
-    StreamEvent,
-    TextDelta,
-    ThinkingDelta,
-    ToolCallEnd,
-    ToolCallStart,
-)
-from harness.contract.model.requests import (
-    ChatRequest,
-    Effort,
-    JsonMode,
-    JsonSchema,
-    NamedTool,
-    ResponseFormat,
-    ThinkingSettings,
-    Tool,
-    ToolChoice,
-)
-from harness.contract.model.responses import ChatResponse, StopReason, Usage
 
 __all__ = [
     "JSON",

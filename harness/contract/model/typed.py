@@ -1,7 +1,7 @@
-"""The JSON of values of several classes: each says by `type` of which class it is. For pydantic's `TypeAdapter`.
+"""JSON of values that may have several classes: a `type` field names the class. For pydantic's `TypeAdapter`.
 
-Bytes are base64. What JSON numbers of other languages cannot hold, integers beyond 2^53, is given twice: `arguments`
-next to `arguments_json`, their text, and `content` next to `text`. Of a call either is read, the text before the value.
+Bytes are base64. Integers beyond 2^53 do not fit the JSON numbers of other languages, so two values are written twice:
+`arguments` also as the text `arguments_json`, and `content` also as `text`. Of a call either is read; the text wins.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class ByType:
-    """Metadata of a class, or of a union of classes. Only code that reads or writes JSON imports pydantic."""
+    """Annotation of a class or a union of classes. pydantic is imported only where JSON is read or written."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> CoreSchema:
-        from pydantic_core import core_schema as core  # noqa: PLC0415 - applications do without
+        from pydantic_core import core_schema as core  # noqa: PLC0415 - applications run without pydantic
 
         schemas = {type_name(kind): handler.generate_schema(kind) for kind in _kinds(source)}  # type: ignore[attr-defined]
         return core.tagged_union_schema(
@@ -50,7 +50,6 @@ def _type_of(value: object) -> Any:
 
 
 def _read(name: str, value: Any, made_of: Callable[[Any], Any]) -> Any:
-    """Return the value that an object holds."""
     if not isinstance(value, Mapping):
         return made_of(value)
     given = {key: each for key, each in cast("Mapping[str, Any]", value).items() if key != "type"}
@@ -73,7 +72,6 @@ def _read(name: str, value: Any, made_of: Callable[[Any], Any]) -> Any:
 
 
 def _written(kinds: tuple[type, ...], value: Any, fields_of: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-    """Return the fields of a value, and its type."""
     name = type_name(next(kind for kind in kinds if isinstance(value, kind)))
     document = {"type": name, **fields_of(value)}
     if name in ("image", "file") and value.data is not None:

@@ -1,4 +1,4 @@
-"""What is said: roles, parts, messages."""
+"""Roles, message parts and messages, and the checks that all values share."""
 
 from __future__ import annotations
 
@@ -6,39 +6,77 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn, TypeAlias, cast, get_args
 
 from typing_extensions import TypeAliasType
 
 from harness.contract.errors import InvalidValue
-from harness.contract.model.coercion import check, kind_name, put, sequence, shown
 from harness.contract.model.typed import BY_TYPE
 
 if TYPE_CHECKING:
     JSON: TypeAlias = "None | bool | int | float | str | list[JSON] | dict[str, JSON]"
 else:  # pydantic resolves a recursive alias by its name only
     JSON = TypeAliasType("JSON", "None | bool | int | float | str | list[JSON] | dict[str, JSON]")
-"""A JSON value as `json.loads` gives it, without NaN and infinities."""
+"""A JSON value as `json.loads` returns it, without NaN and infinities."""
 
 ProviderMetadata: TypeAlias = Mapping[str, JSON]
 """API name → verbatim wire fields of that API."""
 
 SYNTHESISED_ID = "synthesised_id"
-"""Key under `provider_metadata["harness"]` of a `ToolCall` whose id the adapter made, since the API issued none."""
+"""Key under `provider_metadata["harness"]` of a `ToolCall` whose id the adapter made, because the API issued none."""
 
 JSON_INSTRUCTION = "Respond with a single JSON value and nothing else."
-"""The block of its own that JSON mode needs where an API has no switch for it (Anthropic) or demands the word "json"
-in the messages (OpenAI: openai-chat-word-json, openai-responses-word-json). The user's and the system's text stay
-verbatim beside it."""
+"""Instruction for JSON mode on APIs that need one, sent as a block of its own.
+
+Anthropic has no switch for JSON mode. OpenAI demands the word "json" in the messages (openai-chat-word-json,
+openai-responses-word-json). The texts of the user and of the system prompt stay verbatim.
+"""
+
+
+# --- checks ---
+
+
+put = object.__setattr__
+"""Set a field of a frozen value while it is being made."""
+
+
+def sequence(given: object, place: str, members: str) -> tuple[Any, ...]:
+    """Return a list or another iterable as a tuple.
+
+    Raises:
+        InvalidValue: it is a text or a mapping, or no iterable.
+    """
+    if not isinstance(given, Iterable) or isinstance(given, str | bytes | Mapping):
+        refuse(place, cast("object", given), f"a list or a tuple of {members}")
+    return tuple(cast("Iterable[Any]", given))
+
+
+def check(place: str, given: object, kinds: tuple[type, ...], allowed: str) -> None:
+    """Raise `InvalidValue`, which names what is `allowed`, unless the value has one of these types."""
+    if not isinstance(given, kinds):
+        refuse(place, given, allowed)
+
+
+def refuse(place: str, given: object, allowed: str) -> NoReturn:
+    """Raise `InvalidValue`."""
+    raise InvalidValue(place, f"{_short(given)} is not allowed. Allowed: {allowed}.")
+
+
+def _short(given: object) -> str:
+    text = repr(given)  # of a whole conversation, perhaps
+    return text if isinstance(given, str | int) and len(text) <= 40 else f"a {type(given).__name__}"
+
+
+# --- parts ---
 
 
 def no_metadata() -> dict[str, JSON]:
-    """The wire fields of what has none."""
+    """Return the default of `provider_metadata`."""
     return {}
 
 
 class Role(StrEnum):
-    """Who speaks. There is no system, function or tool role."""
+    """The author of a message. There is no system, function or tool role."""
 
     USER = "user"
     ASSISTANT = "assistant"
@@ -54,7 +92,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A picture: its bytes with their media type, or the place where it lies."""
+    """A picture: its bytes with their media type, or its URI."""
 
     media_type: str
     data: bytes | None = None
@@ -64,7 +102,7 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A document or another medium: its bytes with their media type, or the place where it lies."""
+    """A document, sound or video: its bytes with their media type, or its URI."""
 
     media_type: str
     data: bytes | None = None
@@ -74,7 +112,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """The model asks for a tool. `arguments` are complete and parsed; a call cut short is never one of these."""
+    """A tool call by the model. `arguments` are complete and parsed; a call that was cut short is an `Opaque`."""
 
     id: str
     name: str
@@ -84,7 +122,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool answered to the call `call_id`. `content` is a JSON value, or a tuple of parts for media."""
+    """The result of the call `call_id`. `content` is a JSON value, or a tuple of parts for media."""
 
     call_id: str
     name: str
@@ -94,7 +132,7 @@ class ToolResult:
 
     @property
     def text(self) -> str:
-        """The content as one text: a string as it is, text parts joined, any other JSON value compactly written."""
+        """The content as one text: a string as it is, text parts joined, any other JSON value in compact form."""
         if isinstance(self.content, tuple):
             return "".join(part.text for part in self.content if isinstance(part, Text))
         if isinstance(self.content, str):
@@ -104,7 +142,7 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
-    """Reasoning that the model shows. `text` may be empty: a signature in `provider_metadata` still has to go back."""
+    """Reasoning that the model shows. `text` may be empty: a signature in `provider_metadata` must still go back."""
 
     text: str
     provider_metadata: ProviderMetadata = field(default_factory=no_metadata)
@@ -112,7 +150,7 @@ class Thinking:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The model's own words for not answering."""
+    """The model's own words for refusing to answer."""
 
     text: str
     provider_metadata: ProviderMetadata = field(default_factory=no_metadata)
@@ -120,7 +158,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """A wire part without a type here, kept in its place: sent back to `api` as it came, ignored by any other."""
+    """A wire part that has no class here. It keeps its place, goes back to `api` unchanged, and to no other API."""
 
     api: str
     raw: JSON
@@ -132,12 +170,14 @@ Part: TypeAlias = Annotated[_AnyPart, BY_TYPE]
 PART_CLASSES: tuple[type, ...] = get_args(_AnyPart)
 """The classes of parts."""
 
+_PARTS_ALLOWED = f"one text, or parts: {', '.join(each.__name__ for each in PART_CLASSES)}"
+
 
 def _role(given: object) -> Role:
     try:
         return Role(given)
     except ValueError:
-        reason = f"{shown(given)} is no role. Allowed: 'user', 'assistant'."
+        reason = f"{_short(given)} is no role. Allowed: 'user', 'assistant'."
         if given in ("system", "developer"):
             reason += " The system prompt is ChatRequest.system."
         if given in ("tool", "function"):
@@ -147,16 +187,18 @@ def _role(given: object) -> Role:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One turn of the history. A role may be given by its name, and one text part by its text.
+    """A message of the history.
+
+    A role may be given by its name, and a single text part by its text.
 
     Raises:
-        InvalidValue: there is no such role, or something is no part.
+        InvalidValue: the role does not exist, or something is not a part.
     """
 
     role: Role
     parts: tuple[Part, ...]
 
-    if TYPE_CHECKING:  # what may be given is more than what is there
+    if TYPE_CHECKING:  # the constructor accepts more types than the fields have
 
         def __init__(self, role: Role | Literal["user", "assistant"], parts: str | Iterable[Part]) -> None: ...
 
@@ -167,30 +209,25 @@ class Message:
             parts: object = self.parts
             put(self, "parts", (Text(parts),) if isinstance(parts, str) else sequence(parts, "Message.parts", "parts"))
         for part in self.parts:
-            if part.__class__ not in PART_CLASSES:
-                check(
-                    "Message.parts",
-                    part,
-                    PART_CLASSES,
-                    f"one text, or parts: {', '.join(map(kind_name, PART_CLASSES))}",
-                )
+            if part.__class__ not in PART_CLASSES:  # subclasses are allowed, but slower to check
+                check("Message.parts", part, PART_CLASSES, _PARTS_ALLOWED)
 
     @staticmethod
     def user(text: str) -> Message:
-        """A user message of one text part."""
+        """Return a user message with one text part."""
         return Message(Role.USER, (Text(text),))
 
     @property
     def text(self) -> str:
-        """All text parts, joined without a separator."""
+        """The text parts, joined without a separator."""
         return "".join(part.text for part in self.parts if isinstance(part, Text))
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        """The calls, in their order."""
+        """The tool calls, in their order."""
         return tuple(part for part in self.parts if isinstance(part, ToolCall))
 
     @property
     def tool_results(self) -> tuple[ToolResult, ...]:
-        """The results, in their order."""
+        """The tool results, in their order."""
         return tuple(part for part in self.parts if isinstance(part, ToolResult))
