@@ -1,13 +1,13 @@
-"""What a wrapper needs that makes an adapter of somebody's library: `from harness import bridge`.
+"""Helpers for wrappers that turn a third-party library into an adapter: `from harness import bridge`.
 
-Messages as OpenAI Chat has them, which most libraries take and give, and back; a memory that keeps a library's own
-messages behind ours; streamed chunks as events; errors by their status; declining. `harness help adapters` says when to
-use what. The shipped adapters use none of it.
+They convert requests to messages of OpenAI Chat, which most libraries accept, and completions, chunks and exceptions
+back. `Memory` keeps the library's own messages. `decline` refuses what a library cannot express. See `harness help
+adapters` for their use. The shipped adapters use none of them.
 """
 
-from harness.bridge.answers import Chunks, completion, events, response, stop_reason
-from harness.bridge.failures import failures
-from harness.bridge.requests import (
+from harness.bridge.completions import Chunks, completion, events, response, stop_reason
+from harness.bridge.exceptions import failures
+from harness.bridge.messages import (
     Memory,
     asked,
     completion_request,

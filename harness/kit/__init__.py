@@ -1,1 +1,1 @@
-"""What an application uses: the thread and its handlers, and what goes with them."""
+"""The kit for applications: threads, handlers, clients, embeddings and a workspace for tools."""

@@ -1,13 +1,13 @@
-"""Clients as an application has them: with a name, with what they can do, closed by `with`.
+"""Clients for applications: they have a name and capabilities, and `with` closes them.
 
-An adapter's own client has `chat`, perhaps `stream`, and `close`. These are the same for any adapter, a shipped one
-(`harness.kit.factories` makes them by name) or one of somebody's own.
+They work with any adapter. `harness.kit.factories` makes those of the shipped adapters by name.
 """
 
 from __future__ import annotations
 
 import asyncio
 import inspect
+from abc import ABC, abstractmethod
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
@@ -21,11 +21,39 @@ if TYPE_CHECKING:
     from harness.contract.protocols import Adapter, Capability, Embeddings, Endpoint
 
 
-class _Named:
-    """Who a client is, and what it can do.
+class Closing(ABC):
+    """Base of clients that `with` closes."""
 
-    `name` is the adapter's, `model` what is asked where a request names no other, and `capabilities` what the adapter
-    can do with that model.
+    @abstractmethod
+    def close(self) -> None:
+        """Release the client's resources."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+class AsyncClosing(ABC):
+    """Base of clients that `async with` closes."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Release the client's resources."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.close()
+
+
+class _Named:
+    """Name and capabilities of a client.
+
+    `name` is the adapter's, and `model` the model of requests that name none. `capabilities` are those that the adapter
+    has with that model.
     """
 
     def __init__(self, adapter: Adapter, model: str) -> None:
@@ -36,8 +64,8 @@ class _Named:
         )
 
 
-class Client(_Named):
-    """A client of a model through an adapter: a `harness.contract.protocols.StreamingChatClient`, closed by `with`.
+class Client(_Named, Closing):
+    """A `harness.contract.protocols.StreamingChatClient` of a model, through an adapter. `with` closes it.
 
     Raises:
         MissingDependency: the adapter's SDK is not installed.
@@ -51,11 +79,11 @@ class Client(_Named):
             raise UsageError(f"the adapter {self.name!r} is asynchronous. Use harness.AsyncClient.")
 
     def chat(self, request: ChatRequest) -> ChatResponse:
-        """Ask the model; see `harness.contract.protocols.ChatClient`."""
+        """See `harness.contract.protocols.ChatClient.chat`."""
         return self._client.chat(request)
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
-        """Ask the model; see `harness.contract.protocols.StreamingChatClient`.
+        """See `harness.contract.protocols.StreamingChatClient.stream`.
 
         Raises:
             Unsupported: the adapter cannot stream.
@@ -63,21 +91,15 @@ class Client(_Named):
         return _streaming(self.name, self._client)(request)
 
     def close(self) -> None:
-        """Give back what the client holds."""
+        """Release the client's resources."""
         self._client.close()
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(self, *exception: object) -> None:
-        self.close()
+class AsyncClient(_Named, AsyncClosing):
+    """A `harness.contract.protocols.AsyncStreamingChatClient`, through an adapter. `async with` closes it.
 
-
-class AsyncClient(_Named):
-    """`Client` for asynchronous callers: `harness.contract.protocols.AsyncStreamingChatClient`, closed by `async with`.
-
-    An adapter that is asynchronous itself is used as it is. One that is not, as those that ship, is asked in another
-    thread: the event loop goes on meanwhile, and a request that is cancelled is still sent to its end.
+    A synchronous adapter, as the shipped ones, runs in another thread, so the event loop is not blocked. A cancelled
+    request still runs to its end there.
 
     Raises:
         MissingDependency: the adapter's SDK is not installed.
@@ -89,13 +111,13 @@ class AsyncClient(_Named):
         self._is_async = inspect.iscoroutinefunction(self._client.chat)
 
     async def chat(self, request: ChatRequest) -> ChatResponse:
-        """Ask the model; see `harness.contract.protocols.AsyncChatClient`."""
+        """See `harness.contract.protocols.ChatClient.chat`."""
         if self._is_async:
             return await self._client.chat(request)
         return await asyncio.to_thread(self._client.chat, request)
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[StreamEvent]:
-        """Ask the model; see `harness.contract.protocols.AsyncStreamingChatClient`.
+        """See `harness.contract.protocols.StreamingChatClient.stream`.
 
         Raises:
             Unsupported: the adapter cannot stream.
@@ -110,25 +132,19 @@ class AsyncClient(_Named):
             while (event := await asyncio.to_thread(next, events, None)) is not None:
                 yield event
         finally:
-            with suppress(ValueError):  # it is still at work in its thread, and closed when that lets go of it
+            with suppress(ValueError):  # still running in its thread, which closes it
                 events.close()
 
     async def close(self) -> None:
-        """Give back what the client holds."""
+        """Release the client's resources."""
         if self._is_async:
             await self._client.close()
         else:
             self._client.close()
 
-    async def __aenter__(self) -> Self:
-        return self
 
-    async def __aexit__(self, *exception: object) -> None:
-        await self.close()
-
-
-class Embedder(_Named):
-    """Texts to vectors through an adapter: a `harness.contract.protocols.EmbeddingProvider`, closed by `with`.
+class Embedder(_Named, Closing):
+    """A `harness.contract.protocols.EmbeddingProvider`, through an adapter. `with` closes it.
 
     Raises:
         MissingDependency: the adapter's SDK is not installed.
@@ -143,27 +159,22 @@ class Embedder(_Named):
 
     @property
     def provider(self) -> str:
-        """The adapter's name, which goes into a record of the vectors."""
+        """The adapter's name, as `harness.kit.embeddings` records it."""
         return self.name
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """One vector for each text; see `harness.contract.protocols.EmbeddingProvider.embed`."""
+        """See `harness.contract.protocols.EmbeddingProvider.embed`."""
         return self._provider.embed(texts)
 
     def close(self) -> None:
-        """Give back what the provider holds."""
+        """Release the provider's resources."""
         self._provider.close()
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(self, *exception: object) -> None:
-        self.close()
+class AsyncEmbedder(_Named, AsyncClosing):
+    """A `harness.contract.protocols.AsyncEmbeddingProvider`, through an adapter. `async with` closes it.
 
-
-class AsyncEmbedder(_Named):
-    """`Embedder` for asynchronous callers: a `harness.contract.protocols.AsyncEmbeddingProvider`, closed by
-    `async with`. The adapter is asked in another thread, as in `AsyncClient`.
+    The adapter runs in another thread, as in `AsyncClient`.
 
     Raises:
         MissingDependency: the adapter's SDK is not installed.
@@ -178,22 +189,16 @@ class AsyncEmbedder(_Named):
 
     @property
     def provider(self) -> str:
-        """The adapter's name, which goes into a record of the vectors."""
+        """The adapter's name, as `harness.kit.embeddings` records it."""
         return self.name
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """One vector for each text; see `harness.contract.protocols.EmbeddingProvider.embed`."""
+        """See `harness.contract.protocols.EmbeddingProvider.embed`."""
         return await asyncio.to_thread(self._provider.embed, texts)
 
     async def close(self) -> None:
-        """Give back what the provider holds."""
+        """Release the provider's resources."""
         self._provider.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *exception: object) -> None:
-        await self.close()
 
 
 def _streaming(name: str, client: Any) -> Any:

@@ -1,21 +1,21 @@
-"""Clients by the name of a provider, with what the environment says.
+"""Clients by the name of a provider, configured by environment variables.
 
-| variable | what it sets | where it is not set |
+| variable | meaning | default |
 |---|---|---|
-| LLM_PROVIDER | who chats and generates: anthropic, claude-cli, gemini, openai-chat, openai-responses | gemini |
-| EMBEDDING_PROVIDER | who embeds: gemini, openai-chat | gemini |
-| ANTHROPIC_API_KEY, ANTHROPIC_MODEL | for anthropic; the model for claude-cli, which logs in by itself, as well | |
+| LLM_PROVIDER | provider of chats and texts: anthropic, claude-cli, gemini, openai-chat, openai-responses | gemini |
+| EMBEDDING_PROVIDER | provider of embeddings: gemini, openai-chat | gemini |
+| ANTHROPIC_API_KEY, ANTHROPIC_MODEL | for anthropic; the model also for claude-cli, which has a login of its own | |
 | GOOGLE_API_KEY or GEMINI_API_KEY, GEMINI_MODEL | for gemini | |
-| GEMINI_EMBEDDING_MODEL, GEMINI_EMBEDDING_DIMS | its embeddings | gemini-embedding-2, 768 |
+| GEMINI_EMBEDDING_MODEL, GEMINI_EMBEDDING_DIMS | Gemini's embeddings | gemini-embedding-2, 768 |
 | OPENAI_API_KEY, OPENAI_MODEL | for openai-chat and openai-responses | |
-| OPENAI_BASE_URL | a LiteLLM proxy or a local server, with its `/v1`; such a server may take any key | OpenAI |
-| OPENAI_MAX_TOKENS_FIELD | for openai-chat: the field that bounds an answer, `max_tokens` for a server that knows no \
+| OPENAI_BASE_URL | a LiteLLM proxy or a local server, with its `/v1`; such a server may accept any key | OpenAI |
+| OPENAI_MAX_TOKENS_FIELD | for openai-chat: the field that limits a response; `max_tokens` for servers that know no \
   other | max_completion_tokens |
-| OPENAI_EMBEDDING_MODEL, OPENAI_EMBEDDING_DIMS | its embeddings | text-embedding-3-small, 1536 |
+| OPENAI_EMBEDDING_MODEL, OPENAI_EMBEDDING_DIMS | OpenAI's embeddings | text-embedding-3-small, 1536 |
 
-OPENAI_BASE_URL holds for live runs and recordings as well, the others only here. Models of chats are those of the
-shipped targets where nothing is set. A variable that is set to nothing counts as not set. A provider has the name of
-its adapter, here and everywhere. Whatever is made here is the caller's to close, by `with` or `close`.
+Live runs and recordings use OPENAI_BASE_URL as well; the other variables apply only here. The default models of chats
+are those of the shipped targets. An empty variable counts as not set. A provider has the name of its adapter. The
+caller closes what these functions return, with `with` or `close`.
 """
 
 from __future__ import annotations
@@ -39,10 +39,7 @@ from harness.kit.processes import LocalRunner
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A provider, by the name of its adapter.
-
-    `target` is the shipped target whose model is taken; `prefix` begins the names of its variables.
-    """
+    """A provider. `target` is the shipped target with its default model, `prefix` the start of its variables' names."""
 
     name: str
     target: str
@@ -63,22 +60,21 @@ PROVIDERS = {
 DEFAULT_PROVIDER = "gemini"
 
 NO_BASE_URL = "this is no URL: it has to begin with http:// or https://, as in http://127.0.0.1:4000/v1."
-"""What is said of a base URL that `is_base_url` refuses."""
+"""Error for a base URL that `is_base_url` rejects."""
 
 
 def chat_client(
     provider: str | None = None, *, environ: Mapping[str, str] = os.environ, http_client: object | None = None
 ) -> Client:
-    """A chat client of a provider (`None`: of LLM_PROVIDER), for requests that name no model of their own.
+    """Return a chat client of a provider; `None` means LLM_PROVIDER.
 
-    `http_client` is an `httpx2.Client` to send through, which stays the caller's to close.
+    `http_client` is an `httpx2.Client` to send through; the caller closes it.
 
     Raises:
-        UnknownName: there is no such provider.
-        UsageError: the base URL that is set is none, no header takes the key, or there is no such field for
-            `max_tokens`.
-        MissingDependency: its SDK is not installed.
-        MissingKey: its key is not set.
+        UnknownName: the provider does not exist.
+        UsageError: the base URL, the key or the field for `max_tokens` is invalid.
+        MissingDependency: the provider's SDK is not installed.
+        MissingKey: the provider's key is not set.
     """
     return Client(*_connection(_chosen("LLM_PROVIDER", provider, environ), environ, http_client))
 
@@ -86,34 +82,34 @@ def chat_client(
 def async_chat_client(
     provider: str | None = None, *, environ: Mapping[str, str] = os.environ, http_client: object | None = None
 ) -> AsyncClient:
-    """`chat_client` for asynchronous callers. `http_client` is the same, a synchronous one."""
+    """Return an asynchronous chat client; see `chat_client`. `http_client` is synchronous here, too."""
     return AsyncClient(*_connection(_chosen("LLM_PROVIDER", provider, environ), environ, http_client))
 
 
 def generation_provider(
     provider: str | None = None, *, environ: Mapping[str, str] = os.environ, http_client: object | None = None
 ) -> ChatGeneration:
-    """Prompt to text by a provider (`None`: that of LLM_PROVIDER); see `chat_client`, which raises the same."""
+    """Return a `GenerationProvider`; see `chat_client` for parameters and errors."""
     return ChatGeneration(chat_client(provider, environ=environ, http_client=http_client))
 
 
 def async_generation_provider(
     provider: str | None = None, *, environ: Mapping[str, str] = os.environ, http_client: object | None = None
 ) -> AsyncChatGeneration:
-    """`generation_provider` for asynchronous callers. `http_client` is the same, a synchronous one."""
+    """Return an `AsyncGenerationProvider`; see `async_chat_client`."""
     return AsyncChatGeneration(async_chat_client(provider, environ=environ, http_client=http_client))
 
 
 def embedding_provider(
     provider: str | None = None, *, environ: Mapping[str, str] = os.environ, http_client: object | None = None
 ) -> Embedder:
-    """Texts to vectors by a provider (`None`: that of EMBEDDING_PROVIDER); see `chat_client`.
+    """Return an `EmbeddingProvider` of a provider; `None` means EMBEDDING_PROVIDER. See `chat_client`.
 
     Raises:
-        UnknownName: there is no such provider.
-        UsageError: it has no embeddings, or what is set is no base URL or no length above 0.
-        MissingDependency: its SDK is not installed.
-        MissingKey: its key is not set.
+        UnknownName: the provider does not exist.
+        UsageError: the provider has no embeddings, or the base URL or the number of dimensions is invalid.
+        MissingDependency: the provider's SDK is not installed.
+        MissingKey: the provider's key is not set.
     """
     return Embedder(*_embedding_connection(provider, environ, http_client))
 
@@ -121,16 +117,16 @@ def embedding_provider(
 def async_embedding_provider(
     provider: str | None = None, *, environ: Mapping[str, str] = os.environ, http_client: object | None = None
 ) -> AsyncEmbedder:
-    """`embedding_provider` for asynchronous callers. `http_client` is the same, a synchronous one."""
+    """Return an `AsyncEmbeddingProvider`; see `embedding_provider`. `http_client` is synchronous here, too."""
     return AsyncEmbedder(*_embedding_connection(provider, environ, http_client))
 
 
 def configured_embeddings(provider: str | None = None, *, environ: Mapping[str, str] = os.environ) -> EmbeddingRecord:
-    """What `embedding_provider` would make vectors with; needs neither SDK nor key.
+    """Return the record of the vectors that `embedding_provider` would make. It needs neither SDK nor key.
 
     Raises:
-        UnknownName: there is no such provider.
-        UsageError: it has no embeddings, or the length of vectors that is set is no number above 0.
+        UnknownName: the provider does not exist.
+        UsageError: the provider has no embeddings, or the number of dimensions is invalid.
     """
     chosen, embeddings = _embedding(provider, environ)
     model = environ.get(f"{chosen.prefix}_EMBEDDING_MODEL") or embeddings.model
@@ -139,25 +135,25 @@ def configured_embeddings(provider: str | None = None, *, environ: Mapping[str, 
 
 
 def configured_provider(*, environ: Mapping[str, str] = os.environ) -> Provider:
-    """The provider that chats and generates where nobody names one. Raises `UnknownName` if LLM_PROVIDER is none."""
+    """Return the default provider of chats. Raises `UnknownName` if LLM_PROVIDER names no provider."""
     return _chosen("LLM_PROVIDER", None, environ)
 
 
 def configured_model(provider: Provider, *, environ: Mapping[str, str] = os.environ) -> str:
-    """The model of requests to a provider that name none of their own."""
+    """Return the default model of a provider."""
     return environ.get(f"{provider.prefix}_MODEL") or catalog.target(provider.target).model
 
 
 def configured_base_url(provider: Provider, *, environ: Mapping[str, str] = os.environ) -> str | None:
-    """The server that stands in for a provider, if one is set; see `base_url_for`."""
+    """Return the configured base URL of a provider, if any; see `base_url_for`."""
     return base_url_for(catalog.adapter(provider.name).api, environ=environ)
 
 
 def base_url_for(api: str, *, environ: Mapping[str, str] = os.environ) -> str | None:
-    """The server that stands in for the provider of an API, if one is set.
+    """Return the configured base URL of an API, if any.
 
     Raises:
-        UsageError: what is set is no URL. It is not repeated, since there may be a secret in it.
+        UsageError: it is no URL. The error does not repeat the value, which may contain a secret.
     """
     variable = catalog.api(api).base_url_variable
     url = environ.get(variable) if variable else None
@@ -167,7 +163,7 @@ def base_url_for(api: str, *, environ: Mapping[str, str] = os.environ) -> str | 
 
 
 def is_base_url(text: str) -> bool:
-    """Whether it is the URL of a server that can be sent requests."""
+    """Return whether the text is the HTTP URL of a server."""
     try:
         parts = urlsplit(text)
     except ValueError:
@@ -176,7 +172,7 @@ def is_base_url(text: str) -> bool:
 
 
 def embedding_providers() -> list[str]:
-    """The names of the providers that have embeddings."""
+    """Return the names of the providers that have embeddings."""
     return [name for name in PROVIDERS if Capability.EMBEDDINGS in catalog.adapter(name).capabilities]
 
 

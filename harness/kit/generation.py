@@ -1,18 +1,17 @@
-"""Prompt to text by any chat adapter, for callers that need no tools and no history."""
+"""Prompt to text by any chat client, for callers that need neither tools nor a history."""
 
 from __future__ import annotations
 
-from typing import Self
-
 from harness.contract.model import ChatRequest, ChatResponse, Message
 from harness.contract.protocols import AsyncChatClient, Capability, ChatClient, Generation
+from harness.kit.client import AsyncClosing, Closing
 
 
 class _Prompted:
-    """What is asked, and what comes of an answer.
+    """Default model, system prompt, name and capabilities.
 
-    `model` answers where a prompt names no other (none: the client's own); `system` stands before every prompt. `name`
-    and `capabilities` are those of the client, and empty over one that does not say (an adapter's own, say).
+    `model` is the model of prompts that name none; empty means the client's own. `name` and `capabilities` are the
+    client's, and empty if it has none, as the clients that adapters make.
     """
 
     def __init__(self, client: ChatClient | AsyncChatClient, model: str, system: str | None) -> None:
@@ -30,49 +29,36 @@ class _Prompted:
         )
 
 
-class ChatGeneration(_Prompted):
-    """A `harness.contract.protocols.GenerationProvider` over a chat client, which `close` closes, as `with` does."""
+class ChatGeneration(_Prompted, Closing):
+    """A `harness.contract.protocols.GenerationProvider` that sends a prompt as one chat. `with` closes the client."""
 
     def __init__(self, client: ChatClient, *, model: str = "", system: str | None = None) -> None:
         super().__init__(client, model, system)
         self._client = client
 
     def generate(self, prompt: str, *, model: str | None = None, max_tokens: int | None = None) -> Generation:
-        """Answer one prompt; see `harness.contract.protocols.GenerationProvider.generate`. One prompt is one chat."""
+        """See `harness.contract.protocols.GenerationProvider.generate`."""
         return _generation(self._client.chat(self._request(prompt, model, max_tokens)))
 
     def close(self) -> None:
         """Close the chat client."""
         self._client.close()
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
-
-class AsyncChatGeneration(_Prompted):
-    """`ChatGeneration` for asynchronous callers: a `harness.contract.protocols.AsyncGenerationProvider`, closed by
-    `async with`."""
+class AsyncChatGeneration(_Prompted, AsyncClosing):
+    """A `harness.contract.protocols.AsyncGenerationProvider` that sends each prompt as one chat."""
 
     def __init__(self, client: AsyncChatClient, *, model: str = "", system: str | None = None) -> None:
         super().__init__(client, model, system)
         self._client = client
 
     async def generate(self, prompt: str, *, model: str | None = None, max_tokens: int | None = None) -> Generation:
-        """Answer one prompt; see `ChatGeneration.generate`."""
+        """See `harness.contract.protocols.GenerationProvider.generate`."""
         return _generation(await self._client.chat(self._request(prompt, model, max_tokens)))
 
     async def close(self) -> None:
         """Close the chat client."""
         await self._client.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *exception: object) -> None:
-        await self.close()
 
 
 def _generation(response: ChatResponse) -> Generation:

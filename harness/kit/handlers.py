@@ -1,6 +1,6 @@
-"""Message handlers: what people and programs see of a thread at work.
+"""Message handlers, which observe a thread: for the console, for a queue, and for tests.
 
-A handler that raises ends the turn and loses nothing of the history; see `harness.kit.thread`.
+A handler that raises ends the turn; the history stays complete (see `harness.kit.thread`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """The model said something."""
+    """The model wrote text."""
 
     text: str
 
@@ -34,14 +34,14 @@ class Called:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The tool has answered."""
+    """The tool returned a result."""
 
     result: ToolResult
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The turn is over, by `error` if there is one. `usage` is that of all its answers."""
+    """The turn has ended, with `error` if it failed. `usage` is the sum over its responses."""
 
     error: BaseException | None = None
     usage: Usage = field(default_factory=Usage)
@@ -51,7 +51,7 @@ HandlerEvent: TypeAlias = Said | Called | Answered | Done
 
 
 class ConsoleHandler:
-    """Prints what happens, to standard output or to `file`. `silent` prints nothing: a handler where one is wanted."""
+    """Prints every event to standard output or to `file`. A `silent` one prints nothing."""
 
     def __init__(self, *, silent: bool = False, file: TextIO | None = None) -> None:
         self._silent = silent
@@ -66,7 +66,7 @@ class ConsoleHandler:
         self._print(f"→ {call.name} {json.dumps(call.arguments, ensure_ascii=False)}")
 
     def on_tool_result(self, result: ToolResult) -> None:
-        """Print the answer, and whether it is an error."""
+        """Print the result, with a mark if it is an error."""
         self._print(f"{'✗' if result.is_error else '←'} {result.name} {result.text}")
 
     def on_done(self, error: BaseException | None = None) -> None:
@@ -80,7 +80,7 @@ class ConsoleHandler:
 
 
 class QueueHandler:
-    """Puts every event on a queue, for a user interface in another thread. The last event of a turn is `Done`."""
+    """Puts every event on a queue, for a user interface in another thread. Each turn ends with `Done`."""
 
     def __init__(self, queue: Queue[HandlerEvent]) -> None:
         self._queue = queue
@@ -99,7 +99,7 @@ class QueueHandler:
         self._queue.put(Answered(result))
 
     def on_usage(self, usage: Usage) -> None:
-        """Keep it for `Done`."""
+        """Keep the usage for `Done`."""
         self._usage = usage
 
     def on_done(self, error: BaseException | None = None) -> None:
@@ -109,7 +109,7 @@ class QueueHandler:
 
 
 class CollectingHandler(ConsoleHandler):
-    """Keeps every event in `events`, and prints them too unless it is `silent`."""
+    """Keeps every event in `events`, and also prints them unless it is `silent`."""
 
     def __init__(self, *, silent: bool = True, file: TextIO | None = None) -> None:
         super().__init__(silent=silent, file=file)
@@ -118,12 +118,12 @@ class CollectingHandler(ConsoleHandler):
 
     @property
     def text(self) -> str:
-        """All that the model said, each text on a line of its own."""
+        """The texts of the model, one a line."""
         return "\n".join(event.text for event in self.events if isinstance(event, Said))
 
     @property
     def usage(self) -> Usage:
-        """The tokens of all turns that are over."""
+        """The token counts of all turns that have ended."""
         return sum((event.usage for event in self.events if isinstance(event, Done)), Usage())
 
     def on_text(self, text: str) -> None:
@@ -142,7 +142,7 @@ class CollectingHandler(ConsoleHandler):
         super().on_tool_result(result)
 
     def on_usage(self, usage: Usage) -> None:
-        """Keep it for `Done`."""
+        """Keep the usage for `Done`."""
         self._usage = usage
 
     def on_done(self, error: BaseException | None = None) -> None:

@@ -1,7 +1,6 @@
-"""A thread whose tools run somewhere else: calls are handed out, and the results are taken when they come.
+"""A thread whose tools run elsewhere: in a browser, in another process, or done by a person.
 
-For tools that run in a browser, in another process, or by a person's hand: `send` and `take` return as soon as the
-conversation waits for somebody.
+`send` and `take` return as soon as calls wait for their results.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class UnknownCall(HarnessError):
-    """A result for a call that is not waited for: never made, answered before, or of a turn that is over."""
+    """A result for a call that is not waiting: never made, already answered, or of a turn that has ended."""
 
     call_id: str
     waiting: Sequence[str]
@@ -33,7 +32,7 @@ class UnknownCall(HarnessError):
 
 
 class Handout:
-    """Drives `thread` with `client`, and lets somebody else run the tools."""
+    """Drives `thread` with `client`, while the caller runs the tools."""
 
     def __init__(self, thread: Thread, client: ChatClient, handler: MessageHandler | None = None) -> None:
         self._thread = thread
@@ -45,14 +44,14 @@ class Handout:
 
     @property
     def waiting(self) -> tuple[ToolCall, ...]:
-        """The calls that wait for their results, in their order."""
+        """Calls without a result, in their order."""
         return tuple(call for call in self._calls if call.id not in self._results)
 
     def send(self, user: str | Message) -> ChatResponse | None:
-        """Send a user message. `None`: `waiting` has calls, and `take` goes on with their results.
+        """Send a user message. `None` means that calls are `waiting`; pass their results to `take`.
 
         Raises:
-            HarnessError: calls of the turn before are still waited for.
+            HarnessError: calls of the turn before are still waiting.
             harness.contract.errors.ChatError: a chat failed.
             harness.contract.errors.IterationLimit: see `Thread.turn`.
         """
@@ -62,10 +61,10 @@ class Handout:
         return self._go_on(next(self._turn))
 
     def take(self, *results: ToolResult) -> ChatResponse | None:
-        """Take results, in whatever order they come. The model is asked again once every call has its result.
+        """Accept results, in any order. The conversation continues once every call has its result.
 
         Raises:
-            UnknownCall: nobody waits for one of them, and none is taken.
+            UnknownCall: the call of a result is not waiting; then no result is accepted.
             harness.contract.errors.ChatError, harness.contract.errors.IterationLimit: as `send`.
         """
         waiting = [call.id for call in self.waiting]
@@ -87,7 +86,7 @@ class Handout:
         return self._go_on(step)
 
     def abandon(self) -> None:
-        """End the turn. Calls that wait get an error result, so that the conversation can go on."""
+        """End the turn. Waiting calls get an error result, so that the conversation can continue."""
         if self._turn is None:
             return
         abandoned = HarnessError("no result: the turn was abandoned")

@@ -1,4 +1,4 @@
-"""Runs commands on this machine, for adapters of command lines."""
+"""A runner of commands on this machine, for adapters of command-line programs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.contract.process import Command, Completed
 
 
 class LocalRunner:
-    """Runs commands on this machine, each in an empty folder of its own, which goes when the command has ended."""
+    """Runs each command in an empty temporary folder."""
 
     def run(self, command: Command, timeout: float) -> Completed:
         """See `harness.contract.protocols.ProcessRunner.run`."""
@@ -26,7 +26,7 @@ class LocalRunner:
                     stderr=subprocess.PIPE,
                     cwd=folder,
                     env={**environment, **command.environment},
-                    start_new_session=True,  # a group of its own, so that what it starts ends with it
+                    start_new_session=True,  # its own process group, which `_kill` kills whole
                 )
             except ValueError as error:  # a null byte among the arguments
                 raise OSError(str(error)) from error
@@ -41,8 +41,7 @@ class LocalRunner:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End a command with all that it has started."""
-    with contextlib.suppress(ProcessLookupError):  # it has just ended by itself
+    with contextlib.suppress(ProcessLookupError):  # the command has just ended
         os.killpg(process.pid, signal.SIGKILL)
     for pipe in (process.stdin, process.stdout, process.stderr):
         if pipe is not None:

@@ -1,7 +1,7 @@
-"""Answers that are shown while they arrive: a client that streams behind a `chat`.
+"""Display of responses while they arrive.
 
-A thread asks by `chat`. Given this client it streams all the same, and whoever wants to see the answer arrive is told
-every event: text as it is written, the content of a file while the model still writes it (`PartialArguments`).
+A thread calls `chat`. With the client `Streamed`, each chat is a stream, and a callback receives every event: text as
+the model writes it, and the arguments of a call before they are complete (`PartialArguments`).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 class Streamed:
-    """A `ChatClient` whose `chat` streams through `client` and tells `on_event` every event as it comes."""
+    """A `ChatClient` whose `chat` streams through `client` and passes every event to `on_event`."""
 
     def __init__(self, client: StreamingChatClient, on_event: Callable[[StreamEvent], None]) -> None:
         self._client = client
         self._on_event = on_event
 
     def chat(self, request: ChatRequest) -> ChatResponse:
-        """Ask the model; see `harness.contract.protocols.StreamingChatClient.stream`."""
+        """Stream a response and return it whole; see `harness.contract.protocols.StreamingChatClient.stream`."""
         response: ChatResponse | None = None
         for event in self._client.stream(request):
             self._on_event(event)
@@ -43,11 +43,11 @@ class Streamed:
         self._client.close()
 
 
-_OF_NUMBERS = "0123456789+-.eE"
+_NUMBER_CHARACTERS = "0123456789+-.eE"
 
 
 class PartialArguments:
-    """Collects the deltas of one call. `text` is what has come, `value` the best reading of it so far."""
+    """The arguments of a call, collected from its deltas. `text` is the JSON text so far."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -55,7 +55,7 @@ class PartialArguments:
         self._escaped = False
 
     def add(self, delta: str) -> None:
-        """Take the next piece."""
+        """Append the next piece."""
         self.text += delta
         for character in delta:
             if self._escaped:
@@ -67,12 +67,12 @@ class PartialArguments:
 
     @property
     def value(self) -> dict[str, JSON]:
-        """The arguments as far as they have come: strings as far as they go, other values only once they are whole.
+        """The arguments so far. Strings may be partial; other values appear only once they are complete.
 
-        A number at the end may go on, so it is left out: a cut `1234` never shows as `12`. A text that is no JSON
-        object, or not yet one, reads as `{}`.
+        A number at the end of the text is left out, so that `1234` never appears as `12`. A text that is not, or not
+        yet, a JSON object gives `{}`.
         """
-        text = self.text if self._in_string else self.text.rstrip().rstrip(_OF_NUMBERS)
+        text = self.text if self._in_string else self.text.rstrip().rstrip(_NUMBER_CHARACTERS)
         try:
             value: JSON = from_json(text.encode(errors="replace"), partial_mode="trailing-strings")
         except ValueError:

@@ -1,8 +1,8 @@
-"""A conversation and its tool loop, as one sans-IO generator with a synchronous and an asynchronous driver.
+"""A conversation and its tool loop: a sans-IO generator with a synchronous and an asynchronous driver.
 
-The loop follows the calls that a response holds, not its stop reason, but for one: a model that has paused is asked
-again, with what it has said so far. A tool that raises becomes an error result. The history is append-only and kept
-whatever happens: however a turn ends, every call of it has its result, so that the conversation can go on.
+The loop follows the calls of a response, not its stop reason. The exception is a pause: the thread sends the history
+again, with the paused response at its end. A tool that raises becomes an error result. The history is append-only.
+However a turn ends, every call has its result, so the conversation can continue.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ from harness.contract.protocols import (
 )
 
 DEFAULT_MAX_TOKENS = 8192
-"""Bound of an answer, in tokens, where the template has none."""
+"""Limit of a response if the template has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """The thread wants this request answered. Send it the `ChatResponse`."""
+    """A request to send to the model. Send its `ChatResponse` to the generator."""
 
     request: ChatRequest
 
 
 @dataclass(frozen=True, slots=True)
 class RunTool:
-    """The thread wants this call run. Send it a `ToolResult`; results go back in the order in which they are sent."""
+    """A call to run. Send its `ToolResult` to the generator; results reach the model in the order of sending."""
 
     call: ToolCall
 
@@ -63,10 +63,9 @@ Turn = Generator[Ask | RunTool, "ChatResponse | ToolResult", ChatResponse]
 class Thread:
     """A conversation with one model.
 
-    `template` is the request without its messages (`None`: the client's own model, and nothing set). It may be replaced
-    between turns, to change the system prompt or the settings. `messages` is the history, and may be replaced between
-    turns too. `max_iterations` bounds the model's answers in one user turn. A `state` that is not `None` is handed to
-    the tools, as their second argument.
+    `template` is the request without its messages; `None` means the client's own model and no settings. `messages` is
+    the history. Both may be replaced between turns. `max_iterations` limits the responses in one turn. A `state` that
+    is not `None` is passed to the tools as their second argument.
     """
 
     def __init__(self, template: ChatRequest | None = None, *, max_iterations: int = 10, state: object = None) -> None:
@@ -77,26 +76,23 @@ class Thread:
         self.state = state
 
     def turn(self, user: Message, handler: MessageHandler | None = None, *, model: str | None = None) -> Turn:
-        """One user turn: yields what it needs, returns the last response, with the usage of all responses of the turn.
+        """Run one turn: yield requests and calls, and return the last response with the usage of the whole turn.
 
-        `handler` is told all but `on_done`; one with `on_usage` is told after each answer what the turn has taken.
+        The generator calls all methods of `handler` except `on_done`. `model` replaces the template's model for this
+        turn.
 
-        `model` is asked in this turn instead of the template's.
+        A forced tool choice holds for the first response only; otherwise the model could never stop calling tools.
 
-        A forced tool choice holds for the first answer only; a model that had to call a tool each time could never
-        answer.
+        A paused response (Anthropic's `pause_turn`, after a long run of the provider's own tools) does not end the
+        turn. It stays in the history unchanged, as documented, and the thread sends the history again. The API may
+        refuse it if a call of the provider's tools has no result yet (anthropic-paused-turn-unpaired, contested); that
+        error reaches the caller. A paused response without content (a background response) is returned, because there
+        is nothing to continue.
 
-        An answer that pauses (Anthropic's `pause_turn`: the provider's own tools have run for long) is no end. It stays
-        in the history as it came, as is documented, and the model is asked again; a handler with `on_pause` is told
-        (`harness.contract.protocols.PauseHandler`). Whether the API takes a paused answer back in which a call of its
-        own tools has no result yet is contested (anthropic-paused-turn-unpaired): its refusal is the caller's, and
-        nothing is left out to avoid it. A pause that has said nothing (a response in the background) is handed back,
-        for there is nothing to go on from.
-
-        Calls that have no result when the turn is broken off (by the handler, or closed) get an error result.
+        If the handler raises or the generator is closed, calls without a result get an error result.
 
         Raises:
-            IterationLimit: the model still calls tools, or pauses, after `max_iterations` answers.
+            IterationLimit: the model still calls tools, or pauses, after `max_iterations` responses.
         """
         self.messages += (user,)
         paused = False
@@ -109,11 +105,11 @@ class Thread:
         for _ in range(self.max_iterations):
             response = yield Ask(replace(template, messages=self.messages))
             if not isinstance(response, ChatResponse):
-                raise TypeError("an Ask is answered by a ChatResponse")
+                raise TypeError("an Ask expects a ChatResponse")
             self.messages += (response.message,)
             used += response.usage
             yield from self._tools(response, handler, used)
-            paused = not response.tool_calls and _goes_on(response)
+            paused = not response.tool_calls and _is_paused(response)
             if not (response.tool_calls or paused):
                 return replace(response, usage=used)
             on_pause = getattr(handler, "on_pause", None) if paused else None
@@ -128,7 +124,7 @@ class Thread:
     ) -> Generator[RunTool, ChatResponse | ToolResult, None]:
         results: list[ToolResult] = []
         try:
-            on_usage = getattr(handler, "on_usage", None)  # `isinstance` of a protocol takes longer than all the rest
+            on_usage = getattr(handler, "on_usage", None)  # `isinstance` with a protocol is slow
             if on_usage is not None:
                 on_usage(used)
             if handler and response.text:
@@ -138,7 +134,7 @@ class Thread:
                     handler.on_tool_use(call)
                 result = yield RunTool(call)
                 if not isinstance(result, ToolResult):
-                    raise TypeError("a RunTool is answered by a ToolResult")
+                    raise TypeError("a RunTool expects a ToolResult")
                 results.append(result)
                 if handler:
                     handler.on_tool_result(result)
@@ -156,9 +152,12 @@ class Thread:
         *,
         model: str | None = None,
     ) -> ChatResponse:
-        """Send a user message and run the tools until the model has answered; `harness.kit.streamed` shows it arrive.
+        """Send a user message, and run tools until the model has no more calls.
 
-        The response is the last one, with the usage of all answers that the turn took.
+        To display responses while they arrive, wrap the client in `harness.kit.streamed.Streamed`.
+
+        Returns:
+            The last response, with the usage of all responses of the turn.
 
         Raises:
             harness.contract.errors.ChatError: a chat failed.
@@ -183,7 +182,7 @@ class Thread:
         *,
         model: str | None = None,
     ) -> ChatResponse:
-        """`send` for an asynchronous client and asynchronous tools."""
+        """Send a user message with an asynchronous client and asynchronous tools; see `send`."""
         run = cast("AsyncToolFunction", self._with_state(tool))
         with self._driven(user, handler, model) as turn:
             step = next(turn)
@@ -217,7 +216,7 @@ class Thread:
                 handler.on_done(error)
 
 
-def ask(  # noqa: PLR0913 - what a thread and its `send` take
+def ask(  # noqa: PLR0913 - the parameters of a thread and of its `send`
     client: ChatClient,
     text: str,
     template: ChatRequest | None = None,
@@ -227,7 +226,7 @@ def ask(  # noqa: PLR0913 - what a thread and its `send` take
     state: object = None,
     model: str | None = None,
 ) -> str:
-    """One question, one text: a thread that is made for it and forgotten. See `Thread`, and `Thread.send`.
+    """Send a message in a new thread and return the text of the response. See `Thread.send`.
 
     Raises:
         harness.contract.errors.ChatError: a chat failed.
@@ -241,26 +240,26 @@ def _no_tool(call: ToolCall, _state: object = None) -> ToolResult:
 
 
 def run_tool(tool: ToolFunction, call: ToolCall) -> ToolResult:
-    """Run a tool; what it raises becomes an error result that carries the exception's text."""
+    """Run a tool. An exception becomes an error result with the exception's text."""
     try:
         return as_result(call, tool(call))
-    except Exception as raised:  # noqa: BLE001 - whatever a tool raises is the model's to know
+    except Exception as raised:  # noqa: BLE001 - the model gets any error of a tool
         return failure(call, raised)
 
 
 async def run_tool_async(tool: AsyncToolFunction, call: ToolCall) -> ToolResult:
-    """`run_tool` for an asynchronous tool."""
+    """Run an asynchronous tool; see `run_tool`."""
     try:
         return as_result(call, await tool(call))
-    except Exception as raised:  # noqa: BLE001 - whatever a tool raises is the model's to know
+    except Exception as raised:  # noqa: BLE001 - the model gets any error of a tool
         return failure(call, raised)
 
 
 def as_result(call: ToolCall, answer: object) -> ToolResult:
-    """What a tool has returned, as the result of its call: a `ToolResult` as it is, anything else as the content.
+    """Return a tool's return value as the result of its call. A value that is no `ToolResult` becomes the content.
 
     Raises:
-        TypeError: it is no JSON value, no part and no list or tuple of parts.
+        TypeError: the value is neither JSON, nor a part, nor a list or tuple of parts.
     """
     if isinstance(answer, ToolResult):
         return answer
@@ -278,12 +277,11 @@ def as_result(call: ToolCall, answer: object) -> ToolResult:
 
 
 def failure(call: ToolCall, raised: Exception) -> ToolResult:
-    """The error result that stands for an exception."""
+    """Return an exception as an error result."""
     return ToolResult(call.id, call.name, str(raised) or type(raised).__name__, is_error=True)
 
 
-def _goes_on(response: ChatResponse) -> bool:
-    """The model has paused, and can be asked to go on from what it has said."""
+def _is_paused(response: ChatResponse) -> bool:
     return response.stop_reason is StopReason.PAUSE and bool(response.message.parts)
 
 

@@ -1,7 +1,7 @@
-"""Old reads out of the context: what a tool once answered is replaced by a note, and the pair of call and result stays.
+"""Trimming of old tool results: a note replaces the content, and every call keeps its result.
 
-A conversation that reads many files outgrows every context window. Dropping messages would break the pairs that each
-API insists on; this keeps every id, name and error flag, and takes only the weight.
+A conversation that reads many files outgrows any context window. APIs refuse a history with calls or results missing,
+so ids, names and error flags stay.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from dataclasses import replace
 from harness.contract.model import Message, Part, Role, ToolResult
 
 NOTE = "[trimmed: {length} characters that were read in an earlier turn]"
-"""What stands for a trimmed result."""
+"""Content of a trimmed result."""
 
-SHORT = 200
-"""Results of up to so many characters stay: nothing would be won, and what is trimmed is not trimmed again."""
+MAX_SHORT_CHARACTERS = 200
+"""Length up to which results stay. Notes are shorter, so nothing is trimmed twice."""
 
 
 def trimmed(messages: Sequence[Message], tools: Collection[str]) -> tuple[Message, ...]:
-    """The history with the results of `tools` replaced by notes, errors excepted. To be called between two turns."""
+    """Return the history with notes in place of the results of `tools`. Errors stay. Call it between two turns."""
     return tuple(
         replace(message, parts=tuple(_trimmed_part(part, tools) for part in message.parts))
         if message.role is Role.USER
@@ -29,9 +29,9 @@ def trimmed(messages: Sequence[Message], tools: Collection[str]) -> tuple[Messag
 
 
 def trimmed_result(result: ToolResult, tools: Collection[str]) -> ToolResult:
-    """The result as it stands in a trimmed history."""
+    """Return the result as a trimmed history has it."""
     length = len(result.text)
-    if result.name not in tools or result.is_error or length <= SHORT:
+    if result.name not in tools or result.is_error or length <= MAX_SHORT_CHARACTERS:
         return result
     return replace(result, content=NOTE.format(length=length))
 

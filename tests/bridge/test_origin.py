@@ -123,7 +123,7 @@ def test_what_a_library_cannot_read_is_a_malformed_response(library: Any) -> Non
         ("wrapper", r"the wrapper raises KeyError before anything is sent \({}, line \d+\): 'model'"),
         (
             "bridge",
-            r"the bridge \(harness\.bridge\) raises MalformedResponse before .* \(harness/bridge/answers\.py, .*",
+            r"the bridge \(harness\.bridge\) raises MalformedResponse before .* \(harness/bridge/completions\.py, .*",
         ),
     ],
 )

@@ -443,12 +443,12 @@ def test_the_generator_asks_for_what_it_needs_and_takes_nothing_else() -> None:
     turn = thread.turn(Message.user("Go"))
     assert next(turn) == Ask(replace(TEMPLATE, messages=(Message.user("Go"),)))
     assert turn.send(says("", call(1))) == RunTool(call(1))
-    with pytest.raises(TypeError, match="a RunTool is answered by a ToolResult"):
+    with pytest.raises(TypeError, match="a RunTool expects a ToolResult"):
         turn.send(says("?"))
     assert is_valid(thread.messages)
     turn = thread.turn(Message.user("Go"))
     next(turn)
-    with pytest.raises(TypeError, match="an Ask is answered by a ChatResponse"):
+    with pytest.raises(TypeError, match="an Ask expects a ChatResponse"):
         turn.send(ToolResult("c1", "add", 1))
 
 

@@ -1,14 +1,14 @@
 """Allow-listed programs, run without a shell in a folder.
 
-The programs are found once, outside the folder, so that nothing in it can stand in for one of them. A run has no input,
-no descriptor of ours, a session of its own, and of our environment nothing: `PATH`, `HOME` (the folder) and `LANG` are
-all there is. When the program ends, or its time is up, all that is left of its process group is killed.
+The programs are resolved once, outside the folder, so that no file in it can replace one. A program gets its own
+session, no input and no open descriptors. Its environment is `PATH`, `HOME` (the folder) and `LANG`, and nothing else.
+When it ends or times out, the rest of its process group is killed.
 
 **This is no sandbox.** An allowed program has the rights of the user who runs the harness: it can read and write
-anywhere and use the network. Allowing an interpreter, a shell, `env`, `find`, `xargs`, `git`, `make`, `npm` or any
-other program that starts programs, or that takes its configuration from the folder into which the model writes, is
-allowing everything. A process that leaves its group (`setsid`) outlives the run. To confine programs, run the harness
-in a container.
+anywhere and use the network. Some programs start other programs, or read their configuration from the folder that the
+model writes to: interpreters, shells, `env`, `find`, `xargs`, `git`, `make`, `npm`. To allow one of these is to allow
+everything. A process that leaves its group (`setsid`) outlives the run. To confine programs, run the harness in a
+container.
 """
 
 from __future__ import annotations
@@ -29,28 +29,26 @@ from harness.contract.errors import ToolFailed, UsageError
 from harness.contract.model import JSON
 from harness.kit.workspace.folder import excerpt, quoted
 
-_TICK = 0.02
-"""Seconds between two looks at whether the program has ended, while it says nothing."""
+_POLL_SECONDS = 0.02
+_GRACE_SECONDS = 1.0
+"""Time to wait for output after the group is killed: a process that left the group may keep the pipe open."""
 
-_GRACE = 1.0
-"""Seconds for which output is awaited after the group is killed: a process that left the group can hold the pipe."""
-
-_BLOCK = 65_536
+_BLOCK_BYTES = 65_536
 
 
 @dataclass(frozen=True, slots=True)
-class _Program:
-    """`found` is the path by which it was found, and by which a program knows itself; `file` is what is executed."""
+class _AllowedProgram:
+    """`found` is the path of the program, its `argv[0]`; `file` is the executed file, with links resolved."""
 
     found: Path
     file: Path
 
 
 class Commands:
-    """The programs that may run in the folder `root`, which is resolved: by their bare names, or by name and path.
+    """The programs that may run in the resolved folder `root`, by bare names or by names and paths.
 
     Raises:
-        UsageError: a program is not there, is named by a path, or lies in the folder; or the platform is Windows, which
+        UsageError: a program does not exist, is named by a path, or is in the folder; or the platform is Windows, which
             has no process groups to kill.
     """
 
@@ -67,14 +65,14 @@ class Commands:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names that may stand first in a command."""
+        """The names of the allowed programs."""
         return tuple(self._programs)
 
     def run(self, command: Sequence[str], timeout: float, limit: int) -> dict[str, JSON]:
-        """Run a command to its end: its exit code (negative: the signal that ended it), and its output.
+        """Run a command to its end and return its exit code (negative: the signal that killed it) and its output.
 
-        Standard output and standard error are one text, of which `limit` bytes are kept while it is read; the rest is
-        read and dropped. Bytes that are not UTF-8 become U+FFFD. A program that fails is a result, not an error.
+        Standard output and standard error form one text. The first `limit` bytes are kept, the rest is read and
+        dropped. Bytes that are not UTF-8 become U+FFFD. A program that fails gives a result, not an error.
 
         Raises:
             ToolFailed: the program is not allowed or cannot be started, or `timeout` seconds were not enough.
@@ -89,16 +87,18 @@ class Commands:
                 if monotonic() >= deadline:
                     said = f" Its output until then:\n{output.text}" if output.text else ""
                     raise ToolFailed(f"not done within {timeout:g} seconds, so it and its children were killed.{said}")
-                output.wait(_TICK)
+                output.wait(_POLL_SECONDS)
             _kill(process)
-            deadline = monotonic() + _GRACE
-            output.wait(_TICK)  # a full pipe at least, however late it is
+            deadline = monotonic() + _GRACE_SECONDS
+            output.wait(_POLL_SECONDS)  # read at least what fills the pipe
             while output.is_open and monotonic() < deadline:
-                output.wait(_TICK)
+                output.wait(_POLL_SECONDS)
         return {"exit_code": process.returncode, "output": output.text}
 
     @contextmanager
-    def _started(self, program: _Program, command: Sequence[str]) -> Generator[subprocess.Popen[bytes], None, None]:
+    def _started(
+        self, program: _AllowedProgram, command: Sequence[str]
+    ) -> Generator[subprocess.Popen[bytes], None, None]:
         try:
             process = subprocess.Popen(  # noqa: S603 - no shell, and only programs that the caller allowed
                 [str(program.found), *command[1:]],
@@ -123,7 +123,7 @@ class Commands:
 
 
 class _Output:
-    """What comes out of a pipe: the beginning is kept, the rest counted."""
+    """The output in a pipe: keeps the first `limit` bytes and counts the rest."""
 
     def __init__(self, pipe: IO[bytes] | None, limit: int) -> None:
         self._limit = limit
@@ -141,7 +141,7 @@ class _Output:
 
     @property
     def is_open(self) -> bool:
-        """Whether somebody can still write."""
+        """True while a process holds the pipe open."""
         return bool(self._selector.get_map())
 
     @property
@@ -149,16 +149,16 @@ class _Output:
         return excerpt(bytes(self._kept), self._total, "replace")
 
     def wait(self, seconds: float) -> None:
-        """Take what is there, or comes within the time."""
+        """Read the output that is available, or arrives within the time."""
         for key, _ in self._selector.select(seconds):
-            block = os.read(key.fd, _BLOCK)
+            block = os.read(key.fd, _BLOCK_BYTES)
             self._kept += block[: self._limit - len(self._kept)]
             self._total += len(block)
             if not block:
                 self._selector.unregister(key.fileobj)
 
 
-def _program(name: str, path: Path | None, root: Path) -> _Program:
+def _program(name: str, path: Path | None, root: Path) -> _AllowedProgram:
     if not name or Path(name).name != name:
         raise UsageError(
             f"the command {name!r} is to be allowed by a bare name. Give the path beside it: {{name: path}}."
@@ -168,7 +168,7 @@ def _program(name: str, path: Path | None, root: Path) -> _Program:
         raise UsageError(
             f"there is no program {str(path or name)!r} to allow as a command. Install it, or give its path."
         )
-    program = _Program(Path(where).absolute(), Path(where).resolve())
+    program = _AllowedProgram(Path(where).absolute(), Path(where).resolve())
     for place in (program.found, program.found.parent.resolve(), program.file):
         if any(folder.samefile(root) for folder in (place, *place.parents)):
             raise UsageError(
@@ -179,7 +179,7 @@ def _program(name: str, path: Path | None, root: Path) -> _Program:
 
 
 def _has_ended(process: subprocess.Popen[bytes]) -> bool:
-    """Whether the program has ended. It is not reaped, if that can be helped: its number has to stay its group's."""
+    """Return whether the program has ended, without reaping it if possible: its group keeps the process id."""
     if hasattr(os, "waitid"):  # macOS: only from Python 3.13 on
         return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
     return process.poll() is not None

@@ -1,15 +1,14 @@
-"""Files in a folder, and in no other place.
+"""Access to files in one folder only.
 
-Where the platform has `openat` (Linux, macOS), every path is walked from the folder, a name at a time, by descriptors:
-each is opened in the descriptor of the one before it and must not be a symbolic link. What has been checked is what is
-used, so whoever swaps a folder for a link meanwhile gains nothing.
+With `openat` (Linux, macOS), every path is walked from the folder by descriptors, one name at a time. Each name is
+opened relative to the descriptor before it and must not be a symbolic link. The checked file is the opened file, so
+swapping a folder for a link meanwhile has no effect.
 
-On Windows there is none of this. There each name is looked at and then opened by its path; **between the two, another
-process that writes into the folder can swap it for a link, and the tool will follow**. The tools themselves cannot make
-links.
+Windows has no `openat`. There each name is checked and then opened by its path. **Between the two, another process that
+writes into the folder can swap the name for a link, and the tool follows it.** The tools themselves cannot make links.
 
-A hard link is the file itself: what somebody has linked into the folder can be read from it. It is not changed, since a
-write makes a new file and leaves the other name as it was. A mount inside the folder belongs to the folder.
+A hard link is the file itself, so it can be read through the folder. It cannot be changed, since a write makes a new
+file and leaves the other name alone. A mount inside the folder belongs to the folder.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ HAS_OPENAT = hasattr(os, "O_NOFOLLOW") and {os.open, os.stat, os.mkdir, os.renam
 
 _SAFELY = (
     getattr(os, "O_NOFOLLOW", 0)
-    | getattr(os, "O_NONBLOCK", 0)  # a FIFO in the place of a file must not keep us waiting
+    | getattr(os, "O_NONBLOCK", 0)  # opening a FIFO must not block
     | getattr(os, "O_NOCTTY", 0)
     | getattr(os, "O_CLOEXEC", 0)
     | getattr(os, "O_NOINHERIT", 0)
@@ -45,14 +44,14 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFELY
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
-    """A folder on the way, held open by `handle`, or known by its path only (`None`)."""
+class _OpenFolder:
+    """A folder on the path, with an open descriptor, or with `None` where only its path is known."""
 
     path: Path
     handle: int | None
 
     def at(self, name: str) -> str:
-        """What to open, together with `dir_fd=handle`, to get at a name in the folder."""
+        """Return the path to open, with `dir_fd=handle`, for a name in the folder."""
         return str(self.path / name) if self.handle is None else name
 
     @property
@@ -71,11 +70,10 @@ class _Step:
             os.close(self.handle)
 
 
-class Folder:
-    """The folder at `root`, which exists and is resolved. It has to stay the folder that it is now.
+class WorkspaceFolder:
+    """An existing folder, by its resolved path. It must not be replaced by another folder.
 
-    Names are as `names_of` gives them; a file has at least one. Everything raises `ToolFailed` where it cannot do
-    what it is asked.
+    Names are as `names_of` returns them. All methods raise `ToolFailed`.
     """
 
     def __init__(self, root: Path, *, has_openat: bool = HAS_OPENAT) -> None:
@@ -84,7 +82,7 @@ class Folder:
         self._identity = _identity(root.stat())
 
     def read(self, names: tuple[str, ...], limit: int) -> tuple[bytes, int]:
-        """Up to `limit` bytes of a regular file, and how many it has."""
+        """Return the first `limit` bytes of a regular file, and its size."""
         with _explained(names), self._parent(names) as (parent, name):
             _check_file(parent.status(name))
             handle = os.open(parent.at(name), os.O_RDONLY | _SAFELY, dir_fd=parent.handle)
@@ -97,7 +95,7 @@ class Folder:
         return data[:limit], len(data) if len(data) <= limit else max(status.st_size, len(data))
 
     def write(self, names: tuple[str, ...], data: bytes) -> None:
-        """Make a regular file, or replace one, with the folders that it needs: all of `data`, or nothing."""
+        """Create or replace a regular file, atomically, and create its missing folders."""
         with _explained(names), self._parent(names, create=True) as (parent, name):
             mode = None
             with suppress(FileNotFoundError):
@@ -110,7 +108,7 @@ class Folder:
                 with open(handle, "wb") as file:  # noqa: PTH123 - by its descriptor
                     file.write(data)
                     if mode is not None and self._has_openat:
-                        os.fchmod(handle, mode)  # whatever the umask says
+                        os.fchmod(handle, mode)  # independent of the umask
                 os.replace(draft, parent.at(name), src_dir_fd=parent.handle, dst_dir_fd=parent.handle)
             except BaseException:
                 with suppress(OSError):
@@ -118,9 +116,9 @@ class Folder:
                 raise
 
     def entries(self, names: tuple[str, ...], limit: int) -> tuple[list[str], int]:
-        """The first `limit` names in a folder, sorted, and how many there are. Folders end in a slash.
+        """Return the first `limit` names in a folder, sorted, and the number of all names. Folders end in a slash.
 
-        Names that do not print as they are stand in JSON's quotes: a line break in a name cannot pass for two names.
+        Unprintable names are quoted as JSON, so that a line break in a name does not look like two names.
         """
         count = 0
         with _explained(names), self._folder(names) as step, os.scandir(step.place) as found:
@@ -135,19 +133,21 @@ class Folder:
         return [name if name.isprintable() else json.dumps(name) for name in first], count
 
     def check(self) -> None:
-        """Make sure that the folder is there and the one it was."""
+        """Check that the folder exists and is still the same one."""
         with self._folder(()):
             pass
 
     @contextmanager
-    def _parent(self, names: tuple[str, ...], *, create: bool = False) -> Generator[tuple[_Step, str], None, None]:
+    def _parent(
+        self, names: tuple[str, ...], *, create: bool = False
+    ) -> Generator[tuple[_OpenFolder, str], None, None]:
         with self._folder(names[:-1], create=create) as step:
             yield step, names[-1]
 
     @contextmanager
-    def _folder(self, names: tuple[str, ...], *, create: bool = False) -> Generator[_Step, None, None]:
+    def _folder(self, names: tuple[str, ...], *, create: bool = False) -> Generator[_OpenFolder, None, None]:
         try:
-            step = _Step(self.root, os.open(self.root, _FOLDER) if self._has_openat else None)
+            step = _OpenFolder(self.root, os.open(self.root, _FOLDER) if self._has_openat else None)
         except OSError:
             raise ToolFailed(_GONE) from None
         try:
@@ -161,25 +161,25 @@ class Folder:
         finally:
             step.close()
 
-    def _enter(self, step: _Step, name: str, *, create: bool) -> _Step:
+    def _enter(self, step: _OpenFolder, name: str, *, create: bool) -> _OpenFolder:
         try:
             status = step.status(name)
         except FileNotFoundError:
             if not create:
                 raise
-            with suppress(FileExistsError):  # somebody else was faster; what it is, is looked at now
+            with suppress(FileExistsError):  # created meanwhile; it is checked below
                 os.mkdir(step.at(name), dir_fd=step.handle)
             status = step.status(name)
         _check_no_link(status, name)
         if not stat.S_ISDIR(status.st_mode):
             raise ToolFailed(f"{name!r} is not a folder.")
         handle = os.open(name, _FOLDER, dir_fd=step.handle) if self._has_openat else None
-        return _Step(step.path / name, handle)
+        return _OpenFolder(step.path / name, handle)
 
 
 @contextmanager
 def _explained(names: tuple[str, ...]) -> Generator[None, None, None]:
-    """Puts the path in front of what went wrong."""
+    """Turn errors into `ToolFailed` that begins with the path."""
     try:
         yield
     except (ToolFailed, OSError) as error:
@@ -215,24 +215,22 @@ def _check_file(status: os.stat_result) -> None:
 # --- paths ---
 
 
-LONGEST = 1024
-"""Bytes that a path may have in UTF-8."""
-
-DEEPEST = 64
-"""Names that a path may have. Deeper trees are what programs that clean up stumble over."""
+MAX_PATH_BYTES = 1024
+MAX_FOLDERS = 64
+"""Maximum number of names in a path; programs that delete folders fail on deeper trees."""
 
 _DEVICE = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³]) *(?:\..*)?", re.IGNORECASE | re.DOTALL)
-"""Names that Windows takes for a device, in any folder and with any extension."""
+"""Names of devices on Windows, in any folder and with any extension."""
 
 
 def names_of(path: str) -> tuple[str, ...]:
-    """The names that `path` is made of; none for the workspace's folder itself (`.` or an empty path).
+    """Return the names in `path`; none for the workspace's folder itself (`.` or an empty path).
 
-    The same paths are refused on every platform, so that a scenario plays alike on all of them. What is not refused is
-    taken literally: `%2e%2e`, `$HOME` and look-alikes of a dot or a slash are file names like any other.
+    The same paths are refused on every platform, so that scenarios run alike on all of them. All other paths are
+    literal: `%2e%2e`, `$HOME` and look-alikes of a dot or a slash are ordinary file names.
 
     Raises:
-        ToolFailed: the path is absolute, climbs, is too long, or is no path on one of the platforms.
+        ToolFailed: the path is absolute, contains `..`, is too long, or is invalid on one of the platforms.
     """
     reason = _wrong(path)
     if reason:
@@ -241,8 +239,8 @@ def names_of(path: str) -> tuple[str, ...]:
 
 
 def _wrong(path: str) -> str | None:
-    if len(path.encode(errors="surrogatepass")) > LONGEST:
-        return f"is longer than {LONGEST} bytes."
+    if len(path.encode(errors="surrogatepass")) > MAX_PATH_BYTES:
+        return f"is longer than {MAX_PATH_BYTES} bytes."
     if any(unicodedata.category(character) in {"Cc", "Cs"} for character in path):
         return "holds a control character or half of a surrogate pair."
     if path.startswith("/"):
@@ -252,8 +250,8 @@ def _wrong(path: str) -> str | None:
     if "\\" in path or ":" in path:
         return "holds a backslash or a colon. Folders are separated by /, and there are no drives or streams."
     names = path.split("/")
-    if len(names) > DEEPEST:
-        return f"is deeper than {DEEPEST} folders."
+    if len(names) > MAX_FOLDERS:
+        return f"is deeper than {MAX_FOLDERS} folders."
     return next(filter(None, map(_wrong_name, names)), None)
 
 
@@ -267,13 +265,13 @@ def _wrong_name(name: str) -> str | None:
     return None
 
 
-# --- text that is shown ---
+# --- text for the model ---
 
 
 def excerpt(data: bytes, total: int, errors: str = "strict") -> str:
-    """The beginning `data` of `total` bytes as text, with a last line that says what is missing, if anything is.
+    """Return `data`, the first of `total` bytes, as text. If bytes are missing, the last line says so.
 
-    A character that the bound cuts in two is left out. Raises `UnicodeDecodeError` unless `errors` is lenient.
+    A character that is cut in two is left out. Raises `UnicodeDecodeError` unless `errors` is lenient.
     """
     decoder = codecs.getincrementaldecoder("utf-8")(errors)
     text = decoder.decode(data, final=len(data) == total)
@@ -282,5 +280,5 @@ def excerpt(data: bytes, total: int, errors: str = "strict") -> str:
 
 
 def quoted(word: str) -> str:
-    """A word of the model's in quotes, for an error: in ASCII, and not longer than a line."""
+    """Quote a word of the model for an error, in ASCII and shortened to a line."""
     return ascii(word if len(word) <= 80 else f"{word[:77]}...")

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from harness.contract.model import JSON, ToolCall, ToolResult
+from harness.kit import workspace
 from harness.kit.thread import run_tool
-from harness.kit.workspace import Workspace, toolkit
-from harness.kit.workspace.folder import HAS_OPENAT, Folder
+from harness.kit.workspace import Workspace
+from harness.kit.workspace.folder import HAS_OPENAT, WorkspaceFolder
 
 SECRET = "the secret that lies outside"
 
@@ -57,7 +58,7 @@ def place(tmp_path: Path) -> Place:
 @pytest.fixture
 def by_path(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Has the next workspaces work as on Windows: by paths, without descriptors of folders."""
-    return lambda: monkeypatch.setattr(toolkit, "Folder", partial(Folder, has_openat=False))
+    return lambda: monkeypatch.setattr(workspace, "WorkspaceFolder", partial(WorkspaceFolder, has_openat=False))
 
 
 @pytest.fixture(params=["by descriptor", "by path"])

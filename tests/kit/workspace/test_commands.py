@@ -388,7 +388,7 @@ def test_what_a_program_leaves_behind_is_ended(
 def test_a_process_that_leaves_the_group_does_not_keep_us_waiting(
     place: Place, fifo: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(commands, "_GRACE", 0.05)
+    monkeypatch.setattr(commands, "_GRACE_SECONDS", 0.05)
     ready = "while os.stat('left').st_size == 0: time.sleep(0.01)"
     detach = "os.setsid(); open('left', 'w').write(str(os.getpid()))"
     (place.root / "left").touch()

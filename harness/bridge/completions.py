@@ -1,4 +1,4 @@
-"""An answer as OpenAI Chat has it, as a response of the contract."""
+"""Completions and chunks of OpenAI Chat, as responses and stream events of the contract."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from harness.bridge.requests import Memory, plain, without_calls
+from harness.bridge.messages import Memory, plain, without_calls
 from harness.contract.errors import MalformedResponse
 from harness.contract.model import (
     JSON,
@@ -33,8 +33,8 @@ from harness.contract.model import (
 )
 
 EMPTY_ARGUMENTS, UNREADABLE_CALLS, INDICES = "empty-arguments", "unreadable-calls", "indices"
-"""Keys of `ChatResponse.reported`: places of calls with empty arguments, calls that are no JSON, and the indices
-that the pieces of streamed calls had."""
+"""Keys of `ChatResponse.reported`: the places of calls with empty arguments, calls whose arguments are no JSON object,
+and the indices of streamed calls."""
 
 _STOP_REASONS = {
     "stop": StopReason.END_TURN,
@@ -54,7 +54,7 @@ _STOP_REASONS = {
 }
 
 
-def completion(  # noqa: PLR0913 - what an answer is made of
+def completion(  # noqa: PLR0913 - the fields of a completion
     text: str = "",
     calls: Iterable[Mapping[str, Any]] = (),
     *,
@@ -67,10 +67,10 @@ def completion(  # noqa: PLR0913 - what an answer is made of
     cached: int | None = None,
     reasoned: int | None = None,
 ) -> dict[str, Any]:
-    """An answer, or a piece of one, in the form that `response` and `events` take, of a library that has another.
+    """Return a completion or chunk of OpenAI Chat, for libraries with another format.
 
-    Each of the calls has `id`, `name` and `args`, the arguments or their text, and a piece of a stream its `index`.
-    Tokens are those `read`, of which some were `cached`, and those `written`, some of them `reasoned`.
+    Each call has `id`, `name` and `args` (the arguments or their text), and in a stream also `index`. The numbers are
+    tokens: `read` (of which `cached`) and `written` (of which `reasoned`).
     """
     made = [{**call, "function": {"name": call.get("name"), "arguments": call.get("args")}} for call in calls]
     usage = {
@@ -87,32 +87,36 @@ def completion(  # noqa: PLR0913 - what an answer is made of
 def response(
     completion: object, request: ChatRequest, memory: Memory | None = None, *, own: object = None
 ) -> ChatResponse:
-    """Return a completion as a response: an object of a library or its dictionary, with `choices`, `usage` and `model`.
+    """Return a completion, an object or a dictionary with `choices`, `usage` and `model`, as a response.
 
-    The facts are the library's. Where a value has to be chosen to go on, `ChatResponse.reported` has what the library
-    said, and a rule compares it with the wire: calls without an id get one that is marked as made up; a call whose
-    arguments are no JSON object is left out; empty arguments become `{}`; an answer with calls that says `stop` ends in
-    calls. The library's own message, which is that of the completion unless `own` is given, is kept in `memory`,
-    without the calls that were left out.
+    Some values of a library cannot be kept. `ChatResponse.reported` records them, so that a rule can compare them with
+    the wire:
+
+    - A call without an id gets one that is marked as synthesised.
+    - A call whose arguments are no JSON object is left out; empty arguments become `{}`.
+    - The stop reason `stop` of a response with calls becomes `TOOL_USE`.
+
+    `memory` keeps the library's own message without the calls that were left out. That is the message of the
+    completion, unless `own` is given.
 
     Raises:
-        MalformedResponse: it has no message.
+        MalformedResponse: there is no message.
     """
     body = plain(completion)
     choice = plain(next(iter(body.get("choices") or ()), None))
     if choice.get("message") is None:
-        raise MalformedResponse("the answer has no message")
-    told = plain(choice["message"])
-    calls = [*map(plain, told.get("tool_calls") or ())]
+        raise MalformedResponse("the completion has no message")
+    message = plain(choice["message"])
+    calls = [*map(plain, message.get("tool_calls") or ())]
     raw = choice.get("finish_reason")
     reason = stop_reason(raw)
     read = [_call(each, place, request) for place, each in enumerate(calls)]
     made = [call for call in read if call is not None]
-    parts: list[Part] = [Thinking(told["reasoning_content"])] if told.get("reasoning_content") else []
-    parts += [Text(text)] if (text := _text(told.get("content"))) else []
-    parts += [Refusal(told["refusal"])] if told.get("refusal") else []
-    message = Message(Role.ASSISTANT, (*parts, *made))
-    if told.get("refusal"):
+    parts: list[Part] = [Thinking(message["reasoning_content"])] if message.get("reasoning_content") else []
+    parts += [Text(text)] if (text := _text(message.get("content"))) else []
+    parts += [Refusal(message["refusal"])] if message.get("refusal") else []
+    answer = Message(Role.ASSISTANT, (*parts, *made))
+    if message.get("refusal"):
         reason = StopReason.REFUSAL
     elif made and reason is StopReason.END_TURN:
         reason = StopReason.TOOL_USE
@@ -120,13 +124,12 @@ def response(
         reason = StopReason.MALFORMED_CALL
     if memory is not None:
         left_out = [each for each, call in zip(calls, read, strict=True) if call is None]
-        memory.keep(request, message, without_calls(choice["message"] if own is None else own, left_out))
+        memory.keep(request, answer, without_calls(choice["message"] if own is None else own, left_out))
     usage = _usage(plain(body.get("usage")))
-    return ChatResponse(message, reason, usage, body.get("model"), raw, _reported(calls, read))
+    return ChatResponse(answer, reason, usage, body.get("model"), raw, _reported(calls, read))
 
 
 def _reported(calls: Sequence[Mapping[str, Any]], read: Sequence[ToolCall | None]) -> dict[str, JSON]:
-    """What the library said of calls, where the response has other values."""
     texts = [plain(each.get("function")).get("arguments") for each in calls]
     names = [str(plain(each.get("function")).get("name") or "") for each in calls]
     found: dict[str, JSON] = {
@@ -141,23 +144,23 @@ def _reported(calls: Sequence[Mapping[str, Any]], read: Sequence[ToolCall | None
 
 
 def stop_reason(word: str | None) -> StopReason:
-    """What a library's or a provider's word for it means, in whatever case."""
+    """Return the stop reason for a word of a library or a provider, in any case."""
     return _STOP_REASONS.get((word or "").lower(), StopReason.UNKNOWN)
 
 
-def made_up(place: int, request: ChatRequest) -> str:
-    """The id of a call that has none, by its place in the conversation: it is the same whenever it is asked for."""
+def synthesised_id(place: int, request: ChatRequest) -> str:
+    """Return an id for a call that has none. It depends only on the place of the call in the conversation."""
     before = sum(len(message.tool_calls) for message in request.messages)
     return f"call-{before + place}"
 
 
 def is_whole(arguments: object) -> bool:
-    """Whether these are the arguments of a call that may be run."""
+    """Return whether the arguments are a JSON object."""
     return _arguments(arguments) is not None
 
 
 def _arguments(given: object) -> dict[str, Any] | None:
-    """Libraries hand on arguments as text or parsed, and none at all as an empty text."""
+    """Parse arguments, which libraries pass on as text or parsed; empty ones may be an empty text."""
     if isinstance(given, str):
         try:
             given = json.loads(given or "{}")
@@ -173,7 +176,7 @@ def _call(call: Mapping[str, Any], place: int, request: ChatRequest) -> ToolCall
         return None
     if call.get("id"):
         return ToolCall(call["id"], function["name"], arguments)
-    return ToolCall(made_up(place, request), function["name"], arguments, {"harness": {SYNTHESISED_ID: True}})
+    return ToolCall(synthesised_id(place, request), function["name"], arguments, {"harness": {SYNTHESISED_ID: True}})
 
 
 def _text(content: Any) -> str:
@@ -198,9 +201,9 @@ def _usage(used: Mapping[str, Any]) -> Usage:
 
 
 Whole = Callable[[list[Any]], object]
-"""A library's own way to make an answer of its chunks."""
+"""Joins the chunks of a library into its own response object."""
 Read = Callable[[Any], object]
-"""What a chunk or an answer of a library says, as `completion` has it."""
+"""Converts a chunk or response object of a library into the format of `completion`."""
 
 
 def events(
@@ -211,14 +214,14 @@ def events(
     whole: Whole | None = None,
     read: Read | None = None,
 ) -> Iterator[StreamEvent]:
-    """Yield the events of a stream, with its `Finish`.
+    """Yield the events of a stream, including its `Finish`.
 
-    `whole` puts the chunks together, where the library can do that; `read` puts a chunk, and what they come to, into
-    OpenAI's form: what they come to is then what `memory` keeps. A stream that the library ends without saying why the
-    model stopped ends in a response, as it does for the library's users: if the wire was cut, a rule reports that.
+    `whole` joins the chunks, if the library can do that. `read` converts a chunk, and the joined object, into OpenAI's
+    format; `memory` then keeps the joined object. A stream without a stop reason still ends in a response, as it does
+    for users of the library. If the wire was cut, a rule reports it.
 
     Raises:
-        MalformedResponse: there was no chunk at all, so there is no response to translate.
+        MalformedResponse: there was no chunk.
     """
     made, taken = Chunks(request), list[object]()
     for chunk in chunks:
@@ -230,10 +233,10 @@ def events(
 
 
 class Chunks:
-    """A stream in the making, for who takes the chunks from an asynchronous library.
+    """A collector of chunks, for wrappers of asynchronous libraries.
 
-    A call begins where there is an index that was not there before, or another id at the same one: some servers give
-    every call the index 0, some give none. It ends only with the stream, since only then it is known to be whole.
+    A new index begins a call, and so does a new id at the same index: some servers number every call 0, others number
+    none. All calls end with the stream, since only then they are known to be complete.
     """
 
     def __init__(self, request: ChatRequest) -> None:
@@ -247,12 +250,12 @@ class Chunks:
         self._begun = False
 
     def add(self, chunk: object) -> Iterator[StreamEvent]:
-        """The events of one more chunk."""
+        """Yield the events of the next chunk."""
         self._begun = True
-        said = plain(chunk)
+        fields = plain(chunk)
         for name in ("model", "usage"):
-            self._body[name] = said.get(name) or self._body.get(name)
-        for choice in map(plain, said.get("choices") or []):
+            self._body[name] = fields.get(name) or self._body.get(name)
+        for choice in map(plain, fields.get("choices") or []):
             self._reason = choice.get("finish_reason") or self._reason
             delta = plain(choice.get("delta") or choice.get("message"))
             for name, kind in (("reasoning_content", ThinkingDelta), ("content", TextDelta), ("refusal", None)):
@@ -264,21 +267,21 @@ class Chunks:
 
     @property
     def completion(self) -> dict[str, Any]:
-        """The chunks put together, as a completion.
+        """The joined chunks, as a completion.
 
         Raises:
-            MalformedResponse: there was no chunk, so the library has said nothing that could be translated.
+            MalformedResponse: there was no chunk.
         """
         if not self._begun:
-            raise MalformedResponse("the library handed on a stream without a single chunk")
+            raise MalformedResponse("the library returned a stream without a single chunk")
         message = {**self._message, **({"tool_calls": self._calls} if self._calls else {})}
         return {**self._body, "choices": [{"message": message, "finish_reason": self._reason}]}
 
     def check(self) -> None:
-        """Do nothing: a stream that ends without a finish reason is handed on as it ended. Kept for older wrappers."""
+        """Do nothing. Kept for older wrappers; a stream without a stop reason is no error."""
 
     def end(self, answer: ChatResponse) -> Iterator[StreamEvent]:
-        """The events behind the last chunk; `answer` is what the stream came to."""
+        """Yield the events after the last chunk; `answer` is the response of the stream."""
         runnable = {call.id for call in answer.tool_calls}
         for index, call in enumerate(self._calls):
             if self._id(index) in runnable and is_whole(call["function"]["arguments"]):
@@ -303,5 +306,5 @@ class Chunks:
             yield ArgumentsDelta(at, text)
 
     def _id(self, at: int) -> str:
-        """What a call is called. One that the stream gives no id gets the one that `response` makes up for it."""
-        return self._calls[at]["id"] or made_up(at, self._request)
+        """Return the id of a call, or the one that `response` makes for it."""
+        return self._calls[at]["id"] or synthesised_id(at, self._request)

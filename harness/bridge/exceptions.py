@@ -1,4 +1,4 @@
-"""What libraries raise, as errors of the contract: by the status they carry, else by what they are called."""
+"""Exceptions of libraries as errors of the contract, by their status or by the names of their classes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from harness.contract.errors import ChatError, ConnectionFailed, MalformedResponse, provider_error
 
-_CONNECTION = (
+_CONNECTION_ERRORS = (
     "APIConnectionError",
     "APITimeoutError",
     "TransportError",
@@ -30,17 +30,17 @@ _CODES = {
     "server_error": 500,
     "overloaded_error": 529,
 }
-"""What providers say inside a stream, where there is no status."""
+"""Error code inside a stream, which has no status → HTTP status."""
 
 
 @contextmanager
 def failures() -> Generator[None, None, None]:
-    """Raise what a library raises as an error of the contract.
+    """Translate exceptions of a library into errors of the contract.
 
-    A failure of the connection, by its class and without a status, is one whatever a library wrapped it in. Else an
-    error is the provider's by `provider_status_code`, `status_code`, `status`, `http_status` or `code`, its own, its
-    response's or those of what caused it. A `ValueError` of the code that parsed the answer is `MalformedResponse`.
-    Anything else stays what it is: a crash, which the report shows with its traceback.
+    The chain of causes decides. A connection error without a status is `ConnectionFailed`. An exception with a status,
+    its own or its response's, is the provider's error; the attributes are `provider_status_code`, `status_code`,
+    `status`, `http_status` and `code`. A `ValueError` of the code that parsed the response is `MalformedResponse`. Any
+    other exception passes unchanged: a crash, which reports show with its traceback.
     """
     try:
         yield
@@ -55,7 +55,7 @@ def failures() -> Generator[None, None, None]:
 
 def _translated(error: BaseException) -> ChatError | None:
     chain = list(_chain(error))
-    if any(_is_of_the_connection(each) and _status(each) is None for each in chain):
+    if any(_is_connection_error(each) and _status(each) is None for each in chain):
         return ConnectionFailed(str(error))
     for each in chain:
         status = _status(each)
@@ -63,13 +63,13 @@ def _translated(error: BaseException) -> ChatError | None:
             return ConnectionFailed(f"redirected with HTTP {status}, which is refused")
         if status is not None:
             wait = next((found for other in chain if (found := _retry_after(other)) is not None), None)
-            words = next((own for other in chain if (own := _words(other)) is not None), str(error))
-            return provider_error(status, words, code=_code(each), retry_after=wait)
+            message = next((own for other in chain if (own := _message(other)) is not None), str(error))
+            return provider_error(status, message, code=_code(each), retry_after=wait)
     return MalformedResponse(str(error)) if any(isinstance(each, ValueError) for each in chain) else None
 
 
-def _is_of_the_connection(error: BaseException) -> bool:
-    return any(kind.__name__ in _CONNECTION for kind in type(error).__mro__)
+def _is_connection_error(error: BaseException) -> bool:
+    return any(kind.__name__ in _CONNECTION_ERRORS for kind in type(error).__mro__)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -98,21 +98,21 @@ def _code(error: BaseException) -> str | None:
     return None
 
 
-def _words(error: BaseException) -> str | None:
-    """What the provider says of it, where the library does not quote that."""
-    said = _object(_object(_body(getattr(error, "response", None))).get("error")).get("message")
-    return said if isinstance(said, str) and said and said not in str(error) else None
+def _message(error: BaseException) -> str | None:
+    """Return the provider's message, unless the library quotes it."""
+    message = _object(_object(_body(getattr(error, "response", None))).get("error")).get("message")
+    return message if isinstance(message, str) and message and message not in str(error) else None
 
 
 def _body(response: Any) -> object:
     try:
         return response.json()
-    except Exception:  # noqa: BLE001 - none, no JSON, a stream that nobody has read, or an SDK trips over its own answer
+    except Exception:  # noqa: BLE001 - no response, no JSON, an unread stream, or an SDK that fails on its own response
         return None
 
 
 def _retry_after(error: BaseException) -> float | None:
-    """Seconds, from an attribute of the error, its headers, those of its response, or a RetryInfo of Google's."""
+    """Return the seconds to wait, from the error, the headers of error or response, or Google's `RetryInfo`."""
     for headers in (getattr(error, "headers", None), getattr(getattr(error, "response", None), "headers", None)):
         found = _object(headers)
         milliseconds, seconds = _number(found.get("retry-after-ms")), _number(found.get("retry-after"))
@@ -123,9 +123,9 @@ def _retry_after(error: BaseException) -> float | None:
 
 
 def _retry_info(error: BaseException) -> float | None:
-    """The seconds of a `google.rpc.RetryInfo` in the body, which says them as "7s" (gemini-errors)."""
-    said = _object(getattr(error, "details", None)) or _object(_body(getattr(error, "response", None)))
-    details = _object(said.get("error")).get("details")
+    """Return the seconds of a `google.rpc.RetryInfo` in the body, where they read "7s" (gemini-errors)."""
+    body = _object(getattr(error, "details", None)) or _object(_body(getattr(error, "response", None)))
+    details = _object(body.get("error")).get("details")
     for detail in cast("list[object]", details) if isinstance(details, list) else ():
         delay = _object(detail).get("retryDelay")
         found = _number(delay.removesuffix("s")) if isinstance(delay, str) else None

@@ -1,4 +1,4 @@
-"""A request as OpenAI Chat has it: what most libraries take, whatever API they speak."""
+"""Requests as messages of OpenAI Chat, which most libraries accept for any API."""
 
 from __future__ import annotations
 
@@ -40,16 +40,17 @@ def messages(
     failed: Mapping[str, Any] | None = None,
     longest_id: int | None = None,
 ) -> list[Any]:
-    """The conversation as messages; `system` is the role of the system prompt.
+    """Return the conversation as messages of OpenAI Chat. `system` is the role of the system prompt.
 
-    A message that the library answered itself is the library's own, as it stands in `memory`. Results come first in
-    their turn, one message each; an error is told in JSON, `{"error": …}`, since the form has no field for it; a
-    library that has one names it by `failed`, the fields that mark a result as an error. Without the library's own
-    message a thought is left out: nobody takes one back without its signature. Ids of other APIs that are longer than
-    `longest_id` characters become shorter ones, one to one (OpenAI takes 64: openai-chat-call-id-at-most-64).
+    - A response that the library returned goes back as the library's own message, which `memory` keeps.
+    - Results come first in their turn, one message each. OpenAI's format has no field for errors, so an error is the
+      JSON object `{"error": …}`. `failed` holds the fields that mark an error in the library's format instead.
+    - Thoughts go back only inside the library's own message, since no API accepts them without their signature.
+    - Ids longer than `longest_id` characters are shortened, one to one (OpenAI accepts 64:
+      openai-chat-call-id-at-most-64).
 
     Raises:
-        Unsupported: a part that the form does not have.
+        Unsupported: OpenAI's format has no place for a part.
     """
     found: list[Any] = [{"role": system, "content": request.system}] if request.system else []
     for place, message in enumerate(request.messages):
@@ -57,8 +58,8 @@ def messages(
             found += _user(message, failed, longest_id)
             continue
         own = memory.own(place, message) if memory else None
-        said = own if own is not None else _assistant(message, longest_id)
-        found += [said] if said is not None else []
+        wire = own if own is not None else _assistant(message, longest_id)
+        found += [wire] if wire is not None else []
     return found
 
 
@@ -70,12 +71,12 @@ def completion_request(
     failed: Mapping[str, Any] | None = None,
     longest_id: int | None = None,
 ) -> dict[str, Any]:
-    """The request as keyword arguments of who speaks OpenAI's form, but for the model: only what is asked for.
+    """Return the request as keyword arguments of OpenAI Chat, without the model and without unset fields.
 
-    `memory` and what follows it are as in `messages`.
+    See `messages` for the parameters.
 
     Raises:
-        Unsupported: a part that the form does not have.
+        Unsupported: OpenAI's format has no place for a part.
     """
     named = {
         "messages": messages(request, memory, system=system, failed=failed, longest_id=longest_id),
@@ -88,7 +89,7 @@ def completion_request(
 
 
 def settings(request: ChatRequest) -> dict[str, Any]:
-    """What is asked of the length and the sampling of an answer, by OpenAI's names: only what is asked for."""
+    """Return limits and sampling settings by OpenAI's names, without unset ones."""
     named = {
         "max_tokens": request.max_tokens,
         "temperature": request.temperature,
@@ -99,7 +100,7 @@ def settings(request: ChatRequest) -> dict[str, Any]:
 
 
 def tools(request: ChatRequest) -> list[dict[str, Any]]:
-    """The tools as functions. One without arguments says that it is an object without properties."""
+    """Return the tools as functions. A tool without arguments gets the schema of an empty object."""
     return [
         {
             "type": "function",
@@ -114,7 +115,7 @@ def tools(request: ChatRequest) -> list[dict[str, Any]]:
 
 
 def tool_choice(request: ChatRequest) -> Any:
-    """The tool choice, or nothing where none is asked for."""
+    """Return the tool choice, or `None`."""
     choice = request.tool_choice
     if isinstance(choice, NamedTool):
         return {"type": "function", "function": {"name": choice.name}}
@@ -122,7 +123,7 @@ def tool_choice(request: ChatRequest) -> Any:
 
 
 def response_format(request: ChatRequest) -> dict[str, Any] | None:
-    """The response format, or nothing where none is asked for."""
+    """Return the response format, or `None`."""
     match request.response_format:
         case JsonMode():
             return {"type": "json_object"}
@@ -135,20 +136,20 @@ def response_format(request: ChatRequest) -> dict[str, Any] | None:
 def _user(message: Message, failed: Mapping[str, Any] | None, longest: int | None) -> Iterator[dict[str, Any]]:
     for part in message.tool_results:
         mark = failed if part.is_error else None
-        content = _result(part, told=part.is_error and mark is None)
-        answered = _id(part.call_id, longest)
-        yield {"role": "tool", "tool_call_id": answered, "name": part.name, "content": content, **(mark or {})}
-    said = [part for part in message.parts if not isinstance(part, ToolResult)]
-    if said:
-        yield {"role": "user", "content": _content(said)}
+        content = _result(part, as_error=part.is_error and mark is None)
+        call_id = _id(part.call_id, longest)
+        yield {"role": "tool", "tool_call_id": call_id, "name": part.name, "content": content, **(mark or {})}
+    others = [part for part in message.parts if not isinstance(part, ToolResult)]
+    if others:
+        yield {"role": "user", "content": _content(others)}
 
 
 def _assistant(message: Message, longest: int | None) -> dict[str, Any] | None:
-    said = "".join(part.text for part in message.parts if isinstance(part, Text | Refusal))
+    text = "".join(part.text for part in message.parts if isinstance(part, Text | Refusal))
     calls = [_call(call, longest) for call in message.tool_calls]
-    if not said and not calls:
+    if not text and not calls:
         return None
-    return {"role": "assistant", "content": said or None, **({"tool_calls": calls} if calls else {})}
+    return {"role": "assistant", "content": text or None, **({"tool_calls": calls} if calls else {})}
 
 
 def _call(call: ToolCall, longest: int | None) -> dict[str, Any]:
@@ -162,11 +163,10 @@ def _id(call_id: str, longest: int | None) -> str:
     return f"call_{hashlib.sha256(call_id.encode()).hexdigest()}"[:longest]
 
 
-def _result(result: ToolResult, *, told: bool) -> Any:
-    """The content; if it is to be `told` that it is an error, in its words."""
-    if told:
-        said = result.text if isinstance(result.content, tuple) else result.content
-        return json.dumps({"error": said}, ensure_ascii=False)
+def _result(result: ToolResult, *, as_error: bool) -> Any:
+    if as_error:
+        content = result.text if isinstance(result.content, tuple) else result.content
+        return json.dumps({"error": content}, ensure_ascii=False)
     if isinstance(result.content, tuple) and not all(isinstance(part, Text) for part in result.content):
         return _content(result.content)
     return result.text
@@ -204,7 +204,7 @@ def _url(part: Image | File) -> str:
 
 
 def asked(request: ChatRequest) -> frozenset[Capability]:
-    """What a request asks for that a library may have no way to say."""
+    """Return the capabilities that a request needs and that a library may lack."""
     parts = [part for message in request.messages for part in message.parts]
     results = [part for message in request.messages for part in message.tool_results]
     forced = request.tool_choice == "required" or isinstance(request.tool_choice, NamedTool)
@@ -239,10 +239,10 @@ def _is_sound(part: File) -> bool:
 
 
 def decline(adapter: str, request: ChatRequest, *cannot: Capability, reason: str = "the library has no way to") -> None:
-    """Decline a request that asks for any of these.
+    """Decline a request that needs any of these capabilities.
 
     Raises:
-        Unsupported: it does.
+        Unsupported: the request needs one.
     """
     for capability in cannot:
         if capability in asked(request):
@@ -253,31 +253,30 @@ def decline(adapter: str, request: ChatRequest, *cannot: Capability, reason: str
 
 
 class Memory:
-    """Keeps what a library answered, so that it gets its own object back when the conversation goes on.
+    """The library's own response messages, which go back to it when the conversation continues.
 
-    The library's object may hold what has no canonical place (signatures, item ids, caches). It is found again by the
-    place of our message in the history, or, where the history was trimmed, by what the message says; metadata does not
-    count. One for each client: a client lives as long as a conversation.
+    They may hold fields that have no canonical place (signatures, item ids, caches). A message is found by its index in
+    the history, or, if the history was trimmed, by its parts without their metadata. Use one memory for each client.
     """
 
     def __init__(self) -> None:
         self._kept: dict[int, tuple[Message, Any]] = {}
 
     def keep(self, request: ChatRequest, answer: Message, own: object) -> None:
-        """`own` is what the library has for the answer to this request."""
-        self._kept[len(request.messages)] = _said(answer), own
+        """Store the library's own message for the response to a request."""
+        self._kept[len(request.messages)] = _without_metadata(answer), own
 
     def own(self, place: int, message: Message) -> Any:
-        """What the library has for the message at this place of the history; nothing, if it never answered so."""
-        said = _said(message)
+        """Return the library's own message for the message at this index of the history, or `None`."""
+        content = _without_metadata(message)
         kept, own = self._kept.get(place, (None, None))
-        if kept == said:
+        if kept == content:
             return own
-        return next((own for other, own in reversed(self._kept.values()) if other == said), None)
+        return next((own for other, own in reversed(self._kept.values()) if other == content), None)
 
 
 def plain(value: object) -> Mapping[str, Any]:
-    """The fields of an object of a library: a dictionary, a model of pydantic, or any other object; none of `None`."""
+    """Return the fields of a dictionary, a pydantic model or any other object; `None` has none."""
     if value is None:
         return {}
     if isinstance(value, Mapping):
@@ -287,10 +286,10 @@ def plain(value: object) -> Mapping[str, Any]:
 
 
 def without_calls(own: Any, calls: Sequence[Mapping[str, Any]]) -> Any:
-    """Return a library's message without some of its calls, which nobody answers, or `None` if nothing else is in it.
+    """Return a library's message without some of its calls, or `None` if nothing else is in it.
 
-    The calls may stand in any list of the message, in whatever form: a call is known by its id, one without an id by
-    its name and its arguments.
+    Calls are entries of any list in the message, in any form. An entry matches by its id, or, without an id, by its
+    name and its arguments.
     """
     for call in calls:
         function = plain(call.get("function"))
@@ -298,13 +297,13 @@ def without_calls(own: Any, calls: Sequence[Mapping[str, Any]]) -> Any:
     return None if calls and _is_blank(own) else own
 
 
-_DEEPEST = 4
-"""Levels of a message in which calls are looked for."""
+_MAX_DEPTH = 4
+"""Levels of a message to search for calls."""
 
 
 def _without(value: Any, marks: Sequence[object], depth: int = 0) -> Any:
-    """A value without the entries of its lists that have these marks; the value itself if there are none."""
-    if depth > _DEEPEST:
+    """Return the value without list entries that have all marks; the same object if there are none."""
+    if depth > _MAX_DEPTH:
         return value
     if isinstance(value, list):
         entries = cast("list[Any]", value)
@@ -316,14 +315,14 @@ def _without(value: Any, marks: Sequence[object], depth: int = 0) -> Any:
 
 
 def _kept(entry: Any, marks: Sequence[object], depth: int) -> Sequence[Any]:
-    """Return the entry without the marked entries inside it: unchanged, smaller or nothing."""
+    """Return the entry without marked entries inside it, or nothing if it is marked itself."""
     inner = _without(entry, marks, depth)
     leaves = [*_leaves(entry)]
     return () if inner is entry and all(mark in leaves for mark in marks) else (inner,)
 
 
 def _changed(value: Any, new: Mapping[str, Any]) -> Any:
-    """A copy with other fields. An emptied list is left out, or what its class has where there is none."""
+    """Return a copy with new fields. An emptied list is left out, or gets the default of its class."""
     if isinstance(value, Mapping):
         whole = {**cast("Mapping[str, Any]", value), **new}
         return {key: item for key, item in whole.items() if key not in new or item != []}
@@ -343,10 +342,10 @@ def _fields(value: Any) -> Mapping[str, Any]:
 
 
 def _leaves(value: object, depth: int = 0) -> Iterator[object]:
-    """The texts in a value, at a few levels."""
+    """Yield the texts in a value, down to a few levels."""
     if isinstance(value, str):
         yield value
-    elif depth <= _DEEPEST:
+    elif depth <= _MAX_DEPTH:
         for item in cast("list[object]", value) if isinstance(value, list) else _fields(value).values():
             yield from _leaves(item, depth + 1)
 
@@ -359,6 +358,6 @@ def _is_blank(value: object) -> bool:
     return all(map(_is_blank, inner)) if inner or isinstance(value, Mapping) else value is None or value == ""
 
 
-def _said(message: Message) -> Message:
+def _without_metadata(message: Message) -> Message:
     parts = tuple(part if isinstance(part, Opaque) else replace(part, provider_metadata={}) for part in message.parts)
     return Message(message.role, parts)
