@@ -13,15 +13,16 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import EntryPoint, EntryPoints, entry_points
+from importlib.metadata import EntryPoint, EntryPoints, PackageNotFoundError, entry_points, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
+from harness.contract import distribution
 from harness.contract.errors import HarnessError, PluginError, UnknownName
 from harness.contract.loops import Loop
 from harness.contract.protocols import Adapter, Capability, Embeddings, Requirement, Route
-from harness.host import crash
-from harness.host.shortened import shortened
+from harness.host import exceptions
+from harness.host.exceptions import shortened
 
 if TYPE_CHECKING:
     from harness.apis.api import Api
@@ -323,11 +324,11 @@ def _imported_value(spec: str, kind: str) -> object:
     except ModuleNotFoundError as error:
         raise PluginError(kind, spec, _not_found(module, error, kind)) from error
     except AttributeError as error:
-        raise PluginError(kind, spec, f"{crash.said(error)}{crash.where(error)}.") from error
+        raise PluginError(kind, spec, f"{exceptions.said(error)}{exceptions.where(error)}.") from error
     except HarnessError:
         raise
     except (Exception, SystemExit) as error:  # somebody's own module may fail in any way at all
-        raise PluginError(kind, spec, f"importing {module} failed: {crash.named(error)}.") from error
+        raise PluginError(kind, spec, f"importing {module} failed: {exceptions.named(error)}.") from error
     return value
 
 
@@ -336,8 +337,8 @@ def _not_found(module: str, error: ModuleNotFoundError, kind: str) -> str:
     if f"{module}.".startswith(f"{error.name}."):
         return f"no module {error.name!r}. Run from the folder that holds it, or add that folder to PYTHONPATH."
     return (
-        f"it imports {error.name!r}, which is not installed{crash.where(error)}. Install it where harness is installed "
-        f"(the {kind} is played there), or correct the import."
+        f"it imports {error.name!r}, which is not installed{exceptions.where(error)}. "
+        f"Install it where harness is installed (the {kind} is played there), or correct the import."
     )
 
 
@@ -386,5 +387,39 @@ def _imported(kind: str, point: EntryPoint) -> object:
     except HarnessError:
         raise
     except (Exception, SystemExit) as error:  # a plug-in may fail in any way at all
-        reason = f"importing {point.value} failed: {crash.named(error)}."
+        reason = f"importing {point.value} failed: {exceptions.named(error)}."
         raise PluginError(kind, point.name, reason) from error
+
+
+def versions() -> dict[str, str]:
+    """The versions of the packages that a result depends on, of those that are installed."""
+    found = {package: _version(package) for package in _packages()}
+    return {package: number for package, number in found.items() if number is not None}
+
+
+def sdk_version(adapter: Adapter) -> dict[str, str]:
+    """The version of the SDK that an adapter sends with; nothing if it says that it needs none, or that is not
+    installed."""
+    needed = adapter.requires
+    number = _version(needed.name) if needed is not None and needed.extra is not None else None
+    return {} if needed is None or number is None else {needed.name: number}
+
+
+@cache
+def _packages() -> tuple[str, ...]:
+    """What a result depends on: ourselves, the SDKs of the shipped adapters, and the HTTP client that they share.
+
+    Looked up once: it reads what every installed package brings, which takes longer than to play a cell.
+    """
+    needed = (adapter(shipped.adapter).requires for shipped in shipped_targets())
+    sdks = (each.name for each in needed if each is not None and each.extra is not None)
+    return tuple(dict.fromkeys((distribution.NAME, *sdks, "httpx2")))
+
+
+@cache
+def _version(package: str) -> str | None:
+    """Looked up once: it takes milliseconds, and every live recording states one."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

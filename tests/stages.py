@@ -17,7 +17,8 @@ from harness.contract.process import ORIGIN
 from harness.contract.protocols import Endpoint, Route
 from harness.reference.session import Session
 from harness.results import Mode, Provenance
-from harness.running.stages import Cell, Stage
+from harness.running.backends import Stage
+from harness.running.cells import Cell
 from harness.scenarios.load import load_paths
 from harness.scenarios.schema import Scenario
 from harness.tape.cassette import REFERENCE_URL

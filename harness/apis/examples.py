@@ -28,7 +28,7 @@ from harness.apis.limit import Violation
 from harness.contract.errors import FactsError, FileError
 from harness.contract.http import HttpRequest
 from harness.contract.model import JSON
-from harness.host.file import contents
+from harness.host.files import contents
 from harness.scenarios.document import MAX_BYTES, read
 
 _STEP = re.compile(r"([^.\[\]]+)|\[(-?\d*)\]")

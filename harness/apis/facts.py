@@ -24,7 +24,7 @@ from harness.apis.wording import filled, full, remedy, said_of
 from harness.contract.errors import FactsError, UsageError
 from harness.contract.http import HttpRequest
 from harness.contract.model import JSON
-from harness.host.file import contents
+from harness.host.files import contents
 from harness.scenarios.document import MAX_BYTES, Document, read
 from harness.scenarios.explain import explain, kind
 

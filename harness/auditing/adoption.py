@@ -19,8 +19,8 @@ from harness import catalog
 from harness.apis.facts import SHIPPED, Edition
 from harness.auditing.audit import Audit, files, marked
 from harness.contract.errors import CassetteError
-from harness.host.file import contents
-from harness.host.secret_names import is_secret_header
+from harness.host.credentials import is_secret_header
+from harness.host.files import contents
 from harness.results import Severity
 from harness.tape.cassette import Cassette, Interaction
 from harness.tape.deck.playing import load

@@ -23,7 +23,7 @@ from harness.apis.scrubbed import is_scrubbed
 from harness.auditing.dating import made_on
 from harness.contract.errors import CassetteError, CassetteMissing
 from harness.contract.model import JSON
-from harness.host.file import contents
+from harness.host.files import contents
 from harness.results import (
     ApiCounts,
     Audited,

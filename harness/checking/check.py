@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from harness.apis.targets import Target
 from harness.contract.protocols import Adapter, Capability
 from harness.results import CellResult, Checked, RunResult, Tried, Verdict
-from harness.running.cells import cells
-from harness.running.stages import Cell
+from harness.running.cells import Cell, cells
 from harness.scenarios.schema import Scenario
 
 

@@ -11,7 +11,7 @@ from harness.checking.gateways import judging as gateways
 from harness.checking.servers import checks as servers
 from harness.contract.errors import UsageError
 from harness.rules.scope import Scope
-from harness.running.judging import CASSETTE_UNREADABLE, findable
+from harness.running.verdicts import CASSETTE_UNREADABLE, findable
 
 _NEAR = 3
 """Ids that are offered in the place of one that there is not."""

@@ -44,7 +44,7 @@ from harness.results import (
 )
 from harness.rules.evidence import Evidence
 from harness.rules.reading import Reading
-from harness.running import excerpt, rawstream
+from harness.running import exhibits
 
 _SIDE_BY_SIDE = 100
 """Columns from which the two sides stand beside each other."""
@@ -100,13 +100,13 @@ def _findings(found: Sequence[_Numbered]) -> Iterator[RenderableType]:
 
 def _right(sent: bytes, here: Sequence[_Numbered], width: int) -> Iterator[RenderableType]:
     """The differences between the request that was sent and the shipped adapter's, side by side."""
-    bodies = (body for each in here for body in each.finding.exhibits if not rawstream.is_of_answer(each.finding))
+    bodies = (body for each in here for body in each.finding.exhibits if not exhibits.is_of_answer(each.finding))
     right = next(bodies, None)
     if right is None:
         return
     yield Text()
     yield indented(f"what differs between the request that was sent and {right.end}", "bold")
-    wrong = excerpt.differing(_parsed(sent), _parsed(right.text.encode()), max(width // 2, _NARROWEST))
+    wrong = exhibits.differing(_parsed(sent), _parsed(right.text.encode()), max(width // 2, _NARROWEST))
     yield from _beside(
         [Text(plain_line(line)) for line in wrong], [Text(plain_line(each)) for each in right.piece[1:]], width
     )
@@ -233,12 +233,12 @@ def _response(api: str, reading: Reading, here: Sequence[_Numbered], width: int)
 
 def _raw(api: str, reading: Reading, here: Sequence[_Numbered]) -> list[Text]:
     """The raw stream, its events marked that findings are about."""
-    stream = rawstream.raw_stream(api, reading)
+    stream = exhibits.raw_stream(api, reading)
     if stream is None:
         return []
     marks: dict[int, list[_Numbered]] = {}
     for each in here:
-        if rawstream.is_of_answer(each.finding):
+        if exhibits.is_of_answer(each.finding):
             for at in stream.marks(each.finding.pointer or ""):
                 marks.setdefault(at, []).append(each)
     made = [Text(f"the raw stream, {count(len(stream.frames), 'event')}:", style="dim")]
@@ -271,11 +271,11 @@ def _json(value: JSON, before: JSON, here: Sequence[_Numbered], *, response: boo
     """The body, its findings at their lines. What stood in the request before in the same place is left out."""
     pointed = [each for each in here if each.finding.pointer and each.finding.of_response is response]
     opened = [each.finding.pointer or "" for each in pointed]
-    shown = excerpt.lines(value, width, "", [*opened, *_grown(value, before)])
+    shown = exhibits.lines(value, width, "", [*opened, *_grown(value, before)])
     marks: dict[int, list[_Numbered]] = {}
     for each in pointed:
-        marks.setdefault(excerpt.marked(shown, each.finding.pointer or ""), []).append(each)
-    same = excerpt.unchanged(value, before)
+        marks.setdefault(exhibits.marked(shown, each.finding.pointer or ""), []).append(each)
+    same = exhibits.unchanged(value, before)
     made: list[Text] = []
     skipped = 0
     for number, line in enumerate(shown):

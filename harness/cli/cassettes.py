@@ -11,8 +11,8 @@ from harness.cli.selection import scenarios_of, select
 from harness.cli.settings import completed
 from harness.contract.errors import UsageError
 from harness.host.environment import isolated
-from harness.running.inventory import Inventory, Kept, State
 from harness.running.plan import SECONDS
+from harness.running.recorder import Inventory, Kept, State
 from harness.stdio.workers import Workers
 from harness.tape.library import Library
 

@@ -26,16 +26,16 @@ from harness.cli.settings import scope_for, settings
 from harness.cli.standing import Progress, Standing, interruptible
 from harness.contract.errors import UnknownName, UsageError
 from harness.contract.protocols import Route
-from harness.host import keys
+from harness.host import credentials
 from harness.host.environment import isolated
 from harness.host.project import MAX_WAIT_SECONDS, NamedGateway
 from harness.results import CellResult, Invocation, RunResult
 from harness.running import expected_failures
-from harness.running.judging import findable
+from harness.running.backends import NO_KEY
+from harness.running.cells import Cell
 from harness.running.plan import variants
-from harness.running.serving.conversation import Terms
-from harness.running.stages import Cell
-from harness.running.stages.routes import NO_KEY
+from harness.running.served_session import Terms
+from harness.running.verdicts import findable
 from harness.scenarios.schema import Scenario
 from harness.tape.redact import Redactor
 from harness.tape.redact.address import shown
@@ -333,7 +333,7 @@ def _chosen(cells: list[tuple[Pair, Cell]], words: str | None) -> list[tuple[Pai
 
 def _key(each: Pair) -> str:
     """The key that the gateway is sent: the one that the client's API has in the environment, if it has."""
-    return keys.key(each.way.client.key_variables) or NO_KEY
+    return credentials.key(each.way.client.key_variables) or NO_KEY
 
 
 def _invocation(

@@ -25,14 +25,14 @@ from harness.cli.selection import parse_keywords
 from harness.cli.settings import scope_for, settings
 from harness.cli.standing import Progress, Standing, interruptible
 from harness.contract.errors import UnknownName, UsageError
-from harness.host import keys
+from harness.host import credentials
 from harness.host.project import NamedServer
 from harness.reports._costs import money
 from harness.reports._words import count, plain
 from harness.results import Spending
 from harness.running import expected_failures
+from harness.running.backends import NO_KEY
 from harness.running.costs import price_version
-from harness.running.stages.routes import NO_KEY
 from harness.scenarios.schema import Variant
 from harness.tape.redact import Redactor
 from harness.tape.redact.address import shown
@@ -224,7 +224,7 @@ def _matching(words: str, among: AbstractSet[str]) -> frozenset[str]:
 def _key(server: Server) -> str:
     """The key that is sent. A server of one's own may need none."""
     variables = server.api.key_variables
-    found = keys.key(variables)
+    found = credentials.key(variables)
     if found is None and server.api.is_provider(server.base_url):
         raise UsageError(f"check server: the provider itself wants a key: set {' or '.join(variables)}.")
     return found or NO_KEY

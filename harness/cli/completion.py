@@ -72,7 +72,7 @@ def adapters(incomplete: str) -> list[str]:
 def models(incomplete: str) -> list[str]:
     """`TARGET=NAME` with the models that are known of the target's API; before the sign, the targets."""
     from harness import catalog  # noqa: PLC0415 - the same
-    from harness.running.known_models import models as known  # noqa: PLC0415 - the same
+    from harness.running.costs import models as known  # noqa: PLC0415 - the same
 
     target, equals, _ = incomplete.partition("=")
     found = {each.name: each.api for each in catalog.targets()}
@@ -83,7 +83,7 @@ def models(incomplete: str) -> list[str]:
 
 def rules(incomplete: str) -> list[str]:
     """Ids that findings can have."""
-    from harness.running.judging import findable  # noqa: PLC0415 - the same
+    from harness.running.verdicts import findable  # noqa: PLC0415 - the same
 
     return _begun(findable(), incomplete)
 

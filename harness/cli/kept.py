@@ -17,8 +17,8 @@ from harness.reports._comparison import compared
 from harness.reports._words import count
 from harness.results import Presentation, Verdict
 from harness.running import expected_failures
-from harness.running.judging import findable
 from harness.running.shards import merged
+from harness.running.verdicts import findable
 
 _WRITTEN = "What '--report json:' or '--report archive:' wrote."
 

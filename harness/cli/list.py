@@ -127,7 +127,7 @@ def _facts(apis: Sequence[str], models: Sequence[str], by: Edition) -> Iterator[
 
 
 def _models(targets: Sequence[str], apis: Sequence[str]) -> Iterator[Sequence[str]]:
-    from harness.running.known_models import models  # noqa: PLC0415 - the same
+    from harness.running.costs import models  # noqa: PLC0415 - the same
 
     chosen = [catalog.target(name).api for name in targets] + list(apis) or [each.api for each in catalog.targets()]
     yield "MODEL", "API", "PROFILE", "VISION", "THINKING", "CONTEXT", "TARGET", "NOTE"

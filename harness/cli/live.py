@@ -18,14 +18,12 @@ from harness.reports._costs import costs, forecast, money
 from harness.reports._groups import missing
 from harness.reports._words import count, plain
 from harness.results import CellResult, Invocation, Mode, RunResult, Verdict
-from harness.running.cells import not_applicable
+from harness.running.budget import Purse, estimate
+from harness.running.cells import Cell, not_applicable
 from harness.running.costs import price_version
-from harness.running.estimate import Purse, estimate
-from harness.running.pace import Pace, Tempo
+from harness.running.live import Pace, Tempo, base_urls_of
 from harness.running.recorder import Recorder
 from harness.running.shards import Kept, kept
-from harness.running.stages import Cell
-from harness.running.stages.live import base_urls_of
 
 
 def check(options: Options, mode: Mode) -> None:

@@ -17,8 +17,8 @@ from harness import catalog
 from harness.cli import streams
 from harness.cli.options import Reported
 from harness.contract.errors import FileError, HarnessError, UsageError
-from harness.host import replacement
-from harness.host.file import contents
+from harness.host import files
+from harness.host.files import contents
 from harness.reports import github
 from harness.reports._places import Spot, within
 from harness.results import Presentation, Report, RunResult, Severity
@@ -201,7 +201,7 @@ def _replaced(path: Path, data: Callable[[], Iterable[bytes]]) -> bool:
         return False
     try:
         permissions = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
-        replacement.replace(target, data(), permissions)
+        files.replace(target, data(), permissions)
     except OSError as error:
         if error.errno in _NO_ROOM_BESIDE:
             return False

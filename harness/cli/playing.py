@@ -14,6 +14,7 @@ from pathlib import Path
 
 from harness import catalog
 from harness.apis.targets import Target
+from harness.catalog import versions
 from harness.checking.check import Check
 from harness.cli import live
 from harness.cli.options import Options, edition, named_values
@@ -22,17 +23,14 @@ from harness.cli.standing import Failures, Progress, Standing
 from harness.contract.errors import UsageError
 from harness.results import Blame, CellResult, Checked, Finding, Invocation, Kind, Mode, RunResult, Severity, Verdict
 from harness.running import expected_failures
-from harness.running.cells import scenarios_of
+from harness.running.cells import Cell, scenarios_of
+from harness.running.costs import models
 from harness.running.expected_failures import ExpectedFailure
-from harness.running.gathering import Gathering
-from harness.running.judging import findable
-from harness.running.known_models import models
 from harness.running.plan import Plan
 from harness.running.recorder import Recorder, claimed, to_record, without_held
-from harness.running.run import Elsewhere, Run
+from harness.running.run import Elsewhere, Gathering, Run
 from harness.running.shards import Shard, definitions
-from harness.running.stages import Cell
-from harness.running.versions import versions
+from harness.running.verdicts import findable
 from harness.stdio.workers import Foreign, Workers
 from harness.tape.library import Library
 from harness.tape.redact.address import shown as shown_url
@@ -221,7 +219,7 @@ def _elsewhere(options: Options, mode: Mode, plan: Plan, targets: Sequence[Targe
     if options.executor is None:
         yield None
         return
-    from harness.running import dask, processes  # noqa: PLC0415 - few runs go elsewhere
+    from harness.running import processes  # noqa: PLC0415 - few runs go elsewhere
 
     if mode == "live":
         raise UsageError("--executor: it is for what is played offline: --mode replay or reference.")
@@ -231,7 +229,7 @@ def _elsewhere(options: Options, mode: Mode, plan: Plan, targets: Sequence[Targe
             f"--executor: {own[0]} is no target of an adapter that ships with harness, and is played in a process of "
             "its own here. Leave --executor out, or give each machine a --shard."
         )
-    with dask.crew(options.executor, processes.folders(plan)) as crew:
+    with processes.crew(options.executor, processes.folders(plan)) as crew:
         yield partial(processes.sent, crew, plan)
 
 

@@ -20,8 +20,8 @@ from harness.contract.protocols import Route
 from harness.reports._costs import money
 from harness.reports._words import count, plain
 from harness.running.costs import price_version
+from harness.running.live import Live
 from harness.running.probing import Probe, Question, Told, dollars, proposal, questions
-from harness.running.stages import Live
 from harness.tape.redact import Redactor
 from harness.tape.redact.address import shown
 

@@ -18,10 +18,10 @@ from harness.cli.table import aligned
 from harness.contract import distribution
 from harness.contract.errors import UsageError
 from harness.contract.protocols import Capability, Requirement
-from harness.host.sdk import is_before
+from harness.host.environment import is_before
 from harness.kit import factories
 from harness.kit.factories import Provider
-from harness.running.known_models import models
+from harness.running.costs import models
 from harness.tape.redact.address import shown
 
 

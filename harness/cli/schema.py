@@ -44,7 +44,7 @@ SCHEMAS = {
     "scenario": _Schema("a scenario file", "harness.scenarios", "scenario.schema.json"),
     "facts": _Schema("a file of facts, for --facts", "harness.apis", "facts.schema.json"),
     "config": _Schema("[tool.harness] in pyproject.toml", "harness.host.project"),
-    "results": _Schema("what --report json writes", "harness.results.form"),
+    "results": _Schema("what --report json writes", "harness.results.run"),
     "adapter-command": _Schema("the messages of --adapter-command", "harness.stdio.protocol"),
 }
 

@@ -18,11 +18,10 @@ from harness.cli.options import Options, edition, named_values
 from harness.contract import distribution
 from harness.contract.errors import MissingDependency, UsageError
 from harness.contract.protocols import Adapter, Endpoint
-from harness.host.sdk import is_there
+from harness.host.environment import is_there
 from harness.kit.processes import LocalRunner
-from harness.running.cells import cells
+from harness.running.cells import Cell, cells
 from harness.running.plan import variants
-from harness.running.stages import Cell
 from harness.scenarios import suite
 from harness.scenarios.load import load_files, scenario_files
 from harness.scenarios.schema import Scenario, Subject, Variant

@@ -29,9 +29,9 @@ from harness.cli.settings import settings
 from harness.cli.standing import Standing
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.results import Presentation, RunResult
-from harness.running.serving.conversation import Terms, shapes_and_cuts
-from harness.running.serving.reception import ABOUT, Reception
-from harness.running.stages.routes import NO_KEY
+from harness.running.backends import NO_KEY
+from harness.running.serve_router import ABOUT, Reception
+from harness.running.served_session import Terms, shapes_and_cuts
 from harness.scenarios.schema import Scenario
 from harness.tape.server import serve as listening
 

@@ -23,13 +23,13 @@ from rich.progress import Progress as Bar
 from harness.cli import streams
 from harness.cli.outputs import Output
 from harness.contract.errors import HarnessError
-from harness.host import replacement
-from harness.host.crash import said
-from harness.host.file import contents
+from harness.host import files
+from harness.host.exceptions import said
+from harness.host.files import contents
 from harness.reports._costs import money
 from harness.reports._words import count, label
 from harness.results import CellResult, Mode, Presentation, RunResult, Spending, Verdict
-from harness.running.stages import Cell
+from harness.running.cells import Cell
 
 _OFTEN = 10.0
 """Seconds from one time that is written to the next."""
@@ -236,7 +236,7 @@ class Failures:
             ignoring = self._path.parent / ".gitignore"
             if not ignoring.exists():
                 ignoring.write_text("*\n")
-            replacement.replace(self._path, (piece.encode() for piece in chain(pieces, ["\n"])))
+            files.replace(self._path, (piece.encode() for piece in chain(pieces, ["\n"])))
         except OSError as error:
             streams.tell(f"harness: {self._path}: {error.strerror}: what failed is not kept for --last-failed.")
 

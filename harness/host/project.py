@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, Valid
 from pydantic_core import ErrorDetails
 
 from harness.contract.errors import UnknownName, UsageError
-from harness.host.file import contents
+from harness.host.files import contents
 
 _NAME = "pyproject.toml"
 _MARK = b"harness"

@@ -30,7 +30,7 @@ from urllib.parse import urlsplit
 from harness import catalog
 from harness.contract.errors import MissingKey, UnknownName, UsageError
 from harness.contract.protocols import Adapter, Capability, Embeddings, Endpoint, MaxTokensField, Route
-from harness.host.keys import key
+from harness.host.credentials import key
 from harness.kit.client import AsyncClient, AsyncEmbedder, Client, Embedder
 from harness.kit.embeddings import EmbeddingRecord
 from harness.kit.generation import AsyncChatGeneration, ChatGeneration

@@ -18,9 +18,8 @@ from harness.pytest_plugin import ending
 from harness.pytest_plugin.ending import end, note
 from harness.pytest_plugin.played import played
 from harness.results import StaleExpectation
-from harness.running.cells import cells
-from harness.running.judging import Judged
-from harness.running.stages import Cell
+from harness.running.cells import Cell, cells
+from harness.running.verdicts import Judged
 from harness.scenarios.load import SUFFIXES, load_file
 from harness.scenarios.schema import Subject
 

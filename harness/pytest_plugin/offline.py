@@ -16,7 +16,7 @@ from harness.apis import targets
 from harness.contract.errors import UnknownName
 from harness.kit.client import Client
 from harness.reference.session import Session
-from harness.running.stages import Reference
+from harness.running.backends import Reference
 from harness.scenarios import suite
 from harness.scenarios.load import SUFFIXES, load_file, scenario_files
 from harness.scenarios.schema import Scenario

@@ -23,11 +23,11 @@ from harness.pytest_plugin import ending
 from harness.pytest_plugin.edition import edition as edition_of
 from harness.pytest_plugin.recording import Recording, Wanted, say
 from harness.results import Invocation, RunResult
+from harness.running.cells import Cell
 from harness.running.expected_failures import load
-from harness.running.judging import Judged, findable
 from harness.running.plan import Plan, cell_seconds, variants
 from harness.running.run import Run
-from harness.running.stages import Cell
+from harness.running.verdicts import Judged, findable
 from harness.scenarios import suite
 from harness.scenarios.load import scenario_files
 from harness.stdio.workers import Workers

@@ -12,9 +12,8 @@ from harness.contract.protocols import Adapter
 from harness.pytest_plugin.ending import Nonconformant, end, note
 from harness.pytest_plugin.played import Played, played
 from harness.results import CellResult, Verdict
-from harness.running.cells import cells
+from harness.running.cells import Cell, cells
 from harness.running.plan import variants
-from harness.running.stages import Cell
 from harness.scenarios import suite
 from harness.scenarios.load import SUFFIXES, load_file, scenario_files
 from harness.scenarios.schema import Variant

@@ -18,18 +18,18 @@ from typing import Literal
 
 import pytest
 
-from harness.host import replacement
+from harness.host import files
 from harness.reports._costs import forecast, money
 from harness.reports._words import count
 from harness.results import CellResult
-from harness.running.cells import not_applicable
+from harness.running.backends import Reference, Replay
+from harness.running.budget import estimate
+from harness.running.cells import Cell, not_applicable
 from harness.running.costs import price_version
-from harness.running.estimate import estimate
-from harness.running.judging import Judged
+from harness.running.live import Live, base_urls_of
 from harness.running.plan import Plan
 from harness.running.recorder import Recorder, surveyed, to_record, without_held
-from harness.running.stages import Cell, Live, Reference, Replay
-from harness.running.stages.live import base_urls_of
+from harness.running.verdicts import Judged
 from harness.tape.library import Library
 
 _PAUSE = 0.02
@@ -125,7 +125,7 @@ class Recording:
         folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(folder, os.O_RDONLY)
         try:
-            while not replacement.lock(handle):
+            while not files.lock(handle):
                 time.sleep(_PAUSE)
             yield
         finally:

@@ -70,7 +70,7 @@ def settings(item: pytest.Item, edition: Edition) -> Settings:
     pointers = tuple(each for each in ignored if each.startswith("/"))
     ids = frozenset(ignored) - {*pointers}
     if ids:
-        from harness.running.judging import findable  # noqa: PLC0415 - who ignores nothing need not wait for it
+        from harness.running.verdicts import findable  # noqa: PLC0415 - who ignores nothing need not wait for it
 
         known = findable(edition)
         for each in sorted(ids - {*known}):

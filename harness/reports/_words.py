@@ -7,7 +7,7 @@ import re
 from typing import Protocol
 
 from harness.results import JSON, Blame, CellResult, Finding, Kind, RunResult, Severity, Verdict
-from harness.results.textchange import contrasted
+from harness.results.findings import contrasted
 
 VALUE_LENGTH = 240
 """Characters that are shown of a value; the JSON report has all of it."""

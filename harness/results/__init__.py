@@ -1,23 +1,34 @@
 """What a run produces: transcripts, findings, cells, the run; and all that reports may read."""
 
 from harness.contract.model import JSON
-from harness.results.audit import ApiCounts, Audited, PairCounts, PairDisagreement, RedriveResult, Refusal, Skipped
-from harness.results.checked import Checked, Rate, Tried
-from harness.results.conversation import Conversation, Said, Saying, Sent, Speaker
-from harness.results.definition import Definition
-from harness.results.expectation import StaleExpectation
+from harness.results.checks import (
+    ApiCounts,
+    Audited,
+    Checked,
+    FactFates,
+    Fate,
+    PairCounts,
+    PairDisagreement,
+    Rate,
+    RedriveResult,
+    Refusal,
+    Skipped,
+    Tried,
+)
 from harness.results.findings import Blame, Body, Finding, Kind, Outcome, Severity, of_client, writable
-from harness.results.invocation import Invocation
-from harness.results.part import Part
-from harness.results.passing import FactFates, Fate
-from harness.results.report import Presentation, Report
 from harness.results.run import (
     CellResult,
+    Definition,
     Difference,
+    Invocation,
     Origin,
+    Part,
+    Presentation,
     Provenance,
+    Report,
     RunResult,
     Spending,
+    StaleExpectation,
     Verdict,
     summed,
     worst,
@@ -25,13 +36,18 @@ from harness.results.run import (
 from harness.results.transcript import (
     Change,
     Chat,
+    Conversation,
     DrivenTranscript,
     Embedded,
     EmbeddingTranscript,
     Exchange,
     Mode,
     Retelling,
+    Said,
+    Saying,
+    Sent,
     ServedTranscript,
+    Speaker,
     ToolExecution,
     ToolRun,
     Transcript,

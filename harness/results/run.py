@@ -2,30 +2,119 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import math
+import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
 from functools import cache
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import Any, Literal, TypeAlias, cast
 
 from pydantic import TypeAdapter
 
 from harness.contract.model import Usage
-from harness.results.audit import Audited
-from harness.results.checked import Checked
-from harness.results.conversation import Conversation
-from harness.results.definition import Definition
-from harness.results.expectation import StaleExpectation
+from harness.results.checks import Audited, Checked
 from harness.results.findings import Finding, Severity, writable
-from harness.results.invocation import Invocation
-from harness.results.part import Part
-from harness.results.transcript import Mode
+from harness.results.transcript import Conversation, Mode
 from harness.scenarios.schema import Variant
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """How to ask for a part of a run again.
+
+    A fact of the run, as its mode is: reports read nothing but results, and print these commands beside what failed,
+    also out of a result that was written in another process. What the words are the caller says: the command line its
+    own options, pytest its own; those that stand here are what asks for a run that was given none.
+
+    `rerun`, `record`, `reference` and `show` are the words that a command line begins with, `selection` those that
+    chose the scenarios. `scenarios` names the files of scenarios that do not ship with harness, `targets` the words
+    that select a column which is no shipped target. `recut` are the words that ask for other cuts of what is streamed.
+    Without words for `show` nothing shows a cell.
+    """
+
+    rerun: tuple[str, ...] = ("harness", "run")
+    record: tuple[str, ...] = ("harness", "record")
+    reference: tuple[str, ...] = ("harness", "run", "--mode", "reference")
+    selection: tuple[str, ...] = ()
+    scenarios: Mapping[str, str] = field(default_factory=dict[str, str])
+    targets: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    recut: tuple[str, ...] = ()
+    show: tuple[str, ...] = ("harness", "show")
+
+    def command(self, words: Iterable[str], targets: Iterable[str], scenarios: Iterable[str] | None = None) -> str:
+        """The command line that begins with `words`, for targets and some scenarios (`None`: those of the run)."""
+        named = self.selection if scenarios is None else [self.scenarios.get(each, each) for each in scenarios]
+        selected = chain.from_iterable(self.targets.get(target, ("--target", target)) for target in targets)
+        return shlex.join([*words, *named, *selected])
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A scenario of a run.
+
+    `digest` is the beginning of the SHA-256 of what its file says: under another one something else was asked.
+    `requires` are the capabilities and `provocations` the provocations that it names. `file` is its file, as it was
+    named; scenarios that ship with harness have none, since it is no file of whoever plays them. `line` is that of its
+    id, and `turns` those of its user turns; all lines count from 1.
+    """
+
+    digest: str
+    requires: tuple[str, ...] = ()
+    provocations: tuple[str, ...] = ()
+    file: str | None = None
+    line: int | None = None
+    turns: tuple[int, ...] = ()
+
+    def line_of(self, turn: int | None) -> int | None:
+        """The line of a user turn, by its index; of the id, where there is no such turn."""
+        return self.turns[turn] if turn is not None and 0 <= turn < len(self.turns) else self.line
+
+
+@dataclass(frozen=True, slots=True)
+class StaleExpectation:
+    """An entry of expected failures that is true of nothing, in the one variant that it speaks of (`None`: in any).
+
+    Its failure did not happen in cells that were played; or, in `RunResult.unmatched`, it names no cell of the run.
+    """
+
+    scenario: str
+    target: str
+    rule: str
+    reason: str
+    variant: Variant | None = None
+
+
+Values: TypeAlias = Mapping[str, Mapping[str, tuple[str, ...]]]
+"""Target → name of a fact → the values that its cells show, in order; without facts that no cell shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Part `number` of `of`, counted from 1: a shard of a run, or, as its one part, a live run, which may be stopped.
+
+    `scenarios` are the ids of all scenarios of the whole, in the order of the run, each with the beginning of the
+    digest of what it says. `expected` are all entries of expected failures: a shard alone cannot tell whether
+    one is true of nothing. `observed` is what the cells of this part have shown on the wire, of which differences are
+    made.
+    """
+
+    number: int
+    of: int
+    scenarios: Mapping[str, str]
+    expected: tuple[StaleExpectation, ...] = ()
+    observed: Values = field(default_factory=dict[str, Mapping[str, tuple[str, ...]]])
+
+    @property
+    def name(self) -> str:
+        """As `--shard` has it: `1/4`."""
+        return f"{self.number}/{self.of}"
+
 
 Origin: TypeAlias = Literal["reference", "provider", "server"]
 
@@ -350,3 +439,84 @@ def _cell() -> TypeAdapter[CellResult]:
 @cache
 def _costs() -> TypeAdapter[dict[str, Spending]]:
     return TypeAdapter(dict[str, Spending])
+
+
+_TIMING = {
+    "description": "All that may change when a run is repeated: when it was played, seconds in all and by cell.",
+    "properties": {
+        "at": {"type": "string", "format": "date-time"},
+        "seconds": {"type": "number"},
+        "cells": {"type": "object", "additionalProperties": {"type": "number"}},
+    },
+    "type": "object",
+}
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of what `--report json` and `--report archive` write."""
+    schema = TypeAdapter(RunResult).json_schema(mode="serialization")
+    del schema["properties"]["played_at"], schema["$defs"]["CellResult"]["properties"]["seconds"]  # they are times
+    schema["properties"] |= {
+        "finished": {"description": "Whether every cell of the run was played.", "type": "boolean"},
+        "summary": {
+            "description": "How many cells ended in each verdict.",
+            "properties": {verdict.value: {"type": "integer"} for verdict in Verdict},
+            "type": "object",
+            "additionalProperties": False,
+        },
+        "costs": {"additionalProperties": {"$ref": "#/$defs/Spending"}, "type": "object"},
+        "timing": _TIMING,
+    }
+    schema["required"] = [*schema["required"], "finished", "summary", "costs", "timing"]
+    named = {"title": "harness results", "additionalProperties": False}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, **named}
+
+
+@dataclass(frozen=True, slots=True)
+class Presentation:
+    """How a run is to be shown.
+
+    `width` is in columns. `verbose`: every scenario and every finding, not groups of them; `quiet`: what fails, and the
+    verdict. `all_differences`: also the facts that are the same for all targets. `against` is an earlier run, to show
+    what has changed since. `root` is the folder at the top of the repository, which files are named from where a
+    pipeline reads them; empty: as they were named. `form` is one of the forms of the report (`Report.forms`); empty:
+    the first. `most` is how many bytes of UTF-8 it may have, where that is bounded. `today` is the day on which it is
+    made (`None`: that of the run).
+    """
+
+    colour: bool = False
+    width: int = 120
+    verbose: bool = False
+    all_differences: bool = False
+    against: RunResult | None = None
+    quiet: bool = False
+    root: str = ""
+    form: str = ""
+    most: int | None = None
+    today: dt.date | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A way to show a run.
+
+    `wants_conversations`: it shows what was said and sent in each cell. That is kept only for a run of which such a
+    report is asked for: it is many times as large as all the rest. `compares`: it shows `Presentation.against`. `forms`
+    are the endings of files that it can be written as, with their dot, the first for the screen; none: it has one form.
+    `pieces` is what `render` returns, piece by piece: so the report of a long run need not be in memory as a whole.
+    `compare` shows what has changed from one run to another, and nothing else: `harness compare` asks for it.
+    `reads_back`: it is the run itself, which `RunResult.from_json` reads.
+    """
+
+    name: str
+    render: Callable[[RunResult, Presentation], str]
+    wants_conversations: bool = False
+    compares: bool = False
+    forms: tuple[str, ...] = ()
+    pieces: Callable[[RunResult, Presentation], Iterable[str]] | None = None
+    compare: Callable[[RunResult, RunResult, Presentation], str] | None = None
+    reads_back: bool = False
+
+    def made(self, run: RunResult, presentation: Presentation) -> Iterable[str]:
+        """The report of a run, in pieces."""
+        return [self.render(run, presentation)] if self.pieces is None else self.pieces(run, presentation)

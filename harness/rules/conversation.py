@@ -25,7 +25,7 @@ from harness.contract.model import (
     ToolCall,
     ToolResult,
 )
-from harness.host.shortened import shortened
+from harness.host.exceptions import shortened
 from harness.results import Chat, Conversation, Embedded, EmbeddingTranscript, Said, Sent, writable
 from harness.rules.evidence import Evidence
 from harness.rules.reading import Reading

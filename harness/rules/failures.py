@@ -11,7 +11,7 @@ from harness.apis.api import Api
 from harness.apis.view import ErrorView, WireError
 from harness.contract.errors import ConnectionFailed, MalformedResponse, ProviderError, provider_error
 from harness.contract.http import HttpRequest, HttpResponse
-from harness.host.crash import Origin
+from harness.host.exceptions import Origin
 from harness.results import Blame, Chat, Exchange, Kind, Severity
 from harness.rules.evidence import Evidence
 from harness.rules.reading import Reading

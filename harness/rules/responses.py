@@ -8,7 +8,7 @@ from dataclasses import fields
 from harness.apis.jsonvalue import equal
 from harness.apis.view import ResponseView, TextView
 from harness.contract.model import ChatResponse, StopReason, Usage
-from harness.host.shortened import shortened
+from harness.host.exceptions import shortened
 from harness.results import Kind
 from harness.rules.evidence import Evidence
 from harness.rules.matching import cut_calls

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from http import HTTPStatus
 
 from harness import catalog
@@ -12,9 +13,18 @@ from harness.contract.loops import Conversation, ConversationTool
 from harness.contract.model import ToolCall, ToolResult
 from harness.contract.protocols import Capability
 from harness.results import Mode
-from harness.running.stages import Cell
 from harness.scenarios.canonical import settings_of, user_message
 from harness.scenarios.schema import FaultSpec, Scenario, Variant
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One thing to play: a scenario, a target, whole or streamed."""
+
+    scenario: Scenario
+    target: Target
+    variant: Variant
+
 
 UNSEEN = frozenset({Capability.CACHE_MARKS, Capability.EMBEDDINGS, Capability.PROVIDER_TOOLS})
 """What a loop may do well or badly without anybody seeing it, or is given no word for."""

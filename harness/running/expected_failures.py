@@ -24,7 +24,7 @@ from typing import Any, cast, get_args
 import yaml
 
 from harness.contract.errors import ExpectedFailuresError
-from harness.host.file import contents
+from harness.host.files import contents
 from harness.results import CellResult, Finding, Severity, StaleExpectation
 from harness.rules.scope import EVERYTHING, Scope
 from harness.scenarios.schema import Variant

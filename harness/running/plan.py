@@ -11,13 +11,13 @@ from harness.apis.targets import Target
 from harness.contract.errors import UnknownName, UsageError
 from harness.results import Mode
 from harness.rules.scope import EVERYTHING, Scope
+from harness.running.backends import Reference, Replay, Stages
+from harness.running.budget import Purse
 from harness.running.cells import VARIANTS
-from harness.running.estimate import Purse
 from harness.running.expected_failures import ExpectedFailure
-from harness.running.pace import Pace
+from harness.running.live import Live, Pace
 from harness.running.recorder import Recorder
 from harness.running.run import Run
-from harness.running.stages import Live, Reference, Replay, Stages
 from harness.scenarios.schema import Variant
 from harness.tape.library import Library
 from harness.tape.survey import Outdated

@@ -25,10 +25,10 @@ from harness.apis.view import WireError
 from harness.contract.errors import UnknownName, UsageError
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import Usage
-from harness.host.shortened import shortened
+from harness.host.exceptions import shortened
+from harness.running.backends import SECONDS
 from harness.running.costs import cost
-from harness.running.stages.live import NO_SUCH_PATH, Live, way_out
-from harness.running.stages.routes import SECONDS
+from harness.running.live import NO_SUCH_PATH, Live, way_out
 from harness.tape.redact.address import shown
 from harness.tape.transport import ALONE
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Container, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -11,23 +11,83 @@ from functools import partial
 from threading import Lock
 from typing import Generic, Self, TypeVar
 
-from harness.host.clock import now
+from harness.catalog import versions
+from harness.host.environment import now
 from harness.results import CellResult, Mode, RunResult, Verdict
+from harness.results.run import Values
 from harness.rules.conversation import conversation, room
 from harness.rules.evidence import Evidence
 from harness.rules.rule import Rule
 from harness.rules.scope import EVERYTHING, Scope
-from harness.running.estimate import Purse
-from harness.running.expected_failures import ExpectedFailure
-from harness.running.gathering import Gathering
-from harness.running.judging import Judge, Judged
-from harness.running.pace import Pace
+from harness.running.backends import Stages
+from harness.running.budget import Purse
+from harness.running.cell_runner import Trials
+from harness.running.cells import Cell
+from harness.running.costs import price_version
+from harness.running.differences import Observed, tables
+from harness.running.expected_failures import Expectations, ExpectedFailure
+from harness.running.live import Pace
 from harness.running.processes import WORTH, WORTH_IMPORTING, can_fork, forked, processors
 from harness.running.recorder import Recorder, surveyed, to_record
-from harness.running.stages import Cell, Stages
-from harness.running.trial import Trials
+from harness.running.verdicts import Judge, Judged
 from harness.stdio.workers import Foreign
 from harness.tape.survey import Survey
+
+
+class Gathering:
+    """Takes the `number` cells of a run as they are done, in any order. `targets` are the names of their targets. Of
+    what is `expected` only findings in `scope` count."""
+
+    def __init__(
+        self, number: int, targets: Iterable[str], expected: Sequence[ExpectedFailure], scope: Scope = EVERYTHING
+    ) -> None:
+        self._results: list[CellResult | None] = [None] * number
+        self._observed = {target: Observed() for target in targets}
+        self._expectations = Expectations(expected, scope)
+
+    def add(self, number: int, judged: Judged) -> None:
+        """The cell with this number is done. Its evidence is not kept."""
+        result = judged.result
+        self._results[number] = result
+        self._expectations.see(result, played=is_judged(result))
+        if judged.observations is not None:
+            self._observed[result.target].see(judged.observations)
+
+    def keep(self, cells: Mapping[int, CellResult], observed: Values) -> None:
+        """Cells that were played in an earlier run, by their numbers in this one, and what was observed there."""
+        for number, result in cells.items():
+            self.add(number, Judged(result))
+        for target, values in observed.items():
+            if target in self._observed:
+                self._observed[target].see(values)
+
+    @property
+    def cells(self) -> tuple[CellResult, ...]:
+        """The results of the cells that are done, in the order of the run."""
+        return tuple(result for result in self._results if result is not None)
+
+    @property
+    def observed(self) -> Values:
+        """What the cells have shown on the wire until now."""
+        return {target: seen.values for target, seen in self._observed.items()}
+
+    def result(self, mode: Mode) -> RunResult:
+        """The run of these cells."""
+        return RunResult(
+            mode,
+            self.cells,
+            tables(self._observed),
+            self._expectations.stale,
+            versions() | price_version(),
+            unmatched=self._expectations.unmatched,
+        )
+
+
+def is_judged(cell: CellResult) -> bool:
+    """Whether all that is wrong with a cell has been looked for."""
+    if cell.verdict is Verdict.ERROR:
+        return bool(cell.findings)  # else it broke before a rule saw anything
+    return cell.verdict not in (Verdict.NOT_APPLICABLE, Verdict.MISSING)
 
 
 class Patience:

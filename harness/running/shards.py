@@ -13,16 +13,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
+from harness.catalog import versions
 from harness.contract.errors import ScenarioError, UsageError
 from harness.results import CellResult, Definition, Part, RunResult, Verdict
-from harness.results.part import Values
+from harness.results.run import Values
 from harness.rules.scope import Scope
-from harness.running.cells import scenarios_of
+from harness.running.cells import Cell, scenarios_of
 from harness.running.differences import Observed, tables
 from harness.running.expected_failures import Expectations, ExpectedFailure, named
-from harness.running.gathering import is_judged
-from harness.running.stages import Cell
-from harness.running.versions import versions
+from harness.running.run import is_judged
 from harness.scenarios.load import digest, lines
 from harness.scenarios.schema import Scenario
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.contract.model import ToolCall, ToolResult
-from harness.host.crash import class_of
+from harness.host.exceptions import class_of
 from harness.kit.handlers import Answered, Called, Done, HandlerEvent, Said
 from harness.scenarios.match import error_name
 from harness.scenarios.schema import Scenario, StepSpec

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from harness.contract.errors import FileError, ScenarioError
-from harness.host.file import contents
+from harness.host.files import contents
 from harness.scenarios.check import problems as contradictions
 from harness.scenarios.document import MAX_BYTES, Document, read
 from harness.scenarios.explain import explain, kind, path_of

@@ -25,10 +25,9 @@ from harness.contract.errors import PluginError, Unsupported
 from harness.contract.loops import Conversation, Loop
 from harness.contract.model import JSON, ToolCall, ToolResult
 from harness.contract.protocols import Endpoint
-from harness.host.shortened import shortened
-from harness.stdio import form
+from harness.host.exceptions import shortened
 from harness.stdio.process import MAX_LINE_BYTES, BrokenCommand
-from harness.stdio.protocol import DescribedConversation, DescribedTool, Turn
+from harness.stdio.protocol import DescribedConversation, DescribedTool, Turn, to_json
 
 ToolFunction: TypeAlias = Callable[[ToolCall], ToolResult]
 
@@ -118,7 +117,7 @@ def told(conversation: Conversation) -> dict[str, JSON]:
     every: dict[str, JSON] = {"tools": [], "stream": False, "max_answers": conversation.max_answers}
     for name in ("system", "tool_choice", "response_format", "max_tokens", "thinking"):
         every[name] = None
-    return every | cast("dict[str, JSON]", form.written(described))
+    return every | cast("dict[str, JSON]", to_json(described))
 
 
 class _Answers:
@@ -198,6 +197,6 @@ def _call(
 
 
 def _result(call_id: JSON, result: ToolResult) -> dict[str, JSON]:
-    document = cast("dict[str, JSON]", form.written(result))
+    document = cast("dict[str, JSON]", to_json(result))
     content = "parts" if "parts" in document else "content"
     return {"id": call_id, content: document[content], "text": result.text, "is_error": result.is_error}

@@ -15,8 +15,7 @@ from threading import Lock
 from typing import Any, cast
 
 from harness.contract.model import JSON
-from harness.host.crash import TRACEBACK_LENGTH, place
-from harness.host.shortened import shortened
+from harness.host.exceptions import TRACEBACK_LENGTH, place, shortened
 
 OUTPUT_LENGTH = 4000
 """Bytes that are kept of what an adapter prints while one cell is played."""

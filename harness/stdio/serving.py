@@ -40,11 +40,9 @@ from harness.contract.loops import Conversation, ConversationTool, Drive
 from harness.contract.model import JSON, ChatRequest, ChatResponse, Finish, Message, StreamEvent, ToolCall, ToolResult
 from harness.contract.process import Command, Completed
 from harness.contract.protocols import Adapter, EmbeddingProvider, Embeddings, Endpoint, Route
-from harness.host.crash import class_of, named, origin, root_origin, said, traceback_of, where
+from harness.host.exceptions import class_of, named, origin, root_origin, said, traceback_of, where
 from harness.kit.embeddings import EmbeddingRecord
-from harness.stdio import form
-from harness.stdio.client import BROKEN, Connected, settled
-from harness.stdio.handed import Handed
+from harness.stdio.client import BROKEN, Connected, Handed, settled
 from harness.stdio.process import CUT_OFF, FAULTS, SHOW_STACKS
 from harness.stdio.protocol import (
     Asked,
@@ -58,6 +56,8 @@ from harness.stdio.protocol import (
     Failure,
     RunCommand,
     RunTool,
+    from_json,
+    to_json,
 )
 
 _GRACE_SECONDS = 2.0
@@ -163,7 +163,7 @@ class _Server:
         """Return the result of a request to the run. Raises `TimeoutError` and `OSError` as the run reports them."""
         number = f"{method}-{next(self._numbers)}"
         waiting = self._answers[number] = SimpleQueue[dict[str, Any] | None]()
-        self._write({"id": number, "method": method, "params": form.written(params)})
+        self._write({"id": number, "method": method, "params": to_json(params)})
         answer = waiting.get()
         if answer is None:
             raise _Ended
@@ -208,7 +208,7 @@ class _Server:
     def _describe(self, _params: JSON) -> JSON:
         adapter = self._adapter
         made = adapter.embeddings
-        return form.written(
+        return to_json(
             Description(
                 adapter.name,
                 adapter.api,
@@ -235,7 +235,7 @@ class _Server:
         return httpx2.Client(transport=httpx2.HTTPTransport(verify=False, trust_env=False), timeout=_SDK_SECONDS)
 
     def _chat(self, params: dict[str, Any], *, stream: bool) -> JSON:
-        asked: Asked = form.read(Asked, params, "params")
+        asked: Asked = from_json(Asked, params, "params")
         if self._conversation is None:
             client = self._adapter.connect(self._endpoint(asked), asked.model)
             connected = Connected(client, stream=stream)
@@ -252,7 +252,7 @@ class _Server:
             raise _Raised(error) from None
         finally:
             if changes := conversation.handed.changes(request, original):
-                self._notify("changed", form.written(Changed(cast("int", self._asked), changes)))
+                self._notify("changed", to_json(Changed(cast("int", self._asked), changes)))
 
     def _streamed(self) -> Callable[[StreamEvent], None]:
         """Return what sends events as they come. The last `Finish` is the result, and is not sent."""
@@ -261,7 +261,7 @@ class _Server:
 
         def note(event: StreamEvent) -> None:
             for each in (*held, *(() if isinstance(event, Finish) else (event,))):
-                written = form.written(each, f"event {next(number)}")
+                written = to_json(each, f"event {next(number)}")
                 self._notify("event", {"id": self._asked, "event": written})
             held[:] = [event] if isinstance(event, Finish) else []
 
@@ -271,7 +271,7 @@ class _Server:
         self._write({"method": method, "params": params})
 
     def _embed(self, params: JSON) -> JSON:
-        asked: Embedding = form.read(Embedding, params, "params")
+        asked: Embedding = from_json(Embedding, params, "params")
         made = cast("Embeddings", self._adapter.embeddings)
         if self._provider is None:
             self._provider = made.connect(self._endpoint(asked), asked.model, asked.dimensions)
@@ -282,10 +282,10 @@ class _Server:
             floats = tuple(tuple(map(float, vector)) for vector in vectors)
         except BROKEN as error:
             raise _Raised(error) from None
-        return form.written(EmbeddingSpace(declared.provider, declared.model, declared.dimensions, floats))
+        return to_json(EmbeddingSpace(declared.provider, declared.model, declared.dimensions, floats))
 
     def _drive(self, params: JSON) -> JSON:
-        asked: Driving = form.read(Driving, params, "params")
+        asked: Driving = from_json(Driving, params, "params")
         drive = cast("Drive", self._adapter.drive)
         over: list[bool] = []
 
@@ -293,7 +293,7 @@ class _Server:
             if over:
                 raise RuntimeError(f"the conversation is over, and its tool {call.name} no longer runs")
             result = self._request("tool", RunTool(cast("int", self._asked), call))
-            return cast("ToolResult", form.read(ToolResult, result, "the result"))
+            return cast("ToolResult", from_json(ToolResult, result, "the result"))
 
         try:
             settled(drive(self._endpoint(asked), asked.model, _conversation(asked.conversation, run)))
@@ -316,7 +316,7 @@ class _Server:
             command.environment,
             command.inherited,
         )
-        completed: Completed = form.read(Completed, self._request("run", asked), "the result")
+        completed: Completed = from_json(Completed, self._request("run", asked), "the result")
         return completed
 
     def _close(self, _params: JSON) -> JSON:
@@ -346,9 +346,9 @@ class _Conversation:
 
     def answered(self, response: ChatResponse) -> JSON:
         """Return the response as JSON."""
-        document = form.written(response, "the response")
+        document = to_json(response, "the response")
         message: Message = self.handed.original(response.message)
-        self._known[json.dumps(form.written(message))] = response.message
+        self._known[json.dumps(to_json(message))] = response.message
         return document
 
     def _same(self, document: JSON, value: Any) -> Any:
@@ -413,8 +413,8 @@ def _error(error: BaseException, kind: str, message: str | None = None, **more: 
         **told,
     )
     try:
-        data = form.written(failure)
+        data = to_json(failure)
     except TypeError:  # a field of the error is of another type
-        data = form.written(Failure("crash", error=class_of(error), traceback=traceback_of(error)))
+        data = to_json(Failure("crash", error=class_of(error), traceback=traceback_of(error)))
     text = said(error) if message is None else str(message)
     return {"error": {"code": -32000, "message": text, "data": data}}

@@ -20,7 +20,6 @@ from harness.contract.model import JSON, ChatRequest, ChatResponse, Finish, Stre
 from harness.contract.process import Command
 from harness.contract.protocols import Adapter, Capability, Embeddings, Endpoint, ProcessRunner, Route
 from harness.host.environment import leads_out
-from harness.stdio import form
 from harness.stdio.agent import told
 from harness.stdio.client import RemoteClient
 from harness.stdio.process import Broken, BrokenCommand, Process, Refused
@@ -35,6 +34,8 @@ from harness.stdio.protocol import (
     RunCommand,
     RunTool,
     failure,
+    from_json,
+    to_json,
 )
 
 MAX_TOOL_RUNS = 1000
@@ -209,7 +210,7 @@ class Workers:
         seconds = max(self.limit, _LOADING_SECONDS)
         process.allow(seconds, f"importing it took longer than {seconds:g} seconds", _LONGER)
         try:
-            described: Description = form.read(
+            described: Description = from_json(
                 Description, process.request("describe", {"protocol": PROTOCOL}), "the description"
             )
         except Broken as broken:
@@ -287,7 +288,7 @@ class _Client(RemoteClient):
 
     def _ask(self, method: str, request: ChatRequest) -> Iterator[Any]:
         self.changes = ()
-        asked = form.written(Asked(self._address, self._model, request))
+        asked = to_json(Asked(self._address, self._model, request))
         for kind, message in self._worker.messages(method, asked):
             if kind == "event":
                 yield _read(StreamEvent, message["event"], "the event", "what is no event")
@@ -337,7 +338,7 @@ class _Provider:
         return self._space
 
     def _embedded(self, texts: tuple[str, ...] | None) -> EmbeddingSpace:
-        asked = form.written(Embedding(self._address, *self._asked, texts))
+        asked = to_json(Embedding(self._address, *self._asked, texts))
         return _read(EmbeddingSpace, self._worker.result("embed", asked), "the embeddings", "what are no embeddings")
 
 
@@ -348,14 +349,14 @@ def _embeddings(known: Embeddings | None, process: Process, name: str) -> Embedd
 def _drive(process: Process, name: str, endpoint: Endpoint, model: str, conversation: Conversation) -> None:
     """Have a loop in a worker play a conversation: a `harness.contract.loops.Drive`. Its tools run here."""
     tools = {tool.name: tool.run for tool in conversation.tools}
-    address: JSON = form.written(Address(endpoint.base_url, endpoint.api_key))
+    address: JSON = to_json(Address(endpoint.base_url, endpoint.api_key))
     asked: JSON = {"endpoint": address, "model": model, "conversation": told(conversation)}
     runs = 0
 
     def answer(number: JSON, call: ToolCall) -> None:
         try:
             run = tools.get(call.name, next(iter(tools.values())))  # which knows a tool that there is not
-            process.answer(number, form.written(run(call)))
+            process.answer(number, to_json(run(call)))
         except BaseException:
             process.kill()  # which would wait for the result
             raise
@@ -424,12 +425,12 @@ class _Worker:
             text = error.strerror or str(error)
             self._process.answer(number, error={"code": -1, "message": text, "data": {"errno": error.errno}})
         else:
-            self._process.answer(number, form.written(completed))
+            self._process.answer(number, to_json(completed))
 
 
 def _read(kind: Any, document: JSON, place: str, wrong: str) -> Any:
     try:
-        return form.read(kind, document, place)
+        return from_json(kind, document, place)
     except ValueError as error:
         raise BrokenCommand(f"the command answered with {wrong}: {error}") from None
 

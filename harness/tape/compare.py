@@ -16,7 +16,7 @@ from harness.contract.http import HttpRequest, endpoint
 from harness.contract.model import JSON
 from harness.meaning.differences import WHOLE_JSON, Difference, Path, diff, json_pointer, plain
 from harness.meaning.requests import meant, with_ids_of
-from harness.results.textchange import text_change
+from harness.results.findings import text_change
 from harness.tape.redact import REQUEST_HEADERS
 
 _HEADERS = sorted(REQUEST_HEADERS - {"accept"})

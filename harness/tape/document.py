@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import yaml
 
 from harness.contract.errors import CassetteError
-from harness.host.shortened import shortened
+from harness.host.exceptions import shortened
 from harness.scenarios.document import MAX_DEPTH, Builder, Open, Path
 
 MAX_BYTES = 48 << 20

@@ -23,7 +23,7 @@ from pydantic import ValidationError
 
 from harness.contract.errors import CassetteError, CassetteTaken
 from harness.contract.http import HttpRequest, HttpResponse
-from harness.host import replacement
+from harness.host import files
 from harness.tape.cassette import Interaction, Metadata, loaded_delivery, stored_delivery
 
 SUFFIX = ".journal"
@@ -69,7 +69,7 @@ class Journal:
                     _cut_behind_last_line(self._handle)
                 else:
                     self._begin()
-                replacement.sync_folder(cassette.parent)
+                files.sync_folder(cassette.parent)
         except BaseException:
             os.close(self._handle)
             raise
@@ -79,7 +79,7 @@ class Journal:
         with self._lock, _writing(self.path):
             end = os.fstat(self._handle).st_size
             try:
-                replacement.write_all(self._handle, _line(_plain(interaction)))
+                files.write_all(self._handle, _line(_plain(interaction)))
                 os.fsync(self._handle)
             except OSError:
                 with contextlib.suppress(OSError):  # half a line would spoil the journal
@@ -105,7 +105,7 @@ class Journal:
             while kept.exists() and kept.read_bytes() != data:
                 number += 1
                 kept = self.path.with_name(f"{self.path.name}.left-{number}")
-            replacement.replace(kept, data, PERMISSIONS)
+            files.replace(kept, data, PERMISSIONS)
         return kept
 
     def remove(self) -> str | None:
@@ -125,7 +125,7 @@ class Journal:
 
     def _begin(self) -> None:
         os.ftruncate(self._handle, 0)
-        replacement.write_all(self._handle, _line({"metadata": self._metadata.to_dict()}))
+        files.write_all(self._handle, _line({"metadata": self._metadata.to_dict()}))
         os.fsync(self._handle)
 
 
@@ -149,7 +149,7 @@ def leftover(cassette: Path, *, force: bool = False) -> Leftover | None:
     except OSError as error:
         raise CassetteError(str(path), f"cannot be opened: {error.strerror}.") from None
     try:
-        if not replacement.lock(handle):
+        if not files.lock(handle):
             raise _taken(cassette)
         return _found(path, force=force) if _is_at(path, handle) else None
     finally:
@@ -204,7 +204,7 @@ def _taken(cassette: Path) -> CassetteTaken:
 def _open_locked(path: Path, cassette: Path) -> int:
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, PERMISSIONS)
-        if not replacement.lock(handle):
+        if not files.lock(handle):
             os.close(handle)
             raise _taken(cassette)
         if _is_at(path, handle):

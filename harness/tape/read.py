@@ -22,7 +22,7 @@ from pydantic import ValidationError
 
 from harness.contract.errors import CassetteError, CassetteMissing
 from harness.contract.http import HttpRequest, HttpResponse
-from harness.host.file import contents
+from harness.host.files import contents
 from harness.tape.cassette import FORMATS, Cassette, Interaction, Metadata, checksum, loaded_delivery
 from harness.tape.content_encoding import decode
 from harness.tape.document import MAX_BYTES, RESTORE, exact, parse

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from harness.contract.errors import CassetteError, CassetteTaken, UsageError
-from harness.host import replacement
+from harness.host import files
 from harness.results import Variant
 from harness.tape.cassette import Cassette, Metadata
 from harness.tape.journal import Journal, Leftover, leftover, path_of
@@ -218,7 +218,7 @@ def _is_outdated(library: Library, metadata: Metadata, found: Survey, outdated: 
 
 def _look(library: Library, metadata: Metadata, found: Survey, *, force: bool, missing: bool) -> None:
     path = library.path(*place_of(metadata))
-    replacement.sweep(path.parent)
+    files.sweep(path.parent)
     left = leftover(path, force=force)
     present = None
     if left is not None or missing or not force:

@@ -17,7 +17,7 @@ from harness.apis.api import Api
 from harness.apis.jsonvalue import join, loads
 from harness.apis.view import WireError
 from harness.contract.model import JSON
-from harness.host.secret_names import is_secret_field, words
+from harness.host.credentials import is_secret_field, words
 from harness.tape.cassette import Interaction
 from harness.tape.redact import REDACTED
 

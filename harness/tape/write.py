@@ -17,7 +17,7 @@ import yaml
 
 from harness.contract.errors import CassetteError
 from harness.contract.http import HttpRequest, HttpResponse
-from harness.host import replacement
+from harness.host import files
 from harness.tape.cassette import FORMAT, Cassette, Metadata, checksum, stored_delivery
 from harness.tape.content_encoding import MAX_BYTES
 from harness.tape.document import indented
@@ -160,6 +160,6 @@ def replace(path: Path, data: bytes) -> None:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        replacement.replace(path, data)
+        files.replace(path, data)
     except OSError as error:
         raise CassetteError(str(path), f"cannot be written: {error.strerror}. What was there is unchanged.") from None

@@ -20,10 +20,11 @@ from harness.checking.servers.inspection import Asked, Inspection
 from harness.checking.servers.server import Line, Server
 from harness.contract.protocols import Adapter
 from harness.results import Blame, Finding, RunResult, Severity, Verdict
+from harness.running.backends import Replay, Stages
 from harness.running.cells import cells
+from harness.running.live import Live
 from harness.running.recorder import Recorder
 from harness.running.run import Run
-from harness.running.stages import Live, Replay, Stages
 from harness.scenarios.load import load_paths
 from harness.scenarios.suite import shipped
 from harness.tape.library import Library

@@ -24,10 +24,10 @@ from harness.apis.targets import Target
 from harness.contract.protocols import Endpoint
 from harness.rules.recording import RULES as COMPARISON
 from harness.rules.rule import Rule
+from harness.running.backends import Replay
 from harness.running.cells import cells
-from harness.running.play import play
 from harness.running.run import Run
-from harness.running.stages import Replay
+from harness.running.tool_loop import play
 from harness.tape.cassette import REFERENCE_URL
 from harness.tape.library import Library
 from tests.benchmarks.bare import SDKS, Converse

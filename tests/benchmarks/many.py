@@ -10,9 +10,8 @@ from pathlib import Path
 from harness import catalog
 from harness.cli.outputs import Output
 from harness.results import Presentation, Variant
-from harness.running.cells import cells
+from harness.running.cells import Cell, cells
 from harness.running.plan import Plan
-from harness.running.stages import Cell
 from harness.scenarios.load import digest
 from harness.scenarios.schema import Scenario
 from harness.tape.cassette import Cassette

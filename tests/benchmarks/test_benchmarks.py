@@ -7,7 +7,7 @@ import pytest
 from harness import catalog
 from harness.contract.http import HttpRequest
 from harness.contract.protocols import Endpoint
-from harness.running.play import play
+from harness.running.tool_loop import play
 from tests.benchmarks import speed
 from tests.benchmarks.bare import SDKS
 from tests.benchmarks.contenders import Field, contenders, lead

@@ -16,10 +16,10 @@ import harness.rules.reading
 from harness import catalog
 from harness.results import CellResult, Finding, Transcript
 from harness.rules.evidence import Evidence
-from harness.running.cells import cells
-from harness.running.play import play
+from harness.running.backends import Stages
+from harness.running.cells import Cell, cells
 from harness.running.run import Run
-from harness.running.stages import Cell, Stages
+from harness.running.tool_loop import play
 from harness.scenarios.schema import Variant
 from tests.broken.fault import Wrap
 from tests.stages import InProcess, shipped_scenarios, shipped_targets

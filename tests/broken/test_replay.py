@@ -12,9 +12,10 @@ import pytest
 
 from harness.contract.model import ChatRequest
 from harness.results import Blame, CellResult, Kind, Severity, Verdict
+from harness.running.backends import Replay
+from harness.running.cells import Cell
 from harness.running.recorder import Recorder
 from harness.running.run import Run
-from harness.running.stages import Cell, Replay
 from harness.tape.library import Library
 from tests.broken.fault import ALL, Fault, Wrap, asks, sends
 from tests.broken.playing import RULES, cell

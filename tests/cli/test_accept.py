@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.running.expected_failures import load
-from harness.running.judging import findable
+from harness.running.verdicts import findable
 from tests.cli.conftest import Command
 
 SWAPPED = ("--mode", "reference", "call-parallel-same-tool", "--adapter", "tests.examples.swapped_results:ADAPTER")

@@ -11,7 +11,7 @@ import pytest
 
 from harness import catalog
 from harness.cli.main import COMPLETING, main
-from harness.running.judging import findable
+from harness.running.verdicts import findable
 from tests.cli.conftest import Command
 
 ROOT = Path(__file__).parent.parent.parent

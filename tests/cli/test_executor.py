@@ -16,10 +16,9 @@ import pytest
 
 from harness.contract.errors import HarnessError, MissingKey, UsageError
 from harness.results import RunResult
-from harness.running import dask, processes
-from harness.running.cells import cells
+from harness.running import processes
+from harness.running.cells import Cell, cells
 from harness.running.plan import Plan
-from harness.running.stages import Cell
 from harness.scenarios import suite
 from harness.tape.library import Library
 from tests.cli.conftest import Command
@@ -137,7 +136,7 @@ def test_folders_of_ones_own_have_to_be_seen_where_they_are(tmp_path: Path) -> N
 )  # fmt: skip
 def test_what_is_no_address_is_said(address: str) -> None:
     with pytest.raises(UsageError) as caught:
-        dask.checked(address)
+        processes.checked(address)
     assert str(caught.value) == (
         f"--executor {address!r}: it has to be dask://HOST:PORT, a scheduler's address, or dask://local?workers=N, "
         "N workers on this machine."
@@ -162,8 +161,8 @@ class Client:
         return self.found
 
 
-def crew(found: dict[str, Any] | None = None, **how: Any) -> dask.DaskCrew:
-    return dask.DaskCrew(Client(found or {}, **how), ADDRESS)
+def crew(found: dict[str, Any] | None = None, **how: Any) -> processes.DaskCrew:
+    return processes.DaskCrew(Client(found or {}, **how), ADDRESS)
 
 
 def other(**changes: Any) -> processes.Place:
@@ -276,7 +275,7 @@ def test_two_workers_of_dask_play_the_same_run(harness: Command, folder: Path, m
     monkeypatch.setattr(processes, "CHUNK", 2)
     with cluster() as address:
         there = harness(*words, "--executor", address, "--report=json:there.json")
-        monkeypatch.setattr(dask, "_CONNECTING", 0.5)
+        monkeypatch.setattr(processes, "_CONNECTING", 0.5)
     gone = harness(*words, "--executor", address)
 
     assert there.code == 0, there.err

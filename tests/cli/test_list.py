@@ -15,7 +15,7 @@ from harness.checking.servers.checks import CHECKS
 from harness.checking.servers.watching import BECAUSE
 from harness.cli.list import _rules
 from harness.cli.main import COMMANDS, main
-from harness.running.known_models import models
+from harness.running.costs import models
 from harness.scenarios.load import load_paths
 from harness.scenarios.suite import shipped
 from tests.cli.conftest import Command

@@ -12,7 +12,7 @@ from harness import catalog
 from harness.contract.errors import MissingDependency
 from harness.contract.protocols import Capability, Endpoint
 from harness.kit.factories import PROVIDERS
-from harness.running.known_models import models
+from harness.running.costs import models
 from tests.cli.conftest import Command
 from tests.cli.test_list import table
 

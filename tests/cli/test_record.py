@@ -13,9 +13,8 @@ from harness.cli import live
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.reference.session import Session
 from harness.reports._costs import money
-from harness.running.cells import not_applicable
-from harness.running.estimate import estimate
-from harness.running.stages import Cell
+from harness.running.budget import estimate
+from harness.running.cells import Cell, not_applicable
 from harness.scenarios.load import load_file
 from harness.scenarios.suite import shipped
 from harness.tape.server import serve

@@ -12,7 +12,7 @@ import pytest
 from harness import catalog
 from harness.cli.standing import Progress
 from harness.contract.http import HttpRequest, HttpResponse
-from harness.host import replacement
+from harness.host import files
 from harness.reference.session import Session
 from harness.results import RunResult
 from harness.scenarios.load import load_file
@@ -322,7 +322,7 @@ def test_what_killed_writers_have_left_goes_and_what_living_ones_write_stays(pla
     for path in (dead, other, living, foreign, report):
         path.write_text("half")
     handle = os.open(living, os.O_RDONLY)
-    assert replacement.lock(handle)
+    assert files.lock(handle)
 
     place("scenarios/a.yaml", "--report", "json:run.json")
 

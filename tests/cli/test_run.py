@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.host import sdk
+from harness.host import environment
 from harness.results import RunResult
 from harness.scenarios import suite
 from tests.cli.conftest import FIVE, RECORDED, Command
@@ -21,6 +21,7 @@ WRONG_ADAPTER = """
 from dataclasses import replace
 
 from harness.adapters.anthropic import ADAPTER as SHIPPED
+from harness.host import environment
 from harness.contract.protocols import Capability
 
 
@@ -354,7 +355,7 @@ def test_targets_whose_sdk_is_missing_are_left_out_aloud(
     harness: Command, cassettes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     without_openai(monkeypatch)
-    monkeypatch.setattr(sdk, "_installed", lambda name: None if name == "openai" else version(name))
+    monkeypatch.setattr(environment, "_installed", lambda name: None if name == "openai" else version(name))
 
     rest = harness("run", "call-single", "--cassettes", str(cassettes))
     chosen = harness("run", "call-single", "--cassettes", str(cassettes), "--target", "openai-chat")

@@ -11,9 +11,9 @@ from harness.contract.http import HttpRequest
 from harness.contract.model import ChatRequest, Finish, Message, StreamEvent, TextDelta
 from harness.contract.protocols import Adapter, AsyncStreamingChatClient, Capability, Endpoint, Route
 from harness.results import RunResult, Verdict
+from harness.running.backends import Reference, Replay, Stages
 from harness.running.cells import cells
 from harness.running.run import Run
-from harness.running.stages import Reference, Replay, Stages
 from harness.scenarios.load import load_paths
 from harness.scenarios.schema import Variant
 from harness.scenarios.suite import shipped

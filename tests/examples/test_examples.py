@@ -9,9 +9,9 @@ from harness.apis.targets import targets_for
 from harness.contract.model import ChatRequest, ChatResponse, Message, ToolResult
 from harness.contract.protocols import Adapter
 from harness.results import Blame, CellResult, RunResult, Severity, Verdict
+from harness.running.backends import Reference, Replay, Stages
 from harness.running.cells import cells
 from harness.running.run import Run
-from harness.running.stages import Reference, Replay, Stages
 from harness.scenarios.load import load_paths
 from harness.scenarios.suite import shipped
 from harness.tape.library import Library

@@ -16,7 +16,7 @@ from harness.checking.gateways.check import GatewayCheck, pair
 from harness.checking.gateways.playing import Door, Upstream
 from harness.contract.http import Delivery, HttpRequest, HttpResponse
 from harness.results import RunResult
-from harness.running.serving.conversation import Terms
+from harness.running.served_session import Terms
 from harness.scenarios.schema import Scenario, Variant
 from harness.tape.server import serve
 

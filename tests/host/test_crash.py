@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.host import crash
-from harness.host.crash import located, place, said, traceback_of
+from harness.host import exceptions
+from harness.host.exceptions import located, place, said, traceback_of
 
 LIBRARY = f"{sysconfig.get_path('purelib')}/sdk/client.py"
 PYTHON = json.__file__
-OURS = crash.__file__
+OURS = exceptions.__file__
 MINE = "/somewhere/mine.py"
 
 
@@ -66,5 +66,5 @@ def test_a_traceback_names_what_led_to_it_and_keeps_its_end_whatever_the_texts_a
     assert "KeyError: 'xxx" in text
     assert "\nwhich led to:\n" in text
     assert text.endswith("ValueError: the last\n")
-    assert len(text) <= crash.TRACEBACK_LENGTH
+    assert len(text) <= exceptions.TRACEBACK_LENGTH
     assert message.startswith("the last (")

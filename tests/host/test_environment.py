@@ -12,9 +12,9 @@ from harness.contract.model import ChatRequest, ChatResponse, Message, Role, Sto
 from harness.contract.protocols import Adapter, Capability, Endpoint
 from harness.host.environment import isolated
 from harness.results import Verdict
+from harness.running.backends import Reference
 from harness.running.cells import cells
 from harness.running.run import Run
-from harness.running.stages import Reference
 from harness.scenarios.load import load_paths
 from harness.scenarios.suite import shipped
 

@@ -10,7 +10,7 @@ import pytest
 from harness import catalog
 from harness.contract.errors import MissingDependency, OutdatedDependency
 from harness.contract.protocols import Requirement
-from harness.host.sdk import is_before, needing
+from harness.host.environment import is_before, needing
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.host.shortened import shortened
+from harness.host.exceptions import shortened
 
 
 def test_a_short_text_stays_as_it_is() -> None:

@@ -10,9 +10,9 @@ import pytest
 
 from harness.meaning.schemas.judge import Partings, _changed
 from harness.results import CellResult, Verdict
+from harness.running.backends import Replay
 from harness.running.recorder import Recorder
 from harness.running.run import Run
-from harness.running.stages import Replay
 from harness.tape.library import Library
 from tests.broken.fault import Wrap
 from tests.broken.playing import RULES, cell, played, said

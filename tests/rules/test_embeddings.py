@@ -11,7 +11,7 @@ from harness import catalog
 from harness.apis.endpoint import PATH_UNKNOWN
 from harness.contract.http import HttpResponse
 from harness.results import Blame, EmbeddingTranscript
-from harness.running.stages import Cell
+from harness.running.cells import Cell
 from tests.broken.embeddings import EMBEDDING, INDEX, SWITCHED
 from tests.rules.transcripts import found, only, transcript_of
 from tests.stages import shipped_scenarios, shipped_targets

@@ -28,7 +28,7 @@ from harness.contract.model import (
     ToolCallStart,
     Usage,
 )
-from harness.host.shortened import shortened
+from harness.host.exceptions import shortened
 from harness.results import Blame, Exchange, Finding, Kind, Severity, Transcript
 from harness.scenarios.schema import Expectation, Scenario, Variant
 from tests.broken.fault import Wrap, answers, asks, rescues

@@ -12,8 +12,8 @@ from harness.contract.http import HttpRequest, HttpResponse
 from harness.results import Blame, Exchange, Severity, Transcript
 from harness.rules.evidence import Evidence
 from harness.rules.provider import RULES
+from harness.running.cells import Cell
 from harness.running.run import Run
-from harness.running.stages import Cell
 from tests.stages import InProcess, shipped_scenarios, shipped_targets
 from tests.traffic import needs_traffic, recorded
 

@@ -10,7 +10,7 @@ import pytest
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import Refusal, StopReason, Text, ToolCall
 from harness.results import Kind, Transcript
-from harness.running.stages import Cell
+from harness.running.cells import Cell
 from harness.tape.transport import Handler
 from tests.rules.transcripts import found, given, only, played, transcript_of, with_chat, with_parts
 from tests.stages import InProcess, shipped_scenarios, shipped_targets

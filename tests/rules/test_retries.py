@@ -14,9 +14,10 @@ from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import ChatRequest, ChatResponse
 from harness.contract.protocols import Capability
 from harness.results import Blame, Finding
+from harness.running.backends import Replay
+from harness.running.cells import Cell
 from harness.running.recorder import Recorder
 from harness.running.run import Run
-from harness.running.stages import Cell, Replay
 from harness.tape.library import Library
 from harness.tape.transport import Handler
 from tests.rules.transcripts import RULES, found, only, transcript_of

@@ -13,8 +13,9 @@ from harness.contract.model import ChatResponse, Part, StreamEvent
 from harness.results import Chat, Exchange, Finding, Kind, Severity, Transcript
 from harness.rules.evidence import Evidence
 from harness.rules.rule import Rule
+from harness.running.backends import Stages
+from harness.running.cells import Cell
 from harness.running.run import Run
-from harness.running.stages import Cell, Stages
 from harness.scenarios.schema import Scenario, Subject, Variant
 from tests.stages import InProcess, shipped_scenarios, shipped_targets
 

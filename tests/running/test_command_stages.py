@@ -18,9 +18,11 @@ from harness.contract.model import ChatRequest, ChatResponse
 from harness.contract.process import Command, Completed, from_request, from_response
 from harness.contract.protocols import Adapter, ChatClient, Endpoint, ProcessRunner
 from harness.results import CellResult, Verdict
+from harness.running.backends import Reference, Replay, Stages
+from harness.running.cells import Cell
+from harness.running.live import Live
 from harness.running.recorder import Recorder
 from harness.running.run import Run
-from harness.running.stages import Cell, Live, Reference, Replay, Stages
 from harness.scenarios.schema import Scenario
 from harness.tape.library import Library
 from tests.scenarios.files import MINIMAL, WITH_TOOLS, scenario

@@ -18,9 +18,9 @@ from harness import catalog
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import Usage
 from harness.results import CellResult, Spending, summed
+from harness.running.cells import Cell
 from harness.running.costs import cost, listed, price_version
 from harness.running.run import Run
-from harness.running.stages import Cell
 from harness.tape.transport import Handler
 from tests.stages import InProcess, shipped_scenarios, shipped_targets
 

@@ -15,10 +15,10 @@ from harness.apis.targets import Target
 from harness.contract.errors import Overloaded
 from harness.contract.model import ChatRequest, ChatResponse, Message, Role, Text
 from harness.results import RunResult
-from harness.running.cells import cells
+from harness.running.backends import Replay
+from harness.running.cells import Cell, cells
 from harness.running.differences import FACTS, NOT_OBSERVED, Observations, Observed, tables
 from harness.running.run import Run
-from harness.running.stages import Cell, Replay
 from harness.tape.library import Library
 from tests.stages import InProcess, shipped_scenarios, shipped_targets
 from tests.wrapped import Chat, chatting

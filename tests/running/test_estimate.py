@@ -12,10 +12,10 @@ from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import Usage
 from harness.contract.protocols import Endpoint
 from harness.results import Spending
+from harness.running.budget import estimate
+from harness.running.cells import Cell
 from harness.running.costs import cost
-from harness.running.estimate import estimate
 from harness.running.run import Run
-from harness.running.stages import Cell
 from harness.tape.transport import Handler
 from tests.stages import InProcess, every_target, shipped_scenarios, shipped_targets
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.running.excerpt import lines, marked, piece
+from harness.running.exhibits import lines, marked, piece
 
 BODY = {
     "model": "m",

@@ -12,8 +12,7 @@ from harness.contract.errors import MalformedResponse
 from harness.contract.model import ChatRequest, ChatResponse, Message, Role, Text
 from harness.contract.protocols import Adapter
 from harness.results import Body, CellResult
-from harness.running.excerpt import differing
-from harness.running.rawstream import title
+from harness.running.exhibits import differing, title
 from tests.broken.fault import Wrap, answers, asks
 from tests.broken.playing import played
 

@@ -14,11 +14,11 @@ from harness.contract.errors import InvalidRequest, NotFound, PluginError, RateL
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.protocols import Adapter, Capability, EmbeddingProvider, Embeddings, Endpoint
 from harness.results import Blame, CellResult, Embedded, Severity, Verdict
-from harness.running.cells import cells
-from harness.running.play import embedded
+from harness.running.backends import Reference, Replay, Stages
+from harness.running.cells import Cell, cells
 from harness.running.recorder import Recorder
 from harness.running.run import Run
-from harness.running.stages import Cell, Reference, Replay, Stages
+from harness.running.tool_loop import embedded
 from harness.scenarios.schema import EmbeddingsSpec
 from harness.tape.library import Library
 from harness.tape.transport import Handler

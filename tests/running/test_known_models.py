@@ -10,7 +10,7 @@ from genai_prices.data_snapshot import get_snapshot
 from harness import catalog
 from harness.contract.errors import UnknownName
 from harness.contract.protocols import Capability
-from harness.running.known_models import ModelInfo, models
+from harness.running.costs import ModelInfo, models
 
 APIS = sorted({each.api for each in catalog.targets()})
 

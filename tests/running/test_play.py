@@ -35,7 +35,7 @@ from harness.contract.model import (
 )
 from harness.contract.protocols import Adapter, Connect, Endpoint
 from harness.kit.handlers import CollectingHandler
-from harness.running.play import DEFAULT_MAX_TOKENS, Playing, play
+from harness.running.tool_loop import DEFAULT_MAX_TOKENS, Playing, play
 from harness.scenarios.schema import Scenario, Variant
 from harness.scenarios.tools import answer
 from tests.scenarios.files import WITH_TOOLS, changed, scenario
@@ -471,7 +471,7 @@ def test_a_tool_runs_when_the_thread_asks_for_it_after_its_handler_was_told(
 
     on_tool_use = CollectingHandler.on_tool_use
     monkeypatch.setattr(CollectingHandler, "on_tool_use", used)
-    monkeypatch.setattr("harness.running.play.answer", answering)
+    monkeypatch.setattr("harness.running.tool_loop.answer", answering)
     both = says("", call(1, city="Paris"), call(2, city="Tokyo"))
     result = played(made(WITH_TOOLS), Client([both, says("18")]))
     assert order == ["told c1", "runs c1", "told c2", "runs c2"]

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from harness.running.cells import cells
-from harness.running.processes import CHUNK, _chunks  # pyright: ignore[reportPrivateUsage]
+from harness.running.processes import CHUNK, _chunks
 from tests.stages import every_target, shipped_scenarios
 
 ROOT = Path(__file__).parent.parent.parent

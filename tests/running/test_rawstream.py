@@ -8,7 +8,7 @@ import pytest
 
 from harness.contract.http import Delivery, HttpResponse
 from harness.rules.evidence import Evidence
-from harness.running.rawstream import RawStream, raw_stream
+from harness.running.exhibits import RawStream, raw_stream
 from harness.scenarios.schema import Variant
 from tests.rules.transcripts import played
 

@@ -17,9 +17,10 @@ from harness.contract.protocols import Endpoint
 from harness.results import Chat, Exchange, Kind, Transcript
 from harness.rules.evidence import Evidence
 from harness.rules.rule import Flaw, Rule
-from harness.running.retelling import retellings
+from harness.running.backends import Reference
+from harness.running.cells import Cell
+from harness.running.replay_variants import retellings
 from harness.running.run import Run
-from harness.running.stages import Cell, Reference
 from harness.scenarios.schema import Subject, Variant
 from harness.tape.transport import Handler
 from tests.stages import InProcess, Provider, shipped_scenarios, shipped_targets

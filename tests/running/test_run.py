@@ -15,6 +15,7 @@ import pytest
 
 from harness import catalog
 from harness.apis.targets import Target
+from harness.catalog import versions
 from harness.contract.errors import ConnectionFailed, MissingDependency, UsageError, provider_error
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import ChatRequest, ChatResponse
@@ -22,12 +23,11 @@ from harness.contract.protocols import Capability, Endpoint
 from harness.results import Blame, CellResult, Kind, RunResult, Severity, StaleExpectation, Verdict
 from harness.rules.evidence import Evidence
 from harness.rules.rule import Flaw, Rule
-from harness.running.cells import cells
+from harness.running.backends import Reference, Replay
+from harness.running.cells import Cell, cells
 from harness.running.expected_failures import ExpectedFailure
 from harness.running.recorder import Recorder
 from harness.running.run import Run
-from harness.running.stages import Cell, Reference, Replay
-from harness.running.versions import versions
 from harness.scenarios.schema import Scenario, Subject
 from harness.tape.library import Library
 from harness.tape.transport import Handler

@@ -21,9 +21,12 @@ from harness.reference.session import Session
 from harness.results import CellResult, Exchange, Kind, Verdict
 from harness.rules.evidence import Evidence
 from harness.rules.rule import Flaw, Rule
+from harness.running import backends
+from harness.running.backends import Reference, Replay, Stages
+from harness.running.cells import Cell
+from harness.running.live import Live
 from harness.running.recorder import Recorder
 from harness.running.run import Run
-from harness.running.stages import Cell, Live, Reference, Replay, Stages, reference
 from harness.scenarios.schema import Scenario, Subject, TurnSpec
 from harness.tape.cassette import REFERENCE_URL
 from harness.tape.library import Library
@@ -186,7 +189,7 @@ def raw(monkeypatch: pytest.MonkeyPatch) -> list[HttpRequest]:
             requests.append(request)
             return super().__call__(request)
 
-    monkeypatch.setattr(reference, "Session", Spy)
+    monkeypatch.setattr(backends, "Session", Spy)
     return requests
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from harness.contract.protocols import Capability
-from harness.running.cells import not_applicable
-from harness.running.stages import Cell
+from harness.running.cells import Cell, not_applicable
 from tests.stages import shipped_scenarios, shipped_targets
 
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.running.cells import not_applicable
-from harness.running.stages import Cell
+from harness.running.cells import Cell, not_applicable
 from harness.scenarios.load import problems
 from harness.scenarios.schema import Provocation
 from tests.scenarios.files import ABSENT, MINIMAL, changed, written

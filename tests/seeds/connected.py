@@ -15,7 +15,7 @@ from harness.apis.view import RequestView, ResponseView
 from harness.contract.model import ChatRequest
 from harness.contract.protocols import StreamingChatClient
 from harness.results import Exchange
-from harness.running.stages import Cell
+from harness.running.cells import Cell
 from harness.scenarios.canonical import settings_of, system_of, tools
 from tests.stages import InProcess, shipped_scenarios
 

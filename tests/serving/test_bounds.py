@@ -9,9 +9,9 @@ import pytest
 
 from harness.apis.facts import Edition
 from harness.contract.http import HttpRequest
-from harness.running.serving import reception
-from harness.running.serving.conversation import Terms
-from harness.running.serving.reception import Reception
+from harness.running import serve_router
+from harness.running.serve_router import Reception
+from harness.running.served_session import Terms
 from tests.serving.served import KEYS, first_body
 from tests.stages import shipped_scenarios
 
@@ -37,7 +37,7 @@ def called(server: Reception, session: str) -> int:
 
 
 def test_sessions_without_end_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reception, "MAX_SESSIONS", 2)
+    monkeypatch.setattr(serve_router, "MAX_SESSIONS", 2)
     said: list[str] = []
     server = opened(said)
 
@@ -51,7 +51,7 @@ def test_sessions_without_end_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_bytes_without_end_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reception, "MAX_KEPT_BYTES", 1 << 20)
+    monkeypatch.setattr(serve_router, "MAX_KEPT_BYTES", 1 << 20)
     server = opened([])
 
     statuses = [asked(server, "one", metadata={"user_id": "x" * (200 << 10)}) for _ in range(8)]

@@ -35,8 +35,7 @@ from harness.contract.model import (
 from harness.scenarios.canonical import history, settings_of, system_of, tools, user_message
 from harness.scenarios.load import load_paths
 from harness.scenarios.suite import shipped
-from harness.stdio import form
-from harness.stdio.protocol import json_schema
+from harness.stdio.protocol import from_json, json_schema, to_json
 
 LARGE = 2**60 + 1
 EVENT_TYPES = (
@@ -79,9 +78,9 @@ def validator(name: str) -> jsonschema.Draft202012Validator:
 
 
 def test_what_is_written_is_read_again_and_agrees_with_the_schema() -> None:
-    document = json.loads(json.dumps(form.written(REQUEST)))
+    document = json.loads(json.dumps(to_json(REQUEST)))
 
-    assert form.read(ChatRequest, document, "the request") == REQUEST
+    assert from_json(ChatRequest, document, "the request") == REQUEST
     assert list(validator("ChatRequest").iter_errors(document)) == []
 
 
@@ -98,15 +97,15 @@ def test_every_scenario_can_be_asked_so() -> None:
                 settings.format(),
                 thinking=settings.reasoning(),
             )
-            document: Any = json.loads(json.dumps(form.written(request)))
-            assert form.read(ChatRequest, document, "the request") == request
+            document: Any = json.loads(json.dumps(to_json(request)))
+            assert from_json(ChatRequest, document, "the request") == request
             assert list(validator("ChatRequest").iter_errors(document)) == []
 
 
 def test_the_schema_takes_every_message_and_refuses_what_is_none() -> None:
     whole = jsonschema.Draft202012Validator(json_schema())
-    answer = form.written(ChatResponse(Message("assistant", "Hi"), StopReason.END_TURN, Usage(1, 2)))
-    event = form.written(ToolCallStart(0, "a", "f"))
+    answer = to_json(ChatResponse(Message("assistant", "Hi"), StopReason.END_TURN, Usage(1, 2)))
+    event = to_json(ToolCallStart(0, "a", "f"))
     right = [
         {"id": 1, "method": "describe", "params": {"protocol": 1}},
         {"id": 1, "result": {"name": "a", "api": "gemini", "capabilities": ["tools"]}},
@@ -125,11 +124,11 @@ def test_the_schema_takes_every_message_and_refuses_what_is_none() -> None:
 
 
 def test_integers_that_other_languages_round_come_as_text_too() -> None:
-    document: Any = form.written(ToolCall("a", "f", {"n": LARGE}))
+    document: Any = to_json(ToolCall("a", "f", {"n": LARGE}))
 
     assert document["arguments_json"] == f'{{"n": {LARGE}}}'
     rounded = {**document, "arguments": {"n": float(LARGE)}}
-    assert form.read(ToolCall, rounded, "the call").arguments == {"n": LARGE}
+    assert from_json(ToolCall, rounded, "the call").arguments == {"n": LARGE}
 
 
 @pytest.mark.parametrize(
@@ -148,11 +147,11 @@ def test_integers_that_other_languages_round_come_as_text_too() -> None:
 )
 def test_what_is_none_is_refused_by_its_place(document: Any, said: str) -> None:
     with pytest.raises(ValueError) as caught:  # noqa: PT011 - its text is compared
-        form.read(StreamEvent, document, "x")
+        from_json(StreamEvent, document, "x")
 
     assert str(caught.value) == said
 
 
 @pytest.mark.parametrize("event", [TextDelta("a"), ToolCallStart(1, "a", "f"), ArgumentsDelta(1, "{")])
 def test_events_are_read_again(event: StreamEvent) -> None:
-    assert form.read(StreamEvent, form.written(event), "the event") == event
+    assert from_json(StreamEvent, to_json(event), "the event") == event

@@ -13,7 +13,7 @@ import pytest
 
 from harness.contract.errors import CassetteError
 from harness.contract.http import Delivery, HttpRequest, HttpResponse
-from harness.host.secret_names import is_secret_field, is_secret_header, is_secret_variable
+from harness.host.credentials import is_secret_field, is_secret_header, is_secret_variable
 from harness.tape.cassette import Cassette, Interaction
 from harness.tape.deck.playing import Playing
 from harness.tape.deck.recording import text

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from harness.apis.facts import Edition
-from harness.running.serving.conversation import Terms, cut
-from harness.running.serving.reception import Reception
+from harness.running.serve_router import Reception
+from harness.running.served_session import Terms, cut
 from harness.scenarios import suite
 from harness.scenarios.load import load_file
 from harness.tape.server import serve

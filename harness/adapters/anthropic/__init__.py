@@ -27,7 +27,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.contract.protocols import Adapter, Capability, Requirement, Route
-from harness.host.sdk import needing
+from harness.host.environment import needing
 
 if TYPE_CHECKING:
     from harness.adapters.anthropic.client import AnthropicClient

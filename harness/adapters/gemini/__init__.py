@@ -22,7 +22,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.contract.protocols import Adapter, Capability, Embeddings, Requirement, Route
-from harness.host.sdk import needing
+from harness.host.environment import needing
 
 if TYPE_CHECKING:
     from harness.adapters.gemini.client import GeminiClient

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from harness.adapters._openai import SDK
 from harness.contract.protocols import Adapter, Capability, Route
-from harness.host.sdk import needing
+from harness.host.environment import needing
 
 if TYPE_CHECKING:
     from harness.contract.protocols import ChatClient, Endpoint

@@ -10,12 +10,13 @@ from typing import TypeAlias
 from harness import catalog
 from harness.apis.facts import Edition
 from harness.apis.targets import Shipped, Target
+from harness.catalog import versions
 from harness.checking.endpoints import graded, suggestion
 from harness.checking.gateways.judging import FACTS, Direct, Judged, declined, judged, unreached
 from harness.checking.gateways.passage import Fact, Passage, Side, Way
 from harness.checking.gateways.playing import FIRST, Door, Played, Upstream, played, saying, unsayable
 from harness.contract.errors import ChatError, UsageError
-from harness.host.clock import now
+from harness.host.environment import now
 from harness.meaning.choices import is_named
 from harness.results import (
     CellResult,
@@ -34,13 +35,11 @@ from harness.results import (
 from harness.rules.conversation import fitting, room, said, sent
 from harness.rules.evidence import Evidence
 from harness.rules.scope import EVERYTHING, Scope
-from harness.running.cells import VARIANTS, cells, not_applicable
+from harness.running.cells import VARIANTS, Cell, cells, not_applicable
 from harness.running.expected_failures import ExpectedFailure, accepted, stale, unmatched
+from harness.running.live import NO_SUCH_PATH
 from harness.running.plan import Plan
 from harness.running.run import Progress
-from harness.running.stages import Cell
-from harness.running.stages.live import NO_SUCH_PATH
-from harness.running.versions import versions
 from harness.scenarios.schema import Scenario, Variant
 from harness.tape.redact import Redactor
 from harness.tape.redact.address import shown

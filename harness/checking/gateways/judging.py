@@ -17,7 +17,7 @@ from harness.contract.model import JSON
 from harness.results import Blame, Body, Chat, Exchange, Fate, Finding, Kind, Severity, Subject
 from harness.rules.evidence import Evidence
 from harness.rules.reading import Reading
-from harness.running.excerpt import lines, piece
+from harness.running.exhibits import lines, piece
 from harness.tape.redact.pieces import REDACTED
 
 FACTS: tuple[Fact, ...] = (*PROMPTS, *DECLARATIONS, *SETTINGS, *HISTORY, *ANSWERS, *FAILURES)

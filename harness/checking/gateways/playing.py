@@ -25,9 +25,9 @@ from harness.contract.model import JSON, ChatRequest, File, Message, Part, Tool
 from harness.contract.protocols import Endpoint
 from harness.results import Chat, Exchange, ServedTranscript, TurnedAway
 from harness.rules.evidence import Evidence
-from harness.running.play import play
-from harness.running.serving.conversation import Conversation, Terms
-from harness.running.stages import Cell
+from harness.running.cells import Cell
+from harness.running.served_session import Conversation, Terms
+from harness.running.tool_loop import play
 from harness.scenarios import suite
 from harness.scenarios.load import load_paths
 from harness.scenarios.schema import Scenario

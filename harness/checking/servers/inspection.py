@@ -21,14 +21,14 @@ from harness.checking.servers.watching import Watching
 from harness.contract.errors import UsageError
 from harness.contract.http import HttpResponse
 from harness.contract.model import ChatRequest, Message, Usage
-from harness.host.clock import now
+from harness.host.environment import now
 from harness.results import CellResult, Checked, Invocation, Provenance, Rate, RunResult, Spending, worst
 from harness.rules.conversation import room
 from harness.rules.scope import EVERYTHING, Scope
+from harness.running.backends import NO_KEY
 from harness.running.costs import price_version
 from harness.running.expected_failures import ExpectedFailure, accepted, stale, unmatched
-from harness.running.play import BROKEN
-from harness.running.stages.routes import NO_KEY
+from harness.running.tool_loop import BROKEN
 from harness.scenarios.schema import Subject, Variant
 from harness.tape.redact import Redactor
 from harness.tape.redact.address import origin, shown

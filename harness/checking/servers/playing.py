@@ -12,7 +12,7 @@ from harness.checking.servers.talk import Check, Ended, Flaw, Inapplicable, Inco
 from harness.checking.servers.watching import piece
 from harness.contract.errors import UsageError
 from harness.contract.model import Usage
-from harness.host.crash import located, traceback_of
+from harness.host.exceptions import located, traceback_of
 from harness.results import (
     Blame,
     CellResult,

@@ -161,7 +161,7 @@ class Line:
     def _over_http(self, request: HttpRequest) -> HttpResponse:
         import httpx2  # noqa: PLC0415 - the checks are listed without a way to any server
 
-        from harness.running.stages.routes import SECONDS  # noqa: PLC0415 - the same
+        from harness.running.backends import SECONDS  # noqa: PLC0415 - the same
         from harness.tape.transport import ALONE  # noqa: PLC0415 - the same
 
         if self._client is None:

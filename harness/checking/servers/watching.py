@@ -33,10 +33,10 @@ from harness.checking.servers.server import Server
 from harness.checking.servers.talk import Reply
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import JSON
-from harness.host.shortened import shortened
+from harness.host.exceptions import shortened
 from harness.results import Blame, CellResult, Finding, Kind, Provenance, Severity, Verdict
-from harness.running.excerpt import lines, marked
-from harness.running.excerpt import piece as excerpt
+from harness.running.exhibits import lines, marked
+from harness.running.exhibits import piece as excerpt
 from harness.scenarios.schema import Variant
 from harness.tape.redact import Redactor
 

@@ -12,8 +12,8 @@ from harness import catalog
 from harness.apis.api import Api
 from harness.apis.servers import address
 from harness.contract.http import HttpRequest, HttpResponse
-from harness.host import keys
-from harness.host.secret_names import is_secret_field, is_secret_header
+from harness.host import credentials
+from harness.host.credentials import is_secret_field, is_secret_header
 from harness.tape.cassette import Interaction
 from harness.tape.redact import RESPONSE_HEADERS, Redactor
 from harness.tape.redact.address import carried, secrets
@@ -69,8 +69,8 @@ HEADERS = RESPONSE_HEADERS | {"date", "location"}
 def redactor(requests: Collection[HttpRequest] = (), learned: Iterable[str] = ()) -> Redactor:
     """Takes out the keys of the environment, those that requests carry, what was `learned` from exchanges, and what has
     the shape of a key."""
-    in_addresses = (secret for url in keys.addresses() for secret in secrets(url))
-    found = {*keys.secrets(), *in_addresses, *_carried(requests), *learned}
+    in_addresses = (secret for url in credentials.addresses() for secret in secrets(url))
+    found = {*credentials.secrets(), *in_addresses, *_carried(requests), *learned}
     return Redactor(found, shaped=True, answered=HEADERS)
 
 

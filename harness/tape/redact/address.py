@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from harness.host.secret_names import is_secret_field
+from harness.host.credentials import is_secret_field
 
 PLACEHOLDER = "REDACTED"
 

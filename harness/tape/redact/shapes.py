@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any, TypeAlias
 from urllib.parse import unquote_plus
 
-from harness.host.secret_names import is_secret_field
+from harness.host.credentials import is_secret_field
 from harness.tape.redact.pieces import REDACTED, Slice, pieces
 
 _SHAPES = re.compile(

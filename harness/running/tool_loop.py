@@ -22,7 +22,7 @@ from harness.contract.errors import (
 )
 from harness.contract.model import ChatRequest, ChatResponse, StreamEvent, ToolCall, ToolResult
 from harness.contract.protocols import Adapter, EmbeddingProvider, Endpoint
-from harness.host.crash import class_of, located, root_origin, said, traceback_of
+from harness.host.exceptions import class_of, located, root_origin, said, traceback_of
 from harness.kit.embeddings import EmbeddingRecord
 from harness.kit.handlers import CollectingHandler
 from harness.kit.thread import Thread, failure
@@ -32,8 +32,7 @@ from harness.scenarios.canonical import history, provider_tools, settings_of, sy
 from harness.scenarios.events import told
 from harness.scenarios.schema import EmbeddingsSpec, QuerySpec, Scenario, Variant
 from harness.scenarios.tools import ToolFailure, Unanswered, UnknownTool, answer
-from harness.stdio.client import BROKEN, Connected
-from harness.stdio.handed import Handed
+from harness.stdio.client import BROKEN, Connected, Handed
 from harness.stdio.workers import Foreign
 
 _BROKEN = (Exception, SystemExit)

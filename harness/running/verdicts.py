@@ -12,7 +12,7 @@ from harness.apis.entries import parsed
 from harness.apis.facts import SHIPPED, Edition
 from harness.apis.view import WireError
 from harness.contract.errors import CassetteError
-from harness.host.shortened import shortened
+from harness.host.exceptions import shortened
 from harness.results import (
     Blame,
     Body,
@@ -36,14 +36,14 @@ from harness.rules.reading import Reading
 from harness.rules.recording import AGE
 from harness.rules.rule import Rule
 from harness.rules.scope import EVERYTHING, Scope
-from harness.running import rawstream
+from harness.running import exhibits
+from harness.running.backends import Stage
 from harness.running.causes import linked
 from harness.running.costs import spending
 from harness.running.differences import Observations
-from harness.running.excerpt import Exemplar, exemplar, piece
+from harness.running.exhibits import Exemplar, exemplar, piece
 from harness.running.expected_failures import ExpectedFailure, accepted
 from harness.running.recorder import is_complete
-from harness.running.stages import Stage
 from harness.stdio.process import OUTPUT_LENGTH
 from harness.tape.redact import Redactor
 
@@ -159,19 +159,15 @@ class _Pictures:
         return piece(self._redactor.value(shown), finding.pointer)
 
     def _stream(self, finding: Finding, reading: Reading) -> Body | None:
-        if (
-            finding.severity is Severity.NOTE
-            or not rawstream.is_of_answer(finding)
-            or reading.exchange.response is None
-        ):
+        if finding.severity is Severity.NOTE or not exhibits.is_of_answer(finding) or reading.exchange.response is None:
             return None
         clean = replace(reading.exchange, response=self._redactor.response(reading.exchange.response))
-        stream = rawstream.raw_stream(self._evidence.transcript.api, replace(reading, exchange=clean))
-        return rawstream.body(stream, finding) if stream is not None else None
+        stream = exhibits.raw_stream(self._evidence.transcript.api, replace(reading, exchange=clean))
+        return exhibits.body(stream, finding) if stream is not None else None
 
     def _right(self, finding: Finding, reading: Reading) -> Body | None:
         is_cause = finding.severity is not Severity.NOTE and finding.follows is None
-        if not is_cause or finding.blame is not Blame.ADAPTER or rawstream.is_of_answer(finding):
+        if not is_cause or finding.blame is not Blame.ADAPTER or exhibits.is_of_answer(finding):
             return None
         chat = reading.index if reading.exchange.chat is None else reading.exchange.chat
         found = self._exemplar

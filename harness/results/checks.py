@@ -1,12 +1,84 @@
-"""What an audit has counted, beside the findings in its cells."""
+"""Results of checks and audits."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from harness.contract.model import JSON
 from harness.results.findings import writable
+
+
+class Fate(StrEnum):
+    """What becomes of a fact that one end has said, best first."""
+
+    PRESERVED = "preserved"
+    """The other end is told the same."""
+    TRANSLATED = "translated"
+    """It is told in another form that means the same."""
+    REFUSED = "refused"
+    """Whoever asked was told no."""
+    LOST = "lost"
+    """The other end is told something else, or nothing, and nobody is told of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FactFates:
+    """What became of one fact between a client's API and an upstream: in how many cells it was preserved, translated,
+    refused or lost; a cell counts once, by the worst. `of_answer`: the upstream says it, not the client."""
+
+    client: str
+    upstream: str
+    fact: str
+    of_answer: bool
+    preserved: int = 0
+    translated: int = 0
+    refused: int = 0
+    lost: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A capability, and how many of the cells that need it passed through the adapter of a target."""
+
+    target: str
+    capability: str
+    worked: int
+    played: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """How often the model of a target did something, of `played` tries: `name` says what, as a sentence goes on. The
+    share lies between `low` and `high`, from 0 to 1, with 95 % confidence (Wilson). It is no verdict on anybody."""
+
+    name: str
+    target: str
+    hits: int
+    played: int
+    low: float
+    high: float
+
+    @property
+    def share(self) -> float:
+        """The share of the tries that came out, from 0 to 1."""
+        return self.hits / self.played
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """`undeclared` are capabilities that work though the adapter does not declare them, `broken` those that it declares
+    and that work in no cell. `not_played` says in sentences what of the suite was left out. `rates` say what a server's
+    model did, of which no single answer proves anything. `gateway` says of each fact what became of it on its way
+    through a gateway, for each upstream. `model_note` says why another model than the default was used, if it was."""
+
+    undeclared: tuple[Tried, ...] = ()
+    broken: tuple[Tried, ...] = ()
+    not_played: tuple[str, ...] = ()
+    rates: tuple[Rate, ...] = ()
+    gateway: tuple[FactFates, ...] = ()
+    model_note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

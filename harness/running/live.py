@@ -1,31 +1,165 @@
-"""Against the providers, or other servers that speak their APIs."""
+"""The live backend: providers, or other servers that speak their APIs, within rate limits."""
 
 from __future__ import annotations
 
 import os
 import re
 import shutil
-from collections.abc import Generator, Mapping, Sequence
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Self
+from dataclasses import dataclass, field
+from threading import Event, Lock
+from typing import Self, TypeVar
 
 import httpx2
 
 from harness import catalog
+from harness.apis.failure import waiting_time
 from harness.apis.targets import Target
 from harness.contract.errors import MissingKey, UsageError
 from harness.contract.protocols import ProcessRunner, Route
-from harness.host import keys
+from harness.host import credentials
 from harness.kit import factories
 from harness.kit.processes import LocalRunner
 from harness.results import Mode, Provenance
-from harness.running.pace import Lane, Pace, Paced
-from harness.running.stages.routes import NO_KEY, Routes
-from harness.running.stages.stage import Cell, Stage
+from harness.running.backends import NO_KEY, Routes, Stage
+from harness.running.cells import Cell
+from harness.stdio.workers import Halted
 from harness.tape.player import Keep, Tap
 from harness.tape.redact import Redactor
 from harness.tape.redact.address import origin
 from harness.tape.transport import ALONE, Handler, Proxy, TapRunner, TapTransport
+
+V = TypeVar("V")
+
+TRIES = 5
+"""How often a request is sent that a provider asks to send later, before the refusal counts as its answer."""
+
+LONGEST = 600.0
+"""Seconds that a provider may ask to wait; who asks for more has refused."""
+
+_LATER = frozenset({429, 503, 529})
+"""The statuses by which a provider asks to wait, if it says how long."""
+
+_RATE = re.compile(r"([0-9]{1,6})/(s|min|h)")
+_SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Tempo:
+    """What was asked for, by target; `None` is any other target. `apart` are seconds from one request to the next, and
+    `at_once` how many cells are under way."""
+
+    apart: Mapping[str | None, float] = field(default_factory=dict[str | None, float])
+    at_once: Mapping[str | None, int] = field(default_factory=dict[str | None, int])
+
+    @staticmethod
+    def parsed(rates: Sequence[str], concurrency: Sequence[str], known: Sequence[str]) -> Tempo:
+        """The values of `--rate` and `--concurrency`: `60/min` or `TARGET=60/min`, `4` or `TARGET=4`.
+
+        Raises:
+            UsageError: one has another form, or names no target of the run.
+        """
+        return Tempo(
+            _by_target("--rate", rates, _apart, known, "60/min, 5/s or 1000/h"),
+            _by_target("--concurrency", concurrency, _number, known, "4"),
+        )
+
+
+def _by_target(
+    option: str, given: Sequence[str], read: Callable[[str], V | None], known: Sequence[str], examples: str
+) -> dict[str | None, V]:
+    found: dict[str | None, V] = {}
+    for each in given:
+        target, equals, value = each.rpartition("=")
+        name, read_value = target if equals else None, read(value)
+        if read_value is None:
+            raise UsageError(f"{option} {each!r}: it has to be {examples}, or TARGET= and that.")
+        if name is not None and name not in known:
+            raise UsageError(f"{option} {each!r}: {name} is no target of this run: {', '.join(known)}.")
+        if name in found:
+            raise UsageError(f"{option} {each!r}: it is given twice for {name or 'all targets'}.")
+        found[name] = read_value
+    return found
+
+
+def _apart(value: str) -> float | None:
+    rate = _RATE.fullmatch(value)
+    return _SECONDS[rate[2]] / int(rate[1]) if rate and int(rate[1]) else None
+
+
+def _number(value: str) -> int | None:
+    return int(value) if re.fullmatch(r"[1-9][0-9]{0,3}", value) else None
+
+
+class Pace:
+    """The lanes of a run: one for each target."""
+
+    def __init__(self, tempo: Tempo | None = None) -> None:
+        self.tempo = tempo or Tempo()
+        self._lanes: dict[str, Lane] = {}
+        self._ended = Event()
+        self._lock = Lock()
+
+    def lane(self, target: str) -> Lane:
+        """The one of a target."""
+        apart = self.tempo.apart
+        with self._lock:
+            return self._lanes.setdefault(target, Lane(apart.get(target, apart.get(None, 0.0)), self._ended))
+
+    def end(self) -> None:
+        """The run has ended: nobody waits any more, and nothing more is sent."""
+        self._ended.set()
+
+
+class Lane:
+    """The requests of one target, `apart` seconds from one to the next."""
+
+    def __init__(self, apart: float, ended: Event) -> None:
+        self._apart = apart
+        self._ended = ended
+        self._next = self._open = 0.0
+        self._lock = Lock()
+
+    def enter(self) -> None:
+        """Wait until a request may be sent. Raises `Halted`: the run has ended meanwhile."""
+        with self._lock:
+            at = max(time.monotonic(), self._next)
+            self._next = at + self._apart
+        while (left := max(at, self._open) - time.monotonic()) > 0:
+            if self._ended.wait(left):
+                raise Halted
+
+    def pause(self, seconds: float) -> None:
+        """Let no request be sent for so long."""
+        with self._lock:
+            self._open = max(self._open, time.monotonic() + seconds)
+
+
+class Paced(httpx2.BaseTransport):
+    """Sends requests through another transport as a lane allows. What a provider asks to send later is sent later, and
+    only its answer is handed on: to be asked for patience is no fault of an adapter."""
+
+    def __init__(self, inner: httpx2.BaseTransport, lane: Lane) -> None:
+        self._inner = inner
+        self._lane = lane
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Raises what the other one raises, and `Halted`: the run has ended meanwhile."""
+        for attempt in range(1, TRIES + 1):
+            self._lane.enter()
+            response = self._inner.handle_request(request)
+            wait = waiting_time(response.headers) if response.status_code in _LATER else None
+            if wait is None or wait > LONGEST or attempt == TRIES:
+                return response
+            response.close()
+            self._lane.pause(wait)
+        raise AssertionError  # the last attempt returns
+
+    def close(self) -> None:
+        """Close the other one."""
+        self._inner.close()
 
 
 class Live(Routes):
@@ -55,7 +189,7 @@ class Live(Routes):
                 "set the environment variable by which the command is sent elsewhere."
             )
         variables = catalog.api(target.api).key_variables
-        found = keys.key(variables)
+        found = credentials.key(variables)
         if found is not None:
             return found
         if target.name in self._base_urls or target.adapter.route is Route.PROCESS:
@@ -75,7 +209,7 @@ class Live(Routes):
         if target.adapter.route is Route.PROCESS:  # which chooses among its variables by itself
             for name in catalog.api(target.api).key_variables:
                 if os.environ.get(name):
-                    keys.check(name, os.environ[name])
+                    credentials.check(name, os.environ[name])
         needed = target.adapter.requires
         if needed is not None and needed.extra is None and shutil.which(needed.name) is None:
             raise UsageError(

@@ -15,15 +15,13 @@ from harness.contract.errors import Unsupported, UsageError
 from harness.contract.loops import Drive
 from harness.contract.model import ToolCall, ToolResult
 from harness.contract.protocols import Endpoint
-from harness.host.crash import origin, said, traceback_of
+from harness.host.exceptions import origin, said, traceback_of
 from harness.kit.thread import failure
 from harness.results import DrivenTranscript, Mode, ServedTranscript
-from harness.running.cells import given
-from harness.running.serving.conversation import Conversation, Terms, Way, Ways
-from harness.running.serving.order import Places, ReverseOrder
-from harness.running.serving.reception import Reception
-from harness.running.stages import Cell, Stage, Stages
-from harness.running.stages.routes import NO_KEY
+from harness.running.backends import NO_KEY, Stage, Stages
+from harness.running.cells import Cell, given
+from harness.running.serve_router import Reception
+from harness.running.served_session import Conversation, Places, ReverseOrder, Terms, Way, Ways
 from harness.scenarios.tools import ToolFailure, Unanswered, UnknownTool, answer, called_before
 from harness.stdio.process import Broken, BrokenCommand
 from harness.stdio.workers import Foreign

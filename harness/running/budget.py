@@ -23,11 +23,11 @@ from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import Usage
 from harness.reference.session import Session
 from harness.results import Exchange, Spending
-from harness.running.cells import not_applicable
+from harness.running.backends import Replay
+from harness.running.cells import Cell, not_applicable
 from harness.running.costs import cost, paid
-from harness.running.play import BROKEN, play
 from harness.running.recorder import Withheld
-from harness.running.stages import Cell, Replay
+from harness.running.tool_loop import BROKEN, play
 
 CellKey: TypeAlias = tuple[str, str, str]
 """Scenario, target and variant."""

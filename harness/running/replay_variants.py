@@ -22,8 +22,9 @@ from harness.results import Retelling
 from harness.rules.evidence import Evidence
 from harness.rules.reading import Reading
 from harness.rules.retelling import is_same
-from harness.running.play import play
-from harness.running.stages import Cell, Stages
+from harness.running.backends import Stages
+from harness.running.cells import Cell
+from harness.running.tool_loop import play
 from harness.scenarios.schema import Variant
 from harness.tape.player import asks_for_stream, one_body
 from harness.tape.recut import recut
@@ -40,7 +41,7 @@ def retellings(
     is played again for them. Nor is it where the whole ones have empty members that no stream has (`annotations` of
     Chat Completions), and the adapter has made the same of either.
 
-    Raises what connecting and closing the adapter's client raises, and what `harness.running.play.play` does.
+    Raises what connecting and closing the adapter's client raises, and what `harness.running.tool_loop.play` does.
     """
     if cell.variant != "stream":
         return

@@ -11,20 +11,20 @@ from threading import Lock
 from harness import catalog
 from harness.apis.profile import Profile
 from harness.contract.errors import CassetteError, CassetteMissing, CassetteTaken, UsageError
-from harness.host.crash import class_of, located, traceback_of
+from harness.host.exceptions import class_of, located, traceback_of
 from harness.results import CellResult, EmbeddingTranscript, Mode, Transcript, Verdict
 from harness.rules.evidence import Evidence
 from harness.rules.retelling import is_strange
-from harness.running.cells import not_applicable
+from harness.running.backends import Stage, Stages
+from harness.running.budget import Purse
+from harness.running.cells import Cell, not_applicable
 from harness.running.differences import observe
-from harness.running.driving import Driven, driven
-from harness.running.estimate import Purse
-from harness.running.judging import Judge, Judged, unreadable
-from harness.running.play import BROKEN, EmbeddingPlaying, Playing, play
+from harness.running.loops import Driven, driven
 from harness.running.recorder import Budget, Recorder, Withheld, is_complete, recording, served
-from harness.running.retelling import retellings
-from harness.running.serving.conversation import Way, cut, shaped
-from harness.running.stages import Cell, Stage, Stages
+from harness.running.replay_variants import retellings
+from harness.running.served_session import Way, cut, shaped
+from harness.running.tool_loop import BROKEN, EmbeddingPlaying, Playing, play
+from harness.running.verdicts import Judge, Judged, unreadable
 from harness.stdio.process import Broken
 from harness.tape.recording import Recording
 from harness.tape.survey import Survey
