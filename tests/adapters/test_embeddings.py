@@ -162,7 +162,7 @@ def test_gemini_gets_a_content_for_each_text(model: str) -> None:
 def test_an_empty_text_is_refused_where_the_api_refuses_it() -> None:
     service = Service(OpenAI)
     error = failure(service.provider(), ["a", ""])
-    assert str(error) == "openai-chat: an empty text is not supported: the API makes no vector of it"
+    assert str(error) == "openai-chat: an empty text is not supported: the API has no vector for it"
     assert service.requests == []
 
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import httpx2
 
-from harness.adapters.openai_chat.encode import encode
+from harness.adapters.openai_chat.requests import encode
 from harness.contract.errors import MalformedResponse, ServerError
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import (

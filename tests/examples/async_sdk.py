@@ -18,12 +18,13 @@ import openai
 from harness.adapters import anthropic as messages
 from harness.adapters import openai_chat
 from harness.adapters._common import loads, merged, own
-from harness.adapters.anthropic import decode, encode
 from harness.adapters.anthropic.client import translated as anthropic_failure
-from harness.adapters.anthropic.stream import answer as message_events
-from harness.adapters.openai_chat import decode as chat_decode
-from harness.adapters.openai_chat import encode as chat_encode
-from harness.adapters.openai_chat.stream import stream_events as chat_events
+from harness.adapters.anthropic.requests import encode as encode_messages
+from harness.adapters.anthropic.responses import read_response as read_message
+from harness.adapters.anthropic.responses import read_stream as message_events
+from harness.adapters.openai_chat.requests import encode as encode_chat
+from harness.adapters.openai_chat.responses import read_response as read_completion
+from harness.adapters.openai_chat.streams import read_stream as chat_events
 from harness.contract.errors import ConnectionFailed, Unsupported, provider_error
 from harness.contract.model import ChatRequest, ChatResponse, StreamEvent
 from harness.contract.protocols import Adapter, Capability, Connect, Endpoint
@@ -105,14 +106,14 @@ class Messages(Client):
 
     @asynccontextmanager
     async def _sent(self, request: ChatRequest, *, stream: bool) -> AsyncIterator[httpx2.Response]:
-        body: Any = encode.body(request, self._model)
+        body: Any = encode_messages(request, self._model)
         send: Any = self._sdk.messages.with_streaming_response.create
         required = {"model": body["model"], "max_tokens": body["max_tokens"], "messages": (), "timeout": TIMEOUT}
         async with send(**required, **({"stream": True} if stream else {}), extra_body=body) as response:
             yield response.http_response
 
     def _decoded(self, data: bytes, request: ChatRequest) -> ChatResponse:
-        return decode.message(loads(data))
+        return read_message(loads(data))
 
     def _events(self, body: Iterable[bytes], request: ChatRequest) -> Iterator[StreamEvent]:
         return message_events(body)
@@ -127,14 +128,14 @@ class Chat(Client):
     @asynccontextmanager
     async def _sent(self, request: ChatRequest, *, stream: bool) -> AsyncIterator[httpx2.Response]:
         switches: Any = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
-        wire = chat_encode.encode(request, request.model or self._model) | switches
+        wire = encode_chat(request, request.model or self._model) | switches
         body = merged(wire, own(request.provider_metadata, openai_chat.ADAPTER.api))
         send: Any = self._sdk.chat.completions.with_streaming_response.create
         async with send(model=body["model"], messages=(), extra_body=body) as response:
             yield response.http_response
 
     def _decoded(self, data: bytes, request: ChatRequest) -> ChatResponse:
-        return chat_decode.response_of(loads(data), 200, request.messages)
+        return read_completion(loads(data), 200, request.messages)
 
     def _events(self, body: Iterable[bytes], request: ChatRequest) -> Iterator[StreamEvent]:
         return chat_events(body, 200, request.messages)

@@ -19,10 +19,10 @@ _MARK = b"\xef\xbb\xbf"
 
 
 def loads(text: str | bytes) -> JSON:
-    """Parse strict JSON: the SDKs also accept NaN and numbers that no double holds (`test_a_body_that_is_no_answer`).
+    """Parse strict JSON. The SDKs also accept NaN and numbers beyond a double (`test_a_body_that_is_no_answer`).
 
     Raises:
-        MalformedResponse: it is no JSON, or nested deeper than Python can follow.
+        MalformedResponse: the text is no JSON, or nested too deeply for Python.
     """
     try:
         return _DECODER.decode(text if isinstance(text, str) else text.decode(json.detect_encoding(text)))
@@ -47,29 +47,29 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite
 
 
 def compact(value: JSON) -> str:
-    """JSON text without needless spaces, code points as they are."""
+    """Return compact JSON without escapes of non-ASCII characters."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def string(value: JSON) -> str | None:
-    """Return a text, and `None` for anything else."""
+    """Return a string, or `None` for any other value."""
     return value if isinstance(value, str) else None
 
 
 def count(fields: JSON, key: str) -> int | None:
-    """Return a number of tokens, and `None` if there is none."""
+    """Return a token count, or `None` if it is missing."""
     value = fields.get(key) if isinstance(fields, dict) else None
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def own(metadata: ProviderMetadata, api: str) -> dict[str, JSON]:
-    """Return the wire fields that the metadata hold for this API."""
+    """Return the wire fields of this API in the metadata."""
     fields = metadata.get(api)
     return fields if isinstance(fields, dict) else {}
 
 
 def merged(wire: dict[str, JSON], fields: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Merge verbatim fields into a wire object: objects merge, lists grow, the rest is replaced."""
+    """Merge verbatim fields into a wire object: objects merge, lists grow, other values replace."""
     result = dict(wire)
     for key, value in fields.items():
         mine = result.get(key)
@@ -83,10 +83,8 @@ def merged(wire: dict[str, JSON], fields: Mapping[str, JSON]) -> dict[str, JSON]
 
 
 def without_mark(body: Iterable[bytes]) -> Iterator[bytes]:
-    """Drop the byte order mark of a stream: with one, the SDKs' decoders lose the first event.
-
-    See `test_an_event_that_is_none_is_malformed`.
-    """
+    """Drop the byte order mark of a stream, since the SDKs' decoders lose the first event after one
+    (`test_an_event_that_is_none_is_malformed`)."""
     begun, pieces = b"", iter(body)
     while _MARK.startswith(begun) and (piece := next(pieces, None)) is not None:
         begun += piece
@@ -95,7 +93,7 @@ def without_mark(body: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait, from `retry-after-ms`, or `retry-after` as seconds or as a date."""
+    """Return the seconds to wait, from `retry-after-ms`, or from `retry-after` as seconds or as a date."""
     milliseconds = _waiting(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1000
@@ -105,7 +103,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         return seconds
     try:
         return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-    except (ValueError, OverflowError):  # no date, or one of a year that no clock has
+    except (ValueError, OverflowError):  # no date, or a year out of range
         return None
 
 
@@ -118,10 +116,10 @@ def _waiting(text: str | None) -> float | None:
 
 
 def vector(numbers: list[JSON], place: int, dimensions: int, status: int | None = None) -> list[float]:
-    """Return the vector of an answer's embedding.
+    """Return the vector of an embedding in a response.
 
     Raises:
-        MalformedResponse: it holds something that is no number, or has another length.
+        MalformedResponse: an entry is no number, or the length is wrong.
     """
     result = [number for number in map(_number, numbers) if number is not None]
     if len(result) != len(numbers):

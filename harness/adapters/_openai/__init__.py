@@ -1,8 +1,7 @@
-"""Code that OpenAI's two adapters share: the SDK, ids, strict schemas, settings and errors. For those two alone."""
+"""Code of the two OpenAI adapters: the SDK, ids, strict schemas, settings and errors."""
 
 from __future__ import annotations
 
 from harness.contract.protocols import Requirement
 
 SDK = Requirement("openai", "openai", "3.0")
-"""The SDK that both adapters need."""

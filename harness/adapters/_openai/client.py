@@ -1,7 +1,7 @@
-"""The SDK as both adapters use it: a client, the events of its streams, and its failures as errors of the contract.
+"""Client, stream decoding and error translation for both adapters, on the SDK.
 
-Bodies go out as `extra_body`, and answers are read as JSON: the SDK's walk over parameters costs a quarter of a run of
-the suite, and its types a tenth, while each part has to keep the fields that they do not know anyway.
+Bodies are sent as `extra_body`, and responses are read as JSON. The SDK's walk over parameters would cost a quarter of
+a run of the suite, and its types a tenth. Each part has to keep its unknown fields anyway.
 """
 
 from __future__ import annotations
@@ -27,24 +27,21 @@ if TYPE_CHECKING:
 
 
 DONE = "[DONE]"
-"""The data of the event that ends a stream of Chat Completions."""
+"""Data of the event that ends a stream of Chat Completions."""
 
 OMIT = openai.omit
 """Value of a required SDK parameter that leaves it out of the body."""
 
 
 class Sdk(openai.OpenAI):
-    """The SDK's client, without what it takes from the environment.
-
-    Its HTTP client is that of the endpoint, or its own, which `release` closes.
-    """
+    """The SDK's client without settings from the environment, and with the endpoint's HTTP client, if there is one."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._owned = httpx2.Client(follow_redirects=False, trust_env=False) if endpoint.http_client is None else None
         super().__init__(
             api_key=endpoint.api_key,
             admin_api_key="",
-            organization="",  # keeps the SDK from looking; the header itself goes below
+            organization="",  # overrides the environment; the header is removed below
             project="",
             webhook_secret="",
             base_url=endpoint.base_url,
@@ -62,7 +59,7 @@ class Sdk(openai.OpenAI):
 
 
 class SdkClient(ABC):
-    """A `StreamingChatClient` of one model on one endpoint. A subclass says what is sent and how it is read."""
+    """Base of the `StreamingChatClient` of each API. A subclass sends the request."""
 
     api: ClassVar[str]
 
@@ -78,20 +75,20 @@ class SdkClient(ABC):
         self._decode, self._events = decode, events
 
     def chat(self, request: ChatRequest) -> ChatResponse:
-        """Ask the model; see `harness.contract.protocols.ChatClient.chat`."""
+        """See `harness.contract.protocols.ChatClient.chat`."""
         with failures_translated(self.api), self.call(request, streamed=False) as response:
             data, status = response.read(), response.status_code
         return self._decode(loads(data), status, request.messages)
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
-        """Ask the model; see `harness.contract.protocols.StreamingChatClient.stream`."""
+        """See `harness.contract.protocols.StreamingChatClient.stream`."""
         with failures_translated(self.api), self.call(request, streamed=True) as response:
             status = response.status_code
             if response.headers.get("content-type", "").startswith("application/json"):
-                # an error in it says more than what is raised
+                # raises the error in it, which says more
                 self._decode(loads(response.read()), status, request.messages)
-                raise MalformedResponse("the answer is whole, although a stream was asked for", status)
-            yield from self._events(_pieces(response), status, request.messages)
+                raise MalformedResponse("the response is no stream, although one was requested", status)
+            yield from self._events(_body(response), status, request.messages)
 
     def close(self) -> None:
         """Close the HTTP client, unless it is the caller's."""
@@ -99,11 +96,11 @@ class SdkClient(ABC):
 
     @abstractmethod
     def call(self, request: ChatRequest, *, streamed: bool) -> AbstractContextManager[Any]:
-        """The one request, which is sent when this is entered; its value is the SDK's response, not read yet."""
+        """Return a context manager that sends the request; its value is the SDK's unread response."""
 
 
-def _pieces(response: Any) -> Iterator[bytes]:
-    """The body as it arrives. Raises `ConnectionFailed` where it breaks off."""
+def _body(response: Any) -> Iterator[bytes]:
+    """Yield the body while it arrives. Raises `ConnectionFailed` if the connection breaks."""
     try:
         yield from response.iter_bytes()
     except (httpx2.TransportError, OSError) as error:
@@ -111,10 +108,9 @@ def _pieces(response: Any) -> Iterator[bytes]:
 
 
 def payloads(chunks: Iterable[bytes], status: int) -> Iterator[tuple[str | None, dict[str, JSON]]]:
-    """The events of a stream, as the SDK's decoder finds them: name and JSON object.
+    """Yield the name and the JSON object of each event, as the SDK's decoder finds them. `[DONE]` is an event here.
 
-    The SDK's `Stream` fails at an event without data, and keeps the end that `[DONE]` marks to itself
-    (`test_spelling_and_cuts_make_no_difference`). Here `[DONE]` is an event of that name.
+    The SDK's `Stream` fails at an event without data and hides `[DONE]` (`test_spelling_and_cuts_make_no_difference`).
 
     Raises:
         MalformedResponse: an event is no JSON object.
@@ -147,7 +143,7 @@ def failures_translated(api: str) -> Generator[None]:
         raise ConnectionFailed(f"no end of the answer: {error}") from error
     except httpx2.RequestError as error:
         raise MalformedResponse(f"the body was cut: {error}") from error
-    except OSError as error:  # of an injected transport: the SDK passes on what is none of its HTTP client's
+    except OSError as error:  # the SDK passes on other exceptions of an injected transport
         raise ConnectionFailed(str(error) or type(error).__name__) from error
     except UnicodeEncodeError as error:
         raise Unsupported(api, "text", f"it cannot be written as UTF-8: {error.reason}") from error
@@ -187,19 +183,19 @@ _STATUSES = {
     "server_is_overloaded": 503,
     "service_unavailable_error": 503,
 }
-"""The provider's word → the status that it would have come with, had nothing been sent before."""
+"""Error code → the HTTP status that it has outside a stream."""
 
 
-def reported(error: JSON) -> ProviderError:
-    """The error that an answer carries, by the status that it names itself (Groq, OpenRouter), else by its code.
+def error_in(error: JSON) -> ProviderError:
+    """Return the error in a response, by its own status (Groq, OpenRouter) or by its code.
 
-    What says neither is a failure of the server: it had taken the request.
+    An error without either is a failure of the server, which had accepted the request.
     """
     fields: dict[str, JSON] = error if isinstance(error, dict) else {"message": error}
     texts = [text for key in ("message", "detail") if isinstance(text := fields.get(key), str) and text]
-    # an error event has its fields beside its own type, "error" (openai-responses-stream-error)
+    # the fields of an error event are next to its type, "error" (openai-responses-stream-error)
     codes = [
-        said for key in ("code", "type") if isinstance(said := fields.get(key), str | int) and said not in ("", "error")
+        code for key in ("code", "type") if isinstance(code := fields.get(key), str | int) and code not in ("", "error")
     ]
     return provider_error(
         next(filter(None, map(_status, (fields.get("status_code"), *codes))), 500),
@@ -208,14 +204,14 @@ def reported(error: JSON) -> ProviderError:
     )
 
 
-def _status(said: JSON) -> int | None:
-    if isinstance(said, str):
-        return _STATUSES.get(said) or (_status(int(said)) if re.fullmatch(r"[45]\d\d", said) else None)
-    return said if isinstance(said, int) and 400 <= said < 600 else None
+def _status(code: JSON) -> int | None:
+    if isinstance(code, str):
+        return _STATUSES.get(code) or (_status(int(code)) if re.fullmatch(r"[45]\d\d", code) else None)
+    return code if isinstance(code, int) and 400 <= code < 600 else None
 
 
 def arguments_in(text: JSON) -> dict[str, JSON] | None:
-    """The arguments of a call, or `None` if the text is no JSON object."""
+    """Return the arguments of a call, or `None` if the text is no JSON object."""
     try:
         arguments = loads(text) if isinstance(text, str) else None
     except MalformedResponse:

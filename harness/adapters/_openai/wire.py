@@ -1,4 +1,4 @@
-"""Spelling that both APIs share: ids, media, settings and strict schemas."""
+"""Parts of requests that both APIs share: ids, media, settings and strict schemas."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ if TYPE_CHECKING:
 
 
 def is_legal(call_id: str, longest: int) -> bool:
-    """An API whose ids have at most `longest` characters takes this id, whoever issued it."""
+    """Return whether an API with ids of at most `longest` characters accepts this id."""
     return 0 < len(call_id) <= longest
 
 
 def synthesised(position: int, taken: Collection[str]) -> str:
-    """An id for a call that came without one; `position` counts the calls before it in the history."""
+    """Return an id for a call without one; `position` is the number of calls before it in the history."""
     return next(call_id for n in count(position) if (call_id := f"call_{n}") not in taken)
 
 
-class WireIds:
-    """The ids of one history, asked for in its order → the ids that stand for them on the wire, one-to-one.
+class OpenAIIds:
+    """Map from the ids of a history, in its order, to ids on the wire, one to one.
 
-    Ids that the API issued or takes, up to `longest` characters, stay as they are. Any other becomes a digest of
-    itself, so that it is the same in every request of a conversation. Calls with an empty id are told apart by their
-    order; their results find them by name, then by order.
+    Ids that the API issued, and ids of up to `longest` characters, stay. Any other id becomes its digest, which is the
+    same in every request of a conversation. Calls with an empty id are numbered; their results match them by name, then
+    by order.
     """
 
     def __init__(self, history: Iterable[Message], longest: int) -> None:
@@ -58,12 +58,12 @@ class WireIds:
         self._unanswered: list[tuple[str, str]] = []
 
     def issued(self, call_id: str) -> str:
-        """The id of a call that came from this API with it."""
+        """Return the id of a call to which this API gave the id."""
         self._issued.add(call_id)
         return call_id
 
     def of_call(self, call_id: str, name: str) -> str:
-        """The id of the next call."""
+        """Return the wire id of the next call."""
         if call_id:
             return self._wire_id(call_id)
         self._empty += 1
@@ -72,7 +72,7 @@ class WireIds:
         return wire
 
     def of_result(self, result: ToolResult) -> str:
-        """The id of the call that the next result answers."""
+        """Return the wire id of the call of the next result."""
         if result.call_id or not self._unanswered:
             return self._wire_id(result.call_id)
         names = [name for name, _ in self._unanswered]
@@ -86,8 +86,8 @@ class WireIds:
         return next(wire for digest in digests if (wire := f"call_{digest[:24]}") not in self._taken)
 
 
-def parted(fields: Mapping[str, JSON], taken: AbstractSet[str]) -> tuple[dict[str, JSON], dict[str, JSON]]:
-    """The fields that go back to where they came from (`taken`), and those that are only shown."""
+def split_fields(fields: Mapping[str, JSON], taken: AbstractSet[str]) -> tuple[dict[str, JSON], dict[str, JSON]]:
+    """Return the fields to send back, whose names are `taken`, and the other fields."""
     back = {key: value for key, value in fields.items() if key in taken}
     return back, {key: value for key, value in fields.items() if key not in taken}
 
@@ -96,7 +96,7 @@ def parted(fields: Mapping[str, JSON], taken: AbstractSet[str]) -> tuple[dict[st
 
 
 def collapsed(content: list[JSON], kind: str) -> JSON:
-    """Return a single plain text part of this `kind` as a string, anything else as a list of parts."""
+    """Return a single plain text part of this `kind` as a string, and other content unchanged."""
     match content:
         case [{"type": str(type_), "text": text, **others}] if type_ == kind and not others:
             return text
@@ -104,27 +104,25 @@ def collapsed(content: list[JSON], kind: str) -> JSON:
             return content
 
 
-def encoded(data: bytes) -> str:
-    """Base64."""
+def base64_text(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
 def url(part: Image | File, api: str) -> str:
-    """Return the address of the media, or a data URL. Raises `Unsupported` without either."""
+    """Return the URI of the media, or a data URL. Raises `Unsupported` without either."""
     if part.data is not None:
-        return f"data:{part.media_type};base64,{encoded(part.data)}"
+        return f"data:{part.media_type};base64,{base64_text(part.data)}"
     if part.uri is None:
-        raise unsupported(api, part, "it has neither data nor a place")
+        raise unsupported(api, part, "it has neither data nor a URI")
     return part.uri
 
 
 def filename(media_type: str) -> str:
-    """A name for a file that has none: the API tells by its ending what it is."""
+    """Return a name for a file without one; the API needs its extension."""
     return f"file{mimetypes.guess_extension(media_type) or ''}"
 
 
 def unsupported(api: str, part: Part, reason: str) -> Unsupported:
-    """The refusal of a part."""
     return Unsupported(api, type(part).__name__, reason)
 
 
@@ -132,44 +130,45 @@ def unsupported(api: str, part: Part, reason: str) -> Unsupported:
 
 
 def is_reasoning(model: str) -> bool:
-    """The model reasons: it has the role `developer` and encrypted reasoning to give, and refuses sampling parameters
-    (openai-chat-system-anywhere, openai-chat-max-completion-tokens, openai-responses-reasoning-back)."""
+    """Return whether the model reasons. Such models have the role `developer` and encrypted reasoning, and refuse
+    sampling parameters (openai-chat-system-anywhere, openai-chat-max-completion-tokens,
+    openai-responses-reasoning-back)."""
     return re.match(r"(gpt-[56]|o\d)(?!.*-chat)", model) is not None
 
 
 def is_of_mistral(model: str) -> bool:
-    """Mistral makes the model: it knows `max_tokens` only (openai-chat-mistral-max-completion-tokens-refused)."""
+    """Return whether Mistral makes the model, which only knows `max_tokens`
+    (openai-chat-mistral-max-completion-tokens-refused)."""
     return re.match(r"(mistral|ministral|magistral|codestral|devstral|pixtral)-", model) is not None
 
 
 def user_says_json(messages: Iterable[Message]) -> bool:
-    """The user says "json", without which JSON mode is refused (openai-chat-word-json, openai-responses-word-json).
+    """Return whether a user message contains "json", which JSON mode requires (openai-chat-word-json,
+    openai-responses-word-json).
 
-    What the model or a tool said does not count, lest a growing history drops the instruction from its beginning.
+    Other messages do not count. Otherwise a growing history would drop the instruction from its beginning.
     """
     parts = (part for message in messages if message.role is Role.USER for part in message.parts)
     return any("json" in part.text.lower() for part in parts if isinstance(part, Text))
 
 
 def tool_choice(request: ChatRequest, api: str) -> ToolChoice | None:
-    """The choice to send, or `None`.
-
-    Without tools the field is refused (openai-chat-choice-needs-tools), and "auto" and "none" mean what is so anyway.
+    """Return the tool choice to send. Without tools the API refuses the field (openai-chat-choice-needs-tools).
 
     Raises:
-        Unsupported: a call is demanded and there are no tools.
+        Unsupported: a call is forced, but there are no tools.
     """
     choice = request.tool_choice
     if request.tools or choice in (None, "auto", "none"):
         return choice if request.tools else None
-    raise Unsupported(api, "tool_choice", "a call is demanded and there are no tools")
+    raise Unsupported(api, "tool_choice", "a call is forced, but there are no tools")
 
 
 def effort(thinking: ThinkingSettings, api: str) -> str:
-    """The effort that is asked for.
+    """Return the requested effort.
 
     Raises:
-        Unsupported: only a budget of tokens is given.
+        Unsupported: the settings have only a token budget.
     """
     if thinking.effort is None and thinking.budget_tokens is not None:
         raise Unsupported(api, "thinking", "the API has efforts and no token budgets")
@@ -177,13 +176,13 @@ def effort(thinking: ThinkingSettings, api: str) -> str:
 
 
 def sampling(request: ChatRequest, model: str, api: str, **others: JSON) -> dict[str, JSON]:
-    """Temperature, top_p and `others` like them, as far as they are asked for.
+    """Return the temperature, top_p and `others` that the request sets.
 
     Raises:
-        Unsupported: the model takes none of them (openai-chat-max-completion-tokens).
+        Unsupported: the model refuses them (openai-chat-max-completion-tokens).
     """
-    asked: dict[str, JSON] = {"temperature": request.temperature, "top_p": request.top_p, **others}
-    sent: dict[str, JSON] = {key: value for key, value in asked.items() if value is not None}
+    settings: dict[str, JSON] = {"temperature": request.temperature, "top_p": request.top_p, **others}
+    sent: dict[str, JSON] = {key: value for key, value in settings.items() if value is not None}
     if sent and is_reasoning(model):
         raise Unsupported(api, ", ".join(sent), f"{model} refuses sampling parameters")
     return sent
@@ -207,18 +206,18 @@ _NOT_STRICT = frozenset(
         "unevaluatedProperties",
     }
 )
-"""Keywords without a strict form."""
+"""Keywords that strict schemas do not have."""
 
 
 class _NoStrictFormError(Exception):
-    """The schema describes something that no strict schema does."""
+    """The schema has no strict form."""
 
 
 def strict_form(schema: dict[str, JSON]) -> dict[str, JSON] | None:
-    """The schema with every object closed, every property required, optional ones nullable, and defaults dropped.
+    """Return the schema with all objects closed, all properties required, optional ones nullable, and without defaults.
 
-    `None` if that would describe something else: maps, objects or values without constraints, keywords without a strict
-    form. The root has to be an object.
+    Return `None` if that would change the meaning: for maps, objects or values without constraints, for keywords that
+    strict schemas do not have, and for a root that is no object.
     """
     if schema.get("type") != "object":
         return None
@@ -232,7 +231,7 @@ def _rewritten(schema: JSON) -> dict[str, JSON]:
     if not isinstance(schema, dict) or _NOT_STRICT & schema.keys():
         raise _NoStrictFormError
     if "$ref" in schema:
-        if schema.keys() - {"$ref", "default"}:  # they would have to be merged into what it refers to
+        if schema.keys() - {"$ref", "default"}:  # siblings would have to be merged into the referenced schema
             raise _NoStrictFormError
         return {"$ref": schema["$ref"]}
     types = _types(schema)
@@ -258,7 +257,7 @@ def _keyword(key: str, value: JSON) -> JSON:
 
 
 def _closed(schema: dict[str, JSON]) -> dict[str, JSON]:
-    """An object whose properties are in strict form → `properties`, `required` and `additionalProperties` in it."""
+    """Return `properties`, `required` and `additionalProperties` of an object whose properties are in strict form."""
     properties = schema.get("properties")
     additional = schema.get("additionalProperties")
     if additional not in (None, False) or (not properties and additional is None):

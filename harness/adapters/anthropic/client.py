@@ -1,4 +1,4 @@
-"""The client, and the SDK's exceptions as errors of the contract."""
+"""The client, and the SDK's exceptions as errors of the contract. Imports the SDK."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import httpx2
 from anthropic.types.message_create_params import MessageCreateParamsNonStreaming
 
 from harness.adapters._common import loads, retry_after
-from harness.adapters.anthropic import decode, encode
-from harness.adapters.anthropic.decode import error_details
-from harness.adapters.anthropic.stream import answer
+from harness.adapters.anthropic.requests import encode
+from harness.adapters.anthropic.responses import error_details, read_response, read_stream
 from harness.contract.errors import (
     ChatError,
     ConnectionFailed,
@@ -29,15 +28,15 @@ if TYPE_CHECKING:
     from harness.contract.model import ChatRequest, ChatResponse, StreamEvent
     from harness.contract.protocols import Endpoint
 
-TIMEOUT = 600.0
-"""Seconds. Given with each request, since the SDK else refuses large `max_tokens` without streaming."""
+TIMEOUT_SECONDS = 600.0
+"""Sent with each request, since the SDK refuses a large `max_tokens` without streaming otherwise."""
 
 _PARAMETERS = MessageCreateParamsNonStreaming.__annotations__.keys()
-"""Fields that the SDK has parameters for. Others come from the caller's `provider_metadata`."""
+"""Parameters of the SDK. Other fields come from the caller's `provider_metadata`."""
 
 
 class _IsolatedSdk(anthropic.Anthropic):
-    """The SDK's client without ANTHROPIC_CUSTOM_HEADERS, which it reads whatever it is given."""
+    """The SDK's client without the headers of ANTHROPIC_CUSTOM_HEADERS."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -59,23 +58,23 @@ class AnthropicClient:
         )
 
     def chat(self, request: ChatRequest) -> ChatResponse:
-        """Ask the model; see `harness.contract.protocols.ChatClient`."""
+        """See `harness.contract.protocols.ChatClient.chat`."""
         create: Callable[..., anthropic.APIResponse[Any]] = self._sdk.messages.with_raw_response.create
         with _failures_translated():
             raw = create(**self._parameters(request))
-        return decode.message(loads(raw.http_response.content))
+        return read_response(loads(raw.http_response.content))
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
-        """Ask the model; see `harness.contract.protocols.StreamingChatClient`."""
+        """See `harness.contract.protocols.StreamingChatClient.stream`."""
         create: Callable[..., AbstractContextManager[anthropic.APIResponse[Any]]]
         create = self._sdk.messages.with_streaming_response.create
         with _failures_translated(), create(**self._parameters(request), stream=True) as raw:
-            yield from answer(raw.iter_bytes())
+            yield from read_stream(raw.iter_bytes())
 
     def _parameters(self, request: ChatRequest) -> dict[str, Any]:
-        body = encode.body(request, self._model)
+        body = encode(request, self._model)
         unknown = {name: body.pop(name) for name in body.keys() - _PARAMETERS}
-        return {**body, "extra_body": unknown, "timeout": TIMEOUT}
+        return {**body, "extra_body": unknown, "timeout": TIMEOUT_SECONDS}
 
     def close(self) -> None:
         """Close the HTTP client, unless it is the caller's."""
@@ -94,11 +93,11 @@ def _failures_translated() -> Generator[None]:
 
 
 def translated(error: anthropic.AnthropicError | httpx2.HTTPError | OSError) -> HarnessError:
-    """Translate an exception of the SDK, or of the transport after the first bytes, into one of the contract."""
+    """Return an exception of the SDK, or of the transport after the first bytes, as an error of the contract."""
     if isinstance(error, anthropic.APIStatusError):
         return _status_error(error)
     if isinstance(error, anthropic.APIConnectionError):
-        # The SDK wraps whatever the transport raises; an injected transport may raise errors of our own tree.
+        # the SDK wraps all exceptions of the transport, also the harness's own of an injected one
         cause = error.__cause__
         return cause if isinstance(cause, HarnessError) else ConnectionFailed(str(cause or error))
     if isinstance(error, (httpx2.HTTPError, OSError)):

@@ -1,24 +1,24 @@
-"""Adapter `claude-cli`: the `claude` command line in print mode, one run for each chat.
+"""Adapter `claude-cli`: the `claude` command in print mode, one run for each chat.
 
-It takes a system prompt and one user message of text, and gives text. Facts of version 2.1.197, each seen against a
-loopback server in place of the provider:
+It accepts a system prompt and one user message of text, and returns text. These facts about version 2.1.197 were
+observed with a loopback server in place of the provider:
 
-- `--tools ""` takes the built-in tools away. It does not keep `@path` in a prompt from being read and sent, be `Read`
-  denied or not: `CLAUDE_CODE_DISABLE_ATTACHMENTS` does, and keeps words like "ultrathink" from adding to the prompt.
-- A prompt that begins with `/` is a command of its own, also with `--disable-slash-commands`: it answers "Unknown
-  command" as a success, and no model is asked. Such a prompt is `Unsupported`, and so is a blank one.
-- `--setting-sources ""` keeps out settings, hooks and `CLAUDE.md` of the user and the project, `--strict-mcp-config`
-  their MCP servers.
-- Without `--system-prompt` it sends its own for software engineering, so an absent one goes out as an empty one. A line
-  that says what it is stands before any, and a reminder of the date before the prompt; neither can be switched off.
-- `CLAUDE_CODE_MAX_OUTPUT_TOKENS` bounds the answer. One that reaches the bound is thrown away: after three
-  continuations of its own it reports an error, which names no status.
-- `CLAUDE_CODE_MAX_RETRIES=0` keeps it from asking again when the provider fails.
-- Failures are results of the subtype `success` with `is_error` and exit status 1; `api_error_status` is the provider's
-  status, and null where none was asked ("Not logged in"). A refusal is one with the stop reason `refusal`.
-- `modelUsage` alone says which model has answered.
+- `--tools ""` removes the built-in tools. The command still reads and sends files that a prompt names as `@path`, even
+  with `Read` denied. `CLAUDE_CODE_DISABLE_ATTACHMENTS` prevents that, and extra prompts for words like "ultrathink".
+- A prompt that begins with `/` is a command, even with `--disable-slash-commands`: the result is the success "Unknown
+  command" without a request. Such a prompt is `Unsupported`, and so is a blank one.
+- `--setting-sources ""` disables settings, hooks and `CLAUDE.md` of user and project, and `--strict-mcp-config` their
+  MCP servers.
+- Without `--system-prompt` the command sends its own system prompt, so a missing one is sent as an empty one. The
+  command always adds a line about itself before it, and a reminder of the date before the user's prompt.
+- `CLAUDE_CODE_MAX_OUTPUT_TOKENS` limits the response. A response that reaches the limit is lost: after three
+  continuations the command reports an error without a status.
+- `CLAUDE_CODE_MAX_RETRIES=0` disables retries.
+- Failures are results of the subtype `success` with `is_error` and exit status 1. `api_error_status` is the provider's
+  status, or null if no request was sent ("Not logged in"). A refusal has the stop reason `refusal`.
+- Only `modelUsage` names the model.
 
-The executable must be on the path. It logs in by itself, with the variables or the login that it finds.
+The executable must be on the path. It uses its own login or the variables of the environment.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ if TYPE_CHECKING:
 
 
 def connect(endpoint: Endpoint, model: str) -> ChatClient:
-    """A client of `model`, which answers requests that name no model of their own.
+    """Return a client of `model`.
 
     Raises:
-        PluginError: the endpoint has nothing to run a command with.
+        PluginError: the endpoint has no runner of commands.
     """
-    from harness.adapters.claude_cli.client import Client  # noqa: PLC0415 - loaded when it is needed, as SDKs are
+    from harness.adapters.claude_cli.client import ClaudeCliClient  # noqa: PLC0415 - as in the adapters with SDKs
 
     if endpoint.processes is None:
         reason = "it runs a command: give Endpoint.processes a runner, such as harness.kit.processes.LocalRunner()."
         raise PluginError("adapter", ADAPTER.name, reason)
-    return Client(endpoint.processes, model)
+    return ClaudeCliClient(endpoint.processes, model)
 
 
 ADAPTER = Adapter(

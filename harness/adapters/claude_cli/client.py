@@ -1,4 +1,4 @@
-"""Client that runs the command once a chat: request → command, its output → response or error."""
+"""A client that runs the command once for each chat: request → command, and output → response or error."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ if TYPE_CHECKING:
     from harness.contract.process import Completed
     from harness.contract.protocols import ProcessRunner
 
-_SECONDS = 600.0
-"""Seconds to wait for an answer, as the SDKs do."""
+_TIMEOUT_SECONDS = 600.0
 
 
-class Client:
+class ClaudeCliClient:
     """A `ChatClient` of one model."""
 
     def __init__(self, processes: ProcessRunner, model: str) -> None:
@@ -32,10 +31,10 @@ class Client:
         self._model = model
 
     def chat(self, request: ChatRequest) -> ChatResponse:
-        """Ask the model; see `harness.contract.protocols.ChatClient.chat`."""
+        """See `harness.contract.protocols.ChatClient.chat`."""
         command = encode(request, request.model or self._model)
         try:
-            completed = self._processes.run(command, _SECONDS)
+            completed = self._processes.run(command, _TIMEOUT_SECONDS)
         except FileNotFoundError as error:
             reason = f"there is no executable {EXECUTABLE!r} on the path; install Claude Code, or put it there"
             raise ConnectionFailed(reason) from error
@@ -44,7 +43,7 @@ class Client:
         return decode(completed)
 
     def close(self) -> None:
-        """There is nothing to give back: the runner is the caller's."""
+        """Do nothing: the runner belongs to the caller."""
 
 
 API = "claude-cli"
@@ -71,11 +70,11 @@ _INHERITED = (
     *("CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CONFIG_DIR"),
     *("HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "NODE_EXTRA_CA_CERTS"),
 )
-"""Environment variables that it needs to be found, to log in and to reach the provider."""
+"""Environment variables to find the command, to log in and to reach the provider."""
 
 
 def encode(request: ChatRequest, model: str) -> Command:
-    """The command that asks what `request` asks. The prompt goes over stdin: arguments are there for all to see.
+    """Return the command of a request. The prompt is its input, since other users can see arguments.
 
     Raises:
         Unsupported: the command line cannot express the request.
@@ -143,26 +142,25 @@ _STOP_REASONS = {
     "tool_use": StopReason.TOOL_USE,
 }
 
-_SHOWN = 300
-"""Characters of an output that a message shows."""
+_MAX_SHOWN_CHARACTERS = 300
 
 
 def decode(completed: Completed) -> ChatResponse:
-    """The answer that a run has printed.
+    """Return the response that a run has printed.
 
     Raises:
-        ProviderError: the result is an error, by the provider's status if it names one; or the run failed without one.
-        MalformedResponse: the output is no result, or one of a command and not of a model.
+        ProviderError: the result is an error, or the run failed without a result.
+        MalformedResponse: the output is no result, or the result of a slash command.
     """
     result = _result(completed)
     text = result.get("result")
     stop = result.get("stop_reason")
     if result.get("is_error") or result.get("subtype") != "success":
         if stop != "refusal":
-            raise _reported(result)
+            raise _result_error(result)
         parts = (Refusal(text if isinstance(text, str) else ""),)
     elif completed.status != 0:
-        raise _failed(completed)
+        raise _run_error(completed)
     elif result.get("num_turns") == 0:
         raise MalformedResponse(f"no model was asked; claude itself says: {_shown(text)}")
     elif not isinstance(text, str):
@@ -187,20 +185,20 @@ def _result(completed: Completed) -> dict[str, Any]:
     if result.get("type") == "result":
         return result
     if completed.status != 0:
-        raise _failed(completed)
+        raise _run_error(completed)
     raise MalformedResponse(f"claude has printed no result but: {_shown(completed.stdout)}")
 
 
-def _failed(completed: Completed) -> ProviderError:
+def _run_error(completed: Completed) -> ProviderError:
     ended = f"status {completed.status}" if completed.status > 0 else f"signal {-completed.status}"
-    said = completed.stderr.strip() or completed.stdout.strip() or "nothing"
-    return provider_error(500, f"claude ended with {ended} and says: {_shown(said)}")
+    output = completed.stderr.strip() or completed.stdout.strip() or "nothing"
+    return provider_error(500, f"claude ended with {ended} and says: {_shown(output)}")
 
 
-def _reported(result: dict[str, Any]) -> ProviderError:
-    """The error of a result. One that comes with no status of the provider is a failure of the command line."""
-    said = result.get("api_error_status")
-    status = said if isinstance(said, int) and 400 <= said < 600 else 500
+def _result_error(result: dict[str, Any]) -> ProviderError:
+    """Return the error of a result. An error without a status of the provider is a failure of the command."""
+    reported = result.get("api_error_status")
+    status = reported if isinstance(reported, int) and 400 <= reported < 600 else 500
     subtype = result.get("subtype")
     code = subtype if isinstance(subtype, str) and subtype != "success" else None
     return provider_error(status, _message(result), code=code)
@@ -228,10 +226,10 @@ def _usage(value: Any) -> Usage:
 
 
 def _model(usage: Any) -> str | None:
-    """The model that has answered: the only one that was used, if it was one."""
+    """Return the model, if only one was used."""
     models = list(cast("dict[str, Any]", usage)) if isinstance(usage, dict) else []
     return models[0] if len(models) == 1 else None
 
 
 def _shown(text: Any) -> str:
-    return repr(text)[:_SHOWN]
+    return repr(text)[:_MAX_SHOWN_CHARACTERS]

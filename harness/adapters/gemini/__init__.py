@@ -1,20 +1,20 @@
-"""Adapter on Google's official SDK `google-genai`, for generateContent.
+"""Adapter `gemini`: generateContent on Google's official SDK `google-genai`, for models with and without call ids.
 
-One adapter for models with ids on the wire and without. What it does where the API and the contract differ:
+Differences between the contract and the API:
 
-- A call that came without an id gets one, marked by `SYNTHESISED_ID`, which never goes onto the wire.
-- Thought signatures stay on their parts, byte for byte. On Gemini 3 a call from elsewhere that lacks one gets the
-  documented stand-in, since the API refuses it else (gemini-thought-signature).
-- A result is an object: one that is none stands under `output`, an error under `error` (gemini-function-response-form).
-- Schemas travel as JSON Schema, unchanged (`parametersJsonSchema`, `responseJsonSchema`); a tool that takes no
-  arguments has none (gemini-schema-fields).
-- JSON together with tools, and media in results: `Unsupported` before Gemini 3 (gemini-json-output,
+- A call without an id gets one that is marked with `SYNTHESISED_ID` and never sent.
+- Thought signatures stay on their parts, byte for byte. On Gemini 3, a call of another model gets the documented
+  placeholder signature, since the API requires one (gemini-thought-signature).
+- A result must be an object: other values are sent as `output`, errors as `error` (gemini-function-response-form).
+- Schemas are sent as JSON Schema, unchanged (`parametersJsonSchema`, `responseJsonSchema`); a tool without arguments
+  has none (gemini-schema-fields).
+- Before Gemini 3, JSON together with tools and media in results are `Unsupported` (gemini-json-output,
   gemini-function-response-form).
-- Effort is a thinking level on Gemini 3 and a token budget before that (gemini-level-or-budget).
-- A stream is read past the SDK, which loses parts of it (`client.BodyKeeper`). A call whose arguments come in pieces
+- Effort is a thinking level from Gemini 3 on, and a token budget before (gemini-level-or-budget).
+- Streams bypass the SDK, which loses parts of them (`client.ResponseKeeper`). A call whose arguments come in pieces
   (Vertex only, gemini-allowed-names) is `Opaque`.
-- `cache` asks for nothing: the API has no cache marks.
-- `provider_metadata["gemini"]` of the request is merged into the body: objects merge, lists grow, the rest replaces.
+- `cache` sends nothing: the API has no cache marks.
+- `provider_metadata["gemini"]` of the request is merged into the body: objects merge, lists grow, other values replace.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ SDK = Requirement("google-genai", "gemini", "3.0")
 
 
 def connect(endpoint: Endpoint, model: str) -> GeminiClient:
-    """A client of `model` at `endpoint`.
+    """Return a client of `model` at `endpoint`.
 
     Raises:
-        MissingDependency: the SDK is not installed, or too old.
+        MissingDependency: the SDK is not installed or too old.
     """
     with needing("gemini", SDK, "google", "google.genai"):
         from harness.adapters.gemini.client import GeminiClient  # noqa: PLC0415 - imports the SDK
@@ -43,10 +43,10 @@ def connect(endpoint: Endpoint, model: str) -> GeminiClient:
 
 
 def connect_embeddings(endpoint: Endpoint, model: str, dimensions: int) -> EmbeddingProvider:
-    """A provider of `model`'s vectors, each with so many `dimensions`; see `client.GeminiEmbeddings`.
+    """Return a provider of vectors with this number of `dimensions`; see `client.GeminiEmbeddings`.
 
     Raises:
-        MissingDependency: the SDK is not installed, or too old.
+        MissingDependency: the SDK is not installed or too old.
     """
     with needing("gemini", SDK, "google", "google.genai"):
         from harness.adapters.gemini.client import GeminiEmbeddings  # noqa: PLC0415 - imports the SDK

@@ -1,4 +1,4 @@
-"""The client, the way past the SDK for the bodies of its answers, its failures, and embeddings."""
+"""The client, embeddings, and the SDK's exceptions as errors of the contract. Imports the SDK."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from google import genai
 from google.genai import errors, types
 
 from harness.adapters._common import loads, vector
-from harness.adapters.gemini import decode, encode
-from harness.adapters.gemini.stream import answer
+from harness.adapters.gemini.requests import encode
+from harness.adapters.gemini.responses import as_object, build_error, read_response, read_stream
 from harness.contract.errors import ChatError, ConnectionFailed, MalformedResponse, Unsupported
 
 if TYPE_CHECKING:
@@ -26,69 +26,66 @@ if TYPE_CHECKING:
     from harness.contract.model import JSON, ChatRequest, ChatResponse, StreamEvent
     from harness.contract.protocols import Endpoint
 
-TIMEOUT = 600.0
-"""Seconds. The SDK by itself waits for ever."""
+TIMEOUT_SECONDS = 600.0
+"""Replaces the SDK's default, which is to wait forever."""
 
 API_VERSION = "v1"
-"""The SDK's own default, given so that GOOGLE_GENAI_API_VERSION does not replace it."""
+"""The SDK's default, set explicitly to override GOOGLE_GENAI_API_VERSION."""
 
-_NOTHING = types.Content()
-"""What is said, for the SDK: which asks a text for each field that a part can have."""
+_EMPTY_CONTENT = types.Content()
+"""Contents for the SDK, which would inspect every field of a text. The real ones are in the extra body."""
 
-_MOST_TEXTS = 100
+_MAX_TEXTS_PER_REQUEST = 100
 
 _VERSIONED = re.compile(r"(?P<base>.+)/(?P<version>v\d+(?:(?:alpha|beta)\d*)?)/?")
 
 
 class _Config(types.GenerateContentConfig):
-    """Settings that are quickly looked through: the SDK asks for each of its fields whether it is in them, to which the
-    answer is always no, and which pydantic finds out by walking all of them."""
+    """Settings with a fast `in`. The SDK tests many fields with `in`, always without success, and pydantic walks all
+    fields each time."""
 
     def __contains__(self, _field: object) -> bool:
         return False
 
 
 class GeminiClient:
-    """A `StreamingChatClient` of one Gemini model.
-
-    A base URL that ends in an API version (`…/v1beta`) chooses that one.
-    """
+    """A `StreamingChatClient` of one Gemini model. A base URL may end in an API version (`…/v1beta`)."""
 
     def __init__(self, endpoint: Endpoint, model: str) -> None:
         self._model = model
         versioned = _VERSIONED.fullmatch(endpoint.base_url)
         self._own_http = None if endpoint.http_client else httpx2.Client(follow_redirects=False, trust_env=False)
         self._http = cast("httpx2.Client", endpoint.http_client or self._own_http)
-        # The SDK sets up asynchronous clients and websockets too. They are not used here, and this spares them
-        # reading the system's certificates, which is most of the time that a client takes to make.
+        # The SDK also sets up asynchronous clients and websockets. With this context they do not read the system's
+        # certificates, which takes most of the time of making a client.
         unused = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         self._api_key = endpoint.api_key
         self._options = types.HttpOptions(
             base_url=versioned["base"] if versioned else endpoint.base_url,
             api_version=versioned["version"] if versioned else API_VERSION,
-            timeout=round(TIMEOUT * 1000),
+            timeout=round(TIMEOUT_SECONDS * 1000),
             async_client_args={"verify": unused, "ssl": unused},
         )
         self._sdk = self._connected(self._http)
 
     def chat(self, request: ChatRequest) -> ChatResponse:
-        """Ask the model; see `harness.contract.protocols.ChatClient`."""
+        """See `harness.contract.protocols.ChatClient.chat`."""
         parameters = self._parameters(request, should_return_http_response=True)
         models = cast("Any", self._sdk.models)  # its annotations name optional packages
         with _failures_translated():
             response: types.GenerateContentResponse = models.generate_content(**parameters)
         raw = response.sdk_http_response
-        return decode.answer(loads((raw and raw.body) or ""), request)
+        return read_response(loads((raw and raw.body) or ""), request)
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
-        """Ask the model; see `harness.contract.protocols.StreamingChatClient`."""
+        """See `harness.contract.protocols.StreamingChatClient.stream`."""
         with closing(self._opened(request)) as response, _transport_failures_translated():
-            yield from answer(response.iter_bytes(), request)
+            yield from read_stream(response.iter_bytes(), request)
 
-    def embedded(self, texts: Sequence[str], dimensions: int) -> bytes:
-        """The body of the answer to one request for the vectors of these texts."""
-        http, models = self._past_the_sdk
-        # A content for each text: bare strings become the parts of one content on gemini-embedding-2, and one vector.
+    def embed(self, texts: Sequence[str], dimensions: int) -> bytes:
+        """Send one request for the vectors of these texts, and return the body of the response."""
+        http, models = self._bypass
+        # a content for each text: on gemini-embedding-2, bare strings become parts of one content, with one vector
         contents = [types.Content(parts=[types.Part(text=text)]) for text in texts]
         config = types.EmbedContentConfig(output_dimensionality=dimensions)
         with _failures_translated():
@@ -111,23 +108,23 @@ class GeminiClient:
         )
 
     @cached_property
-    def _past_the_sdk(self) -> tuple[BodyKeeper, Any]:
-        """The models of an SDK's client whose answers go past it, and what keeps them."""
-        http = BodyKeeper(self._http)
+    def _bypass(self) -> tuple[ResponseKeeper, Any]:
+        """An HTTP client that keeps the responses, and the models of an SDK client that sends through it."""
+        http = ResponseKeeper(self._http)
         return http, self._connected(http).models
 
     def _opened(self, request: ChatRequest) -> httpx2.Response:
-        """The answer to a streamed request, its body still to be read."""
-        http, models = self._past_the_sdk
+        """Send a streamed request and return the response, whose body is not read yet."""
+        http, models = self._bypass
         with _failures_translated():
             for _ in models.generate_content_stream(**self._parameters(request)):
-                pass  # to send the request takes iterating; the body goes past the SDK
+                pass  # iterating sends the request; the body bypasses the SDK
         return http.response
 
     def _parameters(self, request: ChatRequest, **settings: Any) -> dict[str, Any]:
-        # The SDK's types drop unknown fields, rename others and write signatures in another alphabet (gemini-casing,
-        # gemini-sdk-drops-fields; `test_metadata_of_tool_and_request`): the body goes beside them.
-        body = cast("dict[str, Any]", encode.body(request, self._model))
+        # The body is an extra body: the SDK's types drop unknown fields, rename others and write signatures in another
+        # alphabet (gemini-casing, gemini-sdk-drops-fields; `test_metadata_of_tool_and_request`).
+        body = cast("dict[str, Any]", encode(request, self._model))
         _check_text(body)
         config = _Config(
             automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
@@ -135,11 +132,11 @@ class GeminiClient:
             http_options=types.HttpOptions(extra_body=body),
             **settings,
         )
-        return {"model": request.model or self._model, "contents": _NOTHING, "config": config}
+        return {"model": request.model or self._model, "contents": _EMPTY_CONTENT, "config": config}
 
 
 def _check_text(body: dict[str, Any]) -> None:
-    """Raises `Unsupported`: half of a surrogate pair, which the SDK would write as an escape of no character."""
+    """Raise `Unsupported` for a lone surrogate, which the SDK would escape into invalid text."""
     try:
         json.dumps(body, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
@@ -168,38 +165,37 @@ def _transport_failures_translated() -> Generator[None]:
 
 
 def translated(error: errors.APIError) -> ChatError:
-    """Translate a response other than HTTP 200 into an error of the contract."""
+    """Return a response other than HTTP 200 as an error of the contract."""
     if 300 <= error.code < 400:
         return ConnectionFailed(f"redirected with HTTP {error.code}, which is refused")
     if error.code < 300:
         return MalformedResponse(f"HTTP {error.code} is no answer", error.code)
     untyped = cast("Any", error)  # its annotations name optional packages
-    body = decode.as_object(untyped.details)
+    body = as_object(untyped.details)
     text = str(body.get("message") or "")[:500]
-    return decode.build_error(error.code, decode.as_object(body.get("error")), text, untyped.response.headers)
+    return build_error(error.code, as_object(body.get("error")), text, untyped.response.headers)
 
 
-class BodyKeeper(httpx2.Client):
-    """The HTTP client that the SDK gets for streamed requests: sends through `http` and keeps the answer.
+class ResponseKeeper(httpx2.Client):
+    """HTTP client for the SDK's streamed requests: sends through `http` and keeps the response.
 
-    The SDK, which has no raw access to streams, loses unknown fields and takes a cut stream for whole
-    (gemini-sdk-drops-fields). So it sees an accepted answer without its body, and a refusal as it is, which is its to
-    raise. `response` is the accepted answer to the last request of this thread, not read yet; it is set once the SDK
-    has sent the request, and the caller's to close.
+    The SDK has no raw access to streams, loses unknown fields and accepts a truncated stream (gemini-sdk-drops-fields).
+    Here it receives a successful response without its body. It receives a refusal whole, and raises it. The caller
+    closes `response`.
     """
 
     def __init__(self, http: httpx2.Client) -> None:
-        # Not super().__init__(): `http` builds and sends everything, and a connection pool of its own takes time.
+        # no super().__init__(): `http` builds and sends all requests, and a second connection pool takes time
         self._http = http
         self._kept = local()
 
     @property
     def response(self) -> httpx2.Response:
-        """The accepted answer to the last request that this thread has sent."""
+        """The successful response to the last request of this thread."""
         return self._kept.response
 
     def build_request(self, *args: Any, **options: Any) -> httpx2.Request:
-        """Return the request that `http` builds."""
+        """Build a request with `http`."""
         return self._http.build_request(*args, **options)
 
     def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
@@ -215,13 +211,12 @@ class GeminiEmbeddings:
     """An `EmbeddingProvider` of Gemini: `models/…:batchEmbedContents`.
 
     - A request holds at most 100 texts: "at most 100 requests can be in one batch" (HTTP 400).
-    - Each text is a content of its own. Several parts of one content make one vector, which is what the SDK makes of a
-      list of bare strings for gemini-embedding-2, without an error (googleapis/python-genai, issue 2523).
-    - `outputDimensionality` goes out with every request. A vector that was shortened this way is cut off, not scaled:
-      that of gemini-embedding-001 has the length 1 only with all its 3072 dimensions. Vectors are passed on to the last
-      bit, so compare them by their cosine, which does not mind, or scale them first.
-    - The answer names no index: its vectors are in the order of the texts.
-    - No task type is sent. gemini-embedding-2 has none, and takes such an instruction in the text.
+    - Each text is a content of its own. For gemini-embedding-2, the SDK makes one content and so one vector of a list
+      of bare strings, without an error (googleapis/python-genai, issue 2523).
+    - Every request has `outputDimensionality`. The API truncates vectors without scaling them: those of
+      gemini-embedding-001 have the norm 1 only with all 3072 dimensions. Compare them by their cosine.
+    - The response has no indices; its vectors are in the order of the texts.
+    - No task type is sent. gemini-embedding-2 has none and accepts such an instruction in the text.
     """
 
     provider = "gemini"
@@ -234,9 +229,9 @@ class GeminiEmbeddings:
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return a vector for each text; see `harness.contract.protocols.EmbeddingProvider.embed`."""
         vectors: list[list[float]] = []
-        for start in range(0, len(texts), _MOST_TEXTS):
-            batch = texts[start : start + _MOST_TEXTS]
-            vectors += _vectors(loads(self._client.embedded(batch, self.dimensions)), len(batch), self.dimensions)
+        for start in range(0, len(texts), _MAX_TEXTS_PER_REQUEST):
+            batch = texts[start : start + _MAX_TEXTS_PER_REQUEST]
+            vectors += _vectors(loads(self._client.embed(batch, self.dimensions)), len(batch), self.dimensions)
         return vectors
 
     def close(self) -> None:
@@ -245,7 +240,7 @@ class GeminiEmbeddings:
 
 
 def _vectors(body: JSON, count: int, dimensions: int) -> list[list[float]]:
-    """The vectors of an answer. Raises `MalformedResponse`."""
+    """Return the vectors of a response. Raises `MalformedResponse`."""
     match body:
         case {"embeddings": list(entries)}:
             pass

@@ -1,21 +1,21 @@
 """Adapter `openai-chat`: OpenAI's Chat Completions on the official SDK `openai`.
 
-What this API does not offer, and what becomes of it:
+Differences between the contract and the API:
 
-- Reasoning together with function tools is refused by gpt-5.4 and later (openai-chat-tools-want-no-reasoning): with
-  tools the adapter sends `reasoning_effort: "none"`, and `thinking` together with tools is `Unsupported`.
-- A tool message holds text only (openai-chat-result-text-only): media of a result move to a user message behind all
-  tool messages.
+- gpt-5.4 and later refuse reasoning together with function tools (openai-chat-tools-want-no-reasoning). With tools the
+  adapter sends `reasoning_effort: "none"`; `thinking` together with tools is `Unsupported`.
+- A tool message holds text only (openai-chat-result-text-only): media of results move to a user message after all tool
+  messages.
 - There is no error flag: the text of a failed result is the JSON object `{"error": …}`.
-- `max_tokens` goes out as `max_completion_tokens`: reasoning models refuse the older `max_tokens`
-  (openai-chat-max-completion-tokens), which is all that Mistral knows: its models are sent that. Where another
-  server knows no other either, `Endpoint.max_tokens_field` says so; nothing is guessed from an address.
-- There is no cache mark to set: the API caches by itself, so `cache` sends nothing.
-- `strict` of a tool stands in its `provider_metadata` or nowhere.
-- `provider_metadata` of the request is merged into the body: objects merge, lists grow, the rest replaces.
-- An `Opaque` of a user message that has a `role` is a message of its own (a second system message, say).
-- Nothing marks the end of a streamed call, since pieces of several may alternate: all end with the stream.
-- Fields of a message that have no canonical place (`annotations`, `reasoning_details`, …) become one `Opaque` in front.
+- `max_tokens` is sent as `max_completion_tokens`, since reasoning models refuse `max_tokens`
+  (openai-chat-max-completion-tokens). Mistral's models get `max_tokens`, the only field that they know. For other such
+  servers, set `Endpoint.max_tokens_field`; the adapter guesses nothing from an address.
+- `cache` sends nothing: the API caches without cache marks.
+- `strict` of a tool comes from its `provider_metadata` only.
+- `provider_metadata` of the request is merged into the body: objects merge, lists grow, other values replace.
+- An `Opaque` with a `role` in a user message is a message of its own, such as a second system message.
+- Streamed calls end with the stream, since pieces of several calls may alternate.
+- Fields of a message without a canonical place (`annotations`, `reasoning_details`, …) become one `Opaque` in front.
 """
 
 from __future__ import annotations
@@ -32,31 +32,31 @@ if TYPE_CHECKING:
 API: Final = "openai-chat"
 
 RECEIVED: Final = f"{API}/received"
-"""Whose the fields are that came and do not go back: nobody's, so that no adapter sends them."""
+"""Key of received fields that no request sends back. No API has this name."""
 
-LONGEST_ID: Final = 40
-"""Characters of `tool_calls[].id` that the API always took; now it takes 64 (openai-chat-call-id-at-most-64)."""
+MAX_ID_CHARACTERS: Final = 40
+"""Length of `tool_calls[].id` that the API always accepted; now it accepts 64 (openai-chat-call-id-at-most-64)."""
 
 
 def connect(endpoint: Endpoint, model: str) -> ChatClient:
-    """A client of `model`, which answers requests that name no model of their own.
+    """Return a client of `model` at `endpoint`.
 
     Raises:
-        MissingDependency: the SDK is not installed, or too old.
+        MissingDependency: the SDK is not installed or too old.
     """
     with needing(API, SDK, "openai"):
-        from harness.adapters.openai_chat.client import Client  # noqa: PLC0415 - the SDK loads when it is needed
-    return Client(endpoint, model)
+        from harness.adapters.openai_chat.client import ChatCompletionsClient  # noqa: PLC0415 - imports the SDK
+    return ChatCompletionsClient(endpoint, model)
 
 
 def connect_embeddings(endpoint: Endpoint, model: str, dimensions: int) -> EmbeddingProvider:
-    """A provider of `model`'s vectors, each with so many `dimensions`; see `client.OpenAIEmbeddings`.
+    """Return a provider of vectors with this number of `dimensions`; see `client.OpenAIEmbeddings`.
 
     Raises:
-        MissingDependency: the SDK is not installed, or too old.
+        MissingDependency: the SDK is not installed or too old.
     """
     with needing(API, SDK, "openai"):
-        from harness.adapters.openai_chat.client import OpenAIEmbeddings  # noqa: PLC0415 - as above
+        from harness.adapters.openai_chat.client import OpenAIEmbeddings  # noqa: PLC0415 - imports the SDK
     return OpenAIEmbeddings(endpoint, model, dimensions)
 
 

@@ -1,4 +1,4 @@
-"""Requests through the SDK and its responses. Imported only when a client is connected."""
+"""The client, and embeddings. Imports the SDK."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from harness.adapters._common import loads, merged, own, vector
 from harness.adapters._openai.client import OMIT, SdkClient, failures_translated
 from harness.adapters.openai_chat import API
-from harness.adapters.openai_chat.decode import response_of
-from harness.adapters.openai_chat.encode import encode
-from harness.adapters.openai_chat.stream import stream_events
+from harness.adapters.openai_chat.requests import encode
+from harness.adapters.openai_chat.responses import read_response
+from harness.adapters.openai_chat.streams import read_stream
 from harness.contract.errors import MalformedResponse, Unsupported
 
 if TYPE_CHECKING:
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
     from harness.contract.model import JSON, ChatRequest
     from harness.contract.protocols import Endpoint
 
-_MOST_TEXTS = 2048
-_MOST_BYTES = 300_000
-_FIXED = "text-embedding-ada-002"
+_MAX_TEXTS_PER_REQUEST = 2048
+_MAX_BYTES_PER_REQUEST = 300_000
+_FIXED_LENGTH_MODEL = "text-embedding-ada-002"
 
 
-class Client(SdkClient):
-    """A `StreamingChatClient` of one model on one endpoint."""
+class ChatCompletionsClient(SdkClient):
+    """A `StreamingChatClient` of one model."""
 
     api = API
 
     def __init__(self, endpoint: Endpoint, model: str) -> None:
-        super().__init__(endpoint, model, response_of, stream_events)
+        super().__init__(endpoint, model, read_response, read_stream)
         self._max_tokens_field = endpoint.max_tokens_field
 
     def call(self, request: ChatRequest, *, streamed: bool) -> AbstractContextManager[Any]:
-        """The one request, which is sent when this is entered; its value is the SDK's response, not read yet."""
+        """See `SdkClient.call`."""
         body: dict[str, Any] = encode(request, request.model or self.model, self._max_tokens_field)
-        if streamed:  # without the option there are no counts of tokens at all (openai-chat-stream-usage)
+        if streamed:  # without the option there are no token counts (openai-chat-stream-usage)
             body |= {"stream": True, "stream_options": {"include_usage": True}}
         whole: Any = merged(body, own(request.provider_metadata, API))
         create: Any = self.sdk.chat.completions.with_streaming_response.create
@@ -44,21 +44,21 @@ class Client(SdkClient):
 
 
 class OpenAIEmbeddings:
-    """An `EmbeddingProvider` of OpenAI, and of servers that speak its API: `POST /embeddings`.
+    """An `EmbeddingProvider` of OpenAI and compatible servers: `POST /embeddings`.
 
-    - A request holds at most 2048 texts and 300,000 tokens in all (SDK, `Embeddings.create`). Nothing here counts
-      tokens; a token is at least one byte of UTF-8, so that 300,000 bytes are never too many.
-    - Vectors are requested as numbers. The SDK by itself asks for base64, a quarter of the size in single precision,
-      which nobody can read in a recording and not every compatible server knows.
-    - `dimensions` goes out with every request, but for `text-embedding-ada-002`, which has one length and refuses it.
-    - An empty text is refused by the API, and here before any text is paid for.
-    - Vectors are put in order by their `index`. They come with the length 1, shortened ones too.
+    - A request holds at most 2048 texts and 300,000 tokens (SDK, `Embeddings.create`). A token has at least one byte of
+      UTF-8, so 300,000 bytes never exceed the limit.
+    - Vectors are requested as numbers. The SDK's default, base64 in single precision, is unreadable in recordings, and
+      some compatible servers do not know it.
+    - Every request has `dimensions`, except for `text-embedding-ada-002`, which refuses it.
+    - The API refuses an empty text. The adapter declines it before it sends any text.
+    - Vectors are ordered by their `index`. Their norm is 1, also if they are shortened.
     """
 
     provider = API
 
     def __init__(self, endpoint: Endpoint, model: str, dimensions: int) -> None:
-        self._client = Client(endpoint, model)
+        self._client = ChatCompletionsClient(endpoint, model)
         self.model = model
         self.dimensions = dimensions
 
@@ -69,16 +69,16 @@ class OpenAIEmbeddings:
             Unsupported: a text is empty.
         """
         if "" in texts:
-            raise Unsupported(API, "an empty text", "the API makes no vector of it")
-        return [vector for batch in _batches(texts) for vector in self._embedded(batch)]
+            raise Unsupported(API, "an empty text", "the API has no vector for it")
+        return [vector for batch in _batches(texts) for vector in self._send(batch)]
 
     def close(self) -> None:
         """Close the HTTP client, unless it is the caller's."""
         self._client.close()
 
-    def _embedded(self, texts: list[str]) -> list[list[float]]:
+    def _send(self, texts: list[str]) -> list[list[float]]:
         body: dict[str, Any] = {"model": self.model, "input": texts, "encoding_format": "float"}
-        if self.model != _FIXED:
+        if self.model != _FIXED_LENGTH_MODEL:
             body["dimensions"] = self.dimensions
         create: Any = self._client.sdk.embeddings.with_streaming_response.create
         with failures_translated(API), create(**body) as response:
@@ -90,8 +90,8 @@ def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
     batch: list[str] = []
     size = 0
     for text in texts:
-        length = len(text.encode("utf-8", "surrogatepass"))  # half of a pair is refused when it is sent
-        if batch and (len(batch) == _MOST_TEXTS or size + length > _MOST_BYTES):
+        length = len(text.encode("utf-8", "surrogatepass"))  # the SDK refuses lone surrogates later
+        if batch and (len(batch) == _MAX_TEXTS_PER_REQUEST or size + length > _MAX_BYTES_PER_REQUEST):
             yield batch
             batch, size = [], 0
         batch.append(text)
@@ -101,7 +101,7 @@ def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _vectors(body: JSON, status: int, count: int, dimensions: int) -> list[list[float]]:
-    """The vectors of an answer, in the order of the texts. Raises `MalformedResponse`."""
+    """Return the vectors of a response, in the order of the texts. Raises `MalformedResponse`."""
     match body:
         case {"data": list(entries)}:
             pass

@@ -1,16 +1,17 @@
 """Adapter `openai-responses`: OpenAI's Responses API on the official SDK `openai`, without state on the server.
 
-What is particular to this API:
+Differences between the contract and the API:
 
-- An answer is a list of items. A reasoning item is a `Thinking` whose metadata hold the whole item; it goes back
-  verbatim, in its place before the item it led to (openai-responses-reasoning-back). Item ids and `phase` stay in the
-  metadata of their parts: those of a message under `message`, beside the fields of the text itself.
-- A message item may hold several parts; parts of one item return as one item.
-- A response that failed is the provider's error, whole or streamed, although it comes with HTTP 200.
+- A response is a list of items. A reasoning item becomes a `Thinking` with the whole item in its metadata. It goes back
+  verbatim, in its place before the next item (openai-responses-reasoning-back). Ids and `phase` of items stay in the
+  metadata of their parts; those of a message item under `message`.
+- A message item may hold several parts; they go back as one item.
+- A failed response is the provider's error, whole or streamed, although it has HTTP 200.
 - There is no error flag: the text of a failed result is the JSON object `{"error": …}`.
-- There is no cache mark to set: the API caches by itself, so `cache` sends nothing.
-- `strict` of a tool is always sent, as false unless its `provider_metadata` say otherwise (openai-responses-tool-form).
-- There is no field for stop sequences: `stop` is `Unsupported`.
+- `cache` sends nothing: the API caches without cache marks.
+- `strict` of a tool is always sent, as false unless the tool's `provider_metadata` set it
+  (openai-responses-tool-form).
+- `stop` is `Unsupported`: the API has no field for it.
 - `provider_metadata` of the request is merged into the body: objects merge, lists grow (tools that the provider runs),
   the rest replaces.
 """
@@ -29,21 +30,21 @@ if TYPE_CHECKING:
 API: Final = "openai-responses"
 
 RECEIVED: Final = f"{API}/received"
-"""Whose the fields are that came and do not go back: nobody's, so that no adapter sends them."""
+"""Key of received fields that no request sends back. No API has this name."""
 
-LONGEST_ID: Final = 64
-"""Characters of a `call_id` that the API takes (openai-responses-call-form)."""
+MAX_ID_CHARACTERS: Final = 64
+"""Length of a `call_id` that the API accepts (openai-responses-call-form)."""
 
 
 def connect(endpoint: Endpoint, model: str) -> ChatClient:
-    """A client of `model`, which answers requests that name no model of their own.
+    """Return a client of `model` at `endpoint`.
 
     Raises:
-        MissingDependency: the SDK is not installed, or too old.
+        MissingDependency: the SDK is not installed or too old.
     """
     with needing(API, SDK, "openai"):
-        from harness.adapters.openai_responses.client import Client  # noqa: PLC0415 - the SDK loads when it is needed
-    return Client(endpoint, model)
+        from harness.adapters.openai_responses.requests import ResponsesClient  # noqa: PLC0415 - imports the SDK
+    return ResponsesClient(endpoint, model)
 
 
 ADAPTER = Adapter(

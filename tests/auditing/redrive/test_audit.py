@@ -45,7 +45,7 @@ def recording(path: Path, call: dict[str, Any]) -> Path:
 @pytest.fixture
 def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
     """An adapter that sends back other arguments than it got."""
-    monkeypatch.setattr("harness.adapters.openai_chat.encode.compact", lambda _: '{"city":"Oslo"}')
+    monkeypatch.setattr("harness.adapters.openai_chat.requests.compact", lambda _: '{"city":"Oslo"}')
 
 
 REWRITTEN = {**CALL, "function": {"name": "weather", "arguments": '{"city":"Rome"}'}}

@@ -60,7 +60,7 @@ def edits(result: RedriveResult) -> dict[str, int]:
 @pytest.fixture
 def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
     """An adapter that sends back other arguments than it got."""
-    monkeypatch.setattr("harness.adapters.openai_chat.encode.compact", lambda _: '{"city":"Oslo"}')
+    monkeypatch.setattr("harness.adapters.openai_chat.requests.compact", lambda _: '{"city":"Oslo"}')
 
 
 def chat_pair(answer: dict[str, Any], *turns: dict[str, Any], **fields: Any) -> RedriveResult:

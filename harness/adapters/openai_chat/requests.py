@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from harness.adapters._common import compact, merged, own
 from harness.adapters._openai.wire import (
-    WireIds,
+    OpenAIIds,
+    base64_text,
     collapsed,
     effort,
-    encoded,
     filename,
     is_of_mistral,
     is_reasoning,
@@ -22,7 +22,7 @@ from harness.adapters._openai.wire import (
     url,
     user_says_json,
 )
-from harness.adapters.openai_chat import API, LONGEST_ID
+from harness.adapters.openai_chat import API, MAX_ID_CHARACTERS
 from harness.contract.errors import Unsupported
 from harness.contract.model import (
     JSON_INSTRUCTION,
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 
 
 def encode(request: ChatRequest, model: str, max_tokens_field: str | None = None) -> dict[str, JSON]:
-    """The body, without the verbatim fields of `request.provider_metadata`; the bound stands in `max_tokens_field`, or
-    where the model wants it.
+    """Return the body, without the fields of `request.provider_metadata`. `max_tokens_field` overrides the name of the
+    field for `max_tokens`.
 
     Raises:
         Unsupported: the API cannot express the request.
@@ -64,17 +64,13 @@ def encode(request: ChatRequest, model: str, max_tokens_field: str | None = None
 
 
 def _preamble(request: ChatRequest, model: str) -> list[JSON]:
-    """The system prompt, and the word "json" where JSON mode would be refused without it (openai-chat-word-json)."""
+    """Return the system prompt, and the word "json" if JSON mode requires it (openai-chat-word-json)."""
     role = "developer" if is_reasoning(model) else "system"
     preamble: list[JSON] = [{"role": role, "content": request.system}] if request.system else []
-    if isinstance(request.response_format, JsonMode) and not _asks_for_json(request):
+    says_json = "json" in (request.system or "").lower() or user_says_json(request.messages)
+    if isinstance(request.response_format, JsonMode) and not says_json:
         preamble.append({"role": role, "content": JSON_INSTRUCTION})
     return preamble
-
-
-def _asks_for_json(request: ChatRequest) -> bool:
-    """System or user say "json"."""
-    return "json" in (request.system or "").lower() or user_says_json(request.messages)
 
 
 def _tool(tool: Tool) -> dict[str, JSON]:
@@ -115,25 +111,21 @@ def _reasoning(request: ChatRequest, model: str) -> dict[str, JSON]:
 
 
 def _refuses_tools_with_reasoning(model: str) -> bool:
-    """Function tools need `reasoning_effort: "none"`, and its absence means another effort
-    (openai-chat-tools-want-no-reasoning)."""
+    """Return whether function tools require `reasoning_effort: "none"` (openai-chat-tools-want-no-reasoning)."""
     return re.match(r"gpt-(5\.([4-9]|\d\d)|6)", model) is not None
 
 
 _AUDIO = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 
-_FILE_BELOW = "A file of the type {media_type}:"
-_MOVED = "The media of this result are in the user message below."
-_MOVED_FROM = "Media of the result of {name} ({call_id}):"
+_FILE_CAPTION = "A file of the type {media_type}:"
+_MEDIA_NOTE = "The media of this result are in the user message below."
+_MEDIA_CAPTION = "Media of the result of {name} ({call_id}):"
 
 
 def wire_messages(messages: Sequence[Message]) -> list[JSON]:
-    """The conversation as the wire has it.
-
-    Results come right after the assistant message with their calls, before anything else that the user says
-    (openai-chat-calls-answered).
-    """
-    ids = WireIds(messages, LONGEST_ID)
+    """Return the conversation as messages of the API. Results come first in the user's turn
+    (openai-chat-calls-answered)."""
+    ids = OpenAIIds(messages, MAX_ID_CHARACTERS)
     answered = {part.call_id for message in messages for part in message.tool_results}
     result: list[JSON] = []
     for role, turn in groupby(messages, key=lambda message: message.role):
@@ -144,7 +136,7 @@ def wire_messages(messages: Sequence[Message]) -> list[JSON]:
     return result
 
 
-def _user_turn(messages: Sequence[Message], ids: WireIds) -> Iterator[dict[str, JSON]]:
+def _user_turn(messages: Sequence[Message], ids: OpenAIIds) -> Iterator[dict[str, JSON]]:
     moved: list[JSON] = []
     for result in (result for message in messages for result in message.tool_results):
         call_id = ids.of_result(result)
@@ -152,16 +144,16 @@ def _user_turn(messages: Sequence[Message], ids: WireIds) -> Iterator[dict[str, 
         wire: dict[str, JSON] = {"role": "tool", "tool_call_id": call_id, "content": content}
         yield merged(wire, own(result.provider_metadata, API))
         if media:
-            moved.append({"type": "text", "text": _MOVED_FROM.format(name=result.name, call_id=call_id)})
+            moved.append({"type": "text", "text": _MEDIA_CAPTION.format(name=result.name, call_id=call_id)})
             moved.extend(media)
     if moved:
         yield {"role": "user", "content": moved}
     for message in messages:
-        yield from _said(part for part in message.parts if not isinstance(part, ToolResult))
+        yield from _user_messages(part for part in message.parts if not isinstance(part, ToolResult))
 
 
-def _said(parts: Iterable[Part]) -> Iterator[dict[str, JSON]]:
-    """User messages. An `Opaque` with a role is a message of its own (a second system message, say)."""
+def _user_messages(parts: Iterable[Part]) -> Iterator[dict[str, JSON]]:
+    """Yield user messages, and each `Opaque` with a role as a message of its own."""
     waiting: list[Part] = []
     for part in parts:
         match part:
@@ -182,21 +174,21 @@ def _user_message(parts: Iterable[Part]) -> Iterator[dict[str, JSON]]:
 
 
 def _result(result: ToolResult) -> tuple[JSON, list[JSON]]:
-    """The content of a tool message, and the media that a tool message cannot hold (openai-chat-result-text-only)."""
+    """Return the content of a tool message, and the media, which it cannot hold (openai-chat-result-text-only)."""
     if not isinstance(result.content, tuple):
         value: JSON = {"error": result.content} if result.is_error else result.content
         return value if isinstance(value, str) else compact(value), []
     media = _parts(part for part in result.content if isinstance(part, Image | File))
     text = _parts(part for part in result.content if not isinstance(part, Image | File))
     if media:
-        text.append({"type": "text", "text": _MOVED})
+        text.append({"type": "text", "text": _MEDIA_NOTE})
     if result.is_error:
         texts = [part.text for part in result.content if isinstance(part, Text)]
         return compact({"error": "".join(texts)}), media
     return collapsed(text, "text") if text else "", media
 
 
-def _assistant(message: Message, ids: WireIds, answered: set[str]) -> dict[str, JSON] | None:
+def _assistant(message: Message, ids: OpenAIIds, answered: set[str]) -> dict[str, JSON] | None:
     assistant = _Assistant(ids, answered)
     for part in message.parts:
         assistant.add(part)
@@ -204,9 +196,9 @@ def _assistant(message: Message, ids: WireIds, answered: set[str]) -> dict[str, 
 
 
 class _Assistant:
-    """An assistant message in the making."""
+    """Builder of an assistant message."""
 
-    def __init__(self, ids: WireIds, answered: set[str]) -> None:
+    def __init__(self, ids: OpenAIIds, answered: set[str]) -> None:
         self._ids = ids
         self._answered = answered
         self._content: list[JSON] = []
@@ -217,7 +209,7 @@ class _Assistant:
         match part:
             case Text() | Refusal():
                 if part.text:
-                    self._content.append(_spoken(part))
+                    self._content.append(_text_part(part))
             case ToolCall():
                 self._calls.append(_call(part, self._ids))
             case Thinking():
@@ -229,10 +221,10 @@ class _Assistant:
                 raise unsupported(API, part, "an assistant message holds text, refusals and calls only")
 
     def _put_back(self, raw: dict[str, JSON]) -> None:
-        """A call, a part of the content, or fields of the message itself.
+        """Add a call, a part of the content, or fields of the message.
 
-        A call that could not be read goes back only if somebody has answered it: the API refuses a call without a
-        result (openai-chat-calls-answered), and one that was cut short has none.
+        An unreadable call goes back only if it has a result, since the API refuses calls without one
+        (openai-chat-calls-answered).
         """
         if "function" in raw or "custom" in raw:
             call_id = raw.get("id")
@@ -245,7 +237,7 @@ class _Assistant:
             self._fields |= raw
 
     def wire(self) -> dict[str, JSON] | None:
-        """The message, or `None` if nothing is left of it: the API takes no empty one (openai-chat-call-form)."""
+        """Return the message, or `None` if it is empty, which the API refuses (openai-chat-call-form)."""
         if not (self._content or self._calls or self._fields):
             return None
         content = collapsed(self._content, "text") if self._content else None if self._calls else ""
@@ -255,12 +247,12 @@ class _Assistant:
         return merged(wire, self._fields)
 
 
-def _spoken(part: Text | Refusal) -> dict[str, JSON]:
+def _text_part(part: Text | Refusal) -> dict[str, JSON]:
     kind = "text" if isinstance(part, Text) else "refusal"
     return merged({"type": kind, kind: part.text}, own(part.provider_metadata, API))
 
 
-def _call(call: ToolCall, ids: WireIds) -> dict[str, JSON]:
+def _call(call: ToolCall, ids: OpenAIIds) -> dict[str, JSON]:
     function: dict[str, JSON] = {"name": call.name, "arguments": compact(call.arguments)}
     fields = own(call.provider_metadata, API)
     call_id = ids.issued(call.id) if fields.get("id") == call.id else ids.of_call(call.id, call.name)
@@ -268,18 +260,15 @@ def _call(call: ToolCall, ids: WireIds) -> dict[str, JSON]:
 
 
 def _parts(parts: Iterable[Part]) -> list[JSON]:
-    """Content parts of a user or tool message."""
+    """Return the content parts of a user or tool message."""
     result: list[JSON] = []
     for part in parts:
         match part:
             case Text():
-                result.append(_spoken(part))
+                result.append(_text_part(part))
             case Image():
-                result.append(
-                    merged(
-                        {"type": "image_url", "image_url": {"url": url(part, API)}}, own(part.provider_metadata, API)
-                    )
-                )
+                image: dict[str, JSON] = {"type": "image_url", "image_url": {"url": url(part, API)}}
+                result.append(merged(image, own(part.provider_metadata, API)))
             case File():
                 result.extend(_file(part, own(part.provider_metadata, API)))
             case Opaque(api=api, raw=raw):
@@ -290,28 +279,28 @@ def _parts(parts: Iterable[Part]) -> list[JSON]:
     return result
 
 
-def _is_elsewhere(fields: Mapping[str, JSON]) -> bool:
-    """Return whether the file is named by the provider's id instead of its data."""
+def _has_file(fields: Mapping[str, JSON]) -> bool:
+    """Return whether the fields have the file's data, or its id at the provider."""
     held = fields.get("file")
     return isinstance(held, dict) and bool({"file_id", "file_data"} & held.keys())
 
 
 def _file(part: File, fields: dict[str, JSON]) -> list[JSON]:
-    """The file; that of a text as text behind a line that says so, since the API takes no other file than a PDF
+    """Return the file. A text file becomes text after a caption, since the API only accepts PDF files
     (openai-chat-file-inline-pdf)."""
-    if _is_elsewhere(fields):
+    if _has_file(fields):
         return [merged({"type": "file"}, fields)]
     if part.data is None:
         raise unsupported(API, part, "the API takes files by their data only")
     if part.media_type in _AUDIO:
-        audio: dict[str, JSON] = {"data": encoded(part.data), "format": _AUDIO[part.media_type]}
+        audio: dict[str, JSON] = {"data": base64_text(part.data), "format": _AUDIO[part.media_type]}
         return [merged({"type": "input_audio", "input_audio": audio}, fields)]
     if part.media_type.startswith("text/"):
         try:
             text = part.data.decode()
         except UnicodeDecodeError:
             raise unsupported(API, part, "the API takes PDF files and text in UTF-8") from None
-        caption: dict[str, JSON] = {"type": "text", "text": _FILE_BELOW.format(media_type=part.media_type)}
+        caption: dict[str, JSON] = {"type": "text", "text": _FILE_CAPTION.format(media_type=part.media_type)}
         return [caption, merged({"type": "text", "text": text}, {k: v for k, v in fields.items() if k != "file"})]
     file: dict[str, JSON] = {"filename": filename(part.media_type), "file_data": url(part, API)}
     return [merged({"type": "file", "file": file}, fields)]

@@ -1,13 +1,14 @@
-"""Canonical request → body of `POST /responses`."""
+"""The client, and the canonical request → body of `POST /responses`. Imports the SDK."""
 
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from harness.adapters._common import compact, merged, own
+from harness.adapters._openai.client import SdkClient
 from harness.adapters._openai.wire import (
-    WireIds,
+    OpenAIIds,
     collapsed,
     effort,
     filename,
@@ -19,7 +20,8 @@ from harness.adapters._openai.wire import (
     url,
     user_says_json,
 )
-from harness.adapters.openai_responses import API, LONGEST_ID
+from harness.adapters.openai_responses import API, MAX_ID_CHARACTERS
+from harness.adapters.openai_responses.responses import read_response, read_stream
 from harness.contract.errors import Unsupported
 from harness.contract.model import (
     JSON_INSTRUCTION,
@@ -39,12 +41,31 @@ from harness.contract.model import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from contextlib import AbstractContextManager
 
     from harness.contract.model import JSON, ChatRequest, Message, Part, ResponseFormat, Tool
+    from harness.contract.protocols import Endpoint
+
+
+class ResponsesClient(SdkClient):
+    """A `StreamingChatClient` of one model."""
+
+    api = API
+
+    def __init__(self, endpoint: Endpoint, model: str) -> None:
+        super().__init__(endpoint, model, read_response, read_stream)
+
+    def call(self, request: ChatRequest, *, streamed: bool) -> AbstractContextManager[Any]:
+        """See `SdkClient.call`."""
+        body = encode(request, request.model or self.model)
+        if streamed:
+            body["stream"] = True
+        create: Any = self.sdk.responses.with_streaming_response.create
+        return create(extra_body=merged(body, own(request.provider_metadata, API)))
 
 
 def encode(request: ChatRequest, model: str) -> dict[str, JSON]:
-    """The body, without the verbatim fields of `request.provider_metadata`.
+    """Return the body, without the fields of `request.provider_metadata`.
 
     Raises:
         Unsupported: the API cannot express the request.
@@ -61,7 +82,7 @@ def encode(request: ChatRequest, model: str) -> dict[str, JSON]:
 
 
 def _preamble(request: ChatRequest) -> list[JSON]:
-    """The word "json" where JSON mode would be refused without it: in the input, instructions do not count
+    """Return the word "json" if JSON mode requires it in the input; instructions do not count
     (openai-responses-word-json)."""
     if not isinstance(request.response_format, JsonMode) or user_says_json(request.messages):
         return []
@@ -110,8 +131,8 @@ def _settings(request: ChatRequest, model: str) -> dict[str, JSON]:
 
 
 def wire_items(messages: Sequence[Message]) -> list[JSON]:
-    """The conversation as the wire has it. Results stand before anything else that the user says."""
-    ids = WireIds(messages, LONGEST_ID)
+    """Return the conversation as items of the API. Results come first in the user's turn."""
+    ids = OpenAIIds(messages, MAX_ID_CHARACTERS)
     answered = {part.call_id for message in messages for part in message.tool_results}
     items: list[JSON] = []
     for role, turn in groupby(messages, key=lambda message: message.role):
@@ -119,29 +140,30 @@ def wire_items(messages: Sequence[Message]) -> list[JSON]:
             items += _user_turn(tuple(turn), ids)
         else:
             parts = (part for message in turn for part in message.parts)
-            items += _without_loose_reasoning(_joined(filter(None, (_spoken(part, ids, answered) for part in parts))))
+            sent = filter(None, (_assistant_item(part, ids, answered) for part in parts))
+            items += _without_loose_reasoning(_joined(sent))
     return items
 
 
-def _user_turn(messages: Sequence[Message], ids: WireIds) -> list[JSON]:
-    answers: list[JSON] = []
-    said: list[JSON] = []
+def _user_turn(messages: Sequence[Message], ids: OpenAIIds) -> list[JSON]:
+    outputs: list[JSON] = []
+    user_messages: list[JSON] = []
     for message in messages:
         others: list[Part] = []
         for part in message.parts:
             if isinstance(part, ToolResult):
-                answers.append(_output(part, ids))
+                outputs.append(_output(part, ids))
             elif isinstance(part, Opaque) and not _is_content(part.raw):
-                answers += [part.raw] if part.api == API else []
+                outputs += [part.raw] if part.api == API else []
             else:
                 others.append(part)
         content = _content(others)
         if content:
-            said.append({"role": "user", "content": collapsed(content, "input_text")})
-    return [*answers, *said]
+            user_messages.append({"role": "user", "content": collapsed(content, "input_text")})
+    return [*outputs, *user_messages]
 
 
-def _output(result: ToolResult, ids: WireIds) -> JSON:
+def _output(result: ToolResult, ids: OpenAIIds) -> JSON:
     wire: dict[str, JSON] = {
         "type": "function_call_output",
         "call_id": ids.of_result(result),
@@ -161,8 +183,8 @@ def _payload(result: ToolResult) -> JSON:
     return [{"type": "input_text", "text": compact({"error": text})}, *media]
 
 
-def _spoken(part: Part, ids: WireIds, answered: set[str]) -> dict[str, JSON] | None:
-    """The item of a part of the assistant's, or `None` if it does not travel: state of another API, empty text."""
+def _assistant_item(part: Part, ids: OpenAIIds, answered: set[str]) -> dict[str, JSON] | None:
+    """Return the item of an assistant's part, or `None` for empty text and for state of other APIs."""
     match part:
         case Text() | Refusal():
             return _message(part)
@@ -192,7 +214,7 @@ def _message(part: Text | Refusal) -> dict[str, JSON] | None:
     return merged(wire, item) if isinstance(item, dict) else wire
 
 
-def _call(call: ToolCall, ids: WireIds) -> dict[str, JSON]:
+def _call(call: ToolCall, ids: OpenAIIds) -> dict[str, JSON]:
     fields = own(call.provider_metadata, API)
     call_id = ids.issued(call.id) if fields.get("call_id") == call.id else ids.of_call(call.id, call.name)
     wire: dict[str, JSON] = {
@@ -204,12 +226,9 @@ def _call(call: ToolCall, ids: WireIds) -> dict[str, JSON]:
     return merged(wire, fields)
 
 
-def _put_back(raw: dict[str, JSON], ids: WireIds, answered: set[str]) -> dict[str, JSON] | None:
-    """An item as it came.
-
-    A call that could not be read goes back only if somebody has answered it: the API refuses a call without an output
-    (openai-responses-result-has-call), and one that was cut short has none.
-    """
+def _put_back(raw: dict[str, JSON], ids: OpenAIIds, answered: set[str]) -> dict[str, JSON] | None:
+    """Return an unchanged item, or `None` for a call without an output, which the API refuses
+    (openai-responses-result-has-call)."""
     if raw.get("type") in ("function_call", "custom_tool_call"):
         call_id = raw.get("call_id")
         if not isinstance(call_id, str) or call_id not in answered:
@@ -219,7 +238,7 @@ def _put_back(raw: dict[str, JSON], ids: WireIds, answered: set[str]) -> dict[st
 
 
 def _joined(items: Iterable[dict[str, JSON]]) -> list[dict[str, JSON]]:
-    """The items, where neighbouring parts of one message are one item again."""
+    """Return the items, with neighbouring parts of one message joined."""
     result: list[dict[str, JSON]] = []
     for item in items:
         before = result[-1] if result else {}
@@ -236,7 +255,7 @@ def _joined(items: Iterable[dict[str, JSON]]) -> list[dict[str, JSON]]:
 
 
 def _without_loose_reasoning(items: list[dict[str, JSON]]) -> list[dict[str, JSON]]:
-    """A turn's items without reasoning at the end that led to nothing: the API refuses it alone
+    """Return a turn's items without reasoning at the end, which the API refuses
     (openai-responses-reasoning-back)."""
     end = len(items)
     while end and items[end - 1].get("type") == "reasoning":
@@ -245,12 +264,12 @@ def _without_loose_reasoning(items: list[dict[str, JSON]]) -> list[dict[str, JSO
 
 
 def _is_content(raw: JSON) -> bool:
-    """A part of a message's content, not an item."""
+    """Return whether this is a part of a message's content, not an item."""
     return isinstance(raw, dict) and str(raw.get("type", "")).startswith("input_")
 
 
 def _content(parts: Iterable[Part]) -> list[JSON]:
-    """Content parts of a user message or a result."""
+    """Return the content parts of a user message or a result."""
     result: list[JSON] = []
     for part in parts:
         match part:

@@ -1,8 +1,8 @@
-"""Body of a response → canonical response, and the fields of an answer that a server takes back or only shows.
+"""Body of a response → canonical response, with the fields of compatible servers.
 
-The dialects are told apart by the names of their fields, since a field goes back only to where it came from. A strict
-server refuses any it does not know: OpenAI (openai-chat-no-reasoning-field), Cerebras (proxysoul/Empryo#209), Mistral
-(BerriAI/litellm#30835). What no dialect is known to take back is kept for the caller, under `RECEIVED`.
+A field goes back only to the server that sent it, so its name is enough to know the dialect. Strict servers refuse
+unknown fields: OpenAI (openai-chat-no-reasoning-field), Cerebras (proxysoul/Empryo#209), Mistral
+(BerriAI/litellm#30835). Fields that no dialect is known to accept back are kept for the caller, under `RECEIVED`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.adapters._common import count, own, string
-from harness.adapters._openai.client import arguments_in, reported
-from harness.adapters._openai.wire import is_legal, parted, synthesised
-from harness.adapters.openai_chat import API, LONGEST_ID, RECEIVED
+from harness.adapters._openai.client import arguments_in, error_in
+from harness.adapters._openai.wire import is_legal, split_fields, synthesised
+from harness.adapters.openai_chat import API, MAX_ID_CHARACTERS, RECEIVED
 from harness.contract.errors import MalformedResponse
 from harness.contract.model import (
     SYNTHESISED_ID,
@@ -44,18 +44,18 @@ _STOP_REASONS = {
 _KNOWN = {"role", "content", "refusal", "tool_calls"}
 
 
-def response_of(body: JSON, status: int, history: Sequence[Message]) -> ChatResponse:
-    """The answer to a request with this history. The calls are the last parts of the message, one for each.
+def read_response(body: JSON, status: int, history: Sequence[Message]) -> ChatResponse:
+    """Return the response to a request with this history. Its calls are the last parts of the message.
 
     Raises:
-        MalformedResponse: this is no answer.
-        ProviderError: this is an error, under HTTP 200 as some compatible servers have it.
+        MalformedResponse: the body is no response.
+        ProviderError: the body is an error, which some compatible servers send with HTTP 200.
     """
     match body:
         case {"choices": [{"message": dict(message), **choice}, *_], **rest}:
             pass
         case {"error": dict(error)} | {"error": str(error)} if error:
-            raise reported(error)
+            raise error_in(error)
         case _:
             raise MalformedResponse("there is no choice with a message", status)
     raw_stop = string(choice.get("finish_reason"))
@@ -70,8 +70,8 @@ def response_of(body: JSON, status: int, history: Sequence[Message]) -> ChatResp
 
 
 def _thinking(message: dict[str, JSON]) -> list[Part]:
-    """Reasoning, and the fields of the message that have no place of their own."""
-    fields, shown = of_message(
+    """Return the reasoning, and the fields of the message that have no canonical place."""
+    fields, shown = message_fields(
         {key: value for key, value in message.items() if key not in _KNOWN and not _is_empty(value)}
     )
     reasoning = {key: fields.pop(key) for key in REASONING if isinstance(fields.get(key), str)}
@@ -121,13 +121,13 @@ def _calls(message: dict[str, JSON], raw_stop: str | None, history: Sequence[Mes
     for number, raw in enumerate(made, 1):
         call_id = identify(raw, taken)
         taken.append(call_id)
-        cut_short = raw_stop == "length" and number == len(made)  # those before it were whole when it began
+        cut_short = raw_stop == "length" and number == len(made)  # earlier calls are complete
         parts.append(_call(raw, call_id, cut_short=cut_short) or Opaque(API, raw))
     return parts
 
 
 def identify(call: JSON, taken: Sequence[str]) -> str:
-    """The id of a call: the one that was issued, or one made for it. `taken`: the ids of all calls before it."""
+    """Return the id of a call, or a new one if it has none. `taken` are the ids of all calls before it."""
     match call:
         case {"id": str(call_id)} if call_id:
             return call_id
@@ -136,8 +136,7 @@ def identify(call: JSON, taken: Sequence[str]) -> str:
 
 
 def _call(raw: JSON, call_id: str, *, cut_short: bool) -> ToolCall | None:
-    """A call, or `None` if this is none that could be run: of another kind, without a name, or with arguments that are
-    no JSON object."""
+    """Return a call, or `None` if it cannot run: another kind of call, no name, or no JSON object as arguments."""
     match raw:
         case {"function": {"name": str(name), **function}, **others} if name:
             arguments = _arguments(function.pop("arguments", ""), cut_short=cut_short)
@@ -146,11 +145,11 @@ def _call(raw: JSON, call_id: str, *, cut_short: bool) -> ToolCall | None:
     if arguments is None:
         return None
     fields = {key: value for key, value in others.items() if key not in {"id", "type", "index"}}
-    metadata = of_call(fields, function)
+    metadata = call_metadata(fields, function)
     if others.get("id") != call_id:
         marked: dict[str, JSON] = {"harness": {SYNTHESISED_ID: True}}
         return ToolCall(call_id, name, arguments, {**metadata, **marked})
-    if not is_legal(call_id, LONGEST_ID):  # issued all the same, by a server with longer ids
+    if not is_legal(call_id, MAX_ID_CHARACTERS):  # from a server with longer ids
         metadata = {**metadata, API: {**own(metadata, API), "id": call_id}}
     return ToolCall(call_id, name, arguments, metadata)
 
@@ -162,7 +161,7 @@ def _arguments(text: JSON, *, cut_short: bool) -> dict[str, JSON] | None:
 
 
 def _stop_reason(raw: str | None, parts: Sequence[Part]) -> StopReason:
-    """openai-chat-stop-reasons, and what the message itself says: a forced call stops with `stop`."""
+    """openai-chat-stop-reasons; the parts decide too, since a forced call stops with `stop`."""
     reason = _STOP_REASONS.get(raw or "", StopReason.UNKNOWN)
     if reason not in {StopReason.END_TURN, StopReason.TOOL_USE}:
         return reason
@@ -174,7 +173,7 @@ def _stop_reason(raw: str | None, parts: Sequence[Part]) -> StopReason:
 
 
 def _usage(usage: JSON) -> Usage:
-    """openai-chat-usage: the prompt includes what was cached, the completion includes reasoning."""
+    """openai-chat-usage: prompt tokens include cached ones, completion tokens include reasoning."""
     fields = usage if isinstance(usage, dict) else {}
     return Usage(
         input_tokens=count(fields, "prompt_tokens"),
@@ -186,8 +185,8 @@ def _usage(usage: JSON) -> Usage:
 
 
 REASONING = ("reasoning_content", "reasoning", "reasoning_text")
-"""Fields in which dialects put the text of the reasoning: DeepSeek and most others; OpenRouter, Groq, Cerebras and
-Ollama; Copilot."""
+"""Fields with the text of the reasoning: of DeepSeek and most others; of OpenRouter, Groq, Cerebras and Ollama; of
+Copilot."""
 
 _MESSAGE = frozenset(
     {
@@ -211,14 +210,14 @@ _FUNCTION = frozenset({"provider_specific_fields"})  # LiteLLM, where it is stre
 
 
 def received(fields: Mapping[str, JSON]) -> ProviderMetadata:
-    """The metadata that holds fields which do not go back; nothing if there are none."""
+    """Return metadata with fields that do not go back."""
     return {RECEIVED: dict(fields)} if fields else {}
 
 
-def of_message(fields: Mapping[str, JSON]) -> tuple[dict[str, JSON], dict[str, JSON]]:
-    """The fields of a message that go back, as they do, and those that do not."""
-    back, shown = parted(fields, _MESSAGE)
-    match shown:  # both by the SDK's chat_completion_assistant_message_param; some servers send them empty
+def message_fields(fields: Mapping[str, JSON]) -> tuple[dict[str, JSON], dict[str, JSON]]:
+    """Return the fields of a message that go back, and those that do not."""
+    back, shown = split_fields(fields, _MESSAGE)
+    match shown:  # S chat_completion_assistant_message_param; some servers send both empty
         case {"audio": {"id": str(audio_id)}} if audio_id:
             back["audio"] = {"id": audio_id}
         case {"function_call": {"name": str(name)}} if name:
@@ -228,10 +227,10 @@ def of_message(fields: Mapping[str, JSON]) -> tuple[dict[str, JSON], dict[str, J
     return back, shown
 
 
-def of_call(fields: Mapping[str, JSON], function: Mapping[str, JSON]) -> ProviderMetadata:
-    """Return the fields of a call to keep: those of its own and of its function's that have no canonical place."""
-    back, shown = parted(fields, _CALL)
-    inner, inner_shown = parted(function, _FUNCTION)
+def call_metadata(fields: Mapping[str, JSON], function: Mapping[str, JSON]) -> ProviderMetadata:
+    """Return the metadata of a call: the fields of call and function that have no canonical place."""
+    back, shown = split_fields(fields, _CALL)
+    inner, inner_shown = split_fields(function, _FUNCTION)
     if inner:
         back["function"] = inner
     if inner_shown:

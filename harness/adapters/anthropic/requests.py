@@ -34,17 +34,16 @@ if TYPE_CHECKING:
     from harness.contract.model import Part, ThinkingSettings, Tool
 
 DEFAULT_MAX_TOKENS = 4096
-"""Tokens of answer where the request sets no bound."""
+"""Limit of a response if the request sets none."""
 
 _BUDGETS = {"low": 1024, "medium": 4096, "high": 16384}
-"""Tokens of thinking that an effort stands for on models with budgets. The API's minimum is 1024
-(anthropic-thinking-form)."""
+"""Effort → thinking budget in tokens. The API's minimum is 1024 (anthropic-thinking-form)."""
 
 _CACHE_MARK: dict[str, JSON] = {"cache_control": {"type": "ephemeral"}}
 
 
-def body(request: ChatRequest, model: str) -> dict[str, JSON]:
-    """The whole body; `model` where the request names none.
+def encode(request: ChatRequest, model: str) -> dict[str, JSON]:
+    """Return the body. `model` is the model of a request that names none.
 
     Raises:
         Unsupported: the API cannot express the request.
@@ -96,13 +95,13 @@ def _tools(request: ChatRequest) -> list[JSON]:
 
 
 def _tool(tool: Tool, mark: dict[str, JSON]) -> dict[str, JSON]:
-    # anthropic-tool-schema-object: the root says that it is an object; `{}` is our word for no arguments.
+    # anthropic-tool-schema-object: the root has the type object; in the contract `{}` means no arguments.
     schema: dict[str, JSON] = {"type": "object", **tool.parameters} if tool.parameters else _no_arguments()
     wire: dict[str, JSON] = {"name": tool.name, "input_schema": schema}
     if tool.description:
         wire["description"] = tool.description
     if tool.shown_while_written:
-        wire["eager_input_streaming"] = True  # in whole requests too: tools that change would miss the prompt cache
+        wire["eager_input_streaming"] = True  # also without streaming: other tools would miss the prompt cache
     return {**wire, **mark, **own(tool.provider_metadata, "anthropic")}
 
 
@@ -118,7 +117,7 @@ def _with_tool_choice(request: ChatRequest, result: dict[str, JSON]) -> dict[str
     if "tools" not in result:
         if forces:
             raise Unsupported("anthropic", "a forced tool choice", "the request has no tools")
-        return result  # without tools there are no calls: auto and none hold by themselves, and the field is refused
+        return result  # without tools there are no calls, and the API refuses the field
     thinking = result.get("thinking")
     if forces and isinstance(thinking, dict) and thinking.get("type") == "enabled":
         raise Unsupported(
@@ -132,11 +131,11 @@ def _with_tool_choice(request: ChatRequest, result: dict[str, JSON]) -> dict[str
 
 
 _CONTINUED = frozenset({"text", "thinking", "redacted_thinking"})
-"""Blocks behind which the model would have to go on writing; a turn that the provider paused holds others."""
+"""Types of blocks in a message that the model has to continue; a turn that the provider paused has others."""
 
 
 def _refuse_gated(body: dict[str, JSON], model: str) -> None:
-    """Refuse settings that this model refuses, those of the caller's `provider_metadata` included."""
+    """Decline settings that this model refuses, also those in the caller's `provider_metadata`."""
     thinking, choice = _type_of(body.get("thinking")), _type_of(body.get("tool_choice"))
     if thinking in refused_thinking(model):
         raise Unsupported(
@@ -145,7 +144,7 @@ def _refuse_gated(body: dict[str, JSON], model: str) -> None:
     if choice in ("any", "tool") and not takes_forced_choice(model):
         raise Unsupported("anthropic", "a forced tool choice", f"{model} refuses it (anthropic-no-forced-choice)")
     if not takes_prefill(model) and _is_prefilled(body["messages"]):
-        reason = f"{model} does not go on writing it (anthropic-no-prefill)"
+        reason = f"{model} does not continue it (anthropic-no-prefill)"
         raise Unsupported("anthropic", "a conversation that ends with the assistant", reason)
 
 
@@ -188,29 +187,27 @@ _IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 
 
 def messages(history: tuple[Message, ...]) -> list[JSON]:
-    """The conversation as the API takes it.
+    """Return the conversation as messages of the API.
 
-    Empty texts are left out, since the API refuses them (anthropic-no-empty-text). Results stand before whatever else
-    their message holds (anthropic-results-first), and results in consecutive user messages share one
-    (anthropic-results-in-one-message).
+    Empty texts are left out, since the API refuses them (anthropic-no-empty-text). Results come first in their message
+    (anthropic-results-first), and results in consecutive user messages share one (anthropic-results-in-one-message).
 
     Raises:
-        Unsupported: a part that the API has no block for, or a user message that says nothing.
+        Unsupported: the API has no block for a part, or a user message is empty.
     """
     return _Encoding(history).messages()
 
 
 class _Encoding:
-    """The encoding of one history, with the ids and calls that its parts depend on."""
+    """Encoder of one history, with the ids and calls that its parts depend on."""
 
     def __init__(self, history: tuple[Message, ...]) -> None:
         self._history = history
         self._answered = {result.call_id for message in history for result in message.tool_results}
-        self._ids = WireIds()
+        self._ids = AnthropicIds()
         self._toolsets: dict[str, JSON] = {}
 
     def messages(self) -> list[JSON]:
-        """Encode the messages, as the function of this name."""
         encoded: list[JSON] = []
         for message in _with_joined_results(self._history):
             entries = list(self._entries(message))
@@ -222,8 +219,7 @@ class _Encoding:
         return encoded
 
     def _entries(self, message: Message) -> Iterator[JSON]:
-        """The message, and those inside it: an `Opaque` with a role is one of its own (a system message,
-        anthropic-system-in-messages)."""
+        """Yield the message, and each `Opaque` with a role as a message of its own (anthropic-system-in-messages)."""
         blocks: list[JSON] = []
         for part in message.parts:
             if isinstance(part, Opaque) and isinstance(part.raw, dict) and "role" in part.raw:
@@ -257,8 +253,7 @@ class _Encoding:
                 return [_medium(part)]
 
     def _is_cut_call(self, raw: JSON) -> bool:
-        """A call that was cut short has no result, and the API refuses calls without one
-        (anthropic-call-answered-next)."""
+        """Return whether the part is a call without a result, which the API refuses (anthropic-call-answered-next)."""
         return isinstance(raw, dict) and raw.get("type") == "tool_use" and raw.get("id") not in self._answered
 
     def _call(self, call: ToolCall) -> JSON:
@@ -301,13 +296,13 @@ def _with_joined_results(history: tuple[Message, ...]) -> tuple[Message, ...]:
 def _medium(part: Image | File) -> JSON:
     fields = own(part.provider_metadata, "anthropic")
     kind = "image" if isinstance(part, Image) else "document"
-    if "source" in fields:  # an uploaded file, say, which has no canonical form
+    if "source" in fields:  # such as an uploaded file, which has no canonical form
         return {"type": kind, **fields}
     if part.data is not None:
         return {"type": kind, "source": _inline_source(part, part.data), **fields}
     if part.uri is not None:
         return {"type": kind, "source": {"type": "url", "url": part.uri}, **fields}
-    raise Unsupported("anthropic", type(part).__name__, "it has neither data nor a place")
+    raise Unsupported("anthropic", type(part).__name__, "it has neither data nor a URI")
 
 
 def _inline_source(part: Image | File, data: bytes) -> JSON:
@@ -328,11 +323,11 @@ def _inline_source(part: Image | File, data: bytes) -> JSON:
 _LEGAL = re.compile(r"[a-zA-Z0-9_-]+")
 
 
-class WireIds:
-    """Maps the ids of one history, read in its order, onto legal ones (anthropic-call-fields).
+class AnthropicIds:
+    """Map from the ids of a history, in its order, to legal ones (anthropic-call-fields).
 
-    Legal ids stay. Another becomes a digest of itself, so that it is the same in every request. Calls with an empty
-    id are told apart by their order, and their results find them by name, then by order.
+    Legal ids stay. Any other id becomes its digest, which is the same in every request. Calls with an empty id are
+    numbered; their results match them by name, then by order.
     """
 
     def __init__(self) -> None:
@@ -340,7 +335,7 @@ class WireIds:
         self._empty = 0
 
     def of_call(self, call: ToolCall) -> str:
-        """The id on the wire of the next call."""
+        """Return the wire id of the next call."""
         if call.id:
             wire = _legal(call.id)
         else:
@@ -350,7 +345,7 @@ class WireIds:
         return wire
 
     def of_result(self, result: ToolResult) -> str:
-        """The id on the wire of the call that the next result answers."""
+        """Return the wire id of the call of the next result."""
         calls = self._unanswered.get(result.call_id)
         if not calls:
             return _legal(result.call_id)
@@ -373,17 +368,17 @@ _VERSION = re.compile(r"claude-([a-z]+)-(\d+)(?:-(\d{1,2}))?(?!\d)")
 
 
 def is_adaptive(model: str) -> bool:
-    """Claude 4.6 and later (anthropic-thinking-form). Names without a version count as older."""
+    """Return whether the model thinks adaptively: from Claude 4.6 on (anthropic-thinking-form)."""
     return _version(model) >= (4, 6)
 
 
 def takes_prefill(model: str) -> bool:
-    """The conversation may end with the assistant: up to Claude 4.5 (anthropic-no-prefill)."""
+    """Return whether a conversation may end with the assistant: up to Claude 4.5 (anthropic-no-prefill)."""
     return _version(model) < (4, 6)
 
 
 def takes_forced_choice(model: str) -> bool:
-    """A tool choice may force a call: all but some models of autumn 2026 (anthropic-no-forced-choice)."""
+    """Return whether a tool choice may force a call: not for some models of 2026 (anthropic-no-forced-choice)."""
     family = _family(model)
     return (family, _version(model)) not in {
         ("fable", (5, 1)),
@@ -394,7 +389,7 @@ def takes_forced_choice(model: str) -> bool:
 
 
 def refused_thinking(model: str) -> frozenset[str]:
-    """The types of thinking that the model refuses (anthropic-thinking-form, anthropic-no-thinking-budget,
+    """Return the types of thinking that the model refuses (anthropic-thinking-form, anthropic-no-thinking-budget,
     anthropic-fable-always-thinks, anthropic-opus-5-5-always-thinks, anthropic-sonnet-5-5-always-thinks)."""
     family, version = _family(model), _version(model)
     if version < (4, 6):
@@ -420,10 +415,10 @@ _SCHEMA = frozenset({"items", "not", "if", "then", "else", "contains"})
 
 
 def closed(schema: JSON) -> JSON:
-    """A copy in which every object without `additionalProperties` has `"additionalProperties": false`.
+    """Return a copy in which objects without `additionalProperties` have `"additionalProperties": false`.
 
     Raises:
-        Unsupported: an object is open (`additionalProperties` is there and not false), which the API refuses.
+        Unsupported: an object has another `additionalProperties`, which the API refuses.
     """
     if not isinstance(schema, dict):
         return schema

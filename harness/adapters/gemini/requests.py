@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from harness.contract.model import Part, ThinkingSettings, Tool
 
 _BUDGETS = {"low": 1024, "medium": 8192, "high": 24576}
-"""Tokens of thinking that an effort stands for on models with budgets."""
+"""Effort → thinking budget in tokens."""
 
 _MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
 
 
-def body(request: ChatRequest, model: str) -> dict[str, JSON]:
-    """The whole body; `model` where the request names none.
+def encode(request: ChatRequest, model: str) -> dict[str, JSON]:
+    """Return the body. `model` is the model of a request that names none.
 
     Raises:
         Unsupported: the API cannot express the request.
@@ -62,7 +62,7 @@ def _declaration(tool: Tool) -> JSON:
 
 
 def _takes_nothing(schema: dict[str, JSON]) -> bool:
-    """Return whether the schema has no arguments. `{"type": "object"}` alone is not: it takes any."""
+    """Return whether the schema allows no arguments. `{"type": "object"}` allows any."""
     return not schema or (
         not schema.get("properties", True)
         and schema.keys() <= {"type", "properties", "required", "additionalProperties"}
@@ -112,7 +112,7 @@ def _with_tool_choice(request: ChatRequest, result: dict[str, JSON]) -> dict[str
     if "tools" not in result:
         if choice == "required" or isinstance(choice, NamedTool):
             raise Unsupported("gemini", "a forced tool choice", "the request has no tools")
-        return result  # without tools there are no calls: auto and none hold by themselves
+        return result  # without tools there are no calls
     if isinstance(choice, NamedTool):
         config: dict[str, JSON] = {"mode": "ANY", "allowedFunctionNames": [choice.name]}
     else:
@@ -123,20 +123,19 @@ def _with_tool_choice(request: ChatRequest, result: dict[str, JSON]) -> dict[str
 # --- the conversation ---
 
 
-SIGNATURE_STAND_IN = base64.b64encode(b"skip_thought_signature_validator").decode()
-"""Stand-in that Gemini 3 accepts as the signature of a call that it did not make (gemini-thought-signature).
-Recordings have this spelling."""
+PLACEHOLDER_SIGNATURE = base64.b64encode(b"skip_thought_signature_validator").decode()
+"""Signature that Gemini 3 accepts on calls of other models (gemini-thought-signature), spelled as in recordings."""
 
 
 def contents(history: tuple[Message, ...], model: str) -> list[JSON]:
-    """The conversation as the API takes it.
+    """Return the conversation as contents of the API.
 
-    Empty texts are left out, unless a signature sits on them (gemini-chunks). Results stand before whatever else their
-    message holds, and all that answer one turn of calls share one content (gemini-responses-counted). Consecutive
-    assistant messages are one content, since calls have to follow a user's turn (gemini-turn-order).
+    Empty texts are left out unless they have a signature (gemini-chunks). Results come first in their message, and all
+    results of one turn of calls share one content (gemini-responses-counted). Consecutive assistant messages are one
+    content, since calls must follow a user's turn (gemini-turn-order).
 
     Raises:
-        Unsupported: a part that the model does not take, or a user message that says nothing.
+        Unsupported: the model does not accept a part, or a user message is empty.
     """
     return _Encoder(model).contents(history)
 
@@ -164,18 +163,18 @@ class _Encoder:
         return wire
 
     def _ordered(self, message: Message) -> tuple[Part, ...]:
-        """Results first; in the order of their calls where no ids on the wire pair them."""
+        """Return the parts with results first, and in the order of their calls if no ids on the wire pair them."""
         results = message.tool_results
         if not all(self._id_on_wire(result.call_id) for result in results):
             results = tuple(sorted(results, key=lambda result: self._places.get(result.call_id, len(self._places))))
         return (*results, *(part for part in message.parts if not isinstance(part, ToolResult)))
 
     def _id_on_wire(self, call_id: str) -> dict[str, JSON]:
-        """The id as a wire field, unless it is ours: such an id was never on the wire and stays off it."""
+        """Return the id as a wire field, unless the adapter made it."""
         call = self._calls.get(call_id)
-        ours = call.provider_metadata.get("harness") if call else None
-        is_ours = isinstance(ours, dict) and ours.get(SYNTHESISED_ID) is True
-        return {"id": call_id} if call_id and not is_ours else {}
+        own_fields = call.provider_metadata.get("harness") if call else None
+        is_synthesised = isinstance(own_fields, dict) and own_fields.get(SYNTHESISED_ID) is True
+        return {"id": call_id} if call_id and not is_synthesised else {}
 
     def _parts(self, part: Part) -> list[dict[str, JSON]]:
         match part:
@@ -200,7 +199,7 @@ class _Encoder:
         if part.api != "gemini" or not isinstance(part.raw, dict):
             return []
         call = part.raw.get("functionCall")
-        # A call that is not whole has no response, and the API refuses calls without one (gemini-responses-counted).
+        # the API refuses calls without a response (gemini-responses-counted)
         is_unanswered = isinstance(call, dict) and call.get("id") not in self._answered
         return [] if is_unanswered else [part.raw]
 
@@ -246,7 +245,7 @@ def _with_signature(parts: list[dict[str, JSON]]) -> list[dict[str, JSON]]:
     first = next((part for part in parts if "functionCall" in part), None)
     if first is None or "thoughtSignature" in first:
         return parts
-    return [{**part, "thoughtSignature": SIGNATURE_STAND_IN} if part is first else part for part in parts]
+    return [{**part, "thoughtSignature": PLACEHOLDER_SIGNATURE} if part is first else part for part in parts]
 
 
 def _medium(part: Image | File) -> dict[str, JSON]:
@@ -258,7 +257,7 @@ def _medium(part: Image | File) -> dict[str, JSON]:
         return merged({"fileData": {"mimeType": part.media_type, "fileUri": part.uri}}, fields)
     if {"inlineData", "fileData"} & fields.keys():
         return fields
-    raise Unsupported("gemini", type(part).__name__, "it has neither data nor a place")
+    raise Unsupported("gemini", type(part).__name__, "it has neither data nor a URI")
 
 
 # --- generations of models ---
@@ -275,6 +274,6 @@ def is_3_or_later(model: str) -> bool:
 
 
 def _generation(model: str) -> int | None:
-    """The major version in a model's name, or `None` for a name that does not tell."""
+    """Return the major version in a model's name, if it has one."""
     found = re.match(r"(?:models/)?gemini-(\d+)", model)
     return int(found[1]) if found else None

@@ -1,0 +1,368 @@
+"""Responses and streams of the API → canonical responses and events.
+
+Responses are read as JSON. The SDK's types would cost a tenth of a run of the suite, and each part has to keep its
+unknown fields anyway (`test_blocks_become_parts_and_go_back_as_they_came`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, cast, get_args
+
+from anthropic._streaming import ServerSentEvent, SSEDecoder
+from anthropic.types import StopReason as AnthropicStopReason
+
+from harness.adapters._common import compact, count, loads, without_mark
+from harness.contract.errors import MalformedResponse, ProviderError, provider_error
+from harness.contract.model import (
+    JSON,
+    ArgumentsDelta,
+    ChatResponse,
+    Finish,
+    Message,
+    Opaque,
+    Part,
+    ProviderMetadata,
+    Role,
+    StopReason,
+    StreamEvent,
+    Text,
+    TextDelta,
+    Thinking,
+    ThinkingDelta,
+    ToolCall,
+    ToolCallEnd,
+    ToolCallStart,
+    Usage,
+)
+
+RECEIVED: Final = "anthropic/received"
+"""Key of received fields that no request sends back. No API has this name."""
+
+_RENAMED = {"model_context_window_exceeded": StopReason.MAX_TOKENS, "pause_turn": StopReason.PAUSE}
+_STOP_REASONS = _RENAMED | {word: StopReason(word) for word in get_args(AnthropicStopReason) if word in [*StopReason]}
+"""The SDK's stop reasons. The contract has other names for two of them."""
+
+_COMPLETE = frozenset({StopReason.TOOL_USE, StopReason.END_TURN, StopReason.STOP_SEQUENCE})
+"""Reasons after which a call whose arguments are no object is malformed, not cut short."""
+
+
+def read_response(body: JSON) -> ChatResponse:
+    """Return the body of a response as a canonical response.
+
+    Raises:
+        MalformedResponse: the body is no message.
+    """
+    blocks = body.get("content") if isinstance(body, dict) else None
+    if not isinstance(body, dict) or not isinstance(blocks, list):
+        raise MalformedResponse("the body is no message: it has no list `content`")
+    raw_reason = body.get("stop_reason")
+    reason = _STOP_REASONS.get(raw_reason, StopReason.UNKNOWN) if isinstance(raw_reason, str) else StopReason.UNKNOWN
+    parts = tuple(read_part(block) for block in blocks)
+    if reason is StopReason.MAX_TOKENS and parts and isinstance(parts[-1], ToolCall):
+        # The API closes the JSON of a call that it cuts short: it parses, but is not what the model meant.
+        parts = (*parts[:-1], Opaque("anthropic", blocks[-1]))
+    elif reason in _COMPLETE and any(_is_call(each) for each in parts):
+        reason = StopReason.MALFORMED_CALL
+    model = body.get("model")
+    return ChatResponse(
+        message=Message(Role.ASSISTANT, parts),
+        stop_reason=reason,
+        usage=_usage(body.get("usage")),
+        model=model if isinstance(model, str) else None,
+        raw_stop_reason=raw_reason if isinstance(raw_reason, str) else None,
+    )
+
+
+def _is_call(part: Part) -> bool:
+    return isinstance(part, Opaque) and isinstance(part.raw, dict) and part.raw.get("type") == "tool_use"
+
+
+def read_part(block: JSON) -> Part:
+    """Return a content block as a part. A call whose arguments are no object is `Opaque`."""
+    if isinstance(block, dict):
+        match block:
+            case {"type": "text", "text": str(text), "citations": list(citations)}:
+                return Text(text, _with_citations(_rest(block, "text", "citations"), citations))
+            case {"type": "text", "text": str(text)}:
+                return Text(text, _rest(block, "text"))
+            case {"type": "thinking", "thinking": str(text)}:
+                return Thinking(text, _rest(block, "thinking"))
+            case {"type": "tool_use", "id": str(call_id), "name": str(name), "input": dict(arguments)}:
+                return ToolCall(call_id, name, arguments, _rest(block, "id", "name", "input"))
+            case _:
+                pass
+    return Opaque("anthropic", block)
+
+
+def _with_citations(rest: ProviderMetadata, citations: list[JSON]) -> ProviderMetadata:
+    """Return the metadata with citations as the API accepts them back, which is without their `file_id`
+    (langchain-ai/langchain#32592; S citation_char_location_param and its like have none)."""
+    taken: list[JSON] = [
+        {key: value for key, value in each.items() if key != "file_id"} if isinstance(each, dict) else each
+        for each in citations
+    ]
+    own = rest.get("anthropic")
+    fields = own if isinstance(own, dict) else {}
+    shown: dict[str, JSON] = {} if taken == citations else {RECEIVED: {"citations": citations}}
+    return {"anthropic": {**fields, "citations": taken}, **shown}
+
+
+def _rest(block: dict[str, JSON], *taken: str) -> ProviderMetadata:
+    """Return the fields of a block that have no canonical place."""
+    rest: dict[str, JSON] = {key: value for key, value in block.items() if key != "type" and key not in taken}
+    return {"anthropic": rest} if rest else {}
+
+
+def _usage(usage: JSON) -> Usage:
+    """anthropic-usage: the API's `input_tokens` excludes tokens read from or written to a cache."""
+    if not isinstance(usage, dict):
+        return Usage()
+    fresh, output = count(usage, "input_tokens"), count(usage, "output_tokens")
+    read, written = count(usage, "cache_read_input_tokens"), count(usage, "cache_creation_input_tokens")
+    details = usage.get("output_tokens_details")
+    return Usage(
+        input_tokens=None if fresh is None else fresh + (read or 0) + (written or 0),
+        output_tokens=output,
+        cache_read_tokens=read,
+        cache_write_tokens=written,
+        reasoning_tokens=count(details, "thinking_tokens") if isinstance(details, dict) else None,
+    )
+
+
+_STATUSES = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "conflict_error": 409,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "api_error": 500,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+"""Error type → HTTP status."""
+
+
+def error_in_stream(event: dict[str, JSON]) -> ProviderError:
+    """Return the error in an event. Its type gives the status, since streams have HTTP 200 (anthropic-stream-error)."""
+    details = error_details(event)
+    message, code = details.get("message"), details.get("type")
+    return provider_error(
+        _STATUSES.get(code, 500) if isinstance(code, str) else 500,
+        message if isinstance(message, str) else compact(event)[:500],
+        code=code if isinstance(code, str) else None,
+    )
+
+
+def error_details(body: object) -> dict[str, Any]:
+    """Return the inner object of `{"type": "error", "error": {"type", "message"}}`, or an empty one."""
+    details = cast("dict[str, object]", body).get("error") if isinstance(body, dict) else None
+    return cast("dict[str, Any]", details) if isinstance(details, dict) else {}
+
+
+# --- streams ---
+
+
+def read_stream(body: Iterable[bytes]) -> Iterator[StreamEvent]:
+    """Yield the events of a streamed body while it arrives (anthropic-stream-order, anthropic-stream-arguments,
+    anthropic-stream-signature, anthropic-broken-arguments, anthropic-stream-usage).
+
+    The SDK's decoder reads the events. Its `Stream` drops events without a name and accepts a truncated stream
+    (`test_events_without_data_and_without_names_make_no_difference`, anthropic-stream-cut-unnoticed).
+
+    A call ends when the next block starts, or with the stream. The API closes the JSON of a call that it cuts short,
+    and only the stop reason `max_tokens` at the end shows it.
+
+    Raises:
+        MalformedResponse: the body ends before `message_stop`, or breaks the grammar.
+        ProviderError: the stream has an `error` event.
+    """
+    message = _MessageBuilder()
+    try:
+        for event in SSEDecoder().iter_bytes(without_mark(body)):
+            yield from message.take(event)
+    except UnicodeDecodeError as error:
+        raise MalformedResponse(f"an event is not UTF-8: {error.reason}") from None
+    yield from message.finish()
+
+
+def _no_fragments() -> list[str]:
+    return []
+
+
+@dataclass(slots=True)
+class _OpenBlock:
+    """A content block that grows. `call` is the index among the calls, if it is a call."""
+
+    data: dict[str, JSON]
+    call: int | None
+    fragments: list[str] = field(default_factory=_no_fragments)
+    stopped: bool = False
+    ended: bool = False
+
+    def start(self) -> Iterator[StreamEvent]:
+        """Yield the events of the block's start, which may already have text."""
+        part = read_part(self.data)
+        if isinstance(part, ToolCall) and self.call is not None:
+            yield ToolCallStart(self.call, part.id, part.name)
+        yield from self._shown("text", self.data)
+        yield from self._shown("thinking", self.data)
+
+    def extend(self, delta: dict[str, JSON]) -> Iterator[StreamEvent]:
+        """Apply a delta. Texts and lists of unknown deltas are appended."""
+        match delta.get("type"):
+            case "input_json_delta":
+                fragment = _text(delta, "partial_json")
+                self.fragments.append(fragment)
+                if self.call is not None and fragment:
+                    yield ArgumentsDelta(self.call, fragment)
+            case "signature_delta":
+                self.data["signature"] = delta.get("signature")  # replaces (anthropic-stream-signature)
+            case "citations_delta":
+                self._grow("citations", [delta.get("citation")])
+            case "text_delta":
+                self._grow("text", _text(delta, "text"))
+                yield from self._shown("text", delta)
+            case "thinking_delta":
+                self._grow("thinking", _text(delta, "thinking"))
+                yield from self._shown("thinking", delta)
+            case _:
+                for key, value in delta.items():
+                    if key != "type":
+                        self._grow(key, value)
+
+    def whole(self) -> dict[str, JSON]:
+        """Return the block as in a whole response. Without fragments its input stays `{}`
+        (anthropic-stream-arguments)."""
+        text = "".join(self.fragments)
+        if not text:
+            return self.data
+        try:
+            return {**self.data, "input": loads(text)}
+        except MalformedResponse:
+            return {**self.data, "input": text}
+
+    def end(self) -> Iterator[StreamEvent]:
+        """Yield the end of a complete call, once, after any arguments that came without fragments."""
+        if self.call is None or self.ended or not isinstance(read_part(self.whole()), ToolCall):
+            return
+        self.ended = True
+        arguments = self.data["input"]
+        if arguments and not any(self.fragments):
+            yield ArgumentsDelta(self.call, compact(arguments))
+        yield ToolCallEnd(self.call)
+
+    def _shown(self, kind: str, source: dict[str, JSON]) -> Iterator[StreamEvent]:
+        text = source.get(kind)
+        if self.data.get("type") == kind and isinstance(text, str) and text:
+            yield TextDelta(text) if kind == "text" else ThinkingDelta(text)
+
+    def _grow(self, key: str, value: JSON) -> None:
+        before = self.data.get(key)
+        if isinstance(before, str) and isinstance(value, str):
+            self.data[key] = before + value
+        elif isinstance(before, list) and isinstance(value, list):
+            self.data[key] = [*before, *value]
+        else:
+            self.data[key] = value
+
+
+class _MessageBuilder:
+    """A message that grows with the events of a stream."""
+
+    def __init__(self) -> None:
+        self._fields: dict[str, JSON] | None = None
+        self._usage: dict[str, JSON] = {}
+        self._blocks: dict[int, _OpenBlock] = {}
+        self._calls = 0
+        self._complete = False
+
+    def take(self, event: ServerSentEvent) -> Iterator[StreamEvent]:
+        """Apply an event; unknown types are ignored."""
+        if not event.data or event.data.strip() == "[DONE]":  # the end mark of OpenAI Chat, which the SDK skips
+            return
+        data = loads(event.data)
+        if not isinstance(data, dict):
+            raise MalformedResponse("an event is no object")
+        if data.get("type") == "error" or event.event == "error" or isinstance(data.get("error"), dict):
+            raise error_in_stream(data)
+        match data.get("type"):
+            case "message_start":
+                self._begin(_member(data, "message"))
+            case "content_block_start":
+                yield from self._start_block(data)
+            case "content_block_delta":
+                yield from self._open_block(data).extend(_member(data, "delta"))
+            case "content_block_stop":
+                self._open_block(data).stopped = True
+            case "message_delta":
+                self._settle(data)
+            case "message_stop":
+                self._complete = True
+            case _:
+                pass
+
+    def finish(self) -> Iterator[StreamEvent]:
+        """Yield the remaining ends of calls, and the response."""
+        if self._fields is None or not self._complete:
+            raise MalformedResponse("the stream was cut before message_stop")
+        content: list[JSON] = [block.whole() for block in self._blocks.values()]
+        response = read_response({**self._fields, "content": content, "usage": self._usage})
+        for block, part in zip(self._blocks.values(), response.message.parts, strict=True):
+            if isinstance(part, ToolCall):
+                yield from block.end()
+        yield Finish(response)
+
+    def _begin(self, fields: dict[str, JSON]) -> None:
+        if self._fields is not None:
+            raise MalformedResponse("a second message_start")
+        self._fields = fields
+        self._count(fields.get("usage"))
+
+    def _start_block(self, event: dict[str, JSON]) -> Iterator[StreamEvent]:
+        index, data = event.get("index"), _member(event, "content_block")
+        if not isinstance(index, int) or index <= max(self._blocks, default=-1):
+            raise MalformedResponse("a content block starts out of its order")
+        for block in self._blocks.values():
+            if block.stopped:
+                yield from block.end()
+        is_call = isinstance(read_part(data), ToolCall)
+        self._blocks[index] = block = _OpenBlock(data, self._calls if is_call else None)
+        self._calls += is_call
+        yield from block.start()
+
+    def _open_block(self, event: dict[str, JSON]) -> _OpenBlock:
+        index = event.get("index")
+        block = self._blocks.get(index) if isinstance(index, int) else None
+        if block is None or block.stopped:
+            raise MalformedResponse(f"{event['type']} for a content block that is not open")
+        return block
+
+    def _settle(self, event: dict[str, JSON]) -> None:
+        if self._fields is None:
+            raise MalformedResponse("message_delta before message_start")
+        self._fields |= _member(event, "delta")
+        self._count(event.get("usage"))
+
+    def _count(self, usage: JSON) -> None:
+        """Update cumulative counts; missing ones keep their value (anthropic-stream-usage)."""
+        if isinstance(usage, dict):
+            self._usage |= {name: count for name, count in usage.items() if count is not None}
+
+
+def _member(event: dict[str, JSON], key: str) -> dict[str, JSON]:
+    value = event.get(key)
+    if not isinstance(value, dict):
+        raise MalformedResponse(f"{event['type']} without an object `{key}`")
+    return value
+
+
+def _text(delta: dict[str, JSON], key: str) -> str:
+    value = delta.get(key)
+    if not isinstance(value, str):
+        raise MalformedResponse(f"{delta['type']} without a text `{key}`")
+    return value

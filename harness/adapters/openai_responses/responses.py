@@ -1,0 +1,387 @@
+"""Responses and streams of the API → canonical responses and events."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from harness.adapters._common import count, string
+from harness.adapters._openai.client import DONE, arguments_in, error_in, payloads
+from harness.adapters._openai.wire import is_legal, split_fields, synthesised
+from harness.adapters.openai_responses import API, MAX_ID_CHARACTERS, RECEIVED
+from harness.contract.errors import MalformedResponse
+from harness.contract.model import (
+    SYNTHESISED_ID,
+    ArgumentsDelta,
+    ChatResponse,
+    Finish,
+    Message,
+    Opaque,
+    Refusal,
+    Role,
+    StopReason,
+    Text,
+    TextDelta,
+    Thinking,
+    ThinkingDelta,
+    ToolCall,
+    ToolCallEnd,
+    ToolCallStart,
+    Usage,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Set as AbstractSet
+
+    from harness.contract.model import JSON, Part, StreamEvent
+
+_STATUSES = {
+    "failed": StopReason.ERROR,
+    "cancelled": StopReason.ERROR,
+    "in_progress": StopReason.PAUSE,
+    "queued": StopReason.PAUSE,
+}
+_SHOWN_OF_REASONING = frozenset({"status"})
+"""Fields of a reasoning item that the API refuses in requests (openai-responses-reasoning-status-refused)."""
+
+_TAKEN_OF_CALL = frozenset({"id", "call_id", "status", "namespace", "caller"})
+"""Fields of a call that the API accepts, besides name and arguments (S response_function_tool_call_param). It refuses
+others, such as `async` (S response_function_tool_call) and fields of compatible servers."""
+
+_UNFINISHED = ("in_progress", "incomplete")
+_INCOMPLETE = {
+    "max_output_tokens": StopReason.MAX_TOKENS,
+    "max_messages": StopReason.MAX_TOKENS,
+    "content_filter": StopReason.REFUSAL,
+    "steered": StopReason.PAUSE,
+}
+
+
+def read_response(body: JSON, status: int, history: Sequence[Message]) -> ChatResponse:
+    """Return the response to a request with this history.
+
+    Raises:
+        MalformedResponse: the body is no response.
+        ProviderError: the response failed.
+    """
+    match body:
+        case {"status": "failed", "error": {**error}}:
+            raise error_in(error)
+        case {"output": list(output), **rest}:
+            pass
+        case {"error": dict(error)} | {"error": str(error)} if error:
+            raise error_in(error)
+        case _:
+            raise MalformedResponse("there is no list of output items", status)
+    parts = tuple(_parts(output, history))
+    stop_reason, raw = _stop_reason(rest, parts)
+    return ChatResponse(
+        Message(Role.ASSISTANT, parts), stop_reason, _usage(rest.get("usage")), string(rest.get("model")), raw
+    )
+
+
+def _parts(output: list[JSON], history: Sequence[Message]) -> list[Part]:
+    taken = [call.id for turn in history for call in turn.tool_calls]
+    parts: list[Part] = []
+    for item in output:
+        match item:
+            case {"type": "message", "content": [_, *_] as content, **fields}:
+                parts.extend(_content(part, fields) for part in content)
+            case {"type": "reasoning"}:
+                parts.append(Thinking(reasoning_of(item), _item_metadata(item, item.keys() - _SHOWN_OF_REASONING)))
+            case {"type": "function_call"}:
+                call = call_of(item, taken)
+                if call:
+                    taken.append(call.id)
+                parts.append(call or Opaque(API, item))
+            case _:
+                parts.append(Opaque(API, item))
+    return parts
+
+
+def _item_metadata(fields: dict[str, JSON], taken: AbstractSet[str]) -> dict[str, JSON]:
+    """Return the metadata of an item: the fields that go back, and separately all others."""
+    back, shown = split_fields(fields, taken)
+    return {name: held for name, held in ((API, back), (RECEIVED, shown)) if held}
+
+
+def _content(part: JSON, message: dict[str, JSON]) -> Part:
+    """Return a part of a message item. `message` are the item's other fields, which go back with the part."""
+    message = {key: value for key, value in message.items() if key != "role"}
+    match part:
+        case {"type": "output_text", "text": str(text), **fields}:
+            return Text(text, {API: {**fields, "message": message}})
+        case {"type": "refusal", "refusal": str(text), **fields}:
+            return Refusal(text, {API: {**fields, "message": message}})
+        case _:
+            return Opaque(API, {"type": "message", "role": "assistant", **message, "content": [part]})
+
+
+def reasoning_of(item: dict[str, JSON]) -> str:
+    """Return the visible reasoning: the summary, or the full text if a server sends it."""
+    for key in ("summary", "content"):
+        shown = item.get(key)
+        texts = (
+            [string(part.get("text")) for part in shown if isinstance(part, dict)] if isinstance(shown, list) else []
+        )
+        if any(texts):
+            return "\n\n".join(text for text in texts if text)
+    return ""
+
+
+def call_of(item: dict[str, JSON], taken: Sequence[str]) -> ToolCall | None:
+    """Return a call, or `None` if it cannot run: cut short, or without a JSON object as arguments.
+
+    `taken` are the ids of all calls before it.
+    """
+    match item:
+        case {"name": str(name), "arguments": str(text), **fields} if fields.get("status") not in _UNFINISHED:
+            arguments = arguments_in(text or "{}")
+        case _:
+            return None
+    if arguments is None:
+        return None
+    del fields["type"]
+    call_id = fields.pop("call_id", None)
+    if not isinstance(call_id, str) or not call_id:
+        marked: dict[str, JSON] = {"harness": {SYNTHESISED_ID: True}}
+        made = synthesised(len(taken), taken)
+        return ToolCall(made, name, arguments, _item_metadata(fields, _TAKEN_OF_CALL) | marked)
+    if not is_legal(call_id, MAX_ID_CHARACTERS):  # from a server with longer ids
+        fields["call_id"] = call_id
+    return ToolCall(call_id, name, arguments, _item_metadata(fields, _TAKEN_OF_CALL))
+
+
+def _stop_reason(body: dict[str, JSON], parts: Sequence[Part]) -> tuple[StopReason, str | None]:
+    """Return the stop reason and the API's own word, from status and items (openai-responses-stop-reasons)."""
+    status = string(body.get("status"))
+    match status, body.get("incomplete_details"):
+        case "completed", _:
+            return _completed(parts), status
+        case "incomplete", {"reason": str(reason)}:
+            return _INCOMPLETE.get(reason, StopReason.UNKNOWN), reason
+        case _:
+            return _STATUSES.get(status or "", StopReason.UNKNOWN), status
+
+
+def _completed(parts: Sequence[Part]) -> StopReason:
+    kinds = [part.raw.get("type") for part in parts if isinstance(part, Opaque) and isinstance(part.raw, dict)]
+    if "function_call" in kinds:
+        return StopReason.MALFORMED_CALL
+    if "custom_tool_call" in kinds or any(isinstance(part, ToolCall) for part in parts):
+        return StopReason.TOOL_USE
+    return StopReason.REFUSAL if any(isinstance(part, Refusal) for part in parts) else StopReason.END_TURN
+
+
+def _usage(usage: JSON) -> Usage:
+    """openai-responses-usage: input includes cached tokens, output includes reasoning."""
+    fields = usage if isinstance(usage, dict) else {}
+    return Usage(
+        input_tokens=count(fields, "input_tokens"),
+        output_tokens=count(fields, "output_tokens"),
+        cache_read_tokens=count(fields.get("input_tokens_details"), "cached_tokens"),
+        cache_write_tokens=count(fields.get("input_tokens_details"), "cache_write_tokens"),
+        reasoning_tokens=count(fields.get("output_tokens_details"), "reasoning_tokens"),
+    )
+
+
+# --- streams ---
+
+
+_ENDS = ("response.completed", "response.incomplete")
+_REASONING = ("response.reasoning_summary_text.delta", "response.reasoning_text.delta")
+
+
+def read_stream(chunks: Iterable[bytes], status: int, history: Sequence[Message]) -> Iterator[StreamEvent]:
+    """Yield the events of the response to a request with this history, while it arrives.
+
+    Raises:
+        MalformedResponse: an event is no JSON object, or the stream is truncated.
+        ProviderError: the stream has an error, or the response failed.
+    """
+    answer = _ResponseBuilder(history)
+    for name, payload in payloads(chunks, status):
+        if name == DONE:  # compatible servers send it as in Chat Completions
+            continue
+        kind = _kind(name, payload)
+        response = payload.get("response")
+        if kind in _ENDS and isinstance(response, dict):
+            yield from answer.complete(response, status)
+            return
+        yield from answer.take(kind, payload)
+    raise MalformedResponse("the stream is cut: the response was not completed", status)
+
+
+def _kind(name: str | None, payload: dict[str, JSON]) -> str:
+    """Return the type of an event. Raises `ProviderError` if it is an error (openai-responses-stream-error)."""
+    kind = string(payload.get("type")) or name
+    match kind, payload:
+        case "response.failed", {"response": {**response}}:
+            raise error_in(response.get("error") or "the response failed")
+        case ("error", _) | (None, {"error": _}):
+            raise error_in(payload.get("error") or payload)
+        case _:
+            return kind or ""
+
+
+@dataclass(slots=True)
+class _OutputItem:
+    """An output item that grows.
+
+    `number` is the index of a call in the events, once it has started. `shown` is the part of the arguments or text
+    that events already have, and `place` the index of the last reasoning part in it.
+    """
+
+    index: int | None
+    wire: dict[str, JSON]
+    done: bool = False
+    number: int | None = None
+    shown: str = ""
+    place: int | None = None
+
+    @property
+    def id(self) -> str | None:
+        """The id of the item, which differs from the id of a call."""
+        return string(self.wire.get("id"))
+
+    def rest(self, whole: JSON) -> str:
+        """Return the part of the complete arguments or text that no event has yet."""
+        return whole[len(self.shown) :] if isinstance(whole, str) and whole.startswith(self.shown) else ""
+
+
+class _ResponseBuilder:
+    """A response that grows with the events of a stream."""
+
+    def __init__(self, history: Sequence[Message]) -> None:
+        self._history = history
+        self._taken = [call.id for turn in history for call in turn.tool_calls]
+        self._items: list[_OutputItem] = []
+        self._started = 0
+
+    def take(self, kind: str, payload: dict[str, JSON]) -> Iterator[StreamEvent]:
+        """Apply an event. Other types can be ignored, since the last event of an item has it whole."""
+        match kind, payload:
+            case "response.output_item.added", {"item": {**wire}}:
+                yield from self._open(_OutputItem(_number(payload, "output_index"), wire))
+            case "response.output_item.done", {"item": {**wire}}:
+                yield from self._close(self._item(payload, string(wire.get("id"))), wire)
+            case "response.output_text.delta", {"delta": str(delta)} if delta:
+                self._item(payload, string(payload.get("item_id"))).shown += delta
+                yield TextDelta(delta)
+            case _, {"delta": str(delta)} if delta and kind in _REASONING:
+                yield _thinking_delta(self._item(payload, string(payload.get("item_id"))), payload, delta)
+            case "response.function_call_arguments.delta", {"delta": str(delta)} if delta:
+                item = self._item(payload, string(payload.get("item_id")))
+                if item.number is not None:
+                    item.shown += delta
+                    yield ArgumentsDelta(item.number, delta)
+            case _:
+                pass
+
+    def complete(self, response: dict[str, JSON], status: int) -> Iterator[StreamEvent]:
+        """Yield the remaining events, for the last event of the stream.
+
+        Its response repeats the items, unless the output is empty. The items' own last events are authoritative
+        (openai-responses-stream-order, openai-responses-reasoning-back); the response completes the others.
+        """
+        output = response.get("output")
+        repeated = [wire for wire in output if isinstance(wire, dict)] if isinstance(output, list) else []
+        for position, wire in enumerate(repeated):
+            item = self._repeated(position, wire)
+            if not item.done:
+                yield from self._close(item, wire)
+        if not repeated and not all(item.done for item in self._items):
+            raise MalformedResponse("the stream is cut: an item has no end", status)
+        done = sorted((item for item in self._items if item.done), key=_place)
+        body: dict[str, JSON] = {**response, "output": [item.wire for item in done]}
+        yield Finish(read_response(body, status, self._history))
+
+    def _item(self, payload: dict[str, JSON], item_id: str | None) -> _OutputItem:
+        """Return the open item of an event, by its `output_index`, since several may be open, or by its id."""
+        index = _number(payload, "output_index")
+        near = [item for item in self._items if not item.done and (index is None or item.index == index)]
+        same = [item for item in near if item_id and item.id == item_id]
+        if same or (near and index is not None):
+            return (same or near)[-1]
+        item = _OutputItem(index, {})  # some servers do not announce items
+        self._items.append(item)
+        return item
+
+    def _repeated(self, position: int, wire: dict[str, JSON]) -> _OutputItem:
+        """Return the item that the end of the stream repeats, or a new one."""
+        kind, item_id = wire.get("type"), string(wire.get("id"))
+        same = [item for item in self._items if item_id and item.id == item_id]
+        near = [item for item in self._items if item.index == position and item.wire.get("type", kind) == kind]
+        if same or near:
+            return (same or near)[-1]
+        item = _OutputItem(position, {})
+        self._items.append(item)
+        return item
+
+    def _open(self, item: _OutputItem) -> Iterator[StreamEvent]:
+        self._items.append(item)
+        match item.wire:
+            case {"type": "function_call", "call_id": str(call_id), "name": str(name)} if call_id and name:
+                yield self._start(item, call_id, name)
+            case _:  # the last event decides about a call without an id
+                pass
+
+    def _close(self, item: _OutputItem, wire: dict[str, JSON]) -> Iterator[StreamEvent]:
+        item.wire, item.done = wire, True
+        match wire.get("type"):
+            case "function_call":
+                yield from self._end(item)
+            case "message":
+                if rest := item.rest(_message_text(wire)):
+                    yield TextDelta(rest)
+            case "reasoning":
+                if rest := item.rest(reasoning_of(wire)):
+                    yield ThinkingDelta(rest)
+            case _:
+                pass
+
+    def _start(self, item: _OutputItem, call_id: str, name: str) -> ToolCallStart:
+        item.number = self._started
+        self._started += 1
+        return ToolCallStart(item.number, call_id, name)
+
+    def _end(self, item: _OutputItem) -> Iterator[StreamEvent]:
+        call = call_of(item.wire, self._taken)
+        if call is not None:
+            self._taken.append(call.id)
+            if item.number is None:
+                yield self._start(item, call.id, call.name)
+        if item.number is not None and (rest := item.rest(item.wire.get("arguments"))):
+            yield ArgumentsDelta(item.number, rest)
+        if item.number is not None and call is not None:
+            yield ToolCallEnd(item.number)
+
+
+def _thinking_delta(item: _OutputItem, payload: dict[str, JSON], delta: str) -> ThinkingDelta:
+    """Return a piece of reasoning, after a blank line if it begins another part, as in the whole text."""
+    place = _number(payload, "summary_index" if "summary_index" in payload else "content_index")
+    text = f"\n\n{delta}" if item.shown and place != item.place else delta
+    item.place = place
+    item.shown += text
+    return ThinkingDelta(text)
+
+
+def _message_text(message: dict[str, JSON]) -> str:
+    content = message.get("content")
+    texts = (
+        part.get("text")
+        for part in (content if isinstance(content, list) else ())
+        if isinstance(part, dict) and part.get("type") == "output_text"
+    )
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+def _place(item: _OutputItem) -> int:
+    return sys.maxsize if item.index is None else item.index
+
+
+def _number(payload: dict[str, JSON], key: str) -> int | None:
+    value = payload.get(key)
+    return value if isinstance(value, int) else None
