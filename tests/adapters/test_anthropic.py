@@ -79,7 +79,7 @@ def test_a_json_schema_is_closed_and_nothing_else_of_it_changes() -> None:
     assert "tools" in body
 
 
-def test_a_tool_that_is_shown_while_it_is_written_streams_at_once() -> None:
+def test_a_tool_shown_while_written_streams_at_once() -> None:
     tools = (Tool("write", "", {}, shown_while_written=True), Tool("read", "", {}))
     body = sent(asked(tools=tools))
     assert [tool.get("eager_input_streaming") for tool in body["tools"]] == [True, None]
@@ -182,7 +182,7 @@ def test_a_type_of_thinking_is_refused_for_models_that_refuse_it(model: str, kin
 
 
 @pytest.mark.filterwarnings("ignore:.*is deprecated")
-def test_a_conversation_that_ends_with_the_assistant_is_for_older_models() -> None:
+def test_only_older_models_accept_a_prefill() -> None:
     prefilled = (Message.user("Hi"), Message(Role.ASSISTANT, (Text("{"),)))
     assert sent(asked(*prefilled, model="claude-sonnet-4-5"))["messages"][-1]["role"] == "assistant"
     refused(asked(*prefilled, model="claude-opus-5-5"), "a conversation that ends with the assistant")
@@ -228,7 +228,7 @@ PICTURE = Image("image/png", b"\x89PNG")
         (asked(Message.user("\ud800")), "lone surrogate"),
     ],
 )
-def test_what_the_api_cannot_express_is_refused_before_anything_is_sent(request_: ChatRequest, feature: str) -> None:
+def test_inexpressible_requests_are_declined(request_: ChatRequest, feature: str) -> None:
     refused(request_, feature)
 
 
@@ -348,7 +348,7 @@ def test_recorded_answers_go_back_as_they_came() -> None:
 # Surroundings
 
 
-def test_an_opaque_with_a_role_is_a_message_of_its_own_in_its_place() -> None:
+def test_an_opaque_with_a_role_is_a_message() -> None:
     reminder = {"role": "system", "content": [{"type": "text", "text": "Be kind."}]}
     foreign = Opaque("openai-chat", {"role": "developer", "content": "no"})
     said = Message(Role.USER, (Text("One"), Text("Two"), foreign, Opaque("anthropic", reminder)))
@@ -358,7 +358,7 @@ def test_an_opaque_with_a_role_is_a_message_of_its_own_in_its_place() -> None:
     assert messages[1] == reminder
 
 
-def test_a_citation_goes_back_without_the_file_id_that_the_api_refuses() -> None:
+def test_citations_go_back_without_their_file_id() -> None:
     """langchain-ai/langchain#32592: "Extra inputs are not permitted" for a field that the API itself has put there."""
     place = {"type": "char_location", "cited_text": "a", "document_index": 0, "document_title": None}
     found = {"type": "web_search_result_location", "cited_text": "b", "encrypted_index": "x", "url": "https://e.org"}

@@ -9,9 +9,8 @@ import pytest
 
 import harness.adapters
 from harness import catalog
-from harness.contract.protocols import Capability, Route
+from harness.contract.protocols import Capability
 
-SHIPPED = ("anthropic", "claude-cli", "gemini", "openai-chat", "openai-responses")
 MISSING = {
     "anthropic": {Capability.AUDIO, Capability.EMBEDDINGS, Capability.RETRIES},
     "gemini": {Capability.RETRIES},
@@ -44,10 +43,3 @@ def test_what_an_adapter_does_not_claim(name: str, missing: set[Capability]) -> 
     adapter = catalog.adapter(name)
     assert (adapter.name, adapter.api) == (name, name)
     assert set(Capability) - adapter.capabilities == missing
-
-
-@pytest.mark.parametrize("name", SHIPPED)
-def test_how_it_is_reached_is_no_capability(name: str) -> None:
-    adapter = catalog.adapter(name)
-    assert adapter.route is (Route.PROCESS if name == "claude-cli" else Route.CLIENT)
-    assert not {route.value for route in Route} & {capability.value for capability in Capability}

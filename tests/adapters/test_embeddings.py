@@ -237,13 +237,6 @@ def test_an_index_of_openai_that_is_taken_or_none_is_malformed(indices: tuple[in
     )
 
 
-def test_a_vector_of_openai_without_an_index_is_malformed() -> None:
-    data = [{"embedding": vector} for vector in VECTORS]
-    assert str(failure(answered(OpenAI, {"data": data}))) == (
-        "malformed response: embedding 0 is no vector with an index"
-    )
-
-
 def test_an_error_inside_http_200_says_what_it_is() -> None:
     error = failure(answered(OpenAI, {"error": {"message": "no such model"}}))
     assert str(error) == "malformed response: an error inside HTTP 200: no such model"

@@ -12,7 +12,6 @@ from harness.adapters.gemini import ADAPTER
 from harness.contract import errors
 from harness.contract.model import (
     SYNTHESISED_ID,
-    ArgumentsDelta,
     ChatRequest,
     Finish,
     Image,
@@ -26,10 +25,8 @@ from harness.contract.model import (
     Thinking,
     ThinkingDelta,
     ToolCall,
-    ToolCallEnd,
     ToolCallStart,
     ToolResult,
-    Usage,
 )
 from tests.adapters.streamed import Pieces, Player, Server, cut, response, until_error
 from tests.adapters.values import JSON_OBJECTS
@@ -87,20 +84,6 @@ def test_text_arrives_in_its_pieces_and_is_one_part_in_the_end(encode: Any) -> N
     assert (answer.stop_reason, answer.model) == (StopReason.END_TURN, "gemini-3.6-flash-001")
 
 
-def test_a_call_comes_whole_and_the_finish_reason_later() -> None:
-    events = played(chunk({"text": "So"}), chunk(CALL), chunk({"text": ""}, finish="STOP", finishMessage="called"))
-    assert events[:-1] == [
-        TextDelta("So"),
-        ToolCallStart(0, "c1", "f"),
-        ArgumentsDelta(0, '{"city":"Köln"}'),
-        ToolCallEnd(0),
-    ]
-    answer = response(events)
-    signed = {"gemini": {"thoughtSignature": "a+/b"}}
-    assert answer.message.parts == (Text("So"), ToolCall("c1", "f", {"city": "Köln"}, signed))
-    assert answer.stop_reason is StopReason.TOOL_USE
-
-
 def test_calls_without_ids_are_named_alike_in_events_and_answer() -> None:
     history = (
         Message.user("hi"),
@@ -127,7 +110,7 @@ def test_thoughts_are_apart_from_text() -> None:
     )
 
 
-def test_a_part_with_a_signature_stays_a_part_of_its_own_even_if_it_is_empty() -> None:
+def test_a_signed_part_is_never_joined() -> None:
     events = played(
         chunk({"text": "a"}, {"text": "b", "thoughtSignature": "s1"}),
         chunk({"text": "c"}),
@@ -154,17 +137,6 @@ def test_parts_without_a_delta_are_in_the_answer() -> None:
     )
 
 
-def test_the_last_usage_counts() -> None:
-    finish = played(
-        chunk({"text": "a"}, usageMetadata={"promptTokenCount": 3, "thoughtsTokenCount": 9}),
-        chunk(finish="STOP", usageMetadata={"promptTokenCount": 4, "candidatesTokenCount": 2}),
-        {"modelVersion": None, "usageMetadata": None},
-    )[-1]
-    assert isinstance(finish, Finish)
-    assert finish.response.usage == Usage(4, 2)
-    assert finish.response.model == "gemini-3.6-flash-001"
-
-
 def test_only_the_first_candidate_is_read() -> None:
     second = {"index": 1, "content": {"parts": [{"text": "no"}]}, "finishReason": "SAFETY"}
     first = chunk({"text": "yes"}, finish="STOP")["candidates"][0]
@@ -180,20 +152,6 @@ def test_a_block_ends_a_stream(said: list[Any]) -> None:
     assert finish.response.stop_reason is StopReason.REFUSAL
     assert finish.response.raw_stop_reason == "OTHER"
     assert finish.response.text == "a" * len(said)
-
-
-@pytest.mark.parametrize(
-    ("finish", "reason"),
-    [
-        ("MAX_TOKENS", StopReason.MAX_TOKENS),
-        ("MALFORMED_FUNCTION_CALL", StopReason.MALFORMED_CALL),
-        ("SAFETY", StopReason.REFUSAL),
-        ("BRAND_NEW", StopReason.UNKNOWN),
-    ],
-)
-def test_an_end_without_content(finish: str, reason: StopReason) -> None:
-    answer = response(played({"candidates": [{"finishReason": finish, "index": 0}]}))
-    assert (answer.message.parts, answer.stop_reason) == ((), reason)
 
 
 @pytest.mark.parametrize(
@@ -217,14 +175,6 @@ def test_a_call_that_is_not_whole_is_none(call: dict[str, Any]) -> None:
 
 
 WHOLE = (chunk({"text": "H\u2028ä"}), chunk(CALL), chunk({"text": '\\"{[', "thoughtSignature": "s"}, finish="STOP"))
-
-
-def test_every_cut_of_an_array_is_an_error() -> None:
-    body = array(*WHOLE)
-    player = Player(ADAPTER, MODEL)
-    for length in range(len(body) - 1):
-        with pytest.raises(errors.MalformedResponse):
-            player.stream(body[:length])
 
 
 @pytest.mark.parametrize("encode", [sse, array])
@@ -258,18 +208,6 @@ def test_an_error_in_mid_stream(body: bytes) -> None:
 # Bytes
 
 
-def test_spelling_and_cuts_of_an_array_make_no_difference() -> None:
-    spoken = (chunk({"text": 'a\u2028b\u0085c\u2029 – 日本 😀 \\ " } ] {'}), *WHOLE[1:])
-    player = Player(ADAPTER, MODEL)
-    expected = player.stream(sse(*spoken))
-    loose = b"\n [ " + b" ,\r\n ".join(json.dumps(each).encode() for each in spoken) + b" ]\n"
-    for spelling in (array(*spoken), loose):
-        assert player.stream(spelling) == expected
-        assert player.stream(*(spelling[place : place + 1] for place in range(len(spelling)))) == expected
-    for place in range(len(loose)):
-        assert player.stream(loose[:place], loose[place:]) == expected
-
-
 def test_a_comment_may_end_the_stream_and_a_blank_line_begin_it() -> None:
     assert played(*WHOLE, encode=lambda *said: b"\xef\xbb\xbf\n" + sse(*said) + b": bye") == played(*WHOLE)
 
@@ -301,7 +239,7 @@ def spoken(draw: st.DrawFn) -> tuple[bytes, dict[str, Any], list[int]]:
 PLAYER = Player(ADAPTER, MODEL)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=15)
 @given(spoken())
 def test_signed_and_in_an_array_a_stream_equals_the_whole(case: tuple[bytes, dict[str, Any], list[int]]) -> None:
     body, whole, places = case

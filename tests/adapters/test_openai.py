@@ -128,7 +128,7 @@ def raised(openai: Wire, answer: httpx2.Response) -> Any:
     return caught.value
 
 
-def test_the_type_stands_in_for_a_missing_code_and_any_body_has_a_message(openai: Wire) -> None:
+def test_the_type_replaces_a_missing_error_code(openai: Wire) -> None:
     error = {"message": "No.", "type": "invalid_request_error", "code": None}
     typed = raised(openai, httpx2.Response(400, json={"error": error}))
     assert (type(typed), typed.code) == (errors.InvalidRequest, "invalid_request_error")

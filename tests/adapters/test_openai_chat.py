@@ -92,7 +92,7 @@ def test_thinking_alone_is_an_effort_and_with_tools_unsupported() -> None:
     assert refused(replace(HELLO, thinking=ThinkingSettings(budget_tokens=1024))).feature == "thinking"
 
 
-def test_tools_are_declared_as_they_are_and_strict_comes_from_metadata_only() -> None:
+def test_strict_of_a_tool_comes_from_metadata_only() -> None:
     strict = replace(WEATHER, name="strict", provider_metadata={API: {"strict": True}, "gemini": {"x": 1}})
     body = sent(replace(HELLO, tools=(WEATHER, strict, Tool("now", "", {}))))
     plain = {"name": "get_weather", "description": "Weather of a city.", "parameters": WEATHER.parameters}
@@ -118,7 +118,7 @@ def test_reasoning_models_take_no_sampling_parameters(setting: dict[str, Any]) -
     assert refused(replace(HELLO, **setting)).feature == next(iter(setting))
 
 
-def test_json_mode_says_json_in_a_message_of_its_own_only_where_nobody_does() -> None:
+def test_json_mode_adds_an_instruction_if_required() -> None:
     silent = sent(asked(Message.user("List it."), system="Be brief.", response_format=JsonMode()))
     assert silent["response_format"] == {"type": "json_object"}
     assert silent["messages"] == [
@@ -206,7 +206,7 @@ def test_a_text_file_is_text_behind_a_line_that_says_so() -> None:
     ]
 
 
-def test_an_opaque_with_a_role_is_a_message_of_its_own_in_its_place() -> None:
+def test_an_opaque_with_a_role_is_a_message() -> None:
     reminder = {"role": "developer", "content": "Be kind.", "name": "house-rules"}
     foreign = Opaque("gemini", {"role": "developer", "content": "no"})
     request = asked(user(Text("One"), Opaque(API, reminder), foreign, Text("Two"), Text("Three")))
@@ -228,7 +228,7 @@ def test_an_opaque_with_a_role_is_a_message_of_its_own_in_its_place() -> None:
         said(result("x")),
     ],
 )
-def test_what_the_api_cannot_hold_is_refused_before_anything_is_sent(message: Message) -> None:
+def test_inexpressible_requests_are_declined(message: Message) -> None:
     refused(asked(message))
 
 
@@ -263,11 +263,6 @@ def test_a_long_id_that_the_server_issued_returns_unchanged() -> None:
 
 
 # --- responses --------------------------------------------------------------------------------------------------------
-
-
-def test_a_forced_call_stops_with_stop_and_is_tool_use_all_the_same() -> None:
-    response = decoded(answer("stop", tool_calls=[wire_call()]))
-    assert (response.stop_reason, response.raw_stop_reason) == (StopReason.TOOL_USE, "stop")
 
 
 def test_a_refusal() -> None:
@@ -389,7 +384,7 @@ def whole_answers() -> Iterator[tuple[Recorded, dict[str, Any]]]:
 
 
 @needs_traffic
-def test_real_answers_go_back_as_they_came_but_for_what_is_only_shown() -> None:
+def test_recorded_responses_go_back_unchanged() -> None:
     shown = {"annotations", "audio", "channel", "function_call", "thought_signature"}
     seen = 0
     for exchange, body in whole_answers():

@@ -262,7 +262,7 @@ def test_calls_without_an_id_get_one(play: Player, empty: str | None, indexes: S
     assert all(one.provider_metadata["harness"] == {SYNTHESISED_ID: True} for one in answer.tool_calls)
 
 
-def test_a_made_id_is_that_of_the_whole_answer_and_new_in_the_history(play: Player) -> None:
+def test_a_synthesised_id_equals_that_of_the_whole_response(play: Player) -> None:
     history = (
         Message.user("?"),
         Message(Role.ASSISTANT, (ToolCall("call_1", "now", {}),)),
@@ -319,7 +319,7 @@ def test_usage_may_come_anywhere(play: Player, where: str) -> None:
     assert usage == (Usage() if where == "never" else Usage(9, 5, cache_read_tokens=4))
 
 
-def test_other_choices_and_chunks_without_any_are_no_part_of_the_answer(play: Player) -> None:
+def test_other_choices_are_ignored(play: Player) -> None:
     other = chunk("length", content="no")
     other["choices"][0]["index"] = 1
     bare = {"model": None, "choices": None, "prompt_filter_results": []}

@@ -89,7 +89,7 @@ def test_tools_are_flat_and_strict_is_always_said() -> None:
     ]
 
 
-def test_tools_of_the_requests_metadata_stand_beside_the_functions() -> None:
+def test_provider_tools_of_the_request_follow_the_functions() -> None:
     search = {"type": "web_search", "filters": {"allowed_domains": ["example.org"]}}
     request = replace(HELLO, tools=(WEATHER,), provider_metadata={API: {"tools": [search]}})
     function, other = sent(request)["tools"]
@@ -119,7 +119,7 @@ def test_thinking_goes_with_tools_too() -> None:
     assert refused(replace(HELLO, thinking=ThinkingSettings(budget_tokens=1024))).feature == "thinking"
 
 
-def test_json_mode_says_json_in_the_input_where_the_user_does_not() -> None:
+def test_json_mode_adds_an_instruction_if_required() -> None:
     silent = sent(asked(Message.user("List it."), system="JSON only.", response_format=JsonMode()))
     assert silent["text"] == {"format": {"type": "json_object"}}
     assert silent["instructions"] == "JSON only."
@@ -199,7 +199,7 @@ def test_images_and_opaque_parts_of_the_user() -> None:
         said(result("x")),
     ],
 )
-def test_what_the_api_cannot_hold_is_refused_before_anything_is_sent(message: Message) -> None:
+def test_inexpressible_requests_are_declined(message: Message) -> None:
     refused(asked(message))
 
 
@@ -244,7 +244,7 @@ def test_a_refusal() -> None:
 
 
 @pytest.mark.parametrize("arguments", ['{"city": "Par', "", "{}"])
-def test_a_call_cut_short_is_no_call_and_goes_back_only_if_it_was_answered(arguments: Any) -> None:
+def test_a_cut_call_goes_back_only_with_its_result(arguments: Any) -> None:
     raw = wire_call(arguments=arguments, status="incomplete")
     body = answer(REASONING, raw, status="incomplete", incomplete_details={"reason": "max_output_tokens"})
     response = decoded(body)
@@ -329,7 +329,7 @@ def whole_answers() -> Iterator[tuple[Recorded, list[dict[str, Any]]]]:
 
 
 @needs_traffic
-def test_real_answers_go_back_as_they_came_but_for_what_is_only_shown() -> None:
+def test_recorded_responses_go_back_unchanged() -> None:
     seen = 0
     for exchange, output in whole_answers():
         response = decoded(exchange.response.body)

@@ -24,7 +24,7 @@ from harness.contract.model import (
     ToolCallStart,
     Usage,
 )
-from tests.adapters.streamed import Player, response, started, thinking
+from tests.adapters.streamed import Player, response, thinking
 from tests.adapters.wires import WIRES
 from tests.adapters.wires.wire import asked
 
@@ -149,7 +149,7 @@ def test_ids_of_items_may_change_from_event_to_event(play: Player) -> None:
     assert play.stream(stream(*renamed, end(HI, PARIS, NOW)))[:-1] == wanted[:-1]
 
 
-def test_reasoning_arrives_part_by_part_and_its_item_goes_back_as_its_end_has_it(play: Player) -> None:
+def test_reasoning_goes_back_as_its_last_event_has_it(play: Player) -> None:
     begun = {**REASONING, "encrypted_content": "incomplete"}
     repeated = {**REASONING, "encrypted_content": "encrypted anew"}
     events = play.stream(
@@ -254,29 +254,6 @@ def test_a_call_without_an_id_gets_that_of_the_whole_answer(play: Player) -> Non
 
 
 # --- how streams end --------------------------------------------------------------------------------------------------
-
-
-CUT = call("call_c", "then", '{"a": 12', status="incomplete")
-
-
-@pytest.mark.parametrize(
-    "lines",
-    [
-        [added(2, CUT), *arguments(2, CUT, '{"a": 12'), done(2, CUT), end(HI, NOW, CUT, kind="incomplete")],
-        [added(2, CUT), *arguments(2, CUT, '{"a": 12'), done(2, CUT), end(kind="incomplete")],
-        [added(2, CUT), *arguments(2, CUT, '{"a": 12'), end(HI, NOW, CUT, kind="incomplete")],
-        [added(2, CUT), end(HI, NOW, {**CUT, "arguments": "", "status": "in_progress"}, kind="incomplete")],
-        [added(2, CUT), end(HI, NOW, {**CUT, "arguments": "{}"}, kind="incomplete")],
-    ],
-)
-def test_a_call_that_is_cut_short_never_ends(play: Player, lines: list[dict[str, Any]]) -> None:
-    lines[-1]["response"]["incomplete_details"] = {"reason": "max_output_tokens"}
-    events = play.stream(stream(added(0, HI), done(0, HI), added(1, NOW), done(1, NOW), *lines))
-    answer = response(events)
-    assert started(events) == [("call_b", "now"), ("call_c", "then")]
-    assert [one.id for one in answer.tool_calls] == ["call_b"]
-    assert isinstance(answer.message.parts[-1], Opaque)
-    assert (answer.stop_reason, answer.raw_stop_reason) == (StopReason.MAX_TOKENS, "max_output_tokens")
 
 
 def test_an_item_without_any_end_is_a_cut_stream(play: Player) -> None:

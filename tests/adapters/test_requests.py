@@ -54,7 +54,7 @@ def loop(*ids: str, reverse: bool = False) -> tuple[Message, ...]:
 # --- the whole request ------------------------------------------------------------------------------------------------
 
 
-def test_one_post_with_the_key_and_nothing_that_was_not_asked_for(wire: Wire) -> None:
+def test_a_minimal_request_is_one_post_with_the_key(wire: Wire) -> None:
     server = Server(json.dumps(wire.whole(says("Ahoy"))).encode())
     client = wire.adapter.connect(Endpoint(BASE, "key-1", server.http), wire.model)
     assert isinstance(client, ChatClient)
@@ -78,7 +78,7 @@ def refused_between() -> Iterator[tuple[Message, ...]]:
 
 
 @pytest.mark.parametrize("histories", [growing, refused_between])
-def test_what_a_client_has_sent_before_changes_nothing_of_what_it_sends(
+def test_earlier_requests_do_not_change_later_ones(
     wire: Wire, histories: Callable[[], Iterator[tuple[Message, ...]]]
 ) -> None:
     answer = json.dumps(wire.whole(says("Ahoy"))).encode()
@@ -93,7 +93,7 @@ def test_what_a_client_has_sent_before_changes_nothing_of_what_it_sends(
         assert [each.content for each in server.requests] == [each.content for each in alone.requests]
 
 
-def test_the_model_of_the_client_serves_where_the_request_names_none(wire: Wire) -> None:
+def test_the_default_model_is_the_clients(wire: Wire) -> None:
     for named in ("", "another-model"):
         server = Server(json.dumps(wire.whole(says("Ahoy"))).encode())
         assert wire.ask(server, ChatRequest(named, (Message.user("hi"),))).text == "Ahoy"
@@ -145,14 +145,14 @@ def test_metadata_of_a_tool_stand_in_its_declaration(wire: Wire) -> None:
 
 @pytest.mark.parametrize("place", ["user", "result"])
 @pytest.mark.parametrize("part", [Image("image/png"), File("application/pdf")])
-def test_media_that_are_nowhere_are_refused_before_anything_is_sent(wire: Wire, part: Part, place: str) -> None:
+def test_media_without_data_and_uri_are_declined(wire: Wire, part: Part, place: str) -> None:
     history = (Message.user("?"), said(ToolCall("call_1", "look", {})))
     in_result = (*history, user(ToolResult("call_1", "look", (part,))))  # type: ignore[arg-type]
     messages = in_result if place == "result" else (user(part),)
     assert wire.refuses(ChatRequest(messages=messages)).feature == type(part).__name__
 
 
-def test_media_that_are_here_and_elsewhere_are_sent_as_they_are_here(wire: Wire) -> None:
+def test_media_with_data_and_uri_are_sent_as_data(wire: Wire) -> None:
     here = Image("image/png", b"\x89PNG")
     both = Image("image/png", b"\x89PNG", "https://example.com/a.png")
     assert wire.sent(user(both)) == wire.sent(user(here))
@@ -207,7 +207,7 @@ def test_an_error_is_told_as_one(wire: Wire) -> None:
     assert "offline" in json.dumps(failed)
 
 
-def test_state_of_other_apis_is_left_out_and_an_empty_message_with_it(wire: Wire) -> None:
+def test_state_of_other_apis_is_left_out(wire: Wire) -> None:
     foreign = said(Thinking("hm", {"elsewhere": {"signature": "s"}}), Opaque("elsewhere", {"type": "search"}), Text(""))
     body = wire.sent(Message.user("?"), foreign, Message.user("!"))
     assert wire.roles(body) == ["user", "user"]
@@ -243,7 +243,7 @@ def test_ids_that_the_api_takes_stay(wire: Wire) -> None:
     assert [one for one, _ in wire.called(body)] == [one for one, _ in wire.answered(body)] == ids
 
 
-def test_other_ids_become_legal_ones_one_to_one_and_the_same_in_every_request(wire_with_ids: Wire) -> None:
+def test_illegal_ids_are_replaced_one_to_one(wire_with_ids: Wire) -> None:
     wire = wire_with_ids
     ids = (*wire.foreign_ids, "call_b")
     called, answered = wire.called(wire.sent(*loop(*ids))), wire.answered(wire.sent(*loop(*ids, reverse=True)))
@@ -272,7 +272,7 @@ def test_empty_ids_are_told_apart_by_name_and_order(wire_with_ids: Wire) -> None
 
 
 @pytest.mark.parametrize("name", [name for name in WIRES if name != "anthropic"])
-def test_a_call_without_an_id_gets_one_that_is_new_in_the_history(name: str) -> None:
+def test_a_call_without_an_id_gets_a_unique_one(name: str) -> None:
     wire = WIRES[name]
     twice = (calls("", "now"), calls("", "now"))
     first, second = wire.received(*twice).tool_calls
@@ -338,7 +338,7 @@ def test_documents_and_sound_of_the_user_are_sent_or_refused(wire: Wire, kind: s
         assert json.dumps(on_wire) in json.dumps(wire.sent(user(Text("?"), part)))
 
 
-def test_a_file_of_chat_completions_keeps_its_name_beside_its_data() -> None:
+def test_a_file_of_chat_completions_keeps_its_name() -> None:
     named = replace(PDF, provider_metadata={"openai-chat": {"file": {"filename": "invoice.pdf"}}})
     held = {"filename": "invoice.pdf", "file_data": f"data:application/pdf;base64,{_PDF}"}
     assert json.dumps({"type": "file", "file": held}) in json.dumps(WIRES["openai-chat"].sent(user(named)))

@@ -92,7 +92,7 @@ def test_the_request_is_the_same_but_for_the_switch(wire: Wire) -> None:
     assert {name: sent.headers[name] for name in wire.headers} == wire.headers
 
 
-def test_nothing_is_sent_before_the_first_event_is_asked_for_nor_if_the_request_cannot_be_made(wire: Wire) -> None:
+def test_a_stream_sends_its_request_with_the_first_event(wire: Wire) -> None:
     server = Server(body(wire))
     client = server.client(wire.adapter, wire.model)
     client.stream(HI)
@@ -101,7 +101,7 @@ def test_nothing_is_sent_before_the_first_event_is_asked_for_nor_if_the_request_
     assert server.requests == []
 
 
-def test_the_callers_http_client_builds_the_request_and_stays_open(wire: Wire) -> None:
+def test_the_callers_http_client_sends_and_stays_open(wire: Wire) -> None:
     server = Server(body(wire))
     server.http.headers["x-of-the-caller"] = "yes"
     client = server.client(wire.adapter, wire.model)
@@ -337,7 +337,7 @@ def test_spelling_and_cuts_make_no_difference(wire: Wire, player: Player) -> Non
 
 
 @pytest.mark.parametrize("name", WIRES)
-def test_events_without_data_and_without_names_make_no_difference(name: str) -> None:
+def test_events_without_data_or_names_make_no_difference(name: str) -> None:
     wire, player = WIRES[name], PLAYERS[name]
     stream = body(wire)
     nameless = b"".join(line for line in stream.splitlines(keepends=True) if not line.startswith(b"event"))

@@ -91,7 +91,7 @@ def test_a_library_with_a_field_for_errors_names_it() -> None:
     assert (told["content"], told["status"]) == ("gone", "error")
 
 
-def test_media_are_content_parts_and_what_has_no_place_is_declined() -> None:
+def test_media_are_content_parts_or_declined() -> None:
     said = [Text("See"), Image("image/png", b"\x00"), Image("image/png", uri="https://a.invalid/b.png")]
 
     (user,) = bridge.messages(ChatRequest("m", [Message("user", [*said, File("application/pdf", b"\x01")])]))
@@ -163,7 +163,7 @@ def test_a_call_that_is_not_whole_is_never_made(arguments: str, reason: str, sto
     assert answer.reported == {"unreadable-calls": [{"name": "look", "arguments": arguments}]}
 
 
-def test_an_id_that_nobody_issued_is_made_by_its_place_and_marked() -> None:
+def test_a_missing_id_is_made_from_its_place_and_marked() -> None:
     request = ChatRequest("m", [Message("user", "Hi"), ANSWER])
 
     (made,) = bridge.response(completion({"tool_calls": [call("", None)]}), request).tool_calls
@@ -210,17 +210,6 @@ def test_the_library_gets_its_own_message_back() -> None:
     assert bridge.messages(edited, memory)[1] == {"role": "assistant", "content": "Other."}
 
 
-def test_a_call_that_was_left_out_does_not_go_back_with_the_librarys_message() -> None:
-    memory = bridge.Memory()
-    cut = {"role": "assistant", "content": "I look.", "tool_calls": [call('{"n": 1')]}
-
-    answer = bridge.response(completion(cut, "length"), ASKED, memory)
-    back = ChatRequest("m", [*ASKED.messages, answer.message, Message("user", "And?")])
-
-    assert answer.stop_reason is StopReason.MAX_TOKENS
-    assert bridge.messages(back, memory)[1] == {"role": "assistant", "content": "I look."}
-
-
 class Model(BaseModel):
     text: str
     calls: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]])
@@ -251,7 +240,7 @@ SAID = {"type": "message", "phase": "commentary", "content": [{"type": "output_t
         ("elsewhere", "elsewhere"),
     ],
 )
-def test_a_call_that_was_left_out_is_taken_out_of_any_form_of_message(own: Any, left: Any) -> None:
+def test_dropped_calls_leave_any_form_of_message(own: Any, left: Any) -> None:
     memory = bridge.Memory()
     calls = [{**call('{"n": 1'), "id": "cut"}, {**call("{}"), "id": "whole"}]
 
@@ -353,7 +342,7 @@ def test_a_library_with_forms_of_its_own_says_what_is_in_them() -> None:
 
 
 @pytest.mark.parametrize("index", [0, None])
-def test_calls_are_told_apart_by_their_ids_where_the_index_does_not(index: int | None) -> None:
+def test_ids_separate_calls_with_equal_indices(index: int | None) -> None:
     events = told(
         chunk(tool_calls=[piece(index, "a", "look", "{}")]),
         chunk(tool_calls=[piece(index, "b", "look", "{}")]),
@@ -365,7 +354,7 @@ def test_calls_are_told_apart_by_their_ids_where_the_index_does_not(index: int |
     assert [each.id for each in events[-1].response.tool_calls] == ["a", "b"]
 
 
-def test_a_streamed_call_without_an_id_is_marked_as_a_whole_one_is() -> None:
+def test_a_streamed_call_without_an_id_is_marked() -> None:
     *events, finish = told(
         chunk(tool_calls=[piece(0, None, "look", '{"n"')]),
         chunk(tool_calls=[piece(0, None, None, ": 1}")]),
@@ -380,7 +369,7 @@ def test_a_streamed_call_without_an_id_is_marked_as_a_whole_one_is() -> None:
     assert made.provider_metadata == {"harness": {"synthesised_id": True}}
 
 
-def test_a_stream_without_a_single_chunk_has_no_response_to_translate() -> None:
+def test_a_stream_without_chunks_is_malformed() -> None:
     with pytest.raises(MalformedResponse, match="without a single chunk"):
         list(bridge.events([], ASKED))
     (finish,) = bridge.events([{"choices": []}], ASKED)
@@ -388,7 +377,7 @@ def test_a_stream_without_a_single_chunk_has_no_response_to_translate() -> None:
     assert finish.response.raw_stop_reason is None
 
 
-def test_a_call_that_is_cut_short_has_no_end_and_a_stream_ends_as_the_library_ends_it() -> None:
+def test_a_cut_call_has_no_end_and_the_stream_ends() -> None:
     cut = chunk(tool_calls=[piece(0, "a", "look", '{"n"')])
 
     for ending in ([chunk("length")], []):
@@ -441,7 +430,7 @@ def test_failures_are_told_by_their_status() -> None:
     assert waiting.retry_after == 0.25
 
 
-def test_a_status_outranks_the_class_of_an_error_and_what_began_on_the_wire_outranks_both() -> None:
+def test_precedence_of_status_class_and_cause() -> None:
     class APITimeoutError(StatusError): ...
 
     answered = raised(APITimeoutError(status_code=408))
@@ -451,7 +440,7 @@ def test_a_status_outranks_the_class_of_an_error_and_what_began_on_the_wire_outr
     assert type(raised(APITimeoutError())) is ConnectionFailed
 
 
-def test_a_response_that_was_refused_is_read_and_a_redirect_is_no_answer() -> None:
+def test_refusals_are_read_and_redirects_are_failures() -> None:
     body = {"error": {"code": "invalid_api_key"}}
     refused = raised(StatusError(response=SimpleNamespace(status_code=401, headers={}, json=lambda: body)))
 
@@ -499,7 +488,7 @@ def test_a_response_whose_own_sdk_trips_over_it_has_no_body() -> None:
     [("Client error '400'", "too long"), ("400: too long", "400: too long")],
     ids=["silent", "quoting"],
 )
-def test_what_the_provider_says_is_told_whether_or_not_the_library_quotes_it(text: str, told: str) -> None:
+def test_the_providers_message_is_reported(text: str, told: str) -> None:
     response = SimpleNamespace(status_code=400, headers={}, json=lambda: {"error": {"message": "too long"}})
     error = RuntimeError(text)
     vars(error)["response"] = response

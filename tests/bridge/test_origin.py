@@ -89,7 +89,7 @@ def message(library: Any, asked: str) -> str:
     return found.message
 
 
-def test_what_a_library_raises_before_anything_is_sent_keeps_its_class_and_line(library: Any) -> None:
+def test_an_early_exception_keeps_its_class_and_line(library: Any) -> None:
     said = message(library, "gpt-5.1")
 
     at = rf"acme_llm/main\.py, line 6, called in {HERE}, line \d+"
@@ -98,7 +98,7 @@ def test_what_a_library_raises_before_anything_is_sent_keeps_its_class_and_line(
     )
 
 
-def test_the_call_is_named_in_the_wrapper_also_where_the_bridge_is_between(library: Any) -> None:
+def test_the_line_in_the_wrapper_is_named_through_the_bridge(library: Any) -> None:
     said = message(library, "chunks")
 
     assert re.fullmatch(

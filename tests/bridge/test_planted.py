@@ -149,7 +149,7 @@ def test_the_right_library_is_not(scenario: str, variant: str, _planted: Wrap, r
     assert not [finding for finding in result.findings if finding.severity is Severity.ERROR], said(result.findings)
 
 
-def test_a_call_that_a_library_hands_on_as_it_was_cut_is_a_warning() -> None:
+def test_a_cut_call_from_a_library_is_a_warning() -> None:
     result = _played("call-truncated", "whole", wrapped())
     found = [finding for finding in result.findings if finding.rule == "library-cut-call"]
     assert [finding.severity for finding in found] == [Severity.WARNING]
@@ -161,7 +161,7 @@ def _says_it(_api: str, body: dict[str, Any]) -> None:
         message["content"] = message["content"].replace("JSON", "it")
 
 
-def test_a_word_that_the_caller_has_left_out_is_no_fault_of_a_library() -> None:
+def test_an_absent_metadata_field_is_no_fault() -> None:
     result = _played("json-mode-unmentioned", "whole", wrapped())
     assert {(finding.rule, finding.kind) for finding in result.findings} == {
         ("openai-chat-json-word", Kind.CONVENTION),
@@ -181,6 +181,6 @@ def _worded(word: str) -> Wrap:
 
 
 @pytest.mark.parametrize(("word", "kind"), [("stop", Kind.CONVENTION), ("end_turn", Kind.LOSS)])
-def test_a_stop_sequence_is_lost_by_a_library_that_has_a_word_for_it(word: str, kind: Kind) -> None:
+def test_a_lost_stop_sequence_is_found(word: str, kind: Kind) -> None:
     result = played("stop-sequence", "anthropic", _worded(word))
     assert [(finding.rule, finding.kind) for finding in result.findings] == [("stop-reason", kind)]

@@ -48,7 +48,7 @@ def test_a_library_is_told_of_a_conversation_in_twenty_lines(name: str) -> None:
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
-def test_a_program_plays_and_what_its_language_cannot_count_is_found(tmp_path: Path) -> None:
+def test_an_agent_that_rounds_integers_is_found(tmp_path: Path) -> None:
     program = f"--agent-command=node {HERE / 'agent.mjs'}"
 
     cells = played(tmp_path, *FEW, "arguments-large-integers", program, "--target=anthropic")

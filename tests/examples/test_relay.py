@@ -102,17 +102,6 @@ def test_its_faults_are_found_and_its_limits_fire_by_their_ids(harness: Harness)
     assert {finding.blame for cell in cells for finding in cell.findings} == {Blame.ADAPTER}
 
 
-def test_a_known_fault_is_accepted_by_the_id_of_its_limit(harness: Harness, tmp_path: Path) -> None:
-    rules = ("result-missing", "relay-call-unanswered", "chat-refused")
-    entry = "- {{scenario: '*', target: forgetful, rule: {}, reason: known}}\n"
-    (tmp_path / "known.yaml").write_text("".join(map(entry.format, rules)))
-
-    words = ("--mode", "reference", "--variant", "whole", "--adapter", f"{BROKEN}:FORGETFUL", "--report", "json")
-    (cell,) = played(harness("run", CALLS, *words, "--expected-failures", "known.yaml"))
-
-    assert cell.verdict is Verdict.EXPECTED_FAILURE
-
-
 def test_it_is_listed_with_all_else(harness: Harness) -> None:
     (target,) = [line for line in harness("list", "targets").stdout.splitlines() if line.startswith("relay ")]
     assert target.split() == ["relay", "relay", "relay", "relay-1", "relay-1", "RELAY_KEY"]
@@ -145,14 +134,9 @@ def test_it_is_recorded_replayed_and_audited(harness: Harness, tmp_path: Path) -
     harness("audit", "--redrive", "cassettes")  # nobody lifts values off its requests
 
 
-def test_who_has_it_installed_and_asks_for_nothing_gets_what_ships(harness: Harness) -> None:
+def test_a_plain_run_ignores_installed_plugins(harness: Harness) -> None:
     cells = played(harness("run", CALLS, "--variant", "whole", "--report", "json"))
     assert [cell.target for cell in cells] == [each.name for each in catalog.shipped_targets()]
-
-
-def test_a_key_is_asked_for_by_the_name_of_its_variable(harness: Harness) -> None:
-    done = harness("run", CALLS, "--mode", "live", "--target", "relay", status=2)
-    assert "set RELAY_KEY" in done.stderr
 
 
 def test_its_key_reaches_no_output(site: Path) -> None:

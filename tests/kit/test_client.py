@@ -109,7 +109,7 @@ def test_async_with_closes_a_client(made: type[Streaming | Asynchronous]) -> Non
     asyncio.run(use())
 
 
-def test_the_event_loop_goes_on_while_a_synchronous_adapter_is_asked() -> None:
+def test_a_synchronous_adapter_does_not_block_the_event_loop() -> None:
     own = Streaming()
 
     async def use() -> None:

@@ -88,18 +88,3 @@ def test_the_collector(capsys: pytest.CaptureFixture[str]) -> None:
     assert handler.events == EVENTS
     assert handler.text == "Let me see.\nDone: é"
     assert capsys.readouterr().out == ""
-
-
-def test_the_collector_that_prints(capsys: pytest.CaptureFixture[str]) -> None:
-    handler = CollectingHandler(silent=False)
-    played(handler)
-    assert handler.events == EVENTS
-    assert capsys.readouterr().out == PRINTED
-
-
-def test_what_ended_the_turn_is_the_last_event() -> None:
-    error = RateLimited(429, "slow down")
-    queue: Queue[HandlerEvent] = Queue()
-    with pytest.raises(RateLimited):
-        Thread(ChatRequest("m", ())).send(Model([error]), "Add", add, QueueHandler(queue))
-    assert [queue.get_nowait() for _ in range(queue.qsize())] == [Done(error)]

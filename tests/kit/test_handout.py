@@ -34,7 +34,7 @@ def test_a_turn_without_calls_answers_at_once() -> None:
     assert handler.events[-1] == Done()
 
 
-def test_a_turn_goes_on_behind_a_pause_and_hands_out_what_is_called_then() -> None:
+def test_calls_after_a_pause_are_handed_out() -> None:
     made, thread, model, handler = handout(says("Hm.", stop=StopReason.PAUSE), says("", call(1)), says("Done"))
     assert made.send("Go") is None
     assert (made.waiting, len(model.requests)) == ((call(1),), 2)
@@ -44,7 +44,7 @@ def test_a_turn_goes_on_behind_a_pause_and_hands_out_what_is_called_then() -> No
     assert handler.events[-1] == Done()
 
 
-def test_results_are_taken_in_any_order_and_go_back_in_that_of_the_calls() -> None:
+def test_results_in_any_order_go_back_in_call_order() -> None:
     made, thread, model, _ = handout(says("", call(1), call(2), call(3)), says("", call(4)), says("Done"))
     assert made.send("Go") is None
     assert made.waiting == (call(1), call(2), call(3))
@@ -59,7 +59,7 @@ def test_results_are_taken_in_any_order_and_go_back_in_that_of_the_calls() -> No
     assert [call_id for call_id, _, _ in results_of(thread)] == ["c1", "c2", "c3", "c4"]
 
 
-def test_a_result_that_nobody_waits_for_is_refused_and_the_others_with_it() -> None:
+def test_an_unknown_result_is_refused_with_all_others() -> None:
     made, _, _, _ = handout(says("", call(1), call(2)), says("Done"))
     made.send("Go")
     with pytest.raises(UnknownCall, match=r"no call 'c9' waits for a result. Waiting: 'c1', 'c2'\."):
@@ -70,14 +70,6 @@ def test_a_result_that_nobody_waits_for_is_refused_and_the_others_with_it() -> N
     assert made.waiting == (call(1), call(2))
 
 
-def test_a_late_result_is_refused() -> None:
-    made, _, _, _ = handout(says("", call(1)), says("Done"))
-    made.send("Go")
-    made.take(result(call(1)))
-    with pytest.raises(UnknownCall, match=r"Waiting: none\."):
-        made.take(result(call(1)))
-
-
 def test_nothing_is_sent_while_calls_wait() -> None:
     made, thread, _, _ = handout(says("", call(1)), says("Done"))
     made.send("Go")
@@ -86,7 +78,7 @@ def test_nothing_is_sent_while_calls_wait() -> None:
     assert len(thread.messages) == 2
 
 
-def test_an_abandoned_turn_keeps_its_pairs_and_the_next_one_goes_on() -> None:
+def test_after_an_abandoned_turn_the_next_one_works() -> None:
     made, thread, _, handler = handout(says("", call(1), call(2), call(3)), says("Fine"))
     made.send("Go")
     made.take(result(call(2)))

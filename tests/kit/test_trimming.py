@@ -29,11 +29,6 @@ def test_only_the_content_of_the_named_tools_results_goes() -> None:
     assert [message for at, message in enumerate(made) if at != 2] == [m for at, m in enumerate(HISTORY) if at != 2]
 
 
-def test_trimming_twice_is_trimming_once() -> None:
-    once = trimmed(HISTORY, {"read_file"})
-    assert trimmed(once, {"read_file"}) == once
-
-
 def test_an_error_and_a_short_result_stay() -> None:
     for result in (ToolResult("c", "read_file", "short"), ToolResult("c", "read_file", LONG, is_error=True)):
         assert trimmed_result(result, {"read_file"}) == result

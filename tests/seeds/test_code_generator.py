@@ -167,7 +167,7 @@ def test_the_content_of_a_file_is_shown_while_it_arrives(target: Target, tmp_pat
     assert early, "nothing was shown before half of the answer had come"
 
 
-def test_a_browser_runs_the_tools_and_answers_in_an_order_of_its_own(target: Target, tmp_path: Path) -> None:
+def test_a_browser_runs_tools_in_its_own_order(target: Target, tmp_path: Path) -> None:
     asked = scenario("browser-order")
     for name, arguments in scripted_calls(asked):
         result = answer(asked, ToolCall("", name, {"path": str(arguments["path"])}))
@@ -207,7 +207,7 @@ def post(browser: Workspace, event: str) -> ToolResult:
     return ToolResult(**answered)
 
 
-def test_reads_leave_the_context_after_the_turn_and_their_pairs_stay(target: Target, tmp_path: Path) -> None:
+def test_trimmed_reads_keep_calls_and_results(target: Target, tmp_path: Path) -> None:
     asked, workspace = scenario("trim"), Workspace(tmp_path)
     component = tmp_path / "src" / "app" / "app.component.ts"
     component.parent.mkdir(parents=True)

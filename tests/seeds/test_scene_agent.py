@@ -61,7 +61,7 @@ def edit(call: ToolCall, scene: Scene) -> ToolResult:
     return ToolResult(call.id, call.name, {"done": call.arguments["id"]})
 
 
-def test_the_scene_is_told_anew_in_each_turn_and_no_message_ever_holds_it(target: Target) -> None:
+def test_the_system_prompt_changes_with_each_turn(target: Target) -> None:
     scenario = shipped_scenarios()["seeds-scene-agent-context"]
     scene = Scene()
     with connected(scenario.id, target) as made:
@@ -86,7 +86,7 @@ def test_the_scene_is_told_anew_in_each_turn_and_no_message_ever_holds_it(target
     assert "CURRENT SCENE" not in str(thread.messages)
 
 
-def test_an_id_travels_from_the_call_to_its_events_to_its_execution_to_its_result(target: Target) -> None:
+def test_a_call_id_reaches_events_tool_and_result(target: Target) -> None:
     scene, handler = Scene(), CollectingHandler()
     with connected("seeds-scene-agent-ids", target) as made:
         thread = Thread(made.template, state=scene)
@@ -116,9 +116,7 @@ def test_an_id_travels_from_the_call_to_its_events_to_its_execution_to_its_resul
         ("seeds-scene-agent-thinking", Capability.THINKING),
     ],
 )
-def test_what_a_provider_says_that_it_supports_decides_what_it_is_asked(
-    scenario: str, capability: Capability, target: Target
-) -> None:
+def test_capabilities_decide_which_scenarios_apply(scenario: str, capability: Capability, target: Target) -> None:
     """The design's `SupportsVision()` and `SupportsThinking()`."""
     has = capability in target.adapter.capabilities - target.profile.lacks
     assert played(scenario, target.name).verdict is (Verdict.PASS if has else Verdict.NOT_APPLICABLE)

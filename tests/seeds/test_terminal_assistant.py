@@ -86,7 +86,7 @@ def test_a_handler_hears_text_calls_results_and_the_end_in_order(target: Target)
     assert handler.text == "\n".join(ANSWERS)
 
 
-def test_a_user_interface_in_another_thread_reads_a_queue_until_the_end(target: Target) -> None:
+def test_a_user_interface_reads_a_queue_until_the_end(target: Target) -> None:
     events: Queue[HandlerEvent] = Queue()
     with connected(EVENTS.id, target) as made:
         thread, _ = thread_of(made)

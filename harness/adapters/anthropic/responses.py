@@ -172,7 +172,7 @@ def read_stream(body: Iterable[bytes]) -> Iterator[StreamEvent]:
     anthropic-stream-signature, anthropic-broken-arguments, anthropic-stream-usage).
 
     The SDK's decoder reads the events. Its `Stream` drops events without a name and accepts a truncated stream
-    (`test_events_without_data_and_without_names_make_no_difference`, anthropic-stream-cut-unnoticed).
+    (`test_events_without_data_or_names_make_no_difference`, anthropic-stream-cut-unnoticed).
 
     A call ends when the next block starts, or with the stream. The API closes the JSON of a call that it cuts short,
     and only the stop reason `max_tokens` at the end shows it.

@@ -244,7 +244,7 @@ def test_a_program_sees_nothing_of_our_environment(place: Place, monkeypatch: py
     }
 
 
-def test_a_program_has_no_input_no_terminal_and_no_descriptor_of_ours(place: Place) -> None:
+def test_a_program_has_no_input_terminal_or_descriptors(place: Place) -> None:
     code = """if True:
         import os, sys
         print(repr(sys.stdin.read()), os.getsid(0) == os.getpid())
@@ -385,9 +385,7 @@ def test_what_a_program_leaves_behind_is_ended(
     said_until_its_end(fifo)
 
 
-def test_a_process_that_leaves_the_group_does_not_keep_us_waiting(
-    place: Place, fifo: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_outside_the_group_does_not_block(place: Place, fifo: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commands, "_GRACE_SECONDS", 0.05)
     ready = "while os.stat('left').st_size == 0: time.sleep(0.01)"
     detach = "os.setsid(); open('left', 'w').write(str(os.getpid()))"

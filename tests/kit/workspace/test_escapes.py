@@ -219,7 +219,7 @@ def test_a_hard_link_is_not_written_through(place: Place) -> None:
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-def test_another_folder_in_the_place_of_the_workspace_is_not_touched(place: Place, tool: str) -> None:
+def test_a_replaced_workspace_folder_is_not_touched(place: Place, tool: str) -> None:
     workspace = Workspace(place.root)
     place.root.rename(place.root.with_name("moved"))
     place.root.symlink_to(place.outside)
