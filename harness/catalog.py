@@ -73,13 +73,14 @@ class Catalog(Generic[T]):
             UnknownName: there is none.
             PluginError: there are two, or it cannot be imported, or it is not what it should be.
         """
-        module = self.modules().get(name)
+        built_in = self.modules().get(name)
         points = list(_plugged(self.folder).select(name=name))
-        owners = ([module] if module else []) + [point.value for point in points]
+        owners = ([built_in] if built_in else []) + [point.value for point in points]
         if len(owners) > 1:
             raise PluginError(self.kind, name, f"it exists more than once ({', '.join(owners)}); uninstall one.")
-        if module is not None:
-            return self.checked(name, getattr(importlib.import_module(module), self.attribute, None))
+        if built_in is not None:
+            module, _, attribute = built_in.partition(":")
+            return self.checked(name, getattr(importlib.import_module(module), attribute or self.attribute, None))
         if points:
             return self.checked(name, _imported(self.kind, points[0]))
         raise UnknownName(self.kind, name, self.names())
@@ -93,8 +94,9 @@ class Catalog(Generic[T]):
         return cast("T", value)
 
     def modules(self) -> dict[str, str]:
-        """The built-in plug-ins: name → module."""
-        return _modules(self.folder, packages=self.packages)
+        """The built-in plug-ins: name → module, or module:attribute. A folder may list them in `BUILT_IN`."""
+        listed = getattr(importlib.import_module(self.folder), "BUILT_IN", None)
+        return _modules(self.folder, packages=self.packages) if listed is None else listed
 
 
 ADAPTERS: Catalog[Adapter] = Catalog("adapter", "harness.adapters", "ADAPTER", "harness.contract.protocols:Adapter")

@@ -29,8 +29,8 @@ from harness.contract.model import (
 from harness.contract.model import (
     Text as Said,
 )
-from harness.reports._page import Page, heading, indented
-from harness.reports._words import count, place, plain, plain_line, short, values, what_to_do
+from harness.reports.page import Page, heading, indented
+from harness.reports.words import count, place, plain, plain_line, short, values, what_to_do
 from harness.results import (
     CellResult,
     Chat,

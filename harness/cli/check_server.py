@@ -27,8 +27,7 @@ from harness.cli.standing import Progress, Standing, interruptible
 from harness.contract.errors import UnknownName, UsageError
 from harness.host import credentials
 from harness.host.project import NamedServer
-from harness.reports._costs import money
-from harness.reports._words import count, plain
+from harness.reports.words import count, money, plain
 from harness.results import Spending
 from harness.running import expected_failures
 from harness.running.backends import NO_KEY

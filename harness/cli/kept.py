@@ -13,8 +13,8 @@ from harness.checking.servers import checks
 from harness.cli.options import AllDifferences, Reported, Verbose, edition
 from harness.cli.outputs import comparing, outputs, presented, read, with_pipeline
 from harness.contract.errors import UsageError
-from harness.reports._comparison import compared
-from harness.reports._words import count
+from harness.reports.run_changes import compare_runs
+from harness.reports.words import count
 from harness.results import Presentation, Verdict
 from harness.running import expected_failures
 from harness.running.shards import merged
@@ -119,7 +119,7 @@ def compare(
         raise UsageError(f"{before} and {now}: one is an audit and the other is not: they have nothing in common.")
     for output in wanted:
         output.compare(then, later, Presentation(verbose=verbose))
-    return int(compared(later, then).worse)
+    return int(compare_runs(later, then).worse)
 
 
 def accept(

@@ -14,9 +14,8 @@ from harness.cli.options import Options, named_values
 from harness.cli.outputs import read
 from harness.contract.errors import UnknownName, UsageError
 from harness.kit import factories
-from harness.reports._costs import costs, forecast, money
-from harness.reports._groups import missing
-from harness.reports._words import count, plain
+from harness.reports.groups import missing
+from harness.reports.words import costs, count, forecast, money, plain
 from harness.results import CellResult, Invocation, Mode, RunResult, Verdict
 from harness.running.budget import Purse, estimate
 from harness.running.cells import Cell, not_applicable

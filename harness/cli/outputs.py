@@ -19,8 +19,7 @@ from harness.cli.options import Reported
 from harness.contract.errors import FileError, HarnessError, UsageError
 from harness.host import files
 from harness.host.files import contents
-from harness.reports import github
-from harness.reports._places import Spot, within
+from harness.reports.annotations import MAX_ANNOTATIONS, RepositoryLine, annotation, path_in
 from harness.results import Presentation, Report, RunResult, Severity
 
 _WIDTH = 120
@@ -289,17 +288,17 @@ def refusal(error: HarnessError, root: str) -> str:
     """What a command refuses, as an annotation for GitHub Actions: in the line of the file that it is about, if it is
     about one."""
     if not isinstance(error, FileError):
-        return github.command(Severity.ERROR, "harness", " ".join(str(error).split()), None)
-    file = within(error.file, root)
-    spot = Spot(file, error.line or 1) if file else None
+        return annotation(Severity.ERROR, "harness", " ".join(str(error).split()), None)
+    file = path_in(error.file, root)
+    line = RepositoryLine(file, error.line or 1) if file else None
     said = f"{error.key}: {error.reason}" if error.key else error.reason
-    return github.command(Severity.ERROR, "harness", said if spot else str(error), spot)
+    return annotation(Severity.ERROR, "harness", said if line else str(error), line)
 
 
 def refuse(errors: Sequence[HarnessError]) -> bool:
     """Annotate what a command refuses, as much of it as GitHub shows; false where nobody reads annotations."""
     server = pipeline()
-    for error in errors[: github.MOST] if server.annotates else ():
+    for error in errors[:MAX_ANNOTATIONS] if server.annotates else ():
         streams.tell(refusal(error, server.root))
     return server.annotates
 

@@ -17,8 +17,7 @@ from harness.cli.outputs import write
 from harness.cli.standing import interruptible
 from harness.contract.errors import UsageError
 from harness.contract.protocols import Route
-from harness.reports._costs import money
-from harness.reports._words import count, plain
+from harness.reports.words import count, money, plain
 from harness.running.costs import price_version
 from harness.running.live import Live
 from harness.running.probing import Probe, Question, Told, dollars, proposal, questions

@@ -34,7 +34,7 @@ from harness.cli.standing import Failures, Standing, interruptible
 from harness.cli.watch import watch
 from harness.contract.errors import UsageError
 from harness.host.environment import isolated
-from harness.reports._words import listed
+from harness.reports.words import listed
 from harness.results import Mode, Presentation, RunResult, Verdict
 from harness.running.plan import Plan, cell_seconds
 from harness.running.recorder import Recorder

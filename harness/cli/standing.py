@@ -26,8 +26,7 @@ from harness.contract.errors import HarnessError
 from harness.host import files
 from harness.host.exceptions import said
 from harness.host.files import contents
-from harness.reports._costs import money
-from harness.reports._words import count, label
+from harness.reports.words import count, label, money
 from harness.results import CellResult, Mode, Presentation, RunResult, Spending, Verdict
 from harness.running.cells import Cell
 

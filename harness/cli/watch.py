@@ -24,7 +24,7 @@ from harness.cli.settings import completed
 from harness.cli.standing import interruptible
 from harness.contract.errors import HarnessError, UsageError
 from harness.host.project import project
-from harness.reports._words import count, listed
+from harness.reports.words import count, listed
 from harness.results import Mode
 from harness.scenarios import suite
 from harness.scenarios.load import SUFFIXES, scenario_files

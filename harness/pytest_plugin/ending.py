@@ -10,7 +10,7 @@ import pytest
 
 from harness.apis.facts import Edition
 from harness.pytest_plugin.recording import noted
-from harness.reports._words import CRASHED, place, plain_line, values, what_to_do
+from harness.reports.words import CRASHED, place, plain_line, values, what_to_do
 from harness.results import CellResult, Finding, Invocation, StaleExpectation, Verdict
 
 

@@ -19,8 +19,7 @@ from typing import Literal
 import pytest
 
 from harness.host import files
-from harness.reports._costs import forecast, money
-from harness.reports._words import count
+from harness.reports.words import count, forecast, money
 from harness.results import CellResult
 from harness.running.backends import Reference, Replay
 from harness.running.budget import estimate

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.contract.http import HttpRequest
-from harness.reports._words import count, place, plain_line, values
+from harness.reports.words import count, place, plain_line, values
 from harness.results import Finding
 from harness.tape.compare import RequestDifference
 from harness.tape.deck.playing import Played

@@ -25,7 +25,7 @@ from harness.pytest_plugin import tape_texts
 from harness.pytest_plugin.edition import edition
 from harness.pytest_plugin.tape_settings import MARK, Settings, settings
 from harness.pytest_plugin.tape_texts import Problem
-from harness.reports._words import count, plain_line
+from harness.reports.words import count, plain_line
 from harness.results import Finding, Outcome, Severity
 from harness.rules.rule import Rule
 from harness.tape.cassette import Cassette, Interaction

@@ -1,1 +1,15 @@
-"""The reports, one module per format. Each public module exports `REPORT`; `harness.catalog` finds them."""
+"""Reports of a run. `BUILT_IN` names the module and the attribute of each."""
+
+BUILT_IN = {
+    "archive": "harness.reports.run_json:ARCHIVE",
+    "badge": "harness.reports.badge:REPORT",
+    "github": "harness.reports.annotations:GITHUB",
+    "gitlab": "harness.reports.annotations:GITLAB",
+    "html": "harness.reports.html:REPORT",
+    "json": "harness.reports.run_json:JSON_REPORT",
+    "junit": "harness.reports.junit:JUNIT",
+    "markdown": "harness.reports.markdown_report:REPORT",
+    "table": "harness.reports.feature_table:REPORT",
+    "terminal": "harness.reports.terminal:REPORT",
+    "xunit": "harness.reports.junit:XUNIT",
+}

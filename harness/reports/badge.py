@@ -1,24 +1,128 @@
-"""A badge for a README: how many cells are right, by whose answers, until when that counts.
+"""Badge for a README: how many cells pass, who answered, and how long that counts.
 
-As SVG it needs nothing from anywhere. As JSON it is an endpoint of shields.io, with the properties that it takes and no
-others (shields.io/badges/endpoint-badge, read on 2026-11-23). Neither can look at a clock: both say until when they
-count, and one that is made of a run too long ago says nothing but that it has expired.
+The SVG loads nothing. The JSON is an endpoint of shields.io, with the properties that it knows and no others
+(shields.io/badges/endpoint-badge, read on 2026-11-23). Neither can read a clock, so both name the last day on which
+they count. The badge of an older run says only that it has expired.
 """
 
 from __future__ import annotations
 
+import datetime as dt
+import hashlib
 import html
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from harness.reports._evidence import GOOD, UNASKED, evidence, today
-from harness.reports._groups import facts, scope
-from harness.reports._words import plain, verdict
-from harness.results import Presentation, Report, RunResult
+from harness.reports.groups import facts, scope
+from harness.reports.words import count, plain, verdict
+from harness.results import CellResult, Presentation, Report, RunResult, Verdict
+
+VALID_DAYS = 90
+"""Days for which a run counts, since providers change what they accept by the month."""
+
+GOOD = frozenset({Verdict.PASS, Verdict.NOTE, Verdict.WARN})
+_NOT_JUDGED = frozenset({Verdict.NOT_APPLICABLE, Verdict.INCONCLUSIVE})
+
+
+@dataclass(frozen=True, slots=True)
+class RunEvidence:
+    """Identity and age of a run.
+
+    `run` is an id of its result: the same result has the same id. `is_real` is set if providers gave all answers. `day`
+    is the day of the oldest evidence: the run, or a provider's recording. `until` is the last day on which it counts. A
+    run without a date has neither.
+    """
+
+    run: str
+    harness: str
+    sources: str
+    is_real: bool
+    day: dt.date | None
+    until: dt.date | None
+
+    @property
+    def sentence(self) -> str:
+        """The run's id, day and version in a sentence."""
+        return f"Run {self.run} of {self.day or 'an unknown day'}, {self.harness}."
+
+    def expired(self, today: dt.date | None) -> bool:
+        """Return whether it no longer counts. Evidence without a date never counts."""
+        return self.until is None or (today is not None and today > self.until)
+
+
+def evidence(run: RunResult) -> RunEvidence:
+    """Return the identity and age of a run."""
+    played = [cell for cell in run.cells if cell.provenance is not None]
+    days = [_day(run.played_at), *(_day(at) for at in map(_recorded, played) if at)]
+    known = [day for day in days if day is not None]
+    day = min(known) if _day(run.played_at) is not None else None
+    return RunEvidence(
+        _identity(run),
+        next((f"harness {number}" for name, number in run.versions.items() if name.endswith("harness")), "harness"),
+        sources(run, played),
+        bool(played) and all(cell.provenance is not None and cell.provenance.origin == "provider" for cell in played),
+        day,
+        day and day + dt.timedelta(days=VALID_DAYS),
+    )
+
+
+def today(run: RunResult, presentation: Presentation) -> dt.date | None:
+    """Return the day on which the report is made, or that of the run."""
+    return presentation.today or _day(run.played_at)
+
+
+def sources(run: RunResult, cells: Iterable[CellResult]) -> str:
+    """Return who answered: `reference server only`, `recorded from the provider 2026-10-02 to 2026-11-20`."""
+    by_origin: dict[str, list[CellResult]] = {}
+    for cell in cells:
+        if cell.provenance is not None:
+            by_origin.setdefault(cell.provenance.origin, []).append(cell)
+    if not by_origin:
+        return "nothing was played"
+    if len(by_origin) == 1:
+        ((origin, members),) = by_origin.items()
+        return "reference server only" if origin == "reference" else _source(run, origin, members)
+    parts = ((count(len(members), "cell"), _source(run, origin, members)) for origin, members in by_origin.items())
+    return ", ".join(" ".join(part) for part in parts)
+
+
+def _source(run: RunResult, origin: str, cells: list[CellResult]) -> str:
+    whose = {"reference": "the reference server", "provider": "the provider"}.get(origin, "another server")
+    if run.mode == "live" or origin == "reference":
+        return f"{'answered by' if run.mode != 'replay' else 'recorded from'} {whose}"
+    days = sorted({at[:10] for at in map(_recorded, cells) if at})
+    span = "" if not days else f" {days[0]}" if days[0] == days[-1] else f" {days[0]} to {days[-1]}"
+    return f"recorded from {whose}{span}"
+
+
+def _recorded(cell: CellResult) -> str | None:
+    """Return when the answers were recorded. Those of the reference server have no age."""
+    made = cell.provenance
+    return made.recorded_at if made is not None and made.origin != "reference" else None
+
+
+def _day(at: str | None) -> dt.date | None:
+    try:
+        return dt.date.fromisoformat(at[:10]) if at else None
+    except ValueError:
+        return None
+
+
+def _identity(run: RunResult) -> str:
+    digest = hashlib.sha256()
+    for cell in run.cells:
+        rules = ",".join(sorted(f"{each.rule}:{each.severity}:{each.accepted is not None}" for each in cell.findings))
+        line = f"{cell.scenario}\0{cell.target}\0{cell.adapter}\0{cell.variant}\0{cell.verdict}\0{rules}\n"
+        digest.update(line.encode("utf-8", "backslashreplace"))
+    for name, each in sorted(run.definitions.items()):
+        digest.update(f"{name}\0{each.digest}\n".encode("utf-8", "backslashreplace"))
+    return digest.hexdigest()[:12]
+
 
 _LABEL = "tool calling"
-_CACHE = 3600
-"""Seconds for which shields.io may keep it; it keeps any for 300."""
+_CACHE_SECONDS = 3600
+"""Time for which shields.io may cache the badge. It caches every badge for 300 seconds."""
 
 _COLOURS = {
     "brightgreen": "#3c8517",
@@ -27,11 +131,13 @@ _COLOURS = {
     "red": "#b53a26",
     "lightgrey": "#6b6b6b",
 }
-"""The names that shields.io knows, and colours of ours on which white can be read."""
+"""Names of colours that shields.io knows, each with a shade on which white text is readable."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Badge:
+    """Content of a badge in either form."""
+
     message: str
     colour: str
     about: str
@@ -39,7 +145,7 @@ class _Badge:
 
 
 def render(run: RunResult, presentation: Presentation) -> str:
-    """The badge, as SVG or as JSON."""
+    """Return the badge as SVG or as JSON."""
     made = _badge(run, presentation)
     return _json(made) if presentation.form == ".json" else _svg(made)
 
@@ -47,20 +153,22 @@ def render(run: RunResult, presentation: Presentation) -> str:
 def _badge(run: RunResult, presentation: Presentation) -> _Badge:
     proof, day = evidence(run), today(run, presentation)
     word, sentence = verdict(run)
-    about = " ".join((f"{word}: {sentence}.", f"{proof.sources.capitalize()}.", *facts(run), *scope(run), proof.told))
+    about = " ".join(
+        (f"{word}: {sentence}.", f"{proof.sources.capitalize()}.", *facts(run), *scope(run), proof.sentence)
+    )
     if proof.expired(day):
         since = f"expired {proof.until}" if proof.until else "unfinished" if run.stopped else "not dated"
         return _Badge(since, "lightgrey", plain(about), is_error=True)
-    asked = [cell for cell in run.cells if cell.verdict not in UNASKED]
-    good = sum(cell.verdict in GOOD for cell in asked)
-    said = f"{good} of {len(asked)} cells{', not all rules' if run.rules or run.ignored else ''}"
+    judged = [cell for cell in run.cells if cell.verdict not in _NOT_JUDGED]
+    good = sum(cell.verdict in GOOD for cell in judged)
+    text = f"{good} of {len(judged)} cells{', not all rules' if run.rules or run.ignored else ''}"
     if run.part is not None:
-        said = f"shard {run.part.name}, {said}"
+        text = f"shard {run.part.name}, {text}"
     elif word not in ("PASS", "FAIL"):
-        said = f"{word.lower()}, {said}"
-    whole = word == "PASS" and good == len(asked) and run.part is None
+        text = f"{word.lower()}, {text}"
+    whole = word == "PASS" and good == len(judged) and run.part is None
     colour = "red" if word == "FAIL" else "orange" if not whole else "brightgreen" if proof.is_real else "blue"
-    message = plain(f"{said}, {proof.sources}, until {proof.until}")
+    message = plain(f"{text}, {proof.sources}, until {proof.until}")
     return _Badge(message, colour, plain(about), is_error=colour in ("red", "orange"))
 
 
@@ -71,7 +179,7 @@ def _json(badge: _Badge) -> str:
         "message": badge.message,
         "color": badge.colour,
         "isError": badge.is_error,
-        "cacheSeconds": _CACHE,
+        "cacheSeconds": _CACHE_SECONDS,
     }
     return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
 
@@ -94,7 +202,7 @@ def _svg(badge: _Badge) -> str:
 
 
 def _width(text: str) -> int:
-    """About as wide as the text is in Verdana at 11 pixels; `textLength` has it fit wherever that font is not."""
+    """Estimate the width of the text in pixels, in Verdana of 11 pixels. `textLength` fits other fonts to it."""
     return round(sum(4.2 if each in " .,:;|il!'()" else 9.5 if each in "mwMW%" else 6.9 for each in text))
 
 

@@ -103,7 +103,7 @@ def test_an_entry_hides_only_its_own_finding(harness: Command, rule: str, code: 
 
     assert played.code == code
     assert json.loads(Path("run.json").read_text())["cells"][0]["verdict"] == verdict
-    assert ("Cause 1: result-swapped: 1 cell" in played.out) is (verdict == "fail")
+    assert ("result-swapped: data lost or wrong" in played.out) is (verdict == "fail")
 
 
 def test_an_entry_that_speaks_of_no_cell_says_so_and_fails_nothing(harness: Command) -> None:
@@ -115,7 +115,7 @@ def test_an_entry_that_speaks_of_no_cell_says_so_and_fails_nothing(harness: Comm
     played = harness("run", *SWAPPED, "--expected-failures", "known.yaml")
 
     assert played.code == 0
-    assert "Expected failures that speak of no cell of this run: 1\n  usage in call-paralel, mine*\n" in played.out
+    assert "Expected failures that name no cell of this run: 1\n  usage in call-paralel, mine*\n" in played.out
 
 
 def test_a_variant_is_named_where_only_one_of_two_is_red(harness: Command) -> None:

@@ -57,9 +57,9 @@ def test_what_got_better_and_what_is_the_same_is_told(harness: Command, runs: Pa
 
     assert (better.code, better.out.splitlines()[0]) == (
         0,
-        "NOT WORSE  Not as before: 6 cells, 1 cause, 2 differences, 1 cost. No cell is worse.",
+        "NOT WORSE  Changed: 6 cells, 1 cause, 2 differences, 1 cost. No cell is worse.",
     )
-    assert (same.code, same.out.splitlines()[0]) == (0, "SAME  Nothing has changed but times and versions.")
+    assert (same.code, same.out.splitlines()[0]) == (0, "SAME  Nothing changed except times and versions.")
 
 
 def test_programs_get_the_changes_as_json(harness: Command, runs: Path, folder: Path) -> None:
@@ -70,7 +70,7 @@ def test_programs_get_the_changes_as_json(harness: Command, runs: Path, folder: 
     assert outcome.code == 1
     assert made["worse"] is True
     assert {"what", "before", "now", "worse", "better", "key"} == set(made["cells"][0])
-    assert [each["now"] for each in made["causes"]] == ["4 cells, only for this"]
+    assert [each["now"] for each in made["causes"]] == ["4 cells, which fail only for this"]
     assert made["conditions"] == [
         "Only in the earlier run: 1 scenario: json-mode.",
         "Only in the later run: 1 scenario: call-parallel-many.",

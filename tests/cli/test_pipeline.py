@@ -47,7 +47,8 @@ def test_in_github_actions_a_red_run_is_annotated_and_summed_up(harness: Command
     at = f"file=packages/client/scenarios/two-cities.yaml,line={line}"
     assert outcome.code == 1
     assert json.loads(outcome.out)["summary"]["fail"] == 1  # standard output is the report's alone
-    assert outcome.err.startswith(f"::error {at},title=result-swapped%3A 1 cell%2C only for this::two-cities . swapped")
+    title = "result-swapped%3A 1 cell%2C which fails only for this"
+    assert outcome.err.startswith(f"::error {at},title={title}::two-cities . swapped")
     assert outcome.err.count("\n") == 1
     assert github.read_text().startswith("before\n## harness: FAIL\n\n1 cell (whole): 1 fail.\n")
 

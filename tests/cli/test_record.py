@@ -12,7 +12,7 @@ from harness import catalog
 from harness.cli import live
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.reference.session import Session
-from harness.reports._costs import money
+from harness.reports.words import money
 from harness.running.budget import estimate
 from harness.running.cells import Cell, not_applicable
 from harness.scenarios.load import load_file
@@ -270,8 +270,8 @@ def test_what_it_will_cost_is_said_before_anything_is_sent(
     outcome = harness("record", *words)
 
     first, second = outcome.err.splitlines()
-    assert first.startswith("To be sent: about 4 requests, at a cost that is not known; reasoning comes on top (genai-")
-    assert second == "  anthropic (claude-opus-5-5): about 4 requests, at a cost that is not known"
+    assert first.startswith("To be sent: about 4 requests, at an unknown cost; reasoning costs extra (genai-")
+    assert second == "  anthropic (claude-opus-5-5): about 4 requests, at an unknown cost"
     assert provider[0].requests == 4
     assert "Cost: not known for 4 requests: anthropic (claude-opus-5-5)" in outcome.out
 
@@ -338,9 +338,9 @@ def test_the_estimate_says_of_how_much_the_cost_is_not_known(capsys: pytest.Capt
     dollars = estimate(cells)["anthropic"].dollars
     assert dollars is not None
     assert total.startswith(
-        f"To be sent: about 4 requests, about {money(dollars)}, and 2 of them at a cost that is not known; reasoning"
+        f"To be sent: about 4 requests, about {money(dollars)}, and 2 of them at an unknown cost; reasoning"
     )
-    assert gemini == f"  gemini-3 ({catalog.target('gemini-3').model}): about 2 requests, at a cost that is not known"
+    assert gemini == f"  gemini-3 ({catalog.target('gemini-3').model}): about 2 requests, at an unknown cost"
 
 
 def test_an_estimate_too_small_to_be_shown_is_not_nothing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -85,7 +85,7 @@ def test_two_runs_are_compared(harness: Command, folder: Path, kept: Path) -> No
     assert outcome.code == 1
     assert json.loads(outcome.out)["summary"]["fail"] == 1
     page = (folder / "page.html").read_text()
-    assert "Not as before: 1 cell, 1 cause" in page
+    assert "Changed: 1 cell, 1 cause" in page
     assert "result-swapped (error, blame: adapter): openai-chat" in page
 
 

@@ -75,8 +75,7 @@ def scorecard(tmp_path_factory: pytest.TempPathFactory) -> Scorecard:
 
 def test_what_breaks_is_shown_with_its_request_its_raw_answer_and_the_command_for_it(scorecard: Scorecard) -> None:
     assert scorecard.code == 1
-    assert "Cause 1: server-index: 1 cell, only for this" in scorecard.words
-    assert "blame: provider" in scorecard.words
+    assert "server-index: data lost or wrong; at fault: provider; 1 cell, which fails only for this" in scorecard.words
     assert f"POST {scorecard.url}/chat/completions" in scorecard.text
     assert "> data: {" in scorecard.text
     assert '> "index": 0,' in scorecard.words  # the place in the event
@@ -86,7 +85,7 @@ def test_what_breaks_is_shown_with_its_request_its_raw_answer_and_the_command_fo
 
 
 def test_the_scorecard_says_of_each_subject_what_holds_whole_and_streamed(scorecard: Scorecard) -> None:
-    assert "subject whole streamed" in scorecard.words
+    assert "feature whole streamed" in scorecard.words
     assert "json-mode 4 pass 4 pass" in scorecard.words
     assert {cell.scenario for cell in scorecard.run.cells} == {*PROMISES, *CHECKS}
     assert scorecard.words.count("server (toy-1)") == 1

@@ -142,7 +142,7 @@ def test_the_stream_is_shown_where_it_is_all_that_there_is(harness: Command, fol
 
 
 def test_run_show_the_page_and_explain_say_the_same_of_what_to_do(harness: Command, folder: Path) -> None:
-    wide = "match results to calls by their ids, not by the order in which the tools finish"
+    wide = "atch results to calls by their ids, not by the order in which the tools finish"
 
     run = harness("run", "call-parallel-same-tool", *SWAPPED, "--report", "terminal", "--report", "html:page.html")
     shown = harness("show", "call-parallel-same-tool", *SWAPPED)
@@ -150,5 +150,5 @@ def test_run_show_the_page_and_explain_say_the_same_of_what_to_do(harness: Comma
 
     for text in (run.out, shown.out, explained.out):
         assert wide in " ".join(text.split())
-    assert f"<b>What to do:</b> {wide}." in (folder / "page.html").read_text()
+    assert f"<b>What to do:</b> M{wide}." in (folder / "page.html").read_text()
     assert run.out.count("harness accept") == 1

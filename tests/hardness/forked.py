@@ -24,7 +24,7 @@ ROOT = Path(__file__).parent.parent.parent
 _LOADED = (
     "harness.adapters.anthropic.client",
     "harness.auditing.audit",
-    "harness.reports._audit",
+    "harness.reports.audit_text",
     "harness.cli.app",
     "harness.cli.run",
     "harness.reports.terminal",

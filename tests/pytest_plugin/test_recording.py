@@ -77,7 +77,7 @@ def test_from_a_provider_the_cost_is_said_before_and_after(
     done.stdout.fnmatch_lines(
         [
             "harness: 1 cassette to be recorded from providers into */cassettes.",
-            "To be sent: about 1 request, *; reasoning comes on top (genai-prices *).",
+            "To be sent: about 1 request, *; reasoning costs extra (genai-prices *).",
             "  openai-chat (gpt-*): about 1 request, *",
             "harness: 1 cassette recorded*: cassettes/plain/openai-chat.yaml",
         ]

@@ -11,8 +11,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from harness.reports import badge, table
-from harness.reports._evidence import evidence
+from harness.reports import badge
+from harness.reports import feature_table as table
+from harness.reports.badge import evidence
 from harness.results import Definition, Part, Presentation, RunResult, Verdict
 from tests.reports.runs import PROVIDER, REFERENCE, both, cell, failed, finding, hostile, red, skipped
 
@@ -142,7 +143,7 @@ only. Valid until {UNTIL}.
 | provocation: |  |  |
 | interleaved-calls | ⚠️ expected failure 1 | not asked |
 
-A cell is one scenario, whole or streamed, and counts for each feature that it is about or needs. \
+A cell is one scenario, whole or streamed. It counts for each feature that it covers or requires. \
 Run RUN of 2026-11-23, harness 0.1.0.
 """
 
@@ -156,7 +157,7 @@ def test_a_table_of_a_run_too_long_ago_is_struck_through() -> None:
     text = table.render(featured(), late)
     page = table.render(featured(), replace(late, form=".html"))
 
-    assert text.startswith(f"**Expired on {UNTIL}: what stands here was true of 2026-11-23 and proves nothing now.**")
+    assert text.startswith(f"**Expired on {UNTIL}: this table was true on 2026-11-23 and proves nothing now.**")
     assert "| id-matching | ~~✅ pass 2~~ | ~~✅ pass 2~~ |" in text
     assert '<table class="expired"><caption>Expired on' in page
     assert table.render(replace(featured(), played_at=None), late).startswith("**Not dated")

@@ -175,7 +175,7 @@ def test_it_is_read_without_its_script_and_printed_whole(opened: Opened) -> None
         page = opened(talking())
         assert texts(page, "#cells a.v") == ["✕", "✓", "✓", "✓", "–"]
         assert texts(page, "#filters, #same") == []
-        assert "Cells are shown by this page's script" in page.evaluate("document.body.innerText")
+        assert "This page's script shows the cells" in page.evaluate("document.body.innerText")
         assert len(page.ask("Page.printToPDF")["data"]) > 10_000
     finally:
         page.ask("Emulation.setScriptExecutionDisabled", value=False)

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from harness.reports._causes import causes, spot
-from harness.reports._groups import subject
-from harness.reports._words import values
+from harness.reports.finding_causes import causes, general_pointer
+from harness.reports.groups import feature
+from harness.reports.words import values
 from harness.results import Finding, RunResult, Severity, Subject, Verdict
 from tests.reports.runs import cell, failed, finding
 
@@ -32,7 +32,7 @@ def told(*cells: object) -> list[tuple[str, str, list[str]]]:
     ],
 )
 def test_a_place_is_the_same_whichever_message_call_or_value_it_is_in(pointer: str | None, place: str) -> None:
-    assert spot(finding(pointer=pointer)) == place
+    assert general_pointer(finding(pointer=pointer)) == place
 
 
 def test_one_rule_at_one_place_is_one_cause_and_at_another_place_another() -> None:
@@ -40,8 +40,8 @@ def test_one_rule_at_one_place_is_one_cause_and_at_another_place_another() -> No
         failed("a", "anthropic", finding(pointer="/messages/1")),
         failed("b", "anthropic", finding(pointer="/messages/7"), finding(pointer="/system")),
     ) == [
-        ("result-swapped", "2 cells, 1 of them only for this", ["anthropic /messages/*"]),
-        ("result-swapped", "1 cell, none of them only for this", ["anthropic /system"]),
+        ("result-swapped", "2 cells; 1 fails only for this", ["anthropic /messages/*"]),
+        ("result-swapped", "1 cell; none fails only for this", ["anthropic /system"]),
     ]
 
 
@@ -51,7 +51,11 @@ def test_what_only_the_api_tells_apart_is_shown_together_and_what_is_said_otherw
     )
 
     assert told(failed("a", "anthropic"), same) == [
-        ("result-swapped", "2 cells, only for this", ["anthropic /messages/*/content/*", "gemini /contents/*"])
+        (
+            "result-swapped",
+            "2 cells, which fail only for this",
+            ["anthropic /messages/*/content/*", "gemini /contents/*"],
+        )
     ]
     other = replace(same, findings=(finding(pointer="/contents/1", message="something else"),))
     assert len(told(failed("a", "anthropic"), other)) == 2
@@ -66,8 +70,8 @@ def test_two_crashes_are_two_causes_and_one_crash_in_two_places_of_the_code_is_o
         failed("b", "anthropic", crash("KeyError", "'id'")),
         failed("c", "anthropic", crash("TypeError", "not iterable")),
     ) == [
-        ("chat-failure", "2 cells, only for this", ["anthropic "]),
-        ("chat-failure", "1 cell, only for this", ["anthropic "]),
+        ("chat-failure", "2 cells, which fail only for this", ["anthropic "]),
+        ("chat-failure", "1 cell, which fails only for this", ["anthropic "]),
     ]
 
 
@@ -80,8 +84,8 @@ def test_opposite_problems_of_one_rule_are_two_causes() -> None:
         failed("b", "anthropic", failure("answered: MalformedResponse", "the adapter raises, and this one is, too")),
         failed("c", "anthropic", failure("unreadable: a response", "the answer cannot be read, and it is returned")),
     ) == [
-        ("chat-failure", "2 cells, only for this", ["anthropic "]),
-        ("chat-failure", "1 cell, only for this", ["anthropic "]),
+        ("chat-failure", "2 cells, which fail only for this", ["anthropic "]),
+        ("chat-failure", "1 cell, which fails only for this", ["anthropic "]),
     ]
 
 
@@ -89,7 +93,7 @@ def test_followers_and_expected_failures_are_no_causes_and_a_cell_fails_only_for
     follower = finding("exchange-unplayed", follows=0)
 
     assert told(failed("a", "anthropic", finding(), follower, finding("usage", accepted="known"))) == [
-        ("result-swapped", "1 cell, only for this", ["anthropic /messages/*/content/*"])
+        ("result-swapped", "1 cell, which fails only for this", ["anthropic /messages/*/content/*"])
     ]
 
 
@@ -115,11 +119,11 @@ def test_a_whole_cell_is_about_the_next_subject_and_a_streamed_one_that_fails_by
     covers = ("streaming", "tools")
     streams = finding("stream-text", subject=Subject.STREAMING)
 
-    assert subject(cell(covers=covers)) == "tools"
-    assert subject(cell(covers=covers, variant="stream")) == "streaming"
-    assert subject(failed("a", "anthropic", streams, variant="stream", covers=("tools",))) == "streaming"
-    assert subject(failed("a", "anthropic", streams, finding(), variant="stream", covers=("tools",))) == "tools"
-    assert subject(cell(covers=("streaming",), verdict=Verdict.PASS)) == "other"
+    assert feature(cell(covers=covers)) == "tools"
+    assert feature(cell(covers=covers, variant="stream")) == "streaming"
+    assert feature(failed("a", "anthropic", streams, variant="stream", covers=("tools",))) == "streaming"
+    assert feature(failed("a", "anthropic", streams, finding(), variant="stream", covers=("tools",))) == "tools"
+    assert feature(cell(covers=("streaming",), verdict=Verdict.PASS)) == "other"
 
 
 @pytest.mark.parametrize(

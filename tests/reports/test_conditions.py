@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from harness.reports._conditions import conditions
+from harness.reports.run_changes import conditions
 from harness.results import Definition, RunResult
 from tests.reports.runs import PROVIDER, REFERENCE, cell, red
 
@@ -39,7 +39,7 @@ def test_other_scenarios_targets_and_variants_are_named() -> None:
 def test_a_scenario_that_says_something_else_now_is_named() -> None:
     now = replace(RUN, definitions={"a": Definition("1"), "b": Definition("3"), "c": Definition("4")})
 
-    assert said(now) == ["1 scenario asked something else before: b."]
+    assert said(now) == ["1 scenario changed between the runs: b."]
 
 
 def test_other_versions_modes_facts_and_rules_are_said() -> None:
@@ -72,5 +72,5 @@ def test_answers_of_other_models_or_from_elsewhere_are_said() -> None:
 
 def test_a_run_that_was_not_played_to_its_end_says_so() -> None:
     assert said(replace(RUN, stopped="interrupted")) == [
-        "The later run was not played to its end: what is gone or new may only not have been played."
+        "The later run was not finished: cells that are gone or new may only not have been played."
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from harness.reports.github import render
+from harness.reports.annotations import GITHUB
 from harness.results import Definition, Presentation, RunResult, Severity, Verdict
 from tests.reports.runs import both, cell, failed, finding, red
 
@@ -20,7 +20,7 @@ def unescaped(text: str) -> str:
 
 def commands(run: RunResult) -> list[tuple[str, dict[str, str], str]]:
     read: list[tuple[str, dict[str, str], str]] = []
-    for line in render(run, Presentation()).splitlines():
+    for line in GITHUB.render(run, Presentation()).splitlines():
         found = _COMMAND.fullmatch(line)
         assert found is not None
         pairs = (each.split("=", 1) for each in found[2].split(","))
@@ -35,7 +35,7 @@ def located(run: RunResult) -> RunResult:
 
 
 def test_nothing_is_said_of_a_run_in_which_nothing_is_wrong() -> None:
-    assert render(RunResult("replay", both()), Presentation()) == ""
+    assert GITHUB.render(RunResult("replay", both()), Presentation()) == ""
 
 
 def test_each_cause_stands_in_the_line_of_its_turn_the_worst_first() -> None:
@@ -45,27 +45,27 @@ def test_each_cause_stands_in_the_line_of_its_turn_the_worst_first() -> None:
     read = commands(run)
 
     assert [(kind, each["file"], each["line"], each["title"]) for kind, each, _ in read] == [
-        ("error", "scenarios/a.yaml", "14", "result-swapped: 2 cells, only for this"),
-        ("error", "scenarios/b.yaml", "20", "call-lost: 1 cell, only for this"),
-        ("error", "scenarios/c.yaml", "3", "result-swapped: 2 cells, only for this"),
+        ("error", "scenarios/a.yaml", "14", "result-swapped: 2 cells, which fail only for this"),
+        ("error", "scenarios/b.yaml", "20", "call-lost: 1 cell, which fails only for this"),
+        ("error", "scenarios/c.yaml", "3", "result-swapped: 2 cells, which fail only for this"),
     ]
     assert read[0][2].startswith("a . anthropic\nrequest 2 /messages/3/content/0: the result of one call is sent")
-    assert "\nWhat to do: match results to calls by their ids." in read[0][2]
+    assert "\nWhat to do: Match results to calls by their ids." in read[0][2]
     assert read[0][2].endswith("\nPlay again: harness run a --target anthropic")
 
 
 def test_what_is_no_file_of_the_repository_is_annotated_without_one() -> None:
     ((_, properties, _),) = commands(RunResult("replay", (failed(),)))
 
-    assert properties == {"title": "result-swapped: 1 cell, only for this"}
+    assert properties == {"title": "result-swapped: 1 cell, which fails only for this"}
 
 
 def test_what_broke_is_missing_or_stale_is_an_error_and_a_warning_is_none() -> None:
     read = commands(red())
 
     assert [(kind, each["title"]) for kind, each, _ in read] == [
-        ("error", "result-swapped: 1 cell, only for this"),
-        ("error", "gemini-pairing: 1 cell, only for this"),
+        ("error", "result-swapped: 1 cell, which fails only for this"),
+        ("error", "gemini-pairing: 1 cell, which fails only for this"),
         ("error", "error: 1 cell"),
         ("error", "missing: 1 cell"),
         ("error", "stale: 1 entry"),
@@ -104,11 +104,11 @@ def test_a_text_of_somebody_else_is_no_command_and_no_property() -> None:
 
     ((_, properties, text),) = commands(run)
 
-    assert "\n" not in render(run, Presentation()).rstrip("\n")
+    assert "\n" not in GITHUB.render(run, Presentation()).rstrip("\n")
     assert properties["title"].startswith("x,y:z")
     assert "100%" in text
     assert set(properties) == {"file", "line", "title"}
-    render(run, Presentation()).encode()
+    GITHUB.render(run, Presentation()).encode()
 
 
 def test_messages_are_as_long_as_github_shows_them() -> None:

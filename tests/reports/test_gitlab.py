@@ -6,17 +6,17 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from harness.reports.gitlab import render
+from harness.reports.annotations import GITLAB
 from harness.results import Definition, Kind, Presentation, RunResult, Severity, Verdict
 from tests.reports.runs import both, cell, failed, finding, red
 
 
 def issues(run: RunResult) -> list[dict[str, Any]]:
-    return json.loads(render(run, Presentation()))
+    return json.loads(GITLAB.render(run, Presentation()))
 
 
 def test_a_clean_run_is_an_empty_list() -> None:
-    assert render(RunResult("replay", both()), Presentation()) == "[]\n"
+    assert GITLAB.render(RunResult("replay", both()), Presentation()) == "[]\n"
 
 
 def test_each_place_of_a_cause_is_an_entry_in_the_line_of_its_turn() -> None:

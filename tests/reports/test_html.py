@@ -117,16 +117,16 @@ def test_the_verdict_the_causes_the_matrix_and_the_differences_are_read_without_
 
     for words in (
         "FAIL 4 cells (whole): 1 note, 3 fail.",
-        "issued-id-lost : 2 cells, 1 of them only for this loss; blame: adapter",
+        "hands on 'id_0' issued-id-lost : 2 cells; 1 fails only for this",
         "response 1 /content/0/id the API issued 'call_1' for get_weather; the adapter hands on 'id_0'",
         'actual "id_0" expected "call_1"',
         '> "id": "call_1"',
         "and 3 that follow from it: chat-refused (2), exchange-unplayed",
-        "What to do: return the `id` of the `tool_use` block as `ToolCall.id`.",
+        "What to do: Return the `id` of the `tool_use` block as `ToolCall.id`.",
         "harness show --variant whole call-parallel --target anthropic",
-        "2 of 3 facts on the wire are not the same for all targets.",
+        "2 of 3 properties of the wire format differ between targets.",
         "its place /system a message",
-        "Recorded from the reference server, not from a provider: 4 cells of anthropic (a-model-1), openai-chat",
+        "Answers of the reference server: 4 cells of anthropic (a-model-1), openai-chat",
         "setting-uninvited",
     ):
         assert words in page.text
@@ -236,11 +236,11 @@ def test_what_changed_since_another_run_comes_first() -> None:
     text = REPORT.render(now, Presentation(against=before))
 
     page = Page(text)
-    assert "What changed Not as before: 1 cell, 1 cause. Worse, or new and bad: 1 cell." in page.text
+    assert "What changed Changed: 1 cell, 1 cause. Worse, or new and bad: 1 cell." in page.text
     assert '<a href="#cell/call-single/anthropic/whole">call-single [whole], anthropic</a>' in text
-    assert page.text.index("Not as before") < page.text.index("result-id : 1 cell")
+    assert page.text.index("Changed: 1") < page.text.index("What to do:")
     same = Page(REPORT.render(now, Presentation(against=now)))
-    assert "Nothing has changed but times and versions." in same.text
+    assert "Nothing changed except times and versions." in same.text
 
 
 def test_every_verdict_has_a_mark() -> None:

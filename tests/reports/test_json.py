@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from harness import catalog
-from harness.reports.json import render
+from harness.reports.run_json import render
 from harness.results import Presentation, RunResult
 from tests.reports.runs import red, whole_suite
 

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from harness import catalog
-from harness.reports.junit import render
+from harness.reports.junit import JUNIT
 from harness.results import Definition, Presentation, RunResult, StaleExpectation, Verdict
 from tests.reports.runs import both, cell, failed, finding, red, whole_suite
 
@@ -24,7 +24,7 @@ OUTCOMES = {
 
 
 def parsed(run: RunResult) -> ET.Element:
-    return ET.fromstring(render(run, Presentation()))  # noqa: S314 - our own XML
+    return ET.fromstring(JUNIT.render(run, Presentation()))  # noqa: S314 - our own XML
 
 
 def test_every_cell_is_a_case_of_its_targets_suite_with_its_outcome() -> None:
@@ -61,7 +61,7 @@ def test_a_failure_holds_the_findings_with_evidence_and_advice() -> None:
         'at: request 2 /messages/3/content/0\nactual: "18 °C"\nexpected: "31 °C"\nsource: anthropic-call-answered-next'
         in failure.text
     )
-    assert "what to do: match results to calls by their ids." in failure.text
+    assert "what to do: Match results to calls by their ids." in failure.text
 
 
 def test_a_missing_cassette_is_an_error_that_says_how_to_record_it() -> None:
@@ -143,7 +143,7 @@ ALLOWED = {
     "skipped": {"type", "message"},
     "system-out": set[str](),
 }
-"""What of the schema of Jenkins' xUnit plugin is made use of: see `harness.reports._xml`."""
+"""What of the schema of Jenkins' xUnit plugin is made use of: see `harness.reports.junit`."""
 NEEDED = {"testsuite": {"name", "tests", "failures", "errors"}, "testcase": {"name"}, "property": {"name", "value"}}
 INSIDE = {
     "testsuites": {"testsuite"},
@@ -200,7 +200,7 @@ def test_files_are_named_from_the_top_of_the_repository(tmp_path: Path, monkeypa
     monkeypatch.chdir(tmp_path)
 
     def named(root: Path) -> str | None:
-        case = ET.fromstring(render(placed(), Presentation(root=str(root)))).find(  # noqa: S314 - our own XML
+        case = ET.fromstring(JUNIT.render(placed(), Presentation(root=str(root)))).find(  # noqa: S314 - our own XML
             "testsuite/testcase[@name='call-parallel']"
         )
         return None if case is None else case.get("file")
@@ -226,7 +226,7 @@ def test_texts_are_bounded_and_have_no_control_characters() -> None:
     long = "x" * 9_000 + "\x1b[31m\x85" + "y" * 9_000
     cells = (failed("a", "anthropic", finding(message=long)), cell("b", verdict=Verdict.ERROR, traceback=long))
 
-    text = render(RunResult("replay", cells), Presentation())
+    text = JUNIT.render(RunResult("replay", cells), Presentation())
 
     assert len(text) < 2 * (12_000 + 1_000) + 2_000
     assert "characters are left out" in text

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness.reports.markdown import render
+from harness.reports.markdown_report import render
 from harness.results import Presentation, RunResult, Severity, StaleExpectation, Verdict
 from tests.reports.runs import TARGETS, both, cell, failed, finding, red, whole_suite, with_many_skipped
 
@@ -26,17 +26,17 @@ def test_the_verdict_comes_first_and_the_matrix_next() -> None:
     shown = render(red(), Presentation())
 
     assert shown.startswith("## harness: FAIL\n\n8 cells (whole): 1 pass, 1 warn, 2 fail, ")
-    assert table(shown, "subject") == [
-        ["subject", "anthropic", "gemini-3"],
+    assert table(shown, "feature") == [
+        ["feature", "anthropic", "gemini-3"],
         ["---", "---", "---"],
         ["tools", "1 ✅ 1 ⚠️ 1 ❌ 1 ❔", "1 ❌ 1 n/a 1 💥 1 expected"],
     ]
 
 
 def test_the_matrix_of_a_large_run_has_a_column_for_each_target() -> None:
-    rows = table(render(whole_suite(), Presentation()), "subject")
+    rows = table(render(whole_suite(), Presentation()), "feature")
 
-    assert rows[0] == ["subject", *TARGETS]
+    assert rows[0] == ["feature", *TARGETS]
     assert len({len(row) for row in rows}) == 1
 
 
@@ -47,7 +47,7 @@ def test_the_verbose_matrix_has_a_row_for_each_scenario_with_one_verdict_for_bot
         ["alike", "✅"],
         ["unlike", "whole ✅ stream ❌"],
     ]
-    assert table(render(run, Presentation()), "subject")[2:] == [["tools", "3 ✅ 1 ❌"]]
+    assert table(render(run, Presentation()), "feature")[2:] == [["tools", "3 ✅ 1 ❌"]]
 
 
 def test_the_same_findings_in_both_variants_are_there_once() -> None:
@@ -57,8 +57,8 @@ def test_the_same_findings_in_both_variants_are_there_once() -> None:
 
     shown = render(RunResult("replay", (one, other, *differing), stale=stale), Presentation())
 
-    assert "<summary>result-swapped: 3 cells, only for this; loss, blame: adapter</summary>" in shown
-    assert re.findall(r"^\*\*.*", shown, re.MULTILINE) == [
+    assert "sent as that of another (result-swapped; 3 cells, which fail only for this)</summary>" in shown
+    assert re.findall(r"^\*\*[^W].*", shown, re.MULTILINE) == [
         "**alike \\[whole and stream\\]**, anthropic",
         "**unlike \\[stream\\]**, anthropic",
     ]
@@ -70,19 +70,19 @@ def test_the_same_findings_in_both_variants_are_there_once() -> None:
 
 
 def test_differences_are_a_table_with_a_column_for_each_target() -> None:
-    text = render(red(), Presentation()).split("### Differences")[1]
+    text = render(red(), Presentation()).split("How the targets differ")[1]
 
-    assert table(text, "subject")[2:] == [["tools", "who issues ids", "the API", "nobody"]]
-    everything = render(red(), Presentation(all_differences=True)).split("### Differences")[1]
-    assert table(everything, "subject")[3:] == [["tools", "word for it", "any", "any"]]
+    assert table(text, "feature")[2:] == [["tools", "who issues ids", "the API", "nobody"]]
+    everything = render(red(), Presentation(all_differences=True)).split("How the targets differ")[1]
+    assert table(everything, "feature")[3:] == [["tools", "word for it", "any", "any"]]
 
 
 def test_a_finding_is_folded_with_its_evidence_and_command() -> None:
     shown = render(red(), Presentation())
 
-    block = shown.split("<summary>result-swapped: 1 cell, only for this; loss, blame: adapter</summary>")[1].split(
-        "</details>"
-    )[0]
+    block = shown.split("sent as that of another (result-swapped; 1 cell, which fails only for this)</summary>")[
+        1
+    ].split("</details>")[0]
     assert "**call-parallel**, anthropic" in block
     assert "- ` request 2 /messages/3/content/0 `: the result of one call" in block
     assert 'actual ` "18 °C" `, expected ` "31 °C" `' in block
@@ -103,7 +103,7 @@ def test_everything_that_is_no_pass_is_there() -> None:
         "| tracked as \\#12 | result-null, gemini-3 |",
         "| call-\\* | both | anthropic | usage | tracked as \\#7 |",
         "**openai-chat is left out**: its SDK is missing",
-        "Recorded from the reference server, not from a provider: ",
+        "All answers are harness's own; no provider was asked.",
     ):
         assert words in shown
 
@@ -164,5 +164,5 @@ def test_a_report_with_too_little_room_leaves_out_whole_parts_and_says_so(most: 
     assert len(text.encode()) <= most < len(whole.encode())
     assert text.startswith("## harness: FAIL")
     assert text.count("<details>") == text.count("</details>")
-    assert "of this report had no room here: a report in a file of its own has all of it." in text
+    assert "of this report did not fit here. A report in a file of its own has all of it." in text
     assert render(red(), Presentation(verbose=True, most=len(whole.encode()))) == whole

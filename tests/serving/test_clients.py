@@ -24,7 +24,7 @@ def test_a_node_test_finds_a_swapped_result() -> None:
     with serving(PARALLEL, "--command", f"node --test {test}") as server:
         assert server.end() == 1  # of the swapped results, not of the test, which expects them
     assert server.err == ""
-    assert "Cause 1: result-swapped: 1 cell" in server.out
+    assert "result-swapped: data lost or wrong" in server.out
     assert "openai-chat/node-by-place" in server.out
 
 

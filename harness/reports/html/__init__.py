@@ -1,8 +1,204 @@
-"""For people in a browser: one file that holds all of a run, and that loads nothing."""
+"""HTML page of a run: one file with all of it, which loads nothing.
+
+Verdict, causes, matrix and differences are HTML that needs no script. The script filters the matrix and shows cells.
+The policy in the page's head allows this script and this style sheet by their digests, and nothing else: a text of a
+model or a server stays text.
+"""
 
 from __future__ import annotations
 
-from harness.reports.html.page import pieces, render
-from harness.results import Report
+import base64
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
-REPORT = Report("html", render, wants_conversations=True, compares=True, pieces=pieces)
+from harness.reports import groups
+from harness.reports.audit_text import AUDIT_COLUMNS, audit_verdict, redrive_lines
+from harness.reports.finding_causes import causes
+from harness.reports.html.data import GLYPHS, body_lines, data
+from harness.reports.run_changes import compare_runs
+from harness.reports.words import (
+    ACCEPT_HINT,
+    CRASHED,
+    KINDS,
+    check_notes,
+    costs,
+    count,
+    counts,
+    money,
+    place,
+    plain,
+    values,
+    verdict,
+    what_to_do,
+)
+from harness.results import CellResult, Presentation, Report, RunResult, Severity, Variant, Verdict
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+_FIRST_FEATURES = ("id-matching", "system-prompt", "json-mode")
+"""The features in which adapters break most."""
+
+
+@dataclass(frozen=True, slots=True)
+class _ScenarioRow:
+    """Scenario with its cells in each column."""
+
+    scenario: str
+    about: str
+    cells: list[list[CellResult]]
+
+
+def render(run: RunResult, presentation: Presentation) -> str:
+    """Return the page as text that ends with a line break."""
+    return "".join(_pieces(run, presentation))
+
+
+def _pieces(run: RunResult, presentation: Presentation) -> Iterator[str]:
+    style, script = _part("style.css"), _part("script.js")
+    word, sentence = verdict(run)
+    context: dict[str, Any] = {
+        "run": run,
+        "word": word,
+        "sentence": audit_verdict(run.audit) if run.audit is not None else f"{sentence}.",
+        "counted": {each: number for each in Verdict if (number := run.summary[each])},
+        "causes": [(severity, causes(run, severity)) for severity in Severity],
+        "broken": groups.broken(run),
+        "missing": groups.missing(run),
+        "checked": groups.grouped(check_notes(run.check) if run.check is not None else (), lambda each: each[0]),
+        "gateway": run.check.gateway if run.check is not None else (),
+        "groups": groups,
+        "inconclusive": groups.inconclusive(run),
+        "redriven": _redriven(run),
+        "targets": groups.targets(run),
+        "variants": {cell.variant for cell in run.cells},
+        "subjects": _matrix(run),
+        "differences": _differences(run),
+        "provenance": groups.provenance(run),
+        "costs": list(costs(run)),
+        "skipped": groups.not_applicable(run),
+        "expected": groups.expected_failures(run),
+        "unrecorded": groups.unrecorded(run),
+        "has_conversations": any(cell.conversation is not None for cell in run.cells),
+        "compared": None if presentation.against is None else compare_runs(run, presentation.against),
+        "style": style,
+        "script": script,
+        "data": data(run),
+        "policy": (
+            f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; "
+            "base-uri 'none'; form-action 'none'"
+        ),
+    }
+    yield from _template().generate(context)
+
+
+def _matrix(run: RunResult) -> list[tuple[str, list[_ScenarioRow]]]:
+    columns = groups.targets(run)
+    by_feature: dict[str, list[_ScenarioRow]] = {}
+    for scenario, cells in groups.grouped(run.cells, lambda cell: cell.scenario):
+        about = ", ".join(cells[0].covers)
+        row = _ScenarioRow(scenario, about, [[cell for cell in cells if cell.target == column] for column in columns])
+        by_feature.setdefault(next(iter(cells[0].covers), "other"), []).append(row)
+    return sorted(by_feature.items(), key=lambda group: group[0])
+
+
+def _differences(run: RunResult) -> list[tuple[str, list[tuple[Any, list[str]]]]]:
+    """Return for each feature its properties, each with its value for each target."""
+    columns = groups.targets(run)
+    rows = [
+        (feature, [(row, [row.values.get(target, "") for target in columns]) for row in members])
+        for feature, members in groups.differing(run, everything=True)
+    ]
+    order = {feature: at for at, feature in enumerate(_FIRST_FEATURES)}
+    return sorted(rows, key=lambda each: order.get(each[0], len(_FIRST_FEATURES)))
+
+
+def _redriven(run: RunResult) -> list[str]:
+    redrive = run.audit and run.audit.redrive
+    return [] if redrive is None else list(redrive_lines(redrive, verbose=True))
+
+
+def _cell_address(cell: CellResult) -> str:
+    return _fragment(cell.scenario, cell.target, cell.variant)
+
+
+def _fragment(scenario: str, target: str, variant: Variant) -> str:
+    """Return the fragment of the page's address that opens a cell."""
+    return "#cell/" + "/".join(quote(part.encode(errors="replace"), safe="") for part in (scenario, target, variant))
+
+
+def _spaced(verdict: Verdict) -> str:
+    return verdict.value.replace("-", " ")
+
+
+def _commands(run: RunResult, where: groups.Place) -> Iterator[str]:
+    """Yield the commands that show a place and play it again."""
+    if run.audit is None:
+        yield from filter(None, [groups.look(run, where.cells[0])])
+        yield groups.rerun(run, where)
+
+
+def _most_common(values: Iterable[str]) -> str:
+    """Return the value that most targets have, or nothing if each has its own."""
+    tally: dict[str, int] = {}
+    for value in values:
+        tally[value] = tally.get(value, 0) + 1
+    best = max(tally, key=lambda value: tally[value])
+    return best if tally[best] > 1 else ""
+
+
+def _part(name: str) -> str:
+    return (files("harness.reports.html") / name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    """Return the digest by which a policy allows an element with this text."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+@cache
+def _template() -> Template:
+    from jinja2 import Environment, FunctionLoader, StrictUndefined  # noqa: PLC0415 - for this report only
+    from markupsafe import Markup  # noqa: PLC0415 - for this report only
+
+    def shown(value: object) -> object:
+        return plain(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+    environment = Environment(
+        autoescape=True,
+        loader=FunctionLoader(_part),
+        undefined=StrictUndefined,
+        finalize=shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    own: dict[str, Any] = {
+        "address": _cell_address,
+        "audit_columns": AUDIT_COLUMNS,
+        "common": _most_common,
+        "count": count,
+        "counts": counts,
+        "money": money,
+        "place": place,
+        "spoken": _spaced,
+        "trusted": Markup,
+        "fragment": _fragment,
+        "rerun": _commands,
+        "what_to_do": what_to_do,
+        "values": values,
+        "glyphs": GLYPHS,
+        "lines_of": body_lines,
+        "crashed": CRASHED,
+        "known": ACCEPT_HINT,
+        "kinds": KINDS,
+    }
+    return environment.get_template("page.html", globals=own)
+
+
+REPORT = Report("html", render, wants_conversations=True, compares=True, pieces=_pieces)

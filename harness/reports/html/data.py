@@ -1,8 +1,7 @@
-"""What the page's script shows of a cell, as compact JSON: whatever stands in several cells, or in several requests of
-one conversation, is there once.
+"""Compact JSON for the page's script: texts and bodies that occur in several cells or requests are stored once.
 
-Bodies are kept as JSON texts, each member of the body by itself, and each entry of a list: a request repeats all but
-the end of the one before. They stay texts, since a browser would spell some of their numbers otherwise.
+A body is stored as the JSON texts of its members and of the entries of its lists, since a request repeats all but the
+end of the one before. They stay texts, since a browser would write some of their numbers differently.
 """
 
 from __future__ import annotations
@@ -12,9 +11,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import cast
 
-from harness.reports import _groups as groups
-from harness.reports._costs import spent
-from harness.reports._words import place, values, what_to_do
+from harness.reports import groups
+from harness.reports.words import place, spent, values, what_to_do
 from harness.results import JSON, Body, CellResult, Conversation, Finding, RunResult, Sent, Verdict
 
 GLYPHS = {
@@ -28,19 +26,18 @@ GLYPHS = {
     Verdict.NOT_APPLICABLE: "–",
     Verdict.EXPECTED_FAILURE: "~",
 }
-"""A mark for each verdict, that tells without its colour, too."""
+"""A mark for each verdict, which is distinct without its colour."""
 
 _UNSAFE = re.compile("[<>&\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-"""What could end the element or begin a comment in it, and what would turn the direction of writing in an editor."""
+"""Characters that could end the element, begin a comment in it, or change the direction of writing in an editor."""
 
-_BODY = 40
-"""Lines that are shown of a body of which no place matters more than others."""
+_MAX_BODY_LINES = 40
 
-_QUIET = frozenset({Verdict.PASS, Verdict.NOT_APPLICABLE})
+_WITHOUT_COMMANDS = frozenset({Verdict.PASS, Verdict.NOT_APPLICABLE})
 
 
 def data(run: RunResult) -> Iterator[str]:
-    """The JSON, as it may stand inside of a `script` element, in pieces."""
+    """Yield the JSON in pieces, escaped for a `script` element."""
     return (_UNSAFE.sub(lambda found: f"\\u{ord(found.group()):04x}", piece) for piece in _pieces(run))
 
 
@@ -48,7 +45,7 @@ def _pieces(run: RunResult) -> Iterator[str]:
     pairs = groups.paired(run)
     glyphs = {verdict.value: glyph for verdict, glyph in GLYPHS.items()}
     yield f'{{"audit":{_json(run.audit is not None)},"glyphs":{_json(glyphs)},"cells":['
-    pool = _Pool()
+    pool = _TextPool()
     for number, cell in enumerate(run.cells):
         yield ("," if number else "") + _json(_cell(run, cell, pool, pairs))
     for name, pooled in (("texts", pool.texts), ("bodies", pool.bodies.values())):
@@ -62,8 +59,8 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-class _Pool:
-    """Texts in their order, and bodies by their parts, each once."""
+class _TextPool:
+    """Texts and bodies, each stored once and referred to by index."""
 
     def __init__(self) -> None:
         self.texts: dict[str, int] = {}
@@ -71,12 +68,12 @@ class _Pool:
         self._numbers: dict[str, int] = {}
 
     def text(self, text: str) -> int:
-        """The index of a text."""
+        """Return the index of a text."""
         return self.texts.setdefault(text, len(self.texts))
 
     def body(self, source: str | None) -> int | None:
-        """The index of a body: of an object its members by name, each the index of a text, or of a list those of the
-        entries; of another value the index of a text."""
+        """Return the index of a body. An object is stored as its members: the index of a text, or of a list the
+        indices of its entries. Any other value is stored as the index of a text."""
         if source is None:
             return None
         if source not in self.bodies:
@@ -97,18 +94,16 @@ class _Pool:
         return self.text(_json(value))
 
 
-def _cell(run: RunResult, cell: CellResult, pool: _Pool, pairs: set[tuple[str, str]]) -> dict[str, object]:
-    """A cell by what is known of it: nothing is said of what there is not."""
-    told: dict[str, object] = {
+def _cell(run: RunResult, cell: CellResult, pool: _TextPool, pairs: set[tuple[str, str]]) -> dict[str, object]:
+    """Return what is known of a cell, without empty entries."""
+    entry: dict[str, object] = {
         "s": pool.text(cell.scenario),
         "t": pool.text(cell.target),
         "v": pool.text(cell.variant),
         "is": pool.text(cell.verdict.value),
     }
     provenance = cell.provenance
-    came = provenance and ", ".join(
-        filter(None, (provenance.model_served or provenance.model_requested, provenance.recorded_at, *_from(cell)))
-    )
+    came = provenance and ", ".join(filter(None, (groups.model_of(provenance), provenance.recorded_at, *_from(cell))))
     spending = cell.spending if cell.spending and cell.spending.requests else None
     texts = {
         "about": ", ".join(cell.covers),
@@ -118,16 +113,16 @@ def _cell(run: RunResult, cell: CellResult, pool: _Pool, pairs: set[tuple[str, s
         "printed": cell.printed,
         "traceback": cell.traceback,
     }
-    told |= {name: pool.text(text) for name, text in texts.items() if text}
-    if cell.verdict not in _QUIET and run.audit is None:
+    entry |= {name: pool.text(text) for name, text in texts.items() if text}
+    if cell.verdict not in _WITHOUT_COMMANDS and run.audit is None:
         here = groups.Place(cell.scenario, (cell,), is_paired=(cell.scenario, cell.target) in pairs)
         commands = (groups.look(run, cell), groups.rerun(run, here))
-        told["commands"] = [pool.text(each) for each in commands if each]
+        entry["commands"] = [pool.text(each) for each in commands if each]
     if cell.findings:
-        told["findings"] = [_finding(each, pool.text) for each in cell.findings]
+        entry["findings"] = [_finding(each, pool.text) for each in cell.findings]
     if cell.conversation is not None:
-        told |= _conversation(cell.conversation, pool)
-    return told
+        entry |= _conversation(cell.conversation, pool)
+    return entry
 
 
 def _from(cell: CellResult) -> tuple[str, ...]:
@@ -138,8 +133,8 @@ def _from(cell: CellResult) -> tuple[str, ...]:
 
 
 def _finding(finding: Finding, text: Callable[[str], int]) -> dict[str, object]:
-    todo = finding.accepted and f"nothing: it is expected ({finding.accepted})"
-    told: dict[str, object] = {
+    todo = finding.accepted and f"Nothing: the failure is expected ({finding.accepted})."
+    entry: dict[str, object] = {
         "rule": text(finding.rule),
         "kind": text(finding.kind.value),
         "severity": text(finding.severity.value),
@@ -151,37 +146,37 @@ def _finding(finding: Finding, text: Callable[[str], int]) -> dict[str, object]:
     }
     at = finding.index if finding.exchange is None else finding.exchange
     if at is not None:
-        told["at"] = at
+        entry["at"] = at
     if finding.pointer is not None:
-        told["pointer"] = text(finding.pointer)
+        entry["pointer"] = text(finding.pointer)
     if finding.of_response:
-        told["answer"] = 1
+        entry["answer"] = 1
     if finding.follows is not None:
-        told["follows"] = finding.follows
-    told |= {name: text(value) for name, value in values(finding, None)}
+        entry["follows"] = finding.follows
+    entry |= {name: text(value) for name, value in values(finding, None)}
     if finding.piece:
-        told["piece"] = [text(line) for line in finding.piece]
+        entry["piece"] = [text(line) for line in finding.piece]
     bodies = finding.bodies + finding.exhibits
     if bodies:
-        told["bodies"] = [[text(body.end), [text(line) for line in lines_of(body)]] for body in bodies]
-    return told
+        entry["bodies"] = [[text(body.end), [text(line) for line in body_lines(body)]] for body in bodies]
+    return entry
 
 
-def lines_of(body: Body) -> tuple[str, ...]:
-    """What is shown of a body: the piece around the place that matters, else its beginning."""
-    return body.piece or tuple(body.text.splitlines()[:_BODY])
+def body_lines(body: Body) -> tuple[str, ...]:
+    """Return the lines of a body around the finding's place, or its first lines."""
+    return body.piece or tuple(body.text.splitlines()[:_MAX_BODY_LINES])
 
 
-def _conversation(told: Conversation, pool: _Pool) -> dict[str, object]:
+def _conversation(conversation: Conversation, pool: _TextPool) -> dict[str, object]:
     text = pool.text
     said = [
         [each.chat, text(each.by), text(each.what), text(each.text), text(each.name or ""), text(each.id or "")]
-        for each in told.said
+        for each in conversation.said
     ]
-    return {"said": said, "sent": [_sent(each, pool) for each in told.exchanges]}
+    return {"said": said, "sent": [_sent(each, pool) for each in conversation.exchanges]}
 
 
-def _sent(each: Sent, pool: _Pool) -> list[object]:
+def _sent(each: Sent, pool: _TextPool) -> list[object]:
     return [
         each.index,
         pool.text(each.request),

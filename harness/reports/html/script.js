@@ -148,7 +148,7 @@
     const item = make("li", { value: number });
     const follows = finding.follows === undefined ? "" : `, follows from ${finding.follows + 1}`;
     item.append(make("b", {}, text(finding.rule)), make("span", { class: "dim" },
-      ` ${text(finding.severity)}, ${text(finding.kind)}; blame: ${text(finding.blame)}${follows}`));
+      ` ${text(finding.severity)}, ${text(finding.kind)}; at fault: ${text(finding.blame)}${follows}`));
     const where = text(finding.where);
     const says = make("div", {});
     if (where) {

@@ -55,7 +55,7 @@ def test_the_text_says_what_was_accepted_and_what_was_refused(run: Run, tmp_path
     refused = lines.index("Found in requests that were refused")
     assert f"    {file}, interaction 1 /messages/1/tool_calls/0" in lines[accepted:refused]
     assert f"    {file}, interaction 2 /messages/1/tool_calls/0" in lines[refused:]
-    expected = "1 of 2 accepted and 1 of 1 refused requests break a limit. 1 got no verdict of their server."
+    expected = "1 of 2 accepted and 1 of 1 refused requests break a limit. The server of 1 did not judge them."
     assert lines[-1] == expected
 
 
@@ -72,11 +72,11 @@ def test_a_refusal_that_no_rule_knows_is_told_in_the_server_s_words(run: Run, tm
 
     done = run(file)
 
-    assert "\nRefused, and no rule says why: 1. What the server answered:\n" in done.stdout
+    assert "\nRefused, and no rule explains why: 1. The server's messages:\n" in done.stdout
     assert f"  {file}, interaction 1\n    HTTP 400: The sky is too blue. Your key is " in done.stdout
     assert "xai-aB3" not in done.stdout
-    assert "no rule says why" not in run(file, "--quiet").stdout
-    assert "### Refused, and no rule says why: 1 request" in run(file, "--report", "markdown").stdout
+    assert "no rule explains why" not in run(file, "--quiet").stdout
+    assert "### Refused, and no rule explains why: 1 request" in run(file, "--report", "markdown").stdout
     (kept,) = json.loads(run(file, "--report", "json").stdout)["audit"]["unexplained"]
     assert (kept["index"], kept["status"]) == (1, 400)
 
@@ -100,7 +100,7 @@ def test_files_that_were_not_read_are_named(run: Run, tmp_path: Path) -> None:
     (tmp_path / "cut.yaml").write_text("interactions:\n- request: {")
     done = run(tmp_path)
     assert done.exit_code == 2
-    assert f"Skipped, being no cassette: 1 file ({tmp_path / 'compose.yaml'})" in done.stdout
+    assert f"Skipped, since it is no cassette: 1 file ({tmp_path / 'compose.yaml'})" in done.stdout
     assert "Not audited, since it cannot be read: 1 cassette" in done.stdout
     assert f"  {tmp_path / 'cut.yaml'} (line " in done.stdout
 

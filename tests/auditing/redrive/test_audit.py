@@ -88,11 +88,11 @@ def test_the_text_says_what_agrees(tmp_path: Path, capsys: pytest.CaptureFixture
     assert main(["audit", "--redrive", str(recording(tmp_path / "good.json", CALL))]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert "openai-chat                 1          1          0          0" in lines
-    assert not any("edited by its client" in line for line in lines)
+    assert not any("edited by the client" in line for line in lines)
     assert main(["audit", "--redrive", str(recording(tmp_path / "edited.json", REWRITTEN))]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert "openai-chat                 1          1          0          0" in lines
-    assert "1 pair edited by its client, judged on what it did carry: arguments-rewritten 1" in lines
+    assert "1 pair edited by the client; only the unedited parts were compared: arguments-rewritten 1" in lines
 
 
 @pytest.mark.usefixtures("forgetful")
@@ -115,13 +115,13 @@ def test_streams_are_driven_in_as_many_cuts_as_are_asked_for(
     follow_up = exchange(chat(ASKED, spoken, RESULT), chat_answer(text="18"))
     file = str(written(tmp_path / "it.json", streamed(chat(ASKED), *CHUNKS, "[DONE]"), follow_up))
     for arguments, cuts in (
-        ([], " and in 3 other cuts"),
-        (["--recut", "1"], " and in 1 other cut"),
+        ([], " and in 3 other chunkings"),
+        (["--recut", "1"], " and in 1 other chunking"),
         (["--recut", "0"], ""),
     ):
         assert main(["audit", "--redrive", *arguments, file]) == 0
         lines = capsys.readouterr().out.splitlines()
-        assert f"1 response came as a stream: driven as recorded, as a whole{cuts}." in lines
+        assert f"1 streamed response: driven as recorded, as a whole body{cuts}." in lines
     assert main(["audit", "--redrive", "--json", file]) == 0
     audited = json.loads(capsys.readouterr().out)["audit"]
     pairs, counts = audited["redrive"]["apis"]["openai-chat"], audited["apis"]["openai-chat"]

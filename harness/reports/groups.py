@@ -1,4 +1,4 @@
-"""A run's cells, findings and differences, put together by what they have in common."""
+"""Cells, findings and differences of a run, grouped by what they have in common, and the commands that repeat them."""
 
 from __future__ import annotations
 
@@ -7,30 +7,48 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from harness.reports._words import count, label, listed
-from harness.results import CellResult, Difference, Finding, RunResult, Severity, Subject, Variant, Verdict
+from harness.reports.words import count, label, listed
+from harness.results import (
+    CellResult,
+    Difference,
+    FactFates,
+    Fate,
+    Finding,
+    Provenance,
+    RunResult,
+    Severity,
+    Subject,
+    Variant,
+    Verdict,
+)
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
-_NAMED = 12
-"""As many scenarios are named in a command line; beyond that it takes the selection of the run."""
+_MAX_NAMED_SCENARIOS = 12
+"""Scenarios that a command names. For more it repeats the selection of the run."""
+_MAX_HIDDEN_RULES = 5
+_LACKS = " does not have: "
+_ABOUT_OTHER_MODELS = "it holds only for the profiles "
+
+GATEWAY_HEADING = "Through the gateway: what the client says and what the upstream answers, by cells"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One row of the matrix: for each target, the verdicts of its cells, each with how many or which they are."""
+class MatrixRow:
+    """Row of the matrix: for each column the verdicts of its cells, each with a number or a variant."""
 
     name: str
     verdicts: dict[str, list[tuple[str, Verdict]]]
+    total: list[tuple[str, Verdict]]
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A scenario with a target, in the variants in which the same was found.
+    """Scenario with a target, in the variants with the same findings.
 
-    `name` says which variant, where it is not to be taken for both. `findings` are those of the first cell.
-    `is_paired`: the run has the scenario with the target in both variants.
+    `name` includes the variant if only one of two is meant. `findings` are those of the first cell. `is_paired` is set
+    if the run has the scenario with the target in both variants.
     """
 
     name: str
@@ -40,13 +58,13 @@ class Place:
 
     @property
     def target(self) -> str:
-        """The target."""
+        """The target of all its cells."""
         return self.cells[0].target
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
-    """Scenarios that are missing for the same targets, and the two ways to look at them."""
+class MissingCells:
+    """Scenarios without a cassette for the same targets, and the commands that record them or need no cassette."""
 
     targets: tuple[str, ...]
     reason: str
@@ -57,43 +75,45 @@ class Missing:
 
 
 def targets(run: RunResult) -> list[str]:
-    """The columns of the run, in their order."""
+    """Return the targets of the run, in the order of their columns."""
     return list(dict.fromkeys(cell.target for cell in run.cells))
 
 
 def _column(run: RunResult) -> Callable[[CellResult], str]:
-    """Where cells stand in the matrix: below their target, and in a check below their variant."""
+    """Return a function that names the column of a cell: its target, or in a check its variant."""
     if run.check is None:
         return lambda cell: cell.target
-    streamed = "streamed and cut elsewhere" if any(each.recuts for each in run.cells) else "streamed"
-    is_one = len(targets(run)) == 1
+    streamed = "streamed and rechunked" if any(each.recuts for each in run.cells) else "streamed"
+    has_one_target = len(targets(run)) == 1
 
-    def shown(cell: CellResult) -> str:
+    def name(cell: CellResult) -> str:
         variant = "whole" if cell.variant == "whole" else streamed
-        return variant if is_one else f"{cell.target} {variant}"
+        return variant if has_one_target else f"{cell.target} {variant}"
 
-    return shown
+    return name
 
 
 def columns(run: RunResult) -> list[str]:
-    """The columns of the matrix, in their order."""
+    """Return the columns of the matrix, in their order."""
     return list(dict.fromkeys(map(_column(run), run.cells)))
 
 
-def matrix(run: RunResult, *, by_scenario: bool) -> list[Row]:
-    """A row for each scenario, or for each main subject of scenarios."""
-    by_row = grouped(run.cells, lambda cell: cell.scenario if by_scenario else subject(cell))
+def matrix(run: RunResult, *, by_scenario: bool) -> list[MatrixRow]:
+    """Return a row for each scenario, or for each feature that scenarios are about."""
+    by_row = grouped(run.cells, lambda cell: cell.scenario if by_scenario else feature(cell))
     heads, column = columns(run), _column(run)
     tally = _which if by_scenario else _how_many
     return [
-        Row(name, {head: tally([cell for cell in cells if column(cell) == head]) for head in heads})
+        MatrixRow(name, {head: tally([cell for cell in cells if column(cell) == head]) for head in heads}, tally(cells))
         for name, cells in sorted(by_row, key=lambda group: group[0])
     ]
 
 
-def subject(cell: CellResult) -> str:
-    """What a cell is about: the first subject of its scenario, and streaming only where it is streamed, or not played
-    since it would have been. A streamed cell that fails by nothing else is about streaming."""
+def feature(cell: CellResult) -> str:
+    """Return the feature that a cell counts for: the first one that its scenario covers.
+
+    Streaming counts only for streamed cells. A streamed cell that fails only because of streaming counts for streaming.
+    """
     failing = [each for each in cell.findings if each.fails and each.follows is None]
     if cell.variant == "stream" and failing and all(each.subject is Subject.STREAMING for each in failing):
         return Subject.STREAMING
@@ -107,7 +127,7 @@ def _how_many(cells: list[CellResult]) -> list[tuple[str, Verdict]]:
 
 
 def _which(cells: list[CellResult]) -> list[tuple[str, Verdict]]:
-    """A verdict for each variant, or one for both if it is the same."""
+    """Return a verdict for each variant, or a common one."""
     if len({cell.verdict for cell in cells}) == 1:
         return [("", cells[0].verdict)]
     return [(cell.variant, cell.verdict) for cell in cells]
@@ -116,8 +136,8 @@ def _which(cells: list[CellResult]) -> list[tuple[str, Verdict]]:
 def places_of(
     run: RunResult, found: Iterable[tuple[CellResult, tuple[Finding, ...]]], *, both: str = ""
 ) -> tuple[Place, ...]:
-    """The places of some cells, each with what was found there. `both` is added to a scenario's name if
-    the same was found in both of its variants."""
+    """Return the places of some cells with their findings. `both` is added to the name of a scenario with the same
+    findings in both variants."""
     pairs = paired(run)
     places: list[Place] = []
     for (scenario, target), members in grouped(found, lambda each: (each[0].scenario, each[0].target)):
@@ -132,7 +152,7 @@ def places_of(
 
 
 def paired(run: RunResult) -> set[tuple[str, str]]:
-    """Scenario and target of those cells that are in the run in both variants."""
+    """Return scenario and target of the cells that the run has in both variants."""
     first: dict[tuple[str, str], Variant] = {}
     for cell in run.cells:
         first.setdefault((cell.scenario, cell.target), cell.variant)
@@ -147,12 +167,12 @@ def _by_reason(run: RunResult, cells: Iterable[CellResult]) -> list[tuple[str, t
 
 
 def cells_of(places: Iterable[Place]) -> int:
-    """How many cells they are."""
+    """Count the cells of some places."""
     return sum(len(place.cells) for place in places)
 
 
 def broken(run: RunResult) -> list[tuple[str, tuple[Place, ...]]]:
-    """Cells that ended in an error by its text, unless a finding tells of it."""
+    """Return cells that ended with an exception, by its text, unless a finding reports it."""
     cells = (
         cell
         for cell in run.cells
@@ -161,32 +181,33 @@ def broken(run: RunResult) -> list[tuple[str, tuple[Place, ...]]]:
     return _by_reason(run, cells)
 
 
-_LACKS = " does not have: "
-
-
 def not_applicable(run: RunResult, most: int | None = None) -> list[tuple[str, str, str]]:
-    """Targets, which cells of theirs are not applicable, and why.
+    """Return targets, their cells that are not applicable, and the reason.
 
-    The cells are named by their scenarios. Where a target has more than `most` of these, its cells are only counted,
-    all together and for each thing that it does not have.
+    Cells are named by their scenarios. If a target has more than `most`, they are counted: all, and by what is lacking.
     """
     rows: list[tuple[str, str, str]] = []
-    skipped = (replace(cell, reason=_impersonal(cell)) for cell in run.cells if cell.verdict is Verdict.NOT_APPLICABLE)
+    skipped = (
+        replace(cell, reason=_general_reason(cell, brief=most is not None))
+        for cell in run.cells
+        if cell.verdict is Verdict.NOT_APPLICABLE
+    )
     for target, cells in grouped(skipped, lambda cell: cell.target):
         named = [(reason, [place.name for place in places]) for reason, places in _by_reason(run, cells)]
         if most is None or sum(len(names) for _, names in named) <= most:
             rows += [(target, ", ".join(names), reason) for reason, names in named]
         else:
-            rows += [(target, cells, reason) for cells, reason in _tallied(cells, most)]
+            rows += [(target, number, reason) for number, reason in _tallied(cells, most)]
     return [
         (", ".join(target for target, _, _ in members), which, reason)
         for (which, reason), members in grouped(rows, lambda row: row[1:])
     ]
 
 
-def _impersonal(cell: CellResult) -> str:
-    """The reason without the name of the adapter, so that it is the same for others."""
-    return (cell.reason or "").replace(f"the adapter {cell.adapter!r} ", "the adapter ")
+def _general_reason(cell: CellResult, *, brief: bool) -> str:
+    """Return the reason without the adapter's name, so that adapters share it, and if `brief` without profiles."""
+    reason = (cell.reason or "").replace(f"the adapter {cell.adapter!r} ", "the adapter ")
+    return "the scenario is about other models" if brief and reason.startswith(_ABOUT_OTHER_MODELS) else reason
 
 
 def _tallied(cells: Iterable[CellResult], most: int) -> Iterator[tuple[str, str]]:
@@ -198,65 +219,67 @@ def _tallied(cells: Iterable[CellResult], most: int) -> Iterator[tuple[str, str]
 
 
 def inconclusive(run: RunResult) -> list[tuple[str, tuple[Place, ...]]]:
-    """The places that could not be judged, by the reason."""
+    """Return the inconclusive cells by reason."""
     return _by_reason(run, (cell for cell in run.cells if cell.verdict is Verdict.INCONCLUSIVE))
 
 
 def expected_failures(run: RunResult) -> list[tuple[str, tuple[Place, ...]]]:
-    """The places of expected failures by the reason that is given for them, also where more than that is wrong."""
-    listed_in = [
+    """Return the expected failures by the reason given for them, also in cells that fail for other reasons too."""
+    expected = [
         replace(cell, reason=reason)
         for cell in run.cells
         for reason in dict.fromkeys(finding.accepted for finding in cell.findings)
         if reason is not None
     ]
-    return _by_reason(run, listed_in)
+    return _by_reason(run, expected)
 
 
-def missing(run: RunResult) -> list[Missing]:
-    """The cells at which nobody could look: targets that miss the same scenarios, in the same variants, together. What
-    an audit misses are files, which no command brings back."""
+def missing(run: RunResult) -> list[MissingCells]:
+    """Return the cells without a cassette: targets that lack the same scenarios in the same variants together.
+
+    An audit has none: no command brings back its missing files.
+    """
     if run.audit is not None:
         return []
     places = places_of(run, ((cell, ()) for cell in run.cells if cell.verdict is Verdict.MISSING))
-    by_target = grouped(places, lambda place: (place.target, _alone([place])))
+    by_target = grouped(places, lambda place: (place.target, _only_variant([place])))
     # Words that select one column may unselect another, so a column with words of its own has commands of its own.
     special = run.invocation.targets
     alike = grouped(
         by_target, lambda group: (group[0][0] if group[0][0] in special else "", tuple(each.name for each in group[1]))
     )
-    return [_missing(run, [place for _, places in members for place in places]) for _, members in alike]
+    return [_missing_cells(run, [place for _, places in members for place in places]) for _, members in alike]
 
 
-def _missing(run: RunResult, places: list[Place]) -> Missing:
+def _missing_cells(run: RunResult, places: list[Place]) -> MissingCells:
     cells = tuple(cell for place in places for cell in place.cells)
-    targets = tuple(dict.fromkeys(cell.target for cell in cells))
+    names = tuple(dict.fromkeys(cell.target for cell in cells))
     scenarios = list(dict.fromkeys(cell.scenario for cell in cells))
-    chosen, call = scenarios if len(scenarios) <= _NAMED else None, run.invocation
+    chosen, call = scenarios if len(scenarios) <= _MAX_NAMED_SCENARIOS else None, run.invocation
     variant = _variant_option(places)
-    return Missing(
-        targets,
+    return MissingCells(
+        names,
         cells[0].reason or "there is no cassette",
         tuple(dict.fromkeys(place.name for place in places)),
         cells,
-        call.command([*call.record, *variant], targets, chosen),
-        call.command([*call.reference, *variant], targets, chosen),
+        call.command([*call.record, *variant], names, chosen),
+        call.command([*call.reference, *variant], names, chosen),
     )
 
 
-def _alone(places: Sequence[Place]) -> Variant | None:
-    """The variant that is meant if only one of the two that the run has of these places is."""
+def _only_variant(places: Sequence[Place]) -> Variant | None:
+    """Return the variant of these places if the run has two and only one is meant."""
     variants: set[Variant] = {cell.variant for place in places for cell in place.cells}
     return variants.pop() if len(variants) == 1 and any(place.is_paired for place in places) else None
 
 
 def _variant_option(places: Sequence[Place]) -> Sequence[str]:
-    alone = _alone(places)
-    return () if alone is None else ("--variant", alone)
+    variant = _only_variant(places)
+    return () if variant is None else ("--variant", variant)
 
 
 def rerun(run: RunResult, place: Place) -> str:
-    """The command line that plays a place again."""
+    """Return the command that plays a place again."""
     call, cells = run.invocation, place.cells
     recut = call.recut if any(cell.variant == "stream" for cell in cells) else ()
     words = [*call.rerun, *_variant_option([place]), *recut]
@@ -264,7 +287,7 @@ def rerun(run: RunResult, place: Place) -> str:
 
 
 def look(run: RunResult, cell: CellResult) -> str:
-    """The command line that shows a cell; empty where none does."""
+    """Return the command that shows a cell, or nothing if no command does."""
     if not run.invocation.show:
         return ""
     words = [*run.invocation.show, "--variant", cell.variant]
@@ -272,63 +295,66 @@ def look(run: RunResult, cell: CellResult) -> str:
 
 
 def unrecorded(run: RunResult) -> list[tuple[str, tuple[Place, ...]]]:
-    """The cells that were played to be recorded and were not, by the reason."""
+    """Return the cells that could not be recorded, by reason."""
     known = (Verdict.MISSING, Verdict.NOT_APPLICABLE, Verdict.EXPECTED_FAILURE)
     cells = (cell for cell in run.cells if run.mode == "record" and cell.reason and cell.verdict not in known)
     return _by_reason(run, cells)
 
 
-def provenance(run: RunResult) -> list[str]:
-    """Where the answers came from, and by whose facts was judged, in sentences."""
+def provenance(run: RunResult, *, by_target: bool = True) -> list[str]:
+    """Return sentences about the origin of the answers, and about facts and rules that differ from the default.
+
+    `by_target` names targets and models also where the answers are harness's own.
+    """
     without = {cell.key for _, places in unrecorded(run) for place in places for cell in place.cells}
     played = [cell for cell in run.cells if cell.provenance is not None and cell.key not in without]
-    lines: list[str] = []
     origins = grouped(played, lambda cell: cell.provenance and (cell.provenance.origin, cell.provenance.recorded_from))
+    how = "Answered by" if run.mode == "live" else "Recorded from"
+    lines: list[str] = []
     for origin, members in origins:
         kind, address = origin or ("", None)
-        if kind == "reference":
-            how = "Played against" if run.mode in ("reference", "serve") else "Recorded from"
-            source = "the reference server, not from a provider" if how == "Recorded from" else _REFERENCE
-            lines.append(f"{how} {source}: {_by_target(members)}.")
+        if kind != "reference":
+            source = "the provider" if kind == "provider" else f"{address}, not {how.split()[1]} the provider"
+            lines.append(f"{how} {source}: {_with_targets(members)}.")
+        elif len(members) == len(played):
+            lines.append("All answers are harness's own; no provider was asked.")
+            lines += [f"Answers of the reference server: {_with_targets(members)}."] if by_target else []
         else:
-            how = "Answered by" if run.mode == "live" else "Recorded from"
-            source = "the provider" if kind == "provider" else f"{address}, not {_BY[how]} the provider"
-            lines.append(f"{how} {source}: {_by_target(members)}.")
+            lines.append(f"Answered by harness's reference server, not by a provider: {_with_targets(members)}.")
     return [*lines, *facts(run), *scope(run)]
 
 
 def facts(run: RunResult) -> list[str]:
-    """The files of facts that count beside the shipped ones, in a sentence, if there are any."""
-    return [f"Judged by the facts of {', '.join(run.facts)}, before the shipped ones."] if run.facts else []
-
-
-_HIDDEN = 5
-"""Rules that are named whose findings do not count."""
+    """Return a sentence that names the user's own files of facts, if there are any."""
+    return [f"Judged by the facts of {', '.join(run.facts)}, and then by those of harness."] if run.facts else []
 
 
 def scope(run: RunResult) -> list[str]:
-    """Which part of a run this is; which findings count, and how many that hides, if not all do. In sentences."""
+    """Return sentences about a run that is one shard of several, or that counts only some rules."""
     part = run.part
-    shard = [f"Shard {part.name}: 'harness merge' makes one run of all shards."] if part and part.of > 1 else []
+    shard = [f"Shard {part.name}: 'harness merge' joins all shards to one run."] if part and part.of > 1 else []
     if not (run.rules or run.ignored):
         return shard
     only = f"Only findings of {', '.join(run.rules)} count" if run.rules else ""
     ignored = f"ignored: {', '.join(run.ignored)}" if run.ignored else ""
-    each = listed([f"{rule} ({number})" for rule, number in run.hidden.items()], _HIDDEN)
+    each = listed([f"{rule} ({number})" for rule, number in run.hidden.items()], _MAX_HIDDEN_RULES)
     hidden = f"that hides {count(sum(run.hidden.values()), 'finding')}: {each}" if run.hidden else "that hides nothing"
-    said = "; ".join(part for part in (only, ignored, hidden) if part)
-    return [*shard, f"{said[0].upper()}{said[1:]}."]
+    text = "; ".join(part for part in (only, ignored, hidden) if part)
+    return [*shard, f"{text[0].upper()}{text[1:]}."]
 
 
-_BY = {"Answered by": "by", "Recorded from": "from"}
-_REFERENCE = "the reference server that comes with harness, not against a provider"
+def model_of(provenance: Provenance) -> str:
+    """Return the model that answered. The reference server invents some names of served models, so that there the
+    requested one counts."""
+    served = provenance.model_served if provenance.origin != "reference" else None
+    return served or provenance.model_requested or ""
 
 
-def _by_target(cells: list[CellResult]) -> str:
+def _with_targets(cells: list[CellResult]) -> str:
     texts: list[str] = []
     for target, members in grouped(cells, lambda cell: cell.target):
         known = [cell.provenance for cell in members if cell.provenance is not None]
-        details = sorted({each.model_served or each.model_requested or "" for each in known} - {""})
+        details = sorted({model_of(each) for each in known} - {""})
         dates = sorted({each.recorded_at[:10] for each in known if each.recorded_at})
         if dates:
             details.append(dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}")
@@ -337,36 +363,61 @@ def _by_target(cells: list[CellResult]) -> str:
 
 
 def by_value(row: Difference) -> list[tuple[str, str]]:
-    """The values of a difference, each with the targets that have it: rare ones first, the widespread one with
-    "others"; `gemini-*` stands for all targets whose names begin so."""
-    groups = [(value, [name for name, _ in members]) for value, members in grouped(row.values.items(), _second)]
+    """Return the values of a difference with the targets that have them: rare values first, the most common one with
+    "others". `gemini-*` means all targets whose names begin that way."""
+    groups = [(value, [name for name, _ in members]) for value, members in grouped(row.values.items(), lambda x: x[1])]
     groups.sort(key=lambda group: len(group[1]))
     sizes = [len(names) for _, names in groups]
     others = len(sizes) > 1 and sizes[-1] > 1 and sizes[-1] > sizes[-2]
     last = len(groups) - 1
     return [
-        (value, "others" if others and index == last else ", ".join(_starred(names, list(row.values))))
+        (value, "others" if others and index == last else ", ".join(_with_wildcards(names, list(row.values))))
         for index, (value, names) in enumerate(groups)
     ]
 
 
-def _starred(names: list[str], known: list[str]) -> Iterator[str]:
+def _with_wildcards(names: list[str], known: list[str]) -> Iterator[str]:
     for family, members in grouped(names, lambda name: name.partition("-")[0]):
         every = [name for name in known if name.partition("-")[0] == family]
         yield from [f"{family}-*"] if len(members) > 1 and members == every else members
 
 
 def differing(run: RunResult, *, everything: bool) -> Iterator[tuple[str, list[Difference]]]:
-    """The rows that differ, or all of them, by subject."""
+    """Yield the differences, or all observed properties, by feature."""
     yield from grouped((row for row in run.differences if everything or row.differs), lambda row: row.subject)
 
 
-def _second(item: tuple[str, str]) -> str:
-    return item[1]
-
-
 def grouped(items: Iterable[V], key: Callable[[V], K]) -> Iterable[tuple[K, list[V]]]:
+    """Group items by a key, in the order of their first occurrence."""
     groups: dict[K, list[V]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)
     return groups.items()
+
+
+def gateway_columns(fates: Sequence[FactFates]) -> list[str]:
+    """Return the heads of the gateway table: an empty one, then a pair of APIs each."""
+    return ["", *dict.fromkeys(map(api_pair, fates))]
+
+
+def api_pair(fates: FactFates) -> str:
+    """Return the client's API and the upstream's: `openai-chat>anthropic`."""
+    return f"{fates.client}>{fates.upstream}"
+
+
+def gateway_rows(fates: Sequence[FactFates]) -> Iterator[tuple[str, list[list[tuple[Fate, int]]]]]:
+    """Yield a row for each fact: for each column the number of cells of each fate, the best first."""
+    heads = gateway_columns(fates)[1:]
+    for fact in dict.fromkeys(each.fact for each in fates):
+        by_column = {api_pair(each): each for each in fates if each.fact == fact}
+        yield fact, [fate_counts(by_column[head]) if head in by_column else [] for head in heads]
+
+
+def fate_counts(fates: FactFates) -> list[tuple[Fate, int]]:
+    """Return the fates that occur, each with its number of cells."""
+    return [(fate, number) for fate in Fate if (number := int(getattr(fates, fate.value)))]
+
+
+def fates_text(found: Sequence[tuple[Fate, int]]) -> str:
+    """Return `40 preserved, 2 lost`, or `-` if the fact never occurred."""
+    return ", ".join(f"{number} {fate}" for fate, number in found) or "-"

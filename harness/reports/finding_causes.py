@@ -1,0 +1,181 @@
+"""Causes of a run: findings of one rule and case, at one place of one API's messages, without those that follow."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TypeAlias
+
+from harness.reports.groups import Place, cells_of, grouped, places_of
+from harness.reports.words import count, listed
+from harness.results import Blame, CellResult, Finding, Kind, RunResult, Severity
+
+_FREE_KEYS = frozenset(
+    {"parameters", "parametersJsonSchema", "input_schema", "schema", "responseJsonSchema", "args", "input"}
+)
+"""Keys whose content is chosen by the scenario: a difference below them is no other place."""
+
+_VARIABLE = re.compile(r"'[^']*'|\"[^\"]*\"|\([^()]*\)|\b\w*\d\w*\b")
+"""Parts of a message that are about one call, value or request."""
+_MAX_FOLLOWERS = 5
+
+_Location: TypeAlias = tuple[tuple[str, str], ...]
+"""APIs, each with a place in its bodies."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One defect, with all cells that show it.
+
+    `at` is the place in the bodies of each API, without indices. `alone` counts the cells that fail for no other
+    reason. `followers` counts the findings that follow from it, by rule.
+    """
+
+    rule: str
+    kind: Kind
+    severity: Severity
+    blame: Blame
+    source: str
+    at: _Location
+    places: tuple[Place, ...]
+    alone: int
+    followers: tuple[tuple[str, int], ...] = ()
+    remedy: str = ""
+
+    @property
+    def message(self) -> str:
+        """The message of its first finding."""
+        return self.places[0].findings[0].message
+
+    @property
+    def cells(self) -> int:
+        """The number of cells that show it."""
+        return cells_of(self.places)
+
+    @property
+    def extent(self) -> str:
+        """How many cells it affects: `5 cells; 3 fail only for this`."""
+        cells, number = count(self.cells, "cell"), self.cells
+        if self.severity is not Severity.ERROR:
+            return cells
+        if number == self.alone:
+            return f"{cells}, which fail{'s' if number == 1 else ''} only for this"
+        return f"{cells}; {self.alone or 'none'} fail{'' if self.alone > 1 else 's'} only for this"
+
+    @property
+    def location(self) -> str:
+        """The APIs, each with the place in its bodies."""
+        return ", ".join(f"{api} {place}".strip() for api, place in self.at)
+
+    @property
+    def following(self) -> str:
+        """What follows from it: `and 3 that follow from it: exchange-unplayed (2), chat-refused`, or nothing."""
+        if not self.followers:
+            return ""
+        total = sum(number for _, number in self.followers)
+        names = [f"{rule} ({number})" if number > 1 else rule for rule, number in self.followers]
+        return f"and {total} that {'follow' if total > 1 else 'follows'} from it: {listed(names, _MAX_FOLLOWERS)}"
+
+
+_Key: TypeAlias = tuple[str, Kind, Severity, Blame, str | None, str, str]
+"""Common properties of the findings of one cause. The last two are the API and the place."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Occurrence:
+    """Finding in a cell. `is_alone` is set if the cell fails for no other reason."""
+
+    cell: CellResult
+    finding: Finding
+    followers: tuple[str, ...]
+    is_alone: bool
+
+
+def general_pointer(finding: Finding) -> str:
+    """Return where a finding points, without indices: `/messages/*/content/*/id`. Nothing means the whole body."""
+    steps: list[str] = []
+    for step in (finding.pointer or "").split("/")[1:]:
+        steps.append("*" if step.isdigit() else step)
+        if len(steps) > 1 and step in _FREE_KEYS:
+            break
+    return "".join(f"/{step}" for step in steps)
+
+
+def causes(run: RunResult, severity: Severity) -> list[Cause]:
+    """Return the unexpected causes of one severity: first those for which alone the most cells fail, then the most
+    widespread."""
+    found: dict[_Key, list[_Occurrence]] = {}
+    for cell in run.cells:
+        keys = {
+            index: _key(cell, finding)
+            for index, finding in enumerate(cell.findings)
+            if finding.severity is severity and finding.accepted is None and finding.follows is None
+        }
+        is_alone = len(set(keys.values())) == 1  # causes that are shown as one are of several APIs, and so of cells
+        for index, key in keys.items():
+            followers = _followers(cell.findings, index)
+            found.setdefault(key, []).append(_Occurrence(cell, cell.findings[index], followers, is_alone))
+    made = [_cause(run, at, members) for at, members in _joined(list(found.items()))]
+    return sorted(made, key=lambda cause: (-cause.alone, -cause.cells))
+
+
+def _key(cell: CellResult, finding: Finding) -> _Key:
+    what = finding.rule, finding.kind, finding.severity, finding.blame, finding.raised or finding.case
+    return *what, cell.api, general_pointer(finding)
+
+
+def _followers(findings: Sequence[Finding], index: int) -> tuple[str, ...]:
+    """Return the rules of findings that follow, except for the same finding in a later request."""
+    rule = findings[index].rule
+    return tuple(each.rule for each in findings if each.follows == index and each.rule != rule)
+
+
+def _joined(parts: Sequence[tuple[_Key, list[_Occurrence]]]) -> Iterator[tuple[_Location, list[_Occurrence]]]:
+    """Join causes that differ in their API only."""
+    for _, alike in grouped(parts, lambda part: (part[0][:5], part[1][0].finding.source, _common_text(part[1][0]))):
+        at = tuple((api, place) for (*_, api, place), _ in alike)
+        if len({api for api, _ in at}) == len(at):
+            yield at, [each for _, members in alike for each in members]
+        else:
+            yield from (((each,), members) for each, (_, members) in zip(at, alike, strict=True))
+
+
+def _common_text(found: _Occurrence) -> str:
+    """Return the message without calls and values, so that causes of several APIs can be joined. Limits never are."""
+    finding = found.finding
+    text = _VARIABLE.sub("", finding.message)
+    return text if finding.kind is not Kind.LIMIT else f"{found.cell.api} {general_pointer(finding)} {text}"
+
+
+def _cause(run: RunResult, at: _Location, found: Sequence[_Occurrence]) -> Cause:
+    first = found[0].finding
+    by_cell = list(_by_cell(found))
+    places = ((own[0].cell, tuple(each.finding for each in own)) for own in by_cell)
+    return Cause(
+        first.rule,
+        first.kind,
+        first.severity,
+        first.blame,
+        first.source,
+        at,
+        places_of(run, places, both=" [whole and stream]"),
+        sum(own[0].is_alone for own in by_cell),
+        tuple(Counter(rule for each in found for rule in each.followers).most_common()),
+        _remedy(found),
+    )
+
+
+def _remedy(found: Sequence[_Occurrence]) -> str:
+    """Return the remedy, once for each API that words it differently."""
+    by_api = {each.cell.api: each.finding.remedy for each in reversed(found) if each.finding.remedy}
+    if len({*by_api.values()}) == 1:
+        return next(iter(by_api.values()))
+    return "; ".join(f"{api}: {remedy}" for api, remedy in sorted(by_api.items()))
+
+
+def _by_cell(found: Iterable[_Occurrence]) -> Iterator[list[_Occurrence]]:
+    """Group findings by cell. They are adjacent, since a cause has only one place of a cell's API."""
+    return ([*members] for _, members in groupby(found, lambda each: id(each.cell)))

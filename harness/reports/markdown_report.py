@@ -1,0 +1,296 @@
+"""Markdown for pull requests and `$GITHUB_STEP_SUMMARY`: a run, an audit, or the changes between two runs.
+
+Texts of a run are escaped: none of them becomes markup, HTML or the end of its block.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import astuple
+
+from harness.reports import groups
+from harness.reports.audit_text import AUDIT_COLUMNS, audit_verdict, redrive_lines, unexplained
+from harness.reports.finding_causes import Cause, causes
+from harness.reports.run_changes import Changes, compare_runs
+from harness.reports.words import (
+    ACCEPT_HINT,
+    CRASHED,
+    KINDS,
+    check_notes,
+    costs,
+    count,
+    is_paid,
+    listed,
+    place,
+    plain,
+    plain_line,
+    values,
+    verdict,
+    what_to_do,
+)
+from harness.results import Audited, Blame, Finding, Presentation, Report, RunResult, Severity, Verdict
+
+_MAX_CELLS = 3
+_MAX_SCENARIOS = 8
+_MAX_CHANGES = 30  # GitHub takes 65,536 characters of a comment
+_MAX_BODY_LINES = 8
+_CUT_NOTICE_BYTES = 120
+_MARKS = {
+    Verdict.PASS: "✅",
+    Verdict.NOTE: "ℹ️",
+    Verdict.WARN: "⚠️",
+    Verdict.FAIL: "❌",
+    Verdict.ERROR: "💥",
+    Verdict.MISSING: "❔",
+    Verdict.INCONCLUSIVE: "🤷",
+    Verdict.NOT_APPLICABLE: "n/a",
+    Verdict.EXPECTED_FAILURE: "expected",
+}
+_CHANGE_MARKS = {"worse": "❌ worse", "better": "✅ better"}
+_TITLES = {Severity.ERROR: "Causes", Severity.WARNING: "Warnings", Severity.NOTE: "Notes"}
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table of escaped texts."""
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(escaped(cell) for cell in line) + " |" for line in lines)
+
+
+def details(summary: str, blocks: Iterable[str]) -> str:
+    """Return blocks that are folded below a summary."""
+    return "\n\n".join([f"<details><summary>{html.escape(plain(summary))}</summary>", *blocks, "</details>"])
+
+
+def escaped(text: str) -> str:
+    """Return the text on one line without any markup or HTML."""
+    return re.sub(r"([\\`*_\[\]<>|~#$])", r"\\\1", " ".join(plain(text).split()))
+
+
+def inline(text: str) -> str:
+    """Return code within a line, with a fence longer than any run of backticks in it."""
+    fence = "`" * (max((len(run) for run in re.findall("`+", text)), default=0) + 1)
+    return f"{fence} {text} {fence}"
+
+
+def code(text: str, language: str = "sh") -> str:
+    """Return a block of code, with a fence longer than any run of backticks in it."""
+    fence = "`" * (max((len(run) for run in re.findall("`{3,}", text)), default=2) + 1)
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
+def render(run: RunResult, presentation: Presentation) -> str:
+    """Return the Markdown of a run or an audit, the verdict first."""
+    blocks = list(_of_run(run, presentation) if run.audit is None else _of_audit(run, run.audit, presentation))
+    return "\n\n".join(_fitted(blocks, presentation.most)) + "\n"
+
+
+def _fitted(blocks: Sequence[str], most: int | None) -> Sequence[str]:
+    """Return as many whole blocks as fit into `most` bytes."""
+    sizes = [len(each.encode("utf-8", "backslashreplace")) + 2 for each in blocks]
+    if most is None or sum(sizes) - 1 <= most:
+        return blocks
+    kept: list[str] = []
+    room = most - _CUT_NOTICE_BYTES
+    for block, size in zip(blocks, sizes, strict=True):
+        if size <= room:
+            kept.append(block)
+            room -= size
+    missing = count(len(blocks) - len(kept), "part")
+    return [*kept, f"{missing} of this report did not fit here. A report in a file of its own has all of it."]
+
+
+def _of_run(run: RunResult, presentation: Presentation) -> Iterator[str]:
+    word, sentence = verdict(run)
+    verbose = presentation.verbose
+    limit = None if verbose else _MAX_CELLS
+    yield f"## harness: {word}"
+    yield f"{escaped(sentence)}."
+    yield from _matrix(run, by_scenario=verbose)
+    yield from _gateway(run)
+    yield from _causes(run, Severity.ERROR, limit)
+    yield from _broken(run, limit)
+    yield from _check_notes(run)
+    yield from _stale(run)
+    yield from _missing(run)
+    yield from map(escaped, groups.provenance(run, by_target=verbose))
+    yield from map(escaped, costs(run, by_target=verbose) if verbose or is_paid(run) else ())
+    yield from _causes(run, Severity.WARNING, limit)
+    yield from _causes(run, Severity.NOTE, limit)
+    yield from _differences(run, everything=presentation.all_differences)
+    yield from _lists(run, verbose=verbose)
+
+
+def _of_audit(run: RunResult, done: Audited, presentation: Presentation) -> Iterator[str]:
+    limit = None if presentation.verbose else _MAX_CELLS
+    yield f"## harness: {verdict(run)[0]}"
+    yield escaped(audit_verdict(done))
+    yield from map(escaped, (*groups.facts(run), *groups.scope(run)))
+    counts = {api: each for api, each in done.apis.items() if each.exchanges}
+    if counts:
+        yield table(["API", *AUDIT_COLUMNS], ([api, *map(str, astuple(each))] for api, each in counts.items()))
+    for severity in _TITLES:
+        yield from _causes(run, severity, limit)
+    if done.redrive is not None:
+        yield "### Driven again"
+        yield code("\n".join(redrive_lines(done.redrive, verbose=presentation.verbose)).strip("\n"), "text")
+    if done.unexplained:
+        yield f"### Refused, and no rule explains why: {count(len(done.unexplained), 'request')}"
+        yield code("\n".join([*unexplained(done, limit)][2:]), "text")
+    damaged = [f"- {escaped(each.reason)}" for each in done.skipped if each.damaged]
+    if damaged:
+        yield f"### Not audited, since it cannot be read: {count(len(damaged), 'cassette')}"
+        yield "\n".join(damaged[:limit])
+
+
+def _matrix(run: RunResult, *, by_scenario: bool) -> Iterator[str]:
+    columns = groups.columns(run)
+    if not columns:
+        return
+    rows = (
+        [row.name, *(" ".join(f"{which} {_MARKS[each]}".strip() for which, each in row.verdicts[t]) for t in columns)]
+        for row in groups.matrix(run, by_scenario=by_scenario)
+    )
+    yield table(["scenario" if by_scenario else "feature", *columns], rows)
+    used = [each for each in Verdict if run.summary[each]]
+    yield ", ".join(f"{_MARKS[each]} {each.value.replace('-', ' ')}" for each in used)
+    for target, reason in run.left_out.items():
+        yield f"**{escaped(target)} is left out**: {escaped(reason)}"
+
+
+def _gateway(run: RunResult) -> Iterator[str]:
+    fates = run.check.gateway if run.check is not None else ()
+    if fates:
+        yield f"### {groups.GATEWAY_HEADING}"
+        rows = ([fact, *map(groups.fates_text, found)] for fact, found in groups.gateway_rows(fates))
+        yield table(groups.gateway_columns(fates), rows)
+
+
+def _causes(run: RunResult, severity: Severity, limit: int | None) -> Iterator[str]:
+    found = causes(run, severity)
+    if found:
+        yield f"### {_TITLES[severity]}: {len(found)}"
+    for cause in found:
+        again = [] if run.audit is not None else [_commands(run, cause.places[0])]
+        blocks = [f"**What to do:** {what_to_do(cause)}", *_evidence(cause, limit), *again]
+        yield details(f"{cause.message} ({cause.rule}; {cause.extent})", blocks)
+    if severity is Severity.ERROR and any(cause.blame in (Blame.ADAPTER, Blame.CLIENT) for cause in found):
+        yield ACCEPT_HINT
+
+
+def _commands(run: RunResult, place: groups.Place) -> str:
+    """Return the commands that show a place and play it again."""
+    return code(f"{groups.look(run, place.cells[0])}\n{groups.rerun(run, place)}".strip())
+
+
+def _evidence(cause: Cause, limit: int | None) -> Iterator[str]:
+    for each in cause.places[:limit]:
+        items = map(_item, each.findings[:limit])
+        yield "\n".join([f"**{escaped(each.name)}**, {escaped(each.target)}", "", *items])
+    shown = cause.places[0].findings[0]
+    if shown.piece:
+        yield code("\n".join(map(plain_line, shown.piece)), "text")
+    for body in shown.bodies:
+        yield f"{escaped(body.end)}:"
+        yield code("\n".join(map(plain_line, body.piece or body.text.splitlines()[:_MAX_BODY_LINES])), "text")
+    if more := groups.cells_of(cause.places[len(cause.places[:limit]) :]):
+        yield f"and {count(more, 'more cell')}"
+    if cause.following:
+        yield escaped(cause.following)
+    at = ", ".join(f"{api} {inline(pointer)}" if pointer else api for api, pointer in cause.at)
+    source = f". Source: {escaped(cause.source)}" if cause.source else ""
+    yield f"Rule {escaped(cause.rule)}: {KINDS[cause.kind]}; at fault: {cause.blame}; {at}{source}"
+
+
+def _item(finding: Finding) -> str:
+    where = f"{inline(place(finding))}: " if place(finding) else ""
+    shown = ", ".join(f"{name} {inline(value)}" for name, value in values(finding))
+    return f"- {where}{escaped(finding.message)}{'; ' if shown else ''}{shown}"
+
+
+def _broken(run: RunResult, limit: int | None) -> Iterator[str]:
+    for reason, places in groups.broken(run):
+        names = [f"- {escaped(each.name)}, {escaped(each.target)}" for each in places[:limit]]
+        if more := groups.cells_of(places[len(names) :]):
+            names.append(f"- and {count(more, 'more cell')}")
+        title = f"error in {count(groups.cells_of(places), 'cell')}: {reason}"
+        yield details(title, ["\n".join(names), CRASHED, _commands(run, places[0])])
+
+
+def _check_notes(run: RunResult) -> Iterator[str]:
+    notes = check_notes(run.check) if run.check is not None else ()
+    for about, members in groups.grouped(notes, lambda each: each[0]):
+        yield "\n".join([f"### {about}", "", *(f"- {escaped(sentence)}" for _, sentence in members)])
+
+
+def _stale(run: RunResult) -> Iterator[str]:
+    if run.stale:
+        yield "### Expected failures that did not happen: take them off the list"
+        yield table(
+            ["scenario", "variant", "target", "rule", "reason"],
+            ([each.scenario, each.variant or "both", each.target, each.rule, each.reason] for each in run.stale),
+        )
+
+
+def _missing(run: RunResult) -> Iterator[str]:
+    found = groups.missing(run)
+    if found:
+        yield f"### Could not look: {count(run.summary[Verdict.MISSING], 'cell')} without a cassette"
+    for each in found:
+        yield f"{escaped(', '.join(each.targets))}: {escaped(listed([*each.scenarios], _MAX_SCENARIOS))}"
+        yield code(f"{each.record}\n{each.reference}")
+
+
+def _differences(run: RunResult, *, everything: bool) -> Iterator[str]:
+    columns = groups.targets(run)
+    rows = [row for _, members in groups.differing(run, everything=everything) for row in members]
+    if rows:
+        lines = ([row.subject, row.fact, *(row.values.get(target, "") for target in columns)] for row in rows)
+        yield details("How the targets differ", [table(["feature", "property", *columns], lines)])
+
+
+def _lists(run: RunResult, *, verbose: bool) -> Iterator[str]:
+    skipped = groups.not_applicable(run, None if verbose else _MAX_SCENARIOS)
+    if skipped:
+        yield details("Not applicable", [table(["target", "cells", "reason"], skipped)])
+    unclear = groups.inconclusive(run)
+    if unclear:
+        named = ([reason, listed([each.name for each in places], _MAX_SCENARIOS)] for reason, places in unclear)
+        yield details("Inconclusive", [table(["reason", "cells"], named)])
+    expected = groups.expected_failures(run)
+    if expected:
+        rows = (
+            [reason, listed([f"{each.name}, {each.target}" for each in places], _MAX_SCENARIOS)]
+            for reason, places in expected
+        )
+        yield details("Expected failures", [table(["reason", "cells"], rows)])
+
+
+def compare(before: RunResult, run: RunResult, presentation: Presentation) -> str:
+    """Return the changes between two runs as Markdown, the worst first."""
+    made = compare_runs(run, before)
+    return "\n\n".join(_of_changes(before, run, made, None if presentation.verbose else _MAX_CHANGES)) + "\n"
+
+
+def _of_changes(before: RunResult, run: RunResult, made: Changes, most: int | None) -> Iterator[str]:
+    yield f"## harness: {made.word.lower()}"
+    yield escaped(made.sentence)
+    runs = (("before", before), ("now", run))
+    rows = ([name, each.played_at or "", ": ".join(verdict(each))] for name, each in runs)
+    yield table(["", "played", "verdict"], rows)
+    if made.conditions:
+        yield "**The two runs were made differently:**"
+        yield "\n".join(f"- {escaped(sentence)}" for sentence in made.conditions)
+    for title, changes in made.sections:
+        shown = changes[:most]
+        lines = (
+            [_CHANGE_MARKS.get(each.label, each.label), each.what, each.before or "", each.now or ""] for each in shown
+        )
+        blocks = [table(["", "what", "before", "now"], lines)]
+        if len(changes) > len(shown):
+            blocks.append(f"and {count(len(changes) - len(shown), 'more change')}")
+        yield details(title, blocks)
+
+
+REPORT = Report("markdown", render, compare=compare)

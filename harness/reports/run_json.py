@@ -1,0 +1,37 @@
+"""The run itself as JSON. `archive` adds the conversations, so that any other report can be made from it later."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+
+from harness.reports.run_changes import compare_runs
+from harness.results import Presentation, Report, RunResult
+
+
+def render(run: RunResult, presentation: Presentation) -> str:  # noqa: ARG001 - for people only
+    """Return the JSON of the run. Two runs of the same differ under `timing` only."""
+    return run.to_json()
+
+
+def _pieces(run: RunResult, presentation: Presentation) -> Iterator[str]:  # noqa: ARG001 - for people only
+    return run.json_pieces()
+
+
+def _render_archive(run: RunResult, presentation: Presentation) -> str:  # noqa: ARG001 - for people only
+    return run.to_json(conversations=True)
+
+
+def _archive_pieces(run: RunResult, presentation: Presentation) -> Iterator[str]:  # noqa: ARG001 - for people only
+    return run.json_pieces(conversations=True)
+
+
+def compare(before: RunResult, run: RunResult, presentation: Presentation) -> str:  # noqa: ARG001 - for people only
+    """Return the changes as JSON: lists of changes, each with the value before and now."""
+    made = compare_runs(run, before)
+    return json.dumps({"worse": made.worse, **asdict(made)}, ensure_ascii=False, indent=2) + "\n"
+
+
+JSON_REPORT = Report("json", render, pieces=_pieces, compare=compare, reads_back=True)
+ARCHIVE = Report("archive", _render_archive, wants_conversations=True, pieces=_archive_pieces, reads_back=True)
