@@ -25,8 +25,8 @@ from harness.contract.errors import FactsError, UsageError
 from harness.contract.http import HttpRequest
 from harness.contract.model import JSON
 from harness.host.files import contents
-from harness.scenarios.document import MAX_BYTES, Document, read
-from harness.scenarios.explain import explain, kind
+from harness.scenarios.diagnostics import describe, explain
+from harness.scenarios.document import MAX_BYTES, YamlDocument, read
 
 _State: TypeAlias = "tuple[tuple[Path, int], ...]"
 """Files, each with when it was last changed."""
@@ -210,7 +210,7 @@ def facts_in(path: Path) -> FactFile:
     except OSError as error:
         raise FactsError(str(path), f"cannot be read: {error.strerror}.") from None
     if not isinstance(document.value, dict):
-        raise document.error((), f"a file of facts is a mapping with api and facts, not {kind(document.value)}.")
+        raise document.error((), f"a file of facts is a mapping with api and facts, not {describe(document.value)}.")
     try:
         file = FactFile.model_validate_json(json.dumps(document.value))
     except ValidationError as error:
@@ -259,7 +259,7 @@ def _holding(state: _State, model: str, day: dt.date) -> tuple[Fact, ...]:
     return tuple(fact for fact in _by_id(state).values() if fact.is_on(day) and fact.is_of(model))
 
 
-def _check_ids(document: Document, file: FactFile) -> None:
+def _check_ids(document: YamlDocument, file: FactFile) -> None:
     seen: dict[str, int] = {}
     limits: set[str] = set()
     for index, fact in enumerate(file.facts):

@@ -7,8 +7,7 @@ from functools import lru_cache
 
 from harness.apis.subschemas import subschemas
 from harness.contract.model import JSON
-from harness.scenarios.json_schema import Path, schema_error
-from harness.scenarios.simple_schema import is_simple
+from harness.scenarios.json_schema import Path, is_simple, schema_error
 
 _NULL_SAYS_SOMETHING = ("type", "default", "const")
 

@@ -36,9 +36,9 @@ from harness.apis.jsonvalue import join, loads, resolve
 from harness.apis.view import CallView, RequestView, ResponseView, WireError
 from harness.contract.http import HttpResponse
 from harness.contract.model import JSON, StopReason
+from harness.scenarios.diagnostics import describe
 from harness.scenarios.document import read
-from harness.scenarios.explain import kind
-from harness.scenarios.json_schema import Failure, Path, Validator
+from harness.scenarios.json_schema import Path, SchemaFailure, Validator
 
 _FIELD = re.compile(rb"(data|event|id|retry)?(:|\Z)")
 _LINE_END = re.compile(rb"\r\n|\n|\r")
@@ -116,7 +116,7 @@ def _name(path: Path) -> str:
     )
 
 
-def _told(failure: Failure) -> Iterator[tuple[Path, dict[str, Any], str, JSON, JSON]]:
+def _told(failure: SchemaFailure) -> Iterator[tuple[Path, dict[str, Any], str, JSON, JSON]]:
     """The place, its schema, what is wrong there, the value and what was expected, of each field that fails."""
     path, keyword, node, given = failure
     wanted = node[keyword]
@@ -127,7 +127,7 @@ def _told(failure: Failure) -> Iterator[tuple[Path, dict[str, Any], str, JSON, J
         )
     elif keyword == "type":
         types = " or ".join(_TYPES[each] for each in ([wanted] if isinstance(wanted, str) else wanted))
-        yield path, node, f"is {'a text' if isinstance(given, str) else kind(given)}, not {types}", given, None
+        yield path, node, f"is {'a text' if isinstance(given, str) else describe(given)}, not {types}", given, None
     elif keyword in ("minLength", "minItems"):
         yield path, node, "is empty", given, None
     elif keyword == "minimum":

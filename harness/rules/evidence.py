@@ -25,8 +25,7 @@ from harness.kit.trimming import trimmed_result
 from harness.meaning.requests import Pairing, paired
 from harness.results import Blame, Chat, EmbeddingTranscript, Exchange, Retelling, ServedTranscript, Transcript
 from harness.rules.reading import Reading, read, read_embedding
-from harness.scenarios.canonical import history
-from harness.scenarios.tools import ToolFailure, Unanswered, UnknownTool, answer, called_before
+from harness.scenarios.canonical import MissingResult, ToolFailure, UnknownTool, answer, called_before, history
 from harness.tape.cassette import REFERENCE_URL
 
 T = TypeVar("T")
@@ -270,7 +269,7 @@ class Evidence:
             return answer(scenario, issued, called_before(scenario, at))
         except ToolFailure as raised:
             return failure(issued, raised)
-        except (UnknownTool, Unanswered):
+        except (UnknownTool, MissingResult):
             return None
 
     @cached_property

@@ -11,7 +11,7 @@ from harness.results import Blame, Chat, Kind, Severity
 from harness.rules.evidence import Evidence
 from harness.rules.failures import Due, due, failure_of, judged, waited
 from harness.rules.rule import Flaw, Rule
-from harness.scenarios.match import Outcome, mismatches
+from harness.scenarios.match import TurnOutcome, mismatches
 from harness.scenarios.schema import Scenario, Subject
 
 
@@ -34,7 +34,7 @@ def _expect(evidence: Evidence) -> Iterator[Flaw]:
         unduly = last.error is not None and expectation.error is None
         if unduly or ended.fate == "made-up" or judged(evidence, index) is not None:
             expectation = expectation.forbidden  # request-unexpected or chat-failure says what is wrong besides
-        outcome = Outcome(
+        outcome = TurnOutcome(
             text=last.response.text if last.response else "",
             calls=[call for _, chat in chats if chat.response for call in chat.response.tool_calls],
             stop_reason=last.response.stop_reason if last.response else None,

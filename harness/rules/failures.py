@@ -16,7 +16,7 @@ from harness.results import Blame, Chat, Exchange, Kind, Severity
 from harness.rules.evidence import Evidence
 from harness.rules.reading import Reading
 from harness.rules.rule import Flaw
-from harness.scenarios.match import Failure, Outcome, error_name, mismatches
+from harness.scenarios.match import TurnError, TurnOutcome, error_name, mismatches
 from harness.scenarios.schema import Expectation
 
 Fate: TypeAlias = Literal["unsent", "unanswered", "made-up", "failed", "cut", "unreadable", "answered"]
@@ -112,11 +112,11 @@ def failed(api: Api, request: HttpRequest, response: HttpResponse) -> bool:
     return is_retriable(Reading(0, Exchange(request, response), None, view))
 
 
-def failure_of(chat: Chat) -> Failure | None:
+def failure_of(chat: Chat) -> TurnError | None:
     """The error in which a turn ended with this chat, in the words of scenarios."""
     if chat.limit_reached:
-        return Failure("iteration-limit")
-    return None if chat.error is None else Failure(error_name(chat.error), chat.status, chat.retry_after)
+        return TurnError("iteration-limit")
+    return None if chat.error is None else TurnError(error_name(chat.error), chat.status, chat.retry_after)
 
 
 def _expectation(evidence: Evidence, chat: int) -> Expectation | None:
@@ -150,7 +150,7 @@ def _is_expected(evidence: Evidence, chat: int) -> bool:
         return False
     error = failure_of(evidence.transcript.chats[chat])
     wanted = Expectation(error=expectation.error)
-    return not mismatches(wanted, Outcome(error=error))
+    return not mismatches(wanted, TurnOutcome(error=error))
 
 
 def judged(evidence: Evidence, chat: int) -> Flaw | None:

@@ -22,7 +22,7 @@ from harness.running.backends import NO_KEY, Stage, Stages
 from harness.running.cells import Cell, given
 from harness.running.serve_router import Reception
 from harness.running.served_session import Conversation, Places, ReverseOrder, Terms, Way, Ways
-from harness.scenarios.tools import ToolFailure, Unanswered, UnknownTool, answer, called_before
+from harness.scenarios.canonical import MissingResult, ToolFailure, UnknownTool, answer, called_before
 from harness.stdio.process import Broken, BrokenCommand
 from harness.stdio.workers import Foreign
 
@@ -69,7 +69,7 @@ class Desk:
         place = self._places.of(call, answers - 1)
         try:
             result = answer(scenario, call, called_before(scenario, answers - 1))
-        except (ToolFailure, UnknownTool, Unanswered) as raised:
+        except (ToolFailure, UnknownTool, MissingResult) as raised:
             result = failure(call, raised)
         self._order.wait(place)
         return result

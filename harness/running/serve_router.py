@@ -22,9 +22,17 @@ from harness.kit.thread import failure
 from harness.results import CellResult, Finding, Invocation, RunResult
 from harness.running.costs import models
 from harness.running.served_session import Conversation, Places, ReverseOrder, Terms
-from harness.scenarios.canonical import settings_of, system_of, user_message
+from harness.scenarios.canonical import (
+    MissingResult,
+    ToolFailure,
+    UnknownTool,
+    answer,
+    called_before,
+    settings_of,
+    system_of,
+    user_message,
+)
 from harness.scenarios.schema import Scenario
-from harness.scenarios.tools import ToolFailure, Unanswered, UnknownTool, answer, called_before
 
 
 def scenario_told(scenario: Scenario) -> dict[str, JSON]:
@@ -110,7 +118,7 @@ def result_told(scenario: Scenario, call: ToolCall, at: int) -> JSON:
         return _result(answer(scenario, call, called_before(scenario, at)))
     except ToolFailure as raised:
         return {**_result(failure(call, raised)), "raises": str(raised)}
-    except (UnknownTool, Unanswered):
+    except (UnknownTool, MissingResult):
         return None
 
 

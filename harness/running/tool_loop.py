@@ -28,10 +28,20 @@ from harness.kit.handlers import CollectingHandler
 from harness.kit.thread import Thread, failure
 from harness.kit.trimming import trimmed
 from harness.results import Chat, Embedded, ToolExecution
-from harness.scenarios.canonical import history, provider_tools, settings_of, system_of, tools, user_message
-from harness.scenarios.events import told
+from harness.scenarios.canonical import (
+    MissingResult,
+    ToolFailure,
+    UnknownTool,
+    answer,
+    event_word,
+    history,
+    provider_tools,
+    settings_of,
+    system_of,
+    tools,
+    user_message,
+)
 from harness.scenarios.schema import EmbeddingsSpec, QuerySpec, Scenario, Variant
-from harness.scenarios.tools import ToolFailure, Unanswered, UnknownTool, answer
 from harness.stdio.client import BROKEN, Connected, Handed
 from harness.stdio.workers import Foreign
 
@@ -145,7 +155,7 @@ class _Conversation:
             except _Ended:
                 break
             finally:
-                self._handled.append(tuple(map(told, handler.events)))
+                self._handled.append(tuple(map(event_word, handler.events)))
         return Playing(tuple(self._chats), tuple(self._executions), tuple(self._handled))
 
     def _template(self, turn: int, *, messages: bool = False) -> ChatRequest:
@@ -201,8 +211,8 @@ class _Conversation:
         chat = len(self._chats) - 1
         try:
             return ToolExecution(chat, call, answer(self.scenario, call, [each.call for each in self._executions]))
-        except (ToolFailure, UnknownTool, Unanswered) as raised:
-            return ToolExecution(chat, call, failure(call, raised), unanswered=isinstance(raised, Unanswered))
+        except (ToolFailure, UnknownTool, MissingResult) as raised:
+            return ToolExecution(chat, call, failure(call, raised), unanswered=isinstance(raised, MissingResult))
 
 
 class _Asking:

@@ -1,1 +1,1 @@
-"""Scenarios: YAML files that say what is asked, which tools exist, what the model calls and what the tools answer."""
+"""Scenarios: YAML files with a conversation: user messages, tools and their results, and the model's answers."""

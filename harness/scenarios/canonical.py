@@ -1,10 +1,12 @@
-"""A scenario in the words of the canonical contract: its history, messages, tools, and what holds in which turn."""
+"""Parts of a scenario as canonical values: messages, tools, settings, tool results and handler events."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from typing import cast
 
+from harness.contract.errors import HarnessError, UnknownName
 from harness.contract.model import (
     JSON,
     Message,
@@ -17,11 +19,14 @@ from harness.contract.model import (
     ToolCall,
     ToolResult,
 )
-from harness.scenarios.schema import HistoryMessage, Scenario, Settings, TurnSpec
+from harness.host.exceptions import class_of
+from harness.kit.handlers import Answered, Called, Done, HandlerEvent, Said
+from harness.scenarios.match import error_name, includes
+from harness.scenarios.schema import HistoryMessage, ResultSpec, Scenario, Settings, StepSpec, ToolSpec, TurnSpec
 
 
 def history(scenario: Scenario) -> tuple[Message, ...]:
-    """The conversation that came from elsewhere."""
+    """Return the messages of the earlier conversation."""
     names = {call.id: call.name for message in scenario.history for call in message.calls}
     return tuple(Message(Role(message.role), tuple(_parts(message, names))) for message in scenario.history)
 
@@ -43,14 +48,14 @@ def _metadata(metadata: dict[str, JSON]) -> ProviderMetadata:
 
 
 def user_message(turn: TurnSpec) -> Message:
-    """What the user says in a turn."""
+    """Return the user message of a turn."""
     if isinstance(turn.user, str):
         return Message.user(turn.user)
     return Message(Role.USER, tuple(part.part() for part in turn.user))
 
 
 def system_of(scenario: Scenario, turn_index: int) -> str | None:
-    """The system prompt in a turn: that of the last turn so far which has the key `system`, be it null."""
+    """Return the system prompt of a turn: that of the latest turn with a `system` key, even if it is null."""
     for turn in reversed(scenario.turns[: turn_index + 1]):
         if "system" in turn.model_fields_set:
             return turn.system
@@ -58,15 +63,132 @@ def system_of(scenario: Scenario, turn_index: int) -> str | None:
 
 
 def settings_of(scenario: Scenario, turn_index: int) -> Settings:
-    """The settings in a turn: its own, which hold for it alone, or else the scenario's."""
+    """Return the settings of a turn: its own, or the scenario's."""
     return scenario.turns[turn_index].settings or scenario.settings
 
 
 def provider_tools(scenario: Scenario) -> ProviderMetadata:
-    """The tools that the provider runs, as fields of a request."""
+    """Return the tools that the provider runs, as fields of a request."""
     return {api: {"tools": cast("JSON", tools)} for api, tools in scenario.provider_tools.items()}
 
 
 def tools(scenario: Scenario) -> tuple[Tool, ...]:
-    """The declared tools."""
+    """Return the declared tools."""
     return tuple(tool.tool() for tool in scenario.tools)
+
+
+class ToolFailure(Exception):
+    """The tool raises, as the scenario specifies. The text is the exception's."""
+
+
+class UnknownTool(Exception):
+    """The model called a tool that the scenario does not declare. The text may be sent to the model."""
+
+
+class MissingResult(HarnessError):
+    """The scenario declares the tool but has no result for these arguments."""
+
+
+def calls_of(step: StepSpec) -> list[ToolCall]:
+    """Return the calls of an answer that are executed."""
+    return [ToolCall("", name, arguments) for name, arguments in step.whole_calls]
+
+
+def called_before(scenario: Scenario, answers: int) -> list[ToolCall]:
+    """Return the executed calls of the script's first `answers` answers."""
+    steps = [step for turn in scenario.turns for step in turn.model][:answers]
+    return [call for step in steps for call in calls_of(step)]
+
+
+def matching_result(tool: ToolSpec, call: ToolCall, earlier: Iterable[ToolCall] = ()) -> ResultSpec | None:
+    """Return the first result of a tool that matches a call, or `None`.
+
+    A result matches if the arguments include its `when`, and the `earlier` calls have not used up its `times`.
+    """
+    left = {index: result.times for index, result in enumerate(tool.results) if result.times is not None}
+    for before in earlier if left else ():
+        if before.name == call.name:
+            index = _first_match(tool, before, left)
+            if index in left:
+                left[index] -= 1
+    index = _first_match(tool, call, left)
+    return None if index is None else tool.results[index]
+
+
+def _first_match(tool: ToolSpec, call: ToolCall, left: dict[int, int]) -> int | None:
+    for index, result in enumerate(tool.results):
+        if left.get(index, 1) and includes(call.arguments, result.when or {}):
+            return index
+    return None
+
+
+def answer(scenario: Scenario, call: ToolCall, earlier: Iterable[ToolCall] = ()) -> ToolResult:
+    """Return the scenario's result of a call that follows the `earlier` calls. See `matching_result`.
+
+    Raises:
+        ToolFailure: the result specifies that the tool raises.
+        UnknownTool: the scenario does not declare the tool.
+        MissingResult: no result matches the arguments.
+    """
+    tool = scenario.tool_named(call.name)
+    if tool is None:
+        raise UnknownTool(str(UnknownName("tool", call.name, [tool.name for tool in scenario.tools])))
+    result = matching_result(tool, call, earlier)
+    if result is None:
+        arguments = json.dumps(call.arguments, ensure_ascii=False)
+        raise MissingResult(
+            f"scenario {scenario.id!r}: the tool {call.name!r} has no result for the arguments {arguments}. "
+            "Add one to its results, or one without when, which matches all others."
+        )
+    if result.raise_ is not None:
+        raise ToolFailure(result.raise_)
+    if result.parts is not None:
+        return ToolResult(call.id, call.name, tuple(part.part() for part in result.parts))
+    if "error" in result.model_fields_set:
+        return ToolResult(call.id, call.name, result.error, is_error=True)
+    return ToolResult(call.id, call.name, result.return_)
+
+
+def event_word(event: HandlerEvent) -> str:
+    """Return the word of `expect.events` for an event. The end of a turn is `done`, with the name of its error."""
+    match event:
+        case Said():
+            return "text"
+        case Called(call):
+            return f"call {call.name}"
+        case Answered(result):
+            return f"{'error' if result.is_error else 'result'} {result.name}"
+        case Done(error=error):
+            return _done_word(None if error is None else error_name(class_of(error)))
+
+
+def _done_word(error: str | None) -> str:
+    return "done" if error is None else f"done {error}"
+
+
+def scripted_events(
+    scenario: Scenario, steps: Sequence[StepSpec], error: str | None, earlier: Sequence[ToolCall] = ()
+) -> list[str] | None:
+    """Return the events of a turn with these answers that ends in `error` and follows the `earlier` calls.
+
+    `None` if the script does not determine them: refusals and raw parts differ between APIs.
+    """
+    if any(step.raw or step.refusal is not None for step in steps):
+        return None
+    events: list[HandlerEvent] = []
+    calls = [*earlier]
+    for step in steps:
+        if step.text:
+            events.append(Said(step.text))
+        for name, arguments in step.whole_calls:
+            call = ToolCall("", name, arguments)
+            events += [Called(call), Answered(_result_or_error(scenario, call, calls))]
+            calls.append(call)
+    return [*map(event_word, events), _done_word(error)]
+
+
+def _result_or_error(scenario: Scenario, call: ToolCall, earlier: Sequence[ToolCall]) -> ToolResult:
+    try:
+        return answer(scenario, call, earlier)
+    except (ToolFailure, UnknownTool, MissingResult) as raised:
+        return ToolResult(call.id, call.name, str(raised), is_error=True)

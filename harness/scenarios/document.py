@@ -1,18 +1,18 @@
-"""Strict YAML: one document of JSON values, and where each of them stands.
+"""Strict YAML: one document of JSON values, with the position of each value.
 
-Plain scalars mean what they mean to a reader of JSON: `null`, `true`, `false` and JSON's numbers are themselves,
-nothing (or `~`) is null, and everything else is text: `no`, `on`, `012`, `0x1F`, `1_000`, `1:30` and dates. Mapping
-keys are text always. What the YAML versions read differently and JSON does not know is refused: anchors, aliases,
-tags, directives, `True`, `NULL`, `.nan`, `.inf`, and the line breaks of YAML 1.1. So are duplicate keys, depth beyond
-100, lone surrogates and files beyond 256 KiB.
+Plain scalars are read as in JSON: `null`, `true`, `false` and JSON numbers. An empty scalar or `~` is null. All else is
+text: `no`, `on`, `012`, `0x1F`, `1_000`, `1:30` and dates. Mapping keys are always text. Syntax that YAML versions read
+differently is refused: anchors, aliases, tags, directives, `True`, `NULL`, `.nan`, `.inf` and the line breaks of
+YAML 1.1. So are duplicate keys, nesting deeper than 100 levels, lone surrogates and files above 256 KiB.
 
-`Builder` makes values of a parser's events, here and for cassettes (`harness.tape.document`), and does not recurse:
-libyaml's loader dies of deep nesting. libyaml's parser is tried first, being ten times as fast. Whatever it refuses is
-read by PyYAML's own, whose error texts are the same on every machine, and so is what libyaml allows more of.
+`Builder` makes values from parser events, here and for cassettes (`harness.tape.read`). It does not recurse: libyaml's
+own loader crashes on deep nesting. libyaml's parser runs first because it is ten times as fast. Files that it refuses
+are read again by PyYAML's parser, whose error messages are the same on every machine.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from dataclasses import dataclass, field
@@ -22,13 +22,12 @@ import yaml
 
 from harness.contract.errors import FileError, ScenarioError
 from harness.contract.model import JSON
-from harness.scenarios.hints.syntax import hint
 
 MAX_BYTES = 256 << 10
 MAX_DEPTH = 100
 
 Path: TypeAlias = tuple[str | int, ...]
-"""Keys and indices from the root to a value."""
+"""Keys and indices that lead from the root to a value."""
 
 Mark: TypeAlias = tuple[int, int]
 """Line and column, from 1."""
@@ -41,8 +40,8 @@ _UNREADABLE = re.compile("[^\t\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
-    """The values of a file, and the marks of values and of mapping keys by their path."""
+class YamlDocument:
+    """The value of a file, and the marks of all values and mapping keys by path."""
 
     file: str
     value: JSON
@@ -51,7 +50,7 @@ class Document:
     raises: type[FileError] = ScenarioError
 
     def error(self, path: Path, reason: str, *, of_key: bool = False) -> FileError:
-        """An error at a path, or at what stands nearest above it. `of_key`: the key is wrong, not its value."""
+        """Make an error at a path, or at its nearest parent. `of_key`: the key is wrong, not its value."""
         if of_key and path in self.key_marks:
             mark = self.key_marks[path]
         else:
@@ -60,7 +59,7 @@ class Document:
 
 
 def key_of(path: Path) -> str:
-    """A path as people write it: `turns[0].model[1].calls`."""
+    """Return a path as text: `turns[0].model[1].calls`."""
     text = ""
     for step in path:
         if isinstance(step, int):
@@ -72,16 +71,16 @@ def key_of(path: Path) -> str:
     return text
 
 
-def read(data: bytes, file: str, raises: type[FileError] = ScenarioError) -> Document:
+def read(data: bytes, file: str, raises: type[FileError] = ScenarioError) -> YamlDocument:
     """Read one YAML document. `file` is its name in errors, `raises` their class.
 
     Raises:
-        FileError: it is not strict YAML.
+        FileError: the text is not strict YAML.
     """
     if len(data) > MAX_BYTES:
-        raise raises(file, f"larger than {MAX_BYTES >> 10} KiB, the most that {raises.what} may have.")
+        raise raises(file, f"larger than {MAX_BYTES >> 10} KiB, the limit for {raises.what}.")
     text = _decode(data, file, raises)
-    if _FAST is not None and "\t" not in text:  # of which libyaml allows more than PyYAML does
+    if _FAST is not None and "\t" not in text:  # libyaml accepts tabs that PyYAML refuses
         try:
             return _document(text, file, _FAST, raises)
         except _Refused:
@@ -89,7 +88,7 @@ def read(data: bytes, file: str, raises: type[FileError] = ScenarioError) -> Doc
     return _document(text, file, yaml.SafeLoader, raises)
 
 
-def _document(text: str, file: str, kind: type, raises: type[FileError]) -> Document:
+def _document(text: str, file: str, kind: type, raises: type[FileError]) -> YamlDocument:
     builder = Builder(file, raises, is_fast=kind is _FAST)
     loader: Any = kind(text)
     try:
@@ -103,7 +102,7 @@ def _document(text: str, file: str, kind: type, raises: type[FileError]) -> Docu
         loader.dispose()
     if not builder.documents:
         raise raises(file, f"empty. {raises.form}")
-    return Document(file, builder.value, builder.marks, builder.key_marks, raises)
+    return YamlDocument(file, builder.value, builder.marks, builder.key_marks, raises)
 
 
 def _decode(data: bytes, file: str, raises: type[FileError]) -> str:
@@ -118,7 +117,7 @@ def _decode(data: bytes, file: str, raises: type[FileError]) -> str:
     if unreadable is not None:
         character = ord(unreadable[0])
         escape = f"\\x{character:02X}" if character < 0x100 else f"\\u{character:04X}"
-        reason = f'the character U+{character:04X} may not stand here as it is. Write "{escape}" in double quotes.'
+        reason = f'the character U+{character:04X} must be escaped. Write "{escape}" in double quotes.'
         raise raises(file, reason, *_mark_at_end(text[: unreadable.start()]))
     return text
 
@@ -131,8 +130,8 @@ def _mark_at_end(before: str) -> Mark:
 _FAST: type | None = getattr(yaml, "CSafeLoader", None)
 
 
-class _Refused(Exception):  # not an error: the other parser says what is wrong, or that nothing is
-    pass
+class _Refused(Exception):
+    """libyaml refuses the text. PyYAML decides whether it is an error."""
 
 
 def _not_yaml(error: Exception, mark: Any, text: str, file: str, raises: type[FileError]) -> FileError:
@@ -142,11 +141,51 @@ def _not_yaml(error: Exception, mark: Any, text: str, file: str, raises: type[Fi
     place = (mark.line + 1, mark.column + 1) if mark else (None, None)
     reason = "; ".join(part for part in (error.context, error.problem) if part)
     line = text.splitlines()[mark.line : mark.line + 1] if mark else []
-    meant = hint(line[0], mark.column + 1, reason) if mark and line else None
+    meant = _hint(line[0], mark.column + 1, reason) if mark and line else None
     if meant is not None:
         return raises(file, f"not YAML: {meant}", *place)
     way_out = " A text with punctuation may need quotes." if "flow" in reason else ""
     return raises(file, f"not YAML: {reason}.{way_out}", *place)
+
+
+_KEYED = re.compile(r"(?P<before>\s*(?:- +)*(?P<key>[\w$-]+): +)(?P<text>\S.*?)\s*")
+_LISTED = re.compile(r"(?P<before>\s*- +)(?P<text>\S.*?)\s*")
+_SPECIAL = "@`%*&!|>{}[],#'\""
+_UNFIT = ("cannot start any token", "expected alphabetic or numeric character", "expected <block end>")
+_TOO_DEEP = "this line continues the text above it: align it with the lines that it belongs to."
+
+
+def _hint(line: str, column: int, problem: str) -> str | None:
+    """Return advice for a line in which the parser reports a problem at a column, counted from 1; or `None`."""
+    if "\t" in line[: len(line) - len(line.lstrip())]:
+        return "a tab: YAML is indented with spaces. Replace it with spaces."
+    if "mapping values are not allowed" in problem:
+        return _quoted(line, "a text with a colon and a space needs quotes") if _has_colon(line) else _TOO_DEEP
+    text = _parsed(line)
+    if text and text["text"][0] in _SPECIAL and column > text.start("text") and any(each in problem for each in _UNFIT):
+        return _quoted(line, f"a text that begins with {text['text'][0]} needs quotes")
+    if "expected <block end>" in problem:
+        return f"nothing above starts in column {column}: align this line with the lines that it belongs to."
+    return None
+
+
+def _parsed(line: str) -> re.Match[str] | None:
+    return _KEYED.fullmatch(line) or _LISTED.fullmatch(line)
+
+
+def _has_colon(line: str) -> bool:
+    found = _parsed(line)
+    return found is not None and re.search(r":(?: |$)", found["text"]) is not None
+
+
+def _quoted(line: str, reason: str) -> str | None:
+    found = _parsed(line)
+    if found is None:
+        return None
+    text = found["text"]
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
+        text = text[1:-1]
+    return f"{reason}: write {found['before'].lstrip()}{json.dumps(text, ensure_ascii=False)}."
 
 
 _NO_KEY: Any = object()
@@ -154,7 +193,7 @@ _NO_KEY: Any = object()
 
 @dataclass(slots=True)
 class Open:
-    """A list or mapping whose end has not come, the key that waits for its value, and the path to the whole."""
+    """A list or mapping under construction, its path, and the key that waits for its value."""
 
     value: dict[Any, Any] | list[Any]
     path: Path = ()
@@ -168,10 +207,7 @@ class Open:
 
 
 class Builder:
-    """Builds the values of a YAML document from its events. What could hurt, or would be lost, is refused where it is.
-
-    `marks` and `key_marks` are kept by path. A subclass (`harness.tape.document`) reads other scalars.
-    """
+    """Builds the value of a YAML document from its events, and refuses what is unsafe or would be lost."""
 
     TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep."
 
@@ -187,7 +223,7 @@ class Builder:
 
     def build(self, loader: Any) -> None:
         """Read all events of a loader."""
-        for event in iter(loader.get_event, None):  # half the calls of `yaml.parse`, which asks before each
+        for event in iter(loader.get_event, None):  # half the calls of `yaml.parse`
             kind: object = type(event)  # pyright: ignore[reportUnknownVariableType]
             if kind is yaml.ScalarEvent:
                 self._put(self._scalar(event), event)
@@ -206,7 +242,7 @@ class Builder:
                 self._check_document(event)
 
     def _put(self, value: Any, event: Any) -> None:
-        """Put a value into what is open, as an item, a key or the value of a key."""
+        """Add a value to the innermost open list or mapping, as an item, a key or the value of a key."""
         if not self._open:
             self.value = value
             return
@@ -232,14 +268,14 @@ class Builder:
             return self._key(event)
         path = self._checked(event)
         text = self._text(event, path)
-        if event.style:  # libyaml says "" of a plain scalar, PyYAML nothing
+        if event.style:  # of a plain scalar: "" in libyaml, None in PyYAML
             return text
         if text in _CONSTANTS:
             return _CONSTANTS[text]
         if text in _NEARLY_CONSTANTS:
             self._refuse(f"write {text.lower()}, or quote it if the text {text!r} is meant.", event, path)
         if _NOT_FINITE.fullmatch(text):
-            self._refuse(f"{text} is not a JSON value. Quote it if the text is meant.", event, path)
+            self._refuse(f"{text} is not a JSON value. Quote it to make it a text.", event, path)
         number = _NUMBER.fullmatch(text)
         return self._number(event, path, is_float=number.lastindex is not None) if number else text
 
@@ -253,7 +289,7 @@ class Builder:
 
     def _refuse_twice(self, key: Any, event: Any) -> NoReturn:
         path = (*self._open[-1].path, key)
-        self._refuse(f"duplicate key, which stands in line {self.key_marks[path][0]} already.", event, path)
+        self._refuse(f"duplicate key: line {self.key_marks[path][0]} has it already.", event, path)
 
     def _refuse(self, reason: str, event: Any, path: Path = ()) -> NoReturn:
         raise self._raises(self._file, reason, *_mark(event), key=key_of(path) or None)
@@ -263,7 +299,7 @@ class Builder:
         return bool(self._open) and self._open[-1].in_brackets
 
     def _checked(self, event: Any) -> Path:
-        """Return the path of a value that begins, without anchor and tag."""
+        """Return the path of a value, after a check that it has no anchor and no tag."""
         inner = self._open[-1] if self._open else None
         if inner is not None and inner.wants_key:
             self._refuse_key(event)
@@ -277,7 +313,7 @@ class Builder:
         return path
 
     def _refuse_key(self, event: Any) -> NoReturn:
-        reason = "a key has to be a plain or quoted text, without anchor, alias or tag."
+        reason = "a key must be a plain or quoted text, without anchor, alias or tag."
         self._refuse(reason, event, self._open[-1].path)
 
     def _key(self, event: Any) -> str:
@@ -286,7 +322,7 @@ class Builder:
             self._refuse_key(event)
         if event.value == "" and not event.style:
             if self._is_fast:
-                raise _Refused  # the parsers do not agree on where it is missing
+                raise _Refused  # the parsers report different positions
             self._refuse("a key is missing before the colon.", event, mapping.path)
         key = self._text(event, mapping.path)
         if key not in mapping.value:
@@ -297,15 +333,15 @@ class Builder:
         try:
             number = float(event.value) if is_float else int(event.value)
         except ValueError:
-            self._refuse("an integer of too many digits. Quote it if a text is meant.", event, path)
+            self._refuse("an integer with too many digits. Quote it to make it a text.", event, path)
         if is_float and math.isinf(number):
-            self._refuse(f"{event.value} is too large for a double. Quote it if a text is meant.", event, path)
+            self._refuse(f"{event.value} is too large for a double. Quote it to make it a text.", event, path)
         return number
 
     def _text(self, event: Any, path: Path) -> str:
-        """The scalar's text. Escaped surrogates that make a pair are the one character that they are in JSON."""
+        """Return the text of a scalar. As in JSON, a pair of escaped surrogates is one character."""
         if self._is_fast and self._in_brackets and not event.style and "?" in event.value:
-            raise _Refused  # within brackets, and without quotes, PyYAML reads a question mark otherwise
+            raise _Refused  # the parsers read an unquoted question mark in brackets differently
         try:
             return event.value.encode("utf-16", "surrogatepass").decode("utf-16")
         except UnicodeDecodeError:

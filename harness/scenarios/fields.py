@@ -1,4 +1,4 @@
-"""Field types of the scenario file, and the base of its models: what a value has to be beyond its JSON type."""
+"""Field types and the base class of strict models, for scenarios and fact files."""
 
 from __future__ import annotations
 
@@ -11,18 +11,17 @@ from pydantic_core import PydanticCustomError
 
 from harness.contract.errors import UnknownName
 from harness.contract.model import JSON
-from harness.scenarios.json_schema import lost_reference, schema_error
-from harness.scenarios.simple_schema import is_simple
+from harness.scenarios.json_schema import is_simple, lost_reference, schema_error
 
 
 class Strict(BaseModel):
-    """Frozen, typed to the letter, and without room for keys that nobody knows."""
+    """Base of models that are frozen, do not convert types and refuse unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, serialize_by_alias=True)
 
     @model_validator(mode="before")
     @classmethod
-    def _knows_its_keys(cls, value: JSON) -> JSON:
+    def _refuse_unknown_keys(cls, value: JSON) -> JSON:
         known = _keys(cls)
         for key in value if isinstance(value, dict) else ():
             if key not in known:
@@ -36,16 +35,16 @@ def _keys(model: type[BaseModel]) -> dict[str, None]:
 
 
 def misfit(reason: str, *at: str | int) -> PydanticCustomError:
-    """An error with a finished sentence. `at` leads from the validated value to what is wrong in it."""
+    """Make an error with a complete sentence. `at` is the path from the validated value to the mistake."""
     return PydanticCustomError("misfit", "{reason}", {"reason": reason, "at": at})
 
 
 TEXT, NUMBER, LIST, MAPPING = "<text>", "<number>", "<list>", "<mapping>"
-"""Tags of a union's members, told apart by their JSON type. In angles, since they turn up in error locations."""
+"""Tags of union members, which differ by JSON type. The angle brackets mark them in error locations."""
 
 
 def either(meant: str) -> Discriminator:
-    """Chooses the member of a union by JSON type, so that errors speak of the one that was meant."""
+    """Select the member of a union by JSON type, so that errors refer to the intended member."""
     return Discriminator(_shape, custom_error_type="misfit", custom_error_message=f"must be {meant}.")
 
 
@@ -68,7 +67,7 @@ def _compiles(pattern: str) -> str:
 
 
 Pattern = Annotated[str, AfterValidator(_compiles)]
-"""A regular expression of Python's `re`."""
+"""A regular expression for Python's `re`."""
 
 
 def _is_schema(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
@@ -78,13 +77,13 @@ def _is_schema(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
         fault = schema_error(schema, formats=True)
         lost = None if fault else lost_reference(schema)
     except RecursionError:
-        raise misfit("a schema must not be nested so deeply.") from None
+        raise misfit("the schema is nested too deeply.") from None
     if fault is not None:
         at, reason = fault
         raise misfit(f"not a JSON Schema (draft 2020-12): {reason}.", *at) from None
     if lost is not None:
         at, reference = lost
-        raise misfit(f"the reference {reference!r} leads nowhere in this schema.", *at)
+        raise misfit(f"the reference {reference!r} has no target in this schema.", *at)
     return schema
 
 
@@ -94,9 +93,9 @@ SchemaObject = Annotated[dict[str, JsonValue], AfterValidator(_is_schema)]
 
 def _takes_an_object(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
     if schema and schema.get("type") != "object":
-        raise misfit("the schema of a tool's arguments has type: object at its root, or is {} for a tool without any.")
+        raise misfit("the schema of arguments must have type: object at its root, or be {} for a tool without any.")
     return schema
 
 
 ArgumentsSchema = Annotated[SchemaObject, AfterValidator(_takes_an_object)]
-"""The JSON Schema of a tool's arguments; `{}` for a tool that takes none."""
+"""The JSON Schema of a tool's arguments; `{}` for a tool without parameters."""

@@ -1,7 +1,8 @@
-"""JSON Schema (draft 2020-12) without what a stranger's schema could do with it: the only door to `jsonschema`.
+"""JSON Schema (draft 2020-12), safe for untrusted schemas. The only module that imports `jsonschema`.
 
-References lead to places inside the schema; nothing is fetched or opened. Patterns are matched within bounds. `$schema`
-inside a schema does not change the draft.
+References lead to places inside the schema; nothing is fetched or opened. Patterns and references have limits.
+`$schema` inside a schema does not change the draft. The imports of `jsonschema` are slow and most runs need none of
+them. So they are inside functions, and simple schemas are checked without them.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ import importlib
 import re
 from collections.abc import Iterator
 from functools import cache
+from threading import local
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from harness.contract.model import JSON
-from harness.scenarios.patterns import CostlyPattern
+from harness.scenarios.patterns import CostlyPattern, search
 
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _NAMED = frozenset({"properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions"})
@@ -23,22 +25,25 @@ _DATA = frozenset({"const", "enum", "default", "examples"})
 
 _BAD_PATTERN = (CostlyPattern, re.error, OverflowError)
 _LITERAL = re.compile(r"\^?[\w-]*(?:\.[*+])?\$?")
-"""Patterns that are quick whatever matches them."""
+"""Patterns that every engine matches quickly."""
+
+_MAX_REFERENCES = 10_000
+"""References followed for one value: each schema may refer to the next one twice."""
 
 Path: TypeAlias = tuple[str | int, ...]
 
 
 class UndecidedSchema(Exception):
-    """A schema of which it cannot be told whether a value conforms to it."""
+    """The schema is outside the limits, so values cannot be checked against it."""
 
 
 def schema_error(schema: Any, *, formats: bool = False) -> tuple[Path, str] | None:
-    """Where and why something is not a JSON Schema; its references are not looked at.
+    """Return where and why a value is not a JSON Schema, or `None`. References are not checked.
 
-    With `formats`, its patterns are read as well.
+    With `formats`, its patterns are checked as well.
     """
-    from jsonschema import Draft202012Validator  # noqa: PLC0415 - it takes long to import, and few runs need it
-    from jsonschema.exceptions import SchemaError  # noqa: PLC0415 - the same
+    from jsonschema import Draft202012Validator  # noqa: PLC0415 - slow
+    from jsonschema.exceptions import SchemaError  # noqa: PLC0415 - slow
 
     checker = Draft202012Validator.FORMAT_CHECKER if formats else None
     try:
@@ -49,10 +54,10 @@ def schema_error(schema: Any, *, formats: bool = False) -> tuple[Path, str] | No
 
 
 def lost_reference(schema: dict[str, JSON]) -> tuple[Path, str] | None:
-    """The first reference that leads to no schema inside this one, and its place."""
-    from referencing import Registry  # noqa: PLC0415 - it takes long to import, and few schemas have references
-    from referencing.exceptions import Unresolvable  # noqa: PLC0415 - the same
-    from referencing.jsonschema import DRAFT202012  # noqa: PLC0415 - the same
+    """Return the first reference without a target inside the schema, and its path; or `None`."""
+    from referencing import Registry  # noqa: PLC0415 - slow
+    from referencing.exceptions import Unresolvable  # noqa: PLC0415 - slow
+    from referencing.jsonschema import DRAFT202012  # noqa: PLC0415 - slow
 
     root: Any = _in_one_draft(schema)
     start: Any = Registry[Any]().resolver_with_root(DRAFT202012.create_resource(root))
@@ -88,8 +93,8 @@ def _listed(values: Any) -> Iterator[tuple[int, Any]]:
     return enumerate(cast("list[Any]", values))
 
 
-class Failure(NamedTuple):
-    """A keyword that a value does not conform to, the schema that has it, and the place of the value."""
+class SchemaFailure(NamedTuple):
+    """A keyword that a value does not conform to, with its schema and the path of the value."""
 
     path: Path
     keyword: str
@@ -101,8 +106,8 @@ class Validator:
     """Checks values against one schema.
 
     Raises:
-        UndecidedSchema: in either method: a reference leads out of the schema, it goes round in a circle, or a pattern
-            may take too long.
+        UndecidedSchema: in each method: a reference leads out of the schema or in a circle, or a pattern may take too
+            long.
     """
 
     def __init__(self, schema: Any) -> None:
@@ -110,22 +115,20 @@ class Validator:
         self._made: Any = None
 
     def errors(self, value: JSON) -> Iterator[tuple[Path, str]]:
-        """Where and why a value does not conform."""
+        """Yield where and why a value does not conform."""
         for error in self._errors(value):
             yield tuple(error.absolute_path), error.message
 
-    def failures(self, value: JSON) -> Iterator[Failure]:
-        """The keywords that a value does not conform to."""
+    def failures(self, value: JSON) -> Iterator[SchemaFailure]:
+        """Yield the keywords that a value does not conform to."""
         for error in self._errors(value):
-            yield Failure(tuple(error.absolute_path), error.validator, error.schema, error.instance)
+            yield SchemaFailure(tuple(error.absolute_path), error.validator, error.schema, error.instance)
 
     def _errors(self, value: JSON) -> Iterator[Any]:
-        from referencing.exceptions import Unresolvable  # noqa: PLC0415 - it takes long to import
-
-        from harness.scenarios import keywords  # noqa: PLC0415 - the same
+        from referencing.exceptions import Unresolvable  # noqa: PLC0415 - slow
 
         try:
-            keywords.followed.count = 0
+            _followed.count = 0
             yield from self._validator.iter_errors(value)
         except (*_BAD_PATTERN, RecursionError, Unresolvable, ValueError) as error:
             raise UndecidedSchema(str(error)) from None
@@ -137,17 +140,17 @@ class Validator:
     @property
     def _validator(self) -> Any:
         if self._made is None:
-            from referencing import Registry  # noqa: PLC0415 - it takes long to import
+            from referencing import Registry  # noqa: PLC0415 - slow
 
             schema = _in_one_draft(self._schema)
             _check_unevaluated(schema)
-            # The default registry would fetch what a reference names.
-            self._made = _bounded()(schema, registry=Registry[Any]())
+            # The default registry would fetch references from the network.
+            self._made = _bounded_validator()(schema, registry=Registry[Any]())
         return self._made
 
 
 def _in_one_draft(node: Any, *, named: bool = False) -> Any:
-    """A schema without `$schema`, by which jsonschema would change to another draft's rules within it."""
+    """Return a schema without `$schema`, which would make jsonschema apply the rules of another draft."""
     if isinstance(node, list):
         return [_in_one_draft(each) for _, each in _listed(node)]
     if not isinstance(node, dict):
@@ -160,19 +163,73 @@ def _in_one_draft(node: Any, *, named: bool = False) -> Any:
     }
 
 
+class _Followed(local):
+    """Number of references that the current thread has followed for a value."""
+
+    count = 0
+
+
+_followed = _Followed()
+
+
 @cache
-def _bounded() -> Any:
-    """The class of jsonschema with keywords of its own for references and for all that matches patterns."""
-    from jsonschema import Draft202012Validator  # noqa: PLC0415 - it takes long to import, and few runs need it
+def _bounded_validator() -> Any:  # noqa: C901 - keywords share the lazy imports
+    """Return jsonschema's validator class with our keywords for references and patterns."""
+    from jsonschema import Draft202012Validator  # noqa: PLC0415 - slow
+    from jsonschema.exceptions import ValidationError  # noqa: PLC0415 - slow
 
-    from harness.scenarios import keywords  # noqa: PLC0415 - the same
+    known: Any = Draft202012Validator.VALIDATORS
 
+    def reference(validator: Any, wanted: Any, instance: Any, schema: Any) -> Iterator[Any]:
+        _followed.count += 1
+        if _followed.count > _MAX_REFERENCES:
+            raise CostlyPattern(f"more than {_MAX_REFERENCES} references are followed for one value")
+        yield from known["$ref"](validator, wanted, instance, schema) or ()
+
+    def pattern(_: Any, wanted: str, instance: Any, __: Any) -> Iterator[Any]:
+        if isinstance(instance, str) and not search(wanted, instance):
+            yield ValidationError(f"{instance!r} does not match {wanted!r}")
+
+    def pattern_properties(validator: Any, wanted: Any, instance: Any, _: Any) -> Iterator[Any]:
+        for each, inner in wanted.items():
+            for name, value in _entries(instance):
+                if search(each, name):
+                    yield from validator.descend(value, inner, path=name, schema_path=each)
+
+    def additional_properties(validator: Any, wanted: Any, instance: Any, schema: Any) -> Iterator[Any]:
+        patterns = schema.get("patternProperties")
+        if not patterns:
+            yield from known["additionalProperties"](validator, wanted, instance, schema) or ()
+            return
+        declared = schema.get("properties", {})
+        others = {
+            name: value
+            for name, value in _entries(instance)
+            if name not in declared and not any(search(each, name) for each in patterns)
+        }
+        if isinstance(wanted, dict):
+            for name, value in others.items():
+                yield from validator.descend(value, wanted, path=name)
+        elif not wanted and others:
+            names = ", ".join(sorted(map(repr, others)))
+            yield ValidationError(f"Additional properties are not allowed, and no pattern matches {names}")
+
+    keywords = {
+        "$ref": reference,
+        "pattern": pattern,
+        "patternProperties": pattern_properties,
+        "additionalProperties": additional_properties,
+    }
     validators: Any = importlib.import_module("jsonschema.validators")  # its types are partial
-    return validators.extend(Draft202012Validator, keywords.KEYWORDS)
+    return validators.extend(Draft202012Validator, keywords)
+
+
+def _entries(instance: Any) -> list[tuple[str, Any]]:
+    return [*cast("dict[str, Any]", instance).items()] if isinstance(instance, dict) else []
 
 
 def _check_unevaluated(schema: Any) -> None:
-    """What jsonschema does for `unevaluatedProperties` matches patterns with `re`. Raises `CostlyPattern`."""
+    """Refuse `unevaluatedProperties` with slow patterns: jsonschema matches those with `re`. Raises `CostlyPattern`."""
     nodes = [*_objects(schema)]
     patterns = [
         each for node in nodes if isinstance(node.get("patternProperties"), dict) for each in node["patternProperties"]
@@ -183,7 +240,7 @@ def _check_unevaluated(schema: Any) -> None:
 
 
 def _objects(node: Any) -> Iterator[dict[str, Any]]:
-    """All JSON objects within a value."""
+    """Yield all JSON objects within a value."""
     if isinstance(node, list):
         for _, each in _listed(node):
             yield from _objects(each)
@@ -192,3 +249,87 @@ def _objects(node: Any) -> Iterator[dict[str, Any]]:
         yield entries
         for each in entries.values():
             yield from _objects(each)
+
+
+_TYPE_NAMES = frozenset({"array", "boolean", "integer", "null", "number", "object", "string"})
+
+
+def is_simple(schema: JSON) -> bool:
+    """Return whether a value is a valid schema (draft 2020-12) of a simple kind. Other schemas need `schema_error`."""
+    return isinstance(schema, dict) and all(_is_simple_keyword(key, value) for key, value in schema.items())
+
+
+def _is_simple_keyword(keyword: str, value: JSON) -> bool:
+    match keyword:
+        case "type":
+            return isinstance(value, str) and value in _TYPE_NAMES
+        case "description" | "title":
+            return isinstance(value, str)
+        case "properties":
+            return isinstance(value, dict) and all(map(is_simple, value.values()))
+        case "items":
+            return is_simple(value)
+        case "required":
+            return isinstance(value, list) and all(isinstance(each, str) for each in value) and _are_distinct(value)
+        case "enum":
+            return isinstance(value, list)
+        case "additionalProperties":
+            return isinstance(value, bool)
+        case _:
+            return False
+
+
+def _are_distinct(names: list[JSON]) -> bool:
+    return len(set(map(str, names))) == len(names)
+
+
+def misfits(schema: dict[str, JSON], value: JSON) -> Iterator[tuple[Path, str]]:
+    """Yield where and why a value does not conform to a JSON Schema."""
+    if _surely_conforms(schema, value):
+        return
+    try:
+        yield from Validator(schema).errors(value)
+    except UndecidedSchema as error:
+        yield (), f"the schema cannot be applied: {error}"
+
+
+def _surely_conforms(schema: JSON, value: JSON) -> bool:
+    """Return whether a value certainly conforms to a simple schema. `False` means undecided."""
+    return isinstance(schema, dict) and all(_surely_follows(keyword, schema, value) for keyword in schema)
+
+
+def _surely_follows(keyword: str, schema: dict[str, JSON], value: JSON) -> bool:
+    wanted = schema[keyword]
+    match keyword, wanted, value:
+        case "description" | "title", _, _:
+            return True
+        case "type", str(), _:
+            return any(wanted == name and type(value) is kind for name, kind in _SURE_TYPES)
+        case "properties", dict(), dict():
+            return all(_surely_conforms(inner, value[name]) for name, inner in wanted.items() if name in value)
+        case "required", list(), dict():
+            return all(name in value for name in wanted)
+        case "additionalProperties", bool(), dict():
+            declared = schema.get("properties", {})
+            return wanted or (isinstance(declared, dict) and value.keys() <= declared.keys())
+        case "maxProperties", int(), dict():
+            return len(value) <= wanted
+        case "items", dict(), list():
+            return all(_surely_conforms(wanted, each) for each in value)
+        case "enum", list(), str():
+            return value in wanted
+        case _:
+            return False
+
+
+_SURE_TYPES = (
+    ("object", dict),
+    ("string", str),
+    ("array", list),
+    ("boolean", bool),
+    ("null", type(None)),
+    ("integer", int),
+    ("number", int),
+    ("number", float),
+)
+"""Python types that certainly have a JSON type. A float such as 1.0 is an integer, too."""

@@ -1,4 +1,4 @@
-"""Scenario files and folders → scenarios. Strict, and every error says where: file:line:column at key: reason."""
+"""Load scenarios from files and folders. Errors have the form `file:line:column at key: reason`."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from pydantic_core import ErrorDetails
 
 from harness.contract.errors import FileError, ScenarioError
 from harness.host.files import contents
-from harness.scenarios.check import problems as contradictions
-from harness.scenarios.document import MAX_BYTES, Document, read
-from harness.scenarios.explain import explain, kind, path_of
-from harness.scenarios.hints.structure import hint
+from harness.scenarios import validation
+from harness.scenarios.diagnostics import describe, explain, hint, path_of
+from harness.scenarios.document import MAX_BYTES, YamlDocument, read
 from harness.scenarios.schema import Scenario
 
 SUFFIXES = (".yaml", ".yml")
@@ -27,7 +26,7 @@ def load_file(path: FilePath) -> Scenario:
     """Read one scenario.
 
     Raises:
-        ScenarioError: the first thing that is wrong with it; `problems` has them all.
+        ScenarioError: the first error of the file; `problems` returns all.
     """
     scenario, errors = _load(path)
     if scenario is None or errors:
@@ -36,12 +35,12 @@ def load_file(path: FilePath) -> Scenario:
 
 
 def problems(path: FilePath) -> list[FileError]:
-    """Everything that is wrong with a scenario file, in the order of its lines."""
+    """Return all errors of a scenario file, ordered by line."""
     return _load(path)[1]
 
 
 def load_paths(paths: Iterable[FilePath]) -> list[Scenario]:
-    """Read scenario files, and all those below folders, sorted by id.
+    """Read scenario files and all scenarios below folders, sorted by id.
 
     Raises:
         ScenarioError: a path does not exist, a folder has no scenario, a file is wrong, or an id occurs twice.
@@ -60,14 +59,14 @@ def load_files(chosen: Iterable[FilePath]) -> list[Scenario]:
     for file in chosen:
         scenario = load_file(file)
         if scenario.id in files:
-            raise ScenarioError(str(file), f"the id {scenario.id!r} is taken by {files[scenario.id]}.", key="id")
+            raise ScenarioError(str(file), f"{files[scenario.id]} has the id {scenario.id!r} already.", key="id")
         files[scenario.id] = file
         scenarios.append(scenario)
     return sorted(scenarios, key=lambda scenario: scenario.id)
 
 
 def scenario_files(paths: Iterable[FilePath]) -> list[FilePath]:
-    """The files themselves, and every `*.yaml` and `*.yml` below the folders; each once.
+    """Return the given files, and all `*.yaml` and `*.yml` files below the given folders, each once.
 
     Raises:
         ScenarioError: a path does not exist, or a folder has no such file.
@@ -80,15 +79,15 @@ def scenario_files(paths: Iterable[FilePath]) -> list[FilePath]:
         if not files:
             raise ScenarioError(str(path), f"no scenario in this folder: no file ends in {' or '.join(SUFFIXES)}.")
         for file in files:
-            found.setdefault(os.path.realpath(file), file)  # `resolve` refuses links that go in a circle
+            found.setdefault(os.path.realpath(file), file)  # `resolve` fails on circular links
     return list(found.values())
 
 
 def lines(path: FilePath) -> tuple[int, tuple[int, ...]]:
-    """The line of a scenario's id, and those of its user turns, from 1.
+    """Return the line of a scenario's id and the lines of its turns, counted from 1.
 
     Raises:
-        ScenarioError: it cannot be read any more.
+        ScenarioError: the file cannot be read any more.
     """
     marks = read(_bytes(path), str(path)).marks
     turns = sorted(where[1] for where in marks if len(where) == 2 and where[0] == "turns")
@@ -96,42 +95,33 @@ def lines(path: FilePath) -> tuple[int, tuple[int, ...]]:
 
 
 def digest(scenario: Scenario) -> str:
-    """SHA-256 of what the file says: comments, layout and the order of keys do not count, nor do new defaults."""
+    """Return the SHA-256 of the content. Comments, layout, key order and new defaults do not change it."""
     content = scenario.model_dump(exclude_unset=True)
     return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-_SENT = (
-    "system",
-    "settings",
-    "tools",
-    "history",
-    "embeddings",
-    "max_iterations",
-    "trim",
-    "faults",
-)
-"""What of a scenario decides which requests are sent: a fault does, since a chat ends with it or asks again."""
+_SENT_KEYS = ("system", "settings", "tools", "history", "embeddings", "max_iterations", "trim", "faults")
+"""Keys that determine the requests. A fault does: it ends the chat or causes a retry."""
 
-_SENT_IN_TURN = ("user", "system", "settings")
+_SENT_KEYS_OF_TURN = ("user", "system", "settings")
 
 
 def sent(scenario: Scenario) -> dict[str, Any]:
-    """What of the file is sent, as it is written there.
+    """Return the content that determines the requests, as written in the file.
 
-    What the model answers is no part of it, other than the order in which the results of its calls go back.
+    The model's answers do not belong to it, except for the order of the tool results.
     """
     content: dict[str, Any] = scenario.model_dump(exclude_unset=True)
     turns = [
-        {key: turn[key] for key in _SENT_IN_TURN if key in turn}
+        {key: turn[key] for key in _SENT_KEYS_OF_TURN if key in turn}
         | {"answers": {at: step["answers"] for at, step in enumerate(turn["model"]) if step.get("answers") is not None}}
         for turn in content.get("turns", ())
     ]
-    return {**{key: content[key] for key in _SENT if key in content}, "turns": turns}
+    return {**{key: content[key] for key in _SENT_KEYS if key in content}, "turns": turns}
 
 
 def sent_digest(scenario: Scenario) -> str:
-    """SHA-256 of what of the file is sent: the rest is judged afresh against what was recorded."""
+    """Return the SHA-256 of the content that determines the requests. Other changes need no new recording."""
     return hashlib.sha256(json.dumps(sent(scenario), sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
@@ -141,7 +131,7 @@ def _load(path: FilePath) -> tuple[Scenario | None, list[FileError]]:
     except ScenarioError as error:
         return None, [error]
     if not isinstance(document.value, dict):
-        return None, [document.error((), f"a scenario is a mapping, not {kind(document.value)}.")]
+        return None, [document.error((), f"a scenario is a mapping, not {describe(document.value)}.")]
     try:
         scenario = Scenario.model_validate_json(json.dumps(document.value))
     except ValidationError as error:
@@ -149,16 +139,16 @@ def _load(path: FilePath) -> tuple[Scenario | None, list[FileError]]:
         return None, _in_order(_explained(document, each) for each in found)
     errors = [
         hint(document, problem.path) or document.error(problem.path, problem.reason)
-        for problem in contradictions(scenario)
+        for problem in validation.problems(scenario)
     ]
     if path.stem != scenario.id:
-        errors.append(document.error(("id",), f"the id has to be the file's name, {path.stem!r}."))
+        errors.append(document.error(("id",), f"the id must be the file's name, {path.stem!r}."))
     return scenario, _in_order(errors)
 
 
-def _explained(document: Document, details: ErrorDetails) -> FileError:
-    meant = hint(document, path_of(details), of_key="at" in details.get("ctx", {}))
-    return meant or explain(document, details)
+def _explained(document: YamlDocument, details: ErrorDetails) -> FileError:
+    advice = hint(document, path_of(details), of_key="at" in details.get("ctx", {}))
+    return advice or explain(document, details)
 
 
 def _bytes(path: FilePath) -> bytes:
@@ -171,5 +161,5 @@ def _bytes(path: FilePath) -> bytes:
 
 
 def _in_order(errors: Iterable[FileError]) -> list[FileError]:
-    once = {str(error): error for error in errors}.values()  # what was meant may explain several
+    once = {str(error): error for error in errors}.values()  # one hint may apply to several errors
     return sorted(once, key=lambda error: (error.line or 0, error.column or 0))

@@ -1,4 +1,4 @@
-"""Expectation matchers: does what came out of a turn hold against what the scenario expects of any model?"""
+"""Matchers for the expectations of a scenario: compare the outcome of a turn with `expect`."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from harness.contract.model import JSON, StopReason, ToolCall
-from harness.scenarios.json_schema import UndecidedSchema, Validator
+from harness.scenarios.json_schema import misfits
 from harness.scenarios.patterns import CostlyPattern, search
 from harness.scenarios.schema import CallMatcher, CountMatcher, ErrorMatcher, Expectation, TextMatcher
 
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """One expectation that does not hold. `path` is its place in the scenario's `expect`, e.g. `text.contains[1]`."""
+    """An expectation that does not hold. `path` leads to it within `expect`, e.g. `text.contains[1]`."""
 
     path: str
     actual: JSON
@@ -25,9 +25,9 @@ class Mismatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
-    """The error in which a turn ended. `name` is in the words of `Expectation.error`; `status` and `retry_after`, in
-    seconds, are those of a `ProviderError`."""
+class TurnError:
+    """The error that ended a turn. `name` is a name of `Expectation.error`; `status` and `retry_after` (seconds) are
+    those of a `ProviderError`."""
 
     name: str
     status: int | None = None
@@ -35,24 +35,24 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What came out of a turn: the text of its last answer, all its calls, why the last answer stopped (`None`: there
-    was none), the error that ended it, and what a handler was told, in the words of `harness.scenarios.events`."""
+class TurnOutcome:
+    """Outcome of a turn: text and stop reason of the last answer (`None`: no answer), all calls, the error, and the
+    handler's events as words of `expect.events`."""
 
     text: str = ""
     calls: Sequence[ToolCall] = ()
     stop_reason: StopReason | None = None
-    error: Failure | None = None
+    error: TurnError | None = None
     events: Sequence[str] = ()
 
 
 def error_name(class_name: str) -> str:
-    """The name that scenarios have for a class of `harness.contract.errors`: `RateLimited` is rate-limited."""
+    """Return the scenario's name for a class of `harness.contract.errors`: `RateLimited` is rate-limited."""
     return re.sub(r"(?<!^)(?=[A-Z])", "-", class_name).lower()
 
 
-def mismatches(expectation: Expectation, outcome: Outcome) -> list[Mismatch]:
-    """Every expectation that does not hold of a turn."""
+def mismatches(expectation: Expectation, outcome: TurnOutcome) -> list[Mismatch]:
+    """Return the expectations that do not hold."""
     found: list[Mismatch] = []
     if expectation.text is not None:
         found += _text(expectation.text, outcome.text)
@@ -71,9 +71,9 @@ def mismatches(expectation: Expectation, outcome: Outcome) -> list[Mismatch]:
 
 
 def includes(actual: JSON, expected: JSON) -> bool:
-    """Whether all of `expected` is in `actual`: keys of objects at any depth; everything else has to be equal.
+    """Return whether `actual` includes `expected`: objects may have more keys, at any depth; all else must be equal.
 
-    Integers are compared exactly, other numbers as doubles; `true` is not `1`; lists have the same length.
+    Integers are compared exactly, other numbers as doubles; `true` is not `1`; lists must have the same length.
     """
     if isinstance(expected, dict):
         return isinstance(actual, dict) and all(
@@ -97,62 +97,9 @@ def _as_double(number: int) -> float | None:
         return None
 
 
-def misfits(schema: dict[str, JSON], value: JSON) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Where and why a value does not conform to a JSON Schema (draft 2020-12)."""
-    if _conforms(schema, value):
-        return
-    try:
-        yield from Validator(schema).errors(value)
-    except UndecidedSchema as error:
-        yield (), f"the schema cannot be applied: {error}"
-
-
-def _conforms(schema: JSON, value: JSON) -> bool:
-    """Whether it can be told without jsonschema, which takes long to import, that a value conforms. Most do, to schemas
-    that are simple; where this says no, nothing is known yet."""
-    return isinstance(schema, dict) and all(_keeps(keyword, schema, value) for keyword in schema)
-
-
-def _keeps(keyword: str, schema: dict[str, JSON], value: JSON) -> bool:
-    wanted = schema[keyword]
-    match keyword, wanted, value:
-        case "description" | "title", _, _:
-            return True
-        case "type", str(), _:
-            return any(wanted == name and type(value) is kind for name, kind in _PLAIN)
-        case "properties", dict(), dict():
-            return all(_conforms(inner, value[name]) for name, inner in wanted.items() if name in value)
-        case "required", list(), dict():
-            return all(name in value for name in wanted)
-        case "additionalProperties", bool(), dict():
-            declared = schema.get("properties", {})
-            return wanted or (isinstance(declared, dict) and value.keys() <= declared.keys())
-        case "maxProperties", int(), dict():
-            return len(value) <= wanted
-        case "items", dict(), list():
-            return all(_conforms(wanted, each) for each in value)
-        case "enum", list(), str():
-            return value in wanted
-        case _:
-            return False
-
-
-_PLAIN = (
-    ("object", dict),
-    ("string", str),
-    ("array", list),
-    ("boolean", bool),
-    ("null", type(None)),
-    ("integer", int),
-    ("number", int),
-    ("number", float),
-)
-"""Values that are certainly of a type. A whole number with a fraction is an integer as well."""
-
-
 def _text(matcher: TextMatcher, text: str) -> Iterator[Mismatch]:
     if matcher.equals is not None and text != matcher.equals:
-        yield Mismatch("text.equals", text, matcher.equals, "the text is another one.")
+        yield Mismatch("text.equals", text, matcher.equals, "the text differs.")
     for path, part in _each(matcher.contains, "text.contains"):
         if part not in text:
             yield Mismatch(path, text, part, f"the text does not contain {part!r}.")
@@ -198,7 +145,7 @@ def _times(count: int) -> str:
 
 
 def _not(wanted: CountMatcher) -> str:
-    """Bounds behind the number that they do not allow."""
+
     if wanted.min == wanted.max:
         return f"not {_times(wanted.min or 0)}"
     bounds = (("at least", wanted.min), ("at most", wanted.max))
@@ -226,7 +173,7 @@ def _json(schema: dict[str, JSON], text: str) -> Iterator[Mismatch]:
         yield Mismatch("json_schema", value, schema, f"at /{'/'.join(map(str, path))}: {message}.")
 
 
-def _error(expectation: Expectation, error: Failure | None) -> Iterator[Mismatch]:
+def _error(expectation: Expectation, error: TurnError | None) -> Iterator[Mismatch]:
     names, matcher = expectation.errors, expectation.error
     if not names:
         return
@@ -239,16 +186,16 @@ def _error(expectation: Expectation, error: Failure | None) -> Iterator[Mismatch
             message = f"the error has {_or_no(error.status, 'status')}, not the status {matcher.status}."
             yield Mismatch("error.status", error.status, matcher.status, message)
         if "retry_after" in matcher.model_fields_set and matcher.retry_after != error.retry_after:
-            asked, wanted = (_or_no(seconds, "wait") for seconds in (error.retry_after, matcher.retry_after))
-            message = f"the error asks for {asked}, not for {wanted}."
+            actual, wanted = (_or_no(seconds, "wait") for seconds in (error.retry_after, matcher.retry_after))
+            message = f"the error requests {actual}, not {wanted}."
             yield Mismatch("error.retry_after", error.retry_after, matcher.retry_after, message)
 
 
-def _events(wanted: Sequence[str], told: Sequence[str]) -> Iterator[Mismatch]:
-    for place, (came, due) in enumerate(zip_longest(told, wanted)):
-        if came != due:
-            found, expected = (f"{word!r}" if word else "nothing" for word in (came, due))
-            yield Mismatch("events", [*told], [*wanted], f"event {place} is {found}, not {expected}.")
+def _events(wanted: Sequence[str], received: Sequence[str]) -> Iterator[Mismatch]:
+    for number, (one, other) in enumerate(zip_longest(received, wanted)):
+        if one != other:
+            found, expected = (f"{word!r}" if word else "nothing" for word in (one, other))
+            yield Mismatch("events", [*received], [*wanted], f"event {number} is {found}, not {expected}.")
             return
 
 

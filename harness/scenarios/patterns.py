@@ -1,7 +1,7 @@
-"""Regular expressions from files and requests, which may be hostile: matched within bounds on steps and memory.
+"""Matching of untrusted regular expressions within limits on time and memory.
 
-Most are matched by pydantic's engine, Rust's `regex`, in time linear in the text. It has no lookaround and no
-backreferences. Patterns that need those are matched by Python's `re` if that is certain to be quick.
+Most patterns are matched by pydantic's engine, Rust's `regex`, in linear time. It has no lookaround and no
+backreferences. Python's `re` matches patterns with those, if it is certain to be quick.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from pydantic_core import SchemaError, SchemaValidator, ValidationError, core_sc
 _parser: Any = importlib.import_module("re._parser")  # the standard library's own, which has no public name
 
 _MAX_STEPS = 10**7
-"""Bound on the steps of `re`: a fraction of a second."""
+"""Limit on the steps of `re`: a fraction of a second."""
 
 _FLAGS = re.compile(r"\(\?([aimsux]+)\)")
 
-_FEW = 10
-"""Repetitions up to which a repeat counts as a text of that length."""
+_MAX_SMALL_REPEAT = 10
+"""Repetitions up to which a repeat counts as a text of fixed length."""
 
 
 class CostlyPattern(Exception):
-    """A pattern that cannot be matched against this text within bounds."""
+    """A pattern that cannot be matched against this text within the limits."""
 
 
 def search(pattern: str, text: str) -> bool:
     """Return whether a pattern matches anywhere in a text.
 
     Raises:
-        CostlyPattern: that cannot be decided within bounds.
-        re.error, OverflowError, RecursionError: it is no regular expression.
+        CostlyPattern: the limits do not allow a decision.
+        re.error, OverflowError, RecursionError: the pattern is not a regular expression.
     """
     validator = _linear(pattern)
     if validator is not None:
@@ -50,8 +50,8 @@ def search(pattern: str, text: str) -> bool:
 
 
 def covers(pattern: str, text: str) -> bool:
-    """Return whether a pattern matches the whole of a text, its dots line ends too. A costly one matches nothing."""
-    flags = _FLAGS.match(pattern)  # which Python takes only at the beginning
+    """Return whether a pattern matches a whole text; dots match line ends. A costly pattern matches nothing."""
+    flags = _FLAGS.match(pattern)  # Python accepts flags only at the beginning
     letters, rest = (flags[1], pattern[flags.end() :]) if flags else ("", pattern)
     try:
         return search(f"(?s{letters.replace('s', '')})^(?:{rest})$", text)
@@ -69,13 +69,13 @@ def _linear(pattern: str) -> SchemaValidator | None:
 
 @lru_cache(maxsize=512)
 def _backtracking(pattern: str) -> tuple[re.Pattern[str], int | None]:
-    """The pattern, and the power of the text's length that bounds its steps; `None` if there is no such bound."""
+    """Return the compiled pattern and the exponent k for which len(text)**k bounds its steps; `None` if unbounded."""
     expression, tree = re.compile(pattern), _parser.parse(pattern)
     elements = [*tree]
     anchored = bool(elements) and str(elements[0][1]) == "AT_BEGINNING" and not expression.flags & re.MULTILINE
     rest = elements[1:] if anchored else elements
     parts: list[list[int]] = []
-    while rest and str(rest[0][0]).startswith("ASSERT"):  # lookaheads at the start are tried one after the other
+    while rest and str(rest[0][0]).startswith("ASSERT"):  # lookaheads at the start run one after the other
         parts.append([*_repeats(rest[0], 0)])
         rest = rest[1:]
     parts.append([*_repeats(rest, 0)])
@@ -85,12 +85,12 @@ def _backtracking(pattern: str) -> tuple[re.Pattern[str], int | None]:
 
 
 def _repeats(node: Any, depth: int) -> Iterator[int]:
-    """How deep each repeat is within others. A choice within a repeat counts as a repeat: its branches may overlap."""
+    """Yield the nesting depth of each repeat. A choice within a repeat counts as one: its branches may overlap."""
     if isinstance(node, tuple):
         parts = cast("tuple[Any, ...]", node)
         kind = str(parts[0])
         if kind.endswith("_REPEAT"):
-            if int(parts[1][1]) > _FEW or depth:
+            if int(parts[1][1]) > _MAX_SMALL_REPEAT or depth:
                 yield depth
             yield from _repeats(parts[1][2], depth + 1)
             return

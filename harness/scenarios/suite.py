@@ -1,4 +1,4 @@
-"""Where the shipped scenarios and cassettes are: in a wheel inside the package, in a checkout beside it."""
+"""Location of the shipped scenarios and cassettes: inside the package in a wheel, next to it in a checkout."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 _PACKAGE = Path(__file__).parent.parent
 
 SHIPPED = "shipped"
-"""The name of all shipped scenarios, in settings and on the command line."""
+"""Name for all shipped scenarios, in settings and on the command line."""
 
 
 def shipped(name: str) -> Path:
-    """The folder `scenarios` or `cassettes` that ships with the package, wherever it is installed."""
+    """Return the folder `scenarios` or `cassettes` that ships with the package."""
     packed = _PACKAGE / "_shipped" / name
     return packed if packed.is_dir() else _PACKAGE.parent / name

@@ -118,11 +118,11 @@ WHEN = "    when:\n      - {{{}}}\n    says:"
     [
         ("verdict: refused", "verdict: refuse", "4:14 at facts[0].verdict: unknown value 'refuse'. Did you mean"),
         ("says:", "sais:", "5:5 at facts[0].sais: unknown key 'sais'. Did you mean 'says'?"),
-        ("    says: It is refused.\n", "", "3:5 at facts[0].says: required, and missing."),
+        ("    says: It is refused.\n", "", "3:5 at facts[0].says: required, but missing."),
         (
             "    says:",
             "    verdict: refused\n    says:",
-            "5:5 at facts[0].verdict: duplicate key, which stands in line",
+            "5:5 at facts[0].verdict: duplicate key: line",
         ),
         ("2026-09-02", "2026-09-31", "7:60 at facts[0].evidence[0].date: must be a day, as in 2026-09-22, not '2026"),
         (
@@ -141,7 +141,7 @@ WHEN = "    when:\n      - {{{}}}\n    says:"
         ("    says:", WHEN.format("at: a, header: b, is: 1"), "6:9 at facts[0].when[0]: a condition has one of at,"),
         ("    says:", WHEN.format("schema: tools, there: true"), "6:9 at facts[0].when[0]: schema and keyword come"),
         ("    says:", WHEN.format("at: a, like: '('"), "6:17 at facts[0].when[0].like: not a regular expression"),
-        ("api: anthropic\n", "", "1:1 at api: required, and missing."),
+        ("api: anthropic\n", "", "1:1 at api: required, but missing."),
         (A_FACT, "", " empty. A file of facts is one mapping with api and facts."),
         (A_FACT, "- 1", "1:1: a file of facts is a mapping with api and facts, not a list."),
     ],

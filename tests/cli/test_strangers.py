@@ -152,6 +152,6 @@ def test_settings_of_a_stranger_open_nothing(harness: Command, folder: Path, tra
         (folder / "pyproject.toml").write_text(f'[tool.harness]\nscenarios = ["theirs"]\n{models}\n')
         outcome = harness("run", "--target=anthropic")
         assert outcome.code == 2
-        assert f"{keyword}: the reference {reference!r} leads nowhere" in outcome.out + outcome.err
+        assert f"{keyword}: the reference {reference!r} has no target" in outcome.out + outcome.err
         assert SECRET not in outcome.out + outcome.err
     assert trap.visitors == 0

@@ -36,8 +36,8 @@ from harness.contract.model import (
 from harness.contract.protocols import Adapter, Connect, Endpoint
 from harness.kit.handlers import CollectingHandler
 from harness.running.tool_loop import DEFAULT_MAX_TOKENS, Playing, play
+from harness.scenarios.canonical import answer
 from harness.scenarios.schema import Scenario, Variant
-from harness.scenarios.tools import answer
 from tests.scenarios.files import WITH_TOOLS, changed, scenario
 
 Answer = ChatResponse | Exception
@@ -356,7 +356,7 @@ def test_what_the_tools_answer(made: Made) -> None:
             True,
             (
                 "scenario 'with-tools': the tool 'get_weather' has no result for the arguments {\"city\": \"Rome\"}. "
-                "Add one to its results, or one without when, which answers all others."
+                "Add one to its results, or one without when, which matches all others."
             ),
         ),
     ]

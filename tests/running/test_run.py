@@ -319,7 +319,7 @@ def test_a_call_that_the_scenario_has_no_result_for_is_the_scenarios_fault(made:
     assert rules_of(cell) == [("tool-unanswered", Blame.SCENARIO)]
     assert cell.findings[0].message == (
         "scenario 'with-tools': the tool 'get_weather' has no result for the arguments {\"city\": \"Rome\"}. "
-        "Add one to its results, or one without when, which answers all others."
+        "Add one to its results, or one without when, which matches all others."
     )
 
 

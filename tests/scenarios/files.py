@@ -62,3 +62,82 @@ def written(folder: Path, content: dict[str, Any]) -> Path:
 
 def scenario(folder: Path, content: dict[str, Any]) -> Scenario:
     return load_file(written(folder, content))
+
+
+TWICE: dict[str, Any] = {
+    **changed(WITH_TOOLS, "tools.0.results", [{"error": "busy", "times": 1}, {"return": 18}]),
+    "turns": [{"user": "Paris?", "model": [*[{"calls": [{"get_weather": {"city": "Paris"}}]}] * 2, {"text": "18"}]}],
+}
+
+HISTORY: dict[str, Any] = {
+    **WITH_TOOLS,
+    "id": "history",
+    "requires": ["tools", "history"],
+    "history": [
+        {"role": "user", "text": "Rome?"},
+        {"role": "assistant", "calls": [{"id": "a", "name": "get_weather", "arguments": {"city": "Rome"}}]},
+        {"role": "user", "results": [{"call_id": "a", "content": 21}]},
+        {"role": "assistant", "text": "21"},
+    ],
+}
+
+
+FAILING: dict[str, Any] = {
+    **WITH_TOOLS,
+    "id": "failing",
+    "scripted": True,
+    "faults": [{"answer": 1, "status": 429, "retry_after": 7}],
+    "turns": [{**WITH_TOOLS["turns"][0], "expect": {"error": "rate-limited"}}],
+}
+STREAMED: dict[str, Any] = {
+    **FAILING,
+    "id": "streamed",
+    "variants": ["stream"],
+    "faults": [{"answer": 1, "connection": "cut", "at": "end"}],
+    "turns": [
+        {**WITH_TOOLS["turns"][0], "expect": {"error": {"name": ["connection-failed", "malformed-response"]}}},
+    ],
+}
+CUT: dict[str, Any] = {
+    **WITH_TOOLS,
+    "id": "cut",
+    "requires": ["tools", "truncation"],
+    "turns": [{"user": "Paris?", "model": [{"calls": [{"get_weather": {"city": "Paris"}}], "truncated": True}]}],
+}
+MALFORMED: dict[str, Any] = {
+    **MINIMAL,
+    "id": "malformed",
+    "scripted": True,
+    "profiles": ["gemini-3-ids", "gemini-3", "gemini-2"],
+    "turns": [{"user": "Paris?", "model": [{"text": "", "stop": "malformed_call"}]}],
+}
+
+EMBEDDED: dict[str, Any] = {
+    "version": 1,
+    "id": "embedded",
+    "title": "Texts become vectors",
+    "covers": ["embeddings"],
+    "requires": ["embeddings"],
+    "variants": ["whole"],
+    "embeddings": {
+        "dimensions": 128,
+        "texts": ["a"],
+        "queries": [{"text": "b"}, {"text": "c", "indexed_with": {"provider": "there"}}],
+    },
+}
+
+
+PROVOKED: dict[str, Any] = {**MINIMAL, "provocations": ["unknown-events"], "variants": ["stream"], "scripted": True}
+
+BASES = {
+    "minimal": MINIMAL,
+    "with-tools": WITH_TOOLS,
+    "twice": TWICE,
+    "history": HISTORY,
+    "failing": FAILING,
+    "streamed": STREAMED,
+    "cut": CUT,
+    "malformed": MALFORMED,
+    "provoked": PROVOKED,
+    "embedded": EMBEDDED,
+}

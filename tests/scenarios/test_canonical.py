@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import base64
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from harness.contract.errors import IterationLimit, RateLimited
 from harness.contract.model import (
     Image,
     JsonMode,
@@ -17,9 +21,24 @@ from harness.contract.model import (
     ToolCall,
     ToolResult,
 )
-from harness.scenarios.canonical import history, settings_of, system_of, tools, user_message
-from harness.scenarios.schema import Settings
-from tests.scenarios.files import MINIMAL, WITH_TOOLS, scenario
+from harness.kit.handlers import Answered, Called, Done, HandlerEvent, Said
+from harness.scenarios.canonical import (
+    MissingResult,
+    ToolFailure,
+    UnknownTool,
+    answer,
+    called_before,
+    event_word,
+    history,
+    scripted_events,
+    settings_of,
+    system_of,
+    tools,
+    user_message,
+)
+from harness.scenarios.load import problems
+from harness.scenarios.schema import Scenario, Settings
+from tests.scenarios.files import MINIMAL, WITH_TOOLS, changed, scenario, written
 
 
 def turns(*changes: dict[str, Any]) -> list[dict[str, Any]]:
@@ -106,3 +125,173 @@ def test_settings_in_canonical_words() -> None:
     plain = Settings.model_validate({"tool_choice": "none", "response_format": "json"})
     assert (plain.choice(), plain.format(), plain.reasoning()) == ("none", JsonMode(), None)
     assert (Settings().choice(), Settings().format()) == (None, None)
+
+
+PICTURE = base64.b64encode(b"\x89PNG").decode()
+
+RESULTS: list[dict[str, Any]] = [
+    {"when": {"city": "Paris", "unit": "F"}, "return": 64.4},
+    {"when": {"city": "Paris"}, "return": {"temp_c": 18}},
+    {"when": {"city": "Nowhere"}, "return": None},
+    {"when": {"city": "Tokyo"}, "error": {"code": 7}},
+    {"when": {"city": "Void"}, "error": None},
+    {"when": {"city": "Rome"}, "raise": "station burnt down"},
+    {"when": {"city": "Bonn"}, "parts": [{"text": "now"}, {"image": {"media_type": "image/png", "data": PICTURE}}]},
+]
+
+
+@pytest.fixture
+def weather(tmp_path: Path) -> Scenario:
+    content = changed(WITH_TOOLS, "tools.0.results", RESULTS)
+    content["tools"][0]["parameters"]["properties"]["unit"] = {"type": "string"}
+    return scenario(tmp_path, {**content, "requires": ["tools", "image-results"]})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "content", "is_error"),
+    [
+        ({"city": "Paris"}, {"temp_c": 18}, False),
+        ({"city": "Paris", "unit": "C"}, {"temp_c": 18}, False),
+        ({"unit": "F", "city": "Paris"}, 64.4, False),
+        ({"city": "Nowhere"}, None, False),
+        ({"city": "Tokyo"}, {"code": 7}, True),
+        ({"city": "Void"}, None, True),
+        ({"city": "Bonn"}, (Text("now"), Image("image/png", b"\x89PNG")), False),
+    ],
+)
+def test_the_first_result_whose_arguments_are_included_answers(
+    weather: Scenario, arguments: dict[str, Any], content: Any, is_error: bool
+) -> None:
+    call = ToolCall("call_1", "get_weather", arguments)
+    assert answer(weather, call) == ToolResult("call_1", "get_weather", content, is_error)
+
+
+def test_a_tool_raises_when_its_scenario_says_so(weather: Scenario) -> None:
+    with pytest.raises(ToolFailure) as raised:
+        answer(weather, ToolCall("call_1", "get_weather", {"city": "Rome"}))
+    assert str(raised.value) == "station burnt down"
+
+
+def test_an_unknown_tool_is_named(weather: Scenario) -> None:
+    with pytest.raises(UnknownTool) as raised:
+        answer(weather, ToolCall("call_1", "get_wether", {}))
+    assert str(raised.value) == "unknown tool 'get_wether'. Did you mean 'get_weather'? Known: get_weather."
+
+
+def test_arguments_without_a_result_are_the_scenarios_fault(weather: Scenario) -> None:
+    with pytest.raises(MissingResult) as raised:
+        answer(weather, ToolCall("call_1", "get_weather", {"city": "Łódź"}))
+    assert str(raised.value) == (
+        "scenario 'with-tools': the tool 'get_weather' has no result for the arguments {\"city\": \"Łódź\"}. "
+        "Add one to its results, or one without when, which matches all others."
+    )
+
+
+def test_a_result_answers_as_many_calls_as_it_says_and_the_next_one_those_after(tmp_path: Path) -> None:
+    failing = [
+        {"when": {"city": "Paris"}, "error": "busy", "times": 2},
+        {"raise": "worn out", "times": 1},
+        {"return": 18},
+    ]
+    weather = scenario(tmp_path, changed(WITH_TOOLS, "tools.0.results", failing))
+    paris, rome = (ToolCall("", "get_weather", {"city": city}) for city in ("Paris", "Rome"))
+    calls = [paris, rome, ToolCall("", "another", {"city": "Paris"}), paris, rome, paris, rome]
+
+    told: list[str] = []
+    for at, call in enumerate(calls):
+        if call.name == "get_weather":
+            try:
+                told.append(f"{call.arguments['city']}: {answer(weather, call, calls[:at]).content}")
+            except ToolFailure as raised:
+                told.append(f"{call.arguments['city']} raises {raised}")
+
+    assert told == ["Paris: busy", "Rome raises worn out", "Paris: busy", "Rome: 18", "Paris: 18", "Rome: 18"]
+
+
+def test_the_calls_before_an_answer_are_those_that_are_made(tmp_path: Path) -> None:
+    steps = [
+        {"calls": [{"get_weather": {"city": "Paris"}}]},
+        {"calls": [{"get_weather": {"city": "Rome"}}, {"get_weather": {"city": "Bonn"}}], "truncated": True},
+        {"text": "18"},
+    ]
+    played = changed(WITH_TOOLS, "turns.0.model", steps)
+    weather = scenario(tmp_path, {**played, "requires": ["tools", "parallel-tool-calls", "truncation"]})
+    cities = [[call.arguments["city"] for call in called_before(weather, answers)] for answers in range(4)]
+    assert cities == [[], ["Paris"], ["Paris", "Rome"], ["Paris", "Rome"]]
+
+
+PARIS = {"get_weather": {"city": "Paris"}}
+
+
+class TooFast(RateLimited):
+    """An adapter's own."""
+
+
+@pytest.mark.parametrize(
+    ("event", "word"),
+    [
+        (Said("Hello"), "text"),
+        (Called(ToolCall("c1", "look", {})), "call look"),
+        (Answered(ToolResult("c1", "look", "")), "result look"),
+        (Answered(ToolResult("c1", "look", "no", is_error=True)), "error look"),
+        (Done(), "done"),
+        (Done(IterationLimit(3)), "done iteration-limit"),
+        (Done(TooFast(429, "slow down")), "done rate-limited"),
+        (Done(KeyError("id")), "done key-error"),
+    ],
+)
+def test_each_event_has_a_word(event: HandlerEvent, word: str) -> None:
+    assert event_word(event) == word
+
+
+@pytest.mark.parametrize(
+    ("steps", "error", "events"),
+    [
+        ([{"text": "Hi"}], None, ["text", "done"]),
+        ([{"text": ""}], None, ["done"]),
+        ([{"text": "So", "calls": [PARIS]}, {"text": "18"}], None,
+         ["text", "call get_weather", "result get_weather", "text", "done"]),
+        ([{"calls": [PARIS, {"nobody": {}}]}], "iteration-limit",
+         ["call get_weather", "result get_weather", "call nobody", "error nobody", "done iteration-limit"]),
+        ([{"calls": [PARIS, {"nobody": {}}], "answers": [1, 0]}, {"text": "18"}], None,
+         ["call get_weather", "result get_weather", "call nobody", "error nobody", "text", "done"]),
+        ([{"calls": [PARIS, PARIS], "truncated": True}, {"text": "18"}], None,
+         ["call get_weather", "result get_weather", "text", "done"]),
+        ([{"refusal": "No"}], None, None),
+        ([{"raw": {"anthropic": []}, "text": "Hi"}], None, None),
+    ],
+)  # fmt: skip
+def test_the_script_says_what_a_handler_is_told(
+    tmp_path: Path, steps: list[dict[str, Any]], error: str | None, events: list[str] | None
+) -> None:
+    base = scenario(tmp_path, WITH_TOOLS)
+    turn = type(base.turns[0]).model_validate({"user": "x", "model": steps}, strict=False)
+    assert scripted_events(base, turn.model, error) == events
+
+
+def test_a_turn_that_fails_is_done_with_its_error(tmp_path: Path) -> None:
+    failing = {**WITH_TOOLS, "scripted": True, "faults": [{"answer": 1, "connection": "reset"}]}
+    events = ["call get_weather", "result get_weather"]
+    for ending in ("connection-failed", "malformed-response"):  # either is right for what breaks off
+        expect = {"error": {"name": ["connection-failed", "malformed-response"]}, "events": [*events, f"done {ending}"]}
+        assert problems(written(tmp_path, changed(failing, "turns.0.expect", expect))) == []
+    wrong = {"error": "connection-failed", "events": [*events, "done"]}
+    (error,) = problems(written(tmp_path, changed(failing, "turns.0.expect", wrong)))
+    assert error.key == "turns[0].expect.events"
+
+
+def test_what_the_script_does_not_say_is_not_held_against_it(tmp_path: Path) -> None:
+    refusing = changed(MINIMAL, "turns.0", {"user": "x", "model": [{"refusal": "No"}], "expect": {"events": ["done"]}})
+    assert problems(written(tmp_path, refusing)) == []
+
+
+def test_a_tool_that_fails_first_is_told_as_it_fails_in_each_turn(tmp_path: Path) -> None:
+    failing = changed(WITH_TOOLS, "tools.0.results", [{"error": "busy", "times": 1}, {"return": 18}])
+    turn = failing["turns"][0]
+    first = {**turn, "expect": {"events": ["call get_weather", "error get_weather", "text", "done"]}}
+    second = {**turn, "expect": {"events": ["call get_weather", "result get_weather", "text", "done"]}}
+    whole = {**failing, "requires": ["tools", "history"], "turns": [first, second]}
+    assert problems(written(tmp_path, whole)) == []
+    assert [error.key for error in problems(written(tmp_path, {**whole, "turns": [second, second]}))] == [
+        "turns[0].expect.events"
+    ]

@@ -75,11 +75,11 @@ def test_escaped_surrogates_are_one_character() -> None:
         ),
         (
             "a: x\r\nb: x\u2028y".encode(),
-            'f.yaml:2:5: the character U+2028 may not stand here as it is. Write "\\u2028" in double quotes.',
+            'f.yaml:2:5: the character U+2028 must be escaped. Write "\\u2028" in double quotes.',
         ),
         (
             b"a: x\x07",
-            'f.yaml:1:5: the character U+0007 may not stand here as it is. Write "\\x07" in double quotes.',
+            'f.yaml:1:5: the character U+0007 must be escaped. Write "\\x07" in double quotes.',
         ),
         (b"a: 1\n---\nb: 2\n", "f.yaml:2:1: a second document. A scenario is one file of one document."),
         (b"%YAML 1.2\n---\na: 1\n", "f.yaml:1:1: YAML directives are not allowed. Remove the line."),
@@ -87,17 +87,17 @@ def test_escaped_surrogates_are_one_character() -> None:
         (b"a: [{b: *x}]", "f.yaml:1:9 at a[0].b: aliases are not allowed. Write the value out."),
         (b"a: !!str 1", "f.yaml:1:4 at a: tags are not allowed. Remove it; quotes make a text."),
         (b"a: !!python/object:os.system {}", "f.yaml:1:4 at a: tags are not allowed. Remove it; quotes make a text."),
-        (b"a: 1\nb:\n  c: 1\n  c: 2\n", "f.yaml:4:3 at b.c: duplicate key, which stands in line 3 already."),
-        (b'1: a\n"1": b\n', "f.yaml:2:1 at 1: duplicate key, which stands in line 1 already."),
-        (b"? [a]\n: b\n", "f.yaml:1:3: a key has to be a plain or quoted text, without anchor, alias or tag."),
+        (b"a: 1\nb:\n  c: 1\n  c: 2\n", "f.yaml:4:3 at b.c: duplicate key: line 3 has it already."),
+        (b'1: a\n"1": b\n', "f.yaml:2:1 at 1: duplicate key: line 1 has it already."),
+        (b"? [a]\n: b\n", "f.yaml:1:3: a key must be a plain or quoted text, without anchor, alias or tag."),
         (b"? \n: b\n", "f.yaml:1:2: a key is missing before the colon."),
         (b"a: True", "f.yaml:1:4 at a: write true, or quote it if the text 'True' is meant."),
         (b"a: NULL", "f.yaml:1:4 at a: write null, or quote it if the text 'NULL' is meant."),
-        (b"a: .nan", "f.yaml:1:4 at a: .nan is not a JSON value. Quote it if the text is meant."),
-        (b"a: -.inf", "f.yaml:1:4 at a: -.inf is not a JSON value. Quote it if the text is meant."),
-        (b"a: NaN", "f.yaml:1:4 at a: NaN is not a JSON value. Quote it if the text is meant."),
-        (b"a: 1e400", "f.yaml:1:4 at a: 1e400 is too large for a double. Quote it if a text is meant."),
-        (b"a: " + b"9" * 5000, "f.yaml:1:4 at a: an integer of too many digits. Quote it if a text is meant."),
+        (b"a: .nan", "f.yaml:1:4 at a: .nan is not a JSON value. Quote it to make it a text."),
+        (b"a: -.inf", "f.yaml:1:4 at a: -.inf is not a JSON value. Quote it to make it a text."),
+        (b"a: NaN", "f.yaml:1:4 at a: NaN is not a JSON value. Quote it to make it a text."),
+        (b"a: 1e400", "f.yaml:1:4 at a: 1e400 is too large for a double. Quote it to make it a text."),
+        (b"a: " + b"9" * 5000, "f.yaml:1:4 at a: an integer with too many digits. Quote it to make it a text."),
         (b'a: "\\ud800"', "f.yaml:1:4 at a: a lone surrogate is not a character. Write both halves, or none."),
         (b'"\\udfff": 1', "f.yaml:1:1: a lone surrogate is not a character. Write both halves, or none."),
         (
@@ -108,11 +108,11 @@ def test_escaped_surrogates_are_one_character() -> None:
             ),
         ),
         (b"a: 'x", "f.yaml:1:6: not YAML: while scanning a quoted scalar; found unexpected end of stream."),
-        (b"a:\n\tb: 1", "f.yaml:2:1: not YAML: a tab, and YAML is indented by blanks: write blanks in its place."),
+        (b"a:\n\tb: 1", "f.yaml:2:1: not YAML: a tab: YAML is indented with spaces. Replace it with spaces."),
         (b"[" * 50_000, "f.yaml:1:101: nested more than 100 levels deep."),
         (b"- " * 50_000, "f.yaml:1:201: nested more than 100 levels deep."),
         (b"{a: " * 50_000, "f.yaml:1:401: nested more than 100 levels deep."),
-        (b"#" * (MAX_BYTES + 1), "f.yaml: larger than 256 KiB, the most that a scenario may have."),
+        (b"#" * (MAX_BYTES + 1), "f.yaml: larger than 256 KiB, the limit for a scenario."),
     ],
 )
 def test_what_is_not_strict_is_refused(data: bytes, message: str) -> None:
@@ -172,7 +172,7 @@ FRAGMENTS = [
 @given(
     st.binary(max_size=200) | st.lists(st.sampled_from(FRAGMENTS), max_size=40).map(lambda all_: "".join(all_).encode())
 )
-def test_whatever_the_bytes_nothing_but_a_scenario_error_comes_out(data: bytes) -> None:
+def test_any_bytes_are_read_or_raise_a_scenario_error(data: bytes) -> None:
     with contextlib.suppress(ScenarioError):
         read(data, "f.yaml")
 

@@ -1,8 +1,10 @@
-"""What was meant: the common mistakes in a scenario, each with the one sentence that mends it."""
+"""Hints for common mistakes. `python -m tests.scenarios.test_hints` writes the golden file anew."""
 
 from __future__ import annotations
 
+import os
 import re
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -27,13 +29,15 @@ turns:
       - text: Seen.
 """
 
-GOLDEN = (Path(__file__).parent / "golden" / "hints.txt").read_text(encoding="utf-8")
-"""Changes of the lines of `BASE`, each followed by all that is said of the file then."""
+FILE = Path(__file__).parent / "golden" / "hints.txt"
+"""Changes of the lines of `BASE`, each followed by the errors of the file."""
+
+GOLDEN = FILE.read_text(encoding="utf-8")
 
 
 def changed(change: list[str]) -> str:
-    """`BASE` without the lines that begin with a minus, and with those that begin with a plus where these were, before
-    the turns, or at the end."""
+    """Apply a change to `BASE`. Lines with a plus replace those with a minus. Without any they are inserted before the
+    turns or at the end."""
     gone = [f"{line[2:]}\n" for line in change if line.startswith("- ")]
     new = "".join(f"{line[2:]}\n" for line in change if line.startswith("+ "))
     if gone:
@@ -44,15 +48,15 @@ def changed(change: list[str]) -> str:
 
 
 @pytest.mark.parametrize("example", GOLDEN.strip().split("\n\n"), ids=range(GOLDEN.strip().count("\n\n") + 1))
-def test_a_mistake_is_told_in_a_sentence_with_the_right_spelling(
-    folder_of_hints: Path, example: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lines = example.splitlines()
-    change = [line for line in lines if line[:2] in ("- ", "+ ")]
+def test_a_mistake_has_its_hint(folder_of_hints: Path, example: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder_of_hints)
-    Path("hint.yaml").write_text(changed(change), encoding="utf-8")
+    assert with_errors(example) == example
 
-    assert "\n".join(map(str, problems(Path("hint.yaml")))) == "\n".join(lines[len(change) :])
+
+def with_errors(example: str) -> str:
+    change = [line for line in example.splitlines() if line[:2] in ("- ", "+ ")]
+    Path("hint.yaml").write_text(changed(change), encoding="utf-8")
+    return "\n".join([*change, *map(str, problems(Path("hint.yaml")))])
 
 
 @pytest.fixture
@@ -72,3 +76,8 @@ def test_the_line_that_is_advised_can_be_read(folder_of_hints: Path, before: str
 
     assert problems(file) == []
     assert advice in file.read_text(encoding="utf-8")
+
+
+if __name__ == "__main__":
+    os.chdir(tempfile.mkdtemp())
+    FILE.write_text("\n\n".join(map(with_errors, GOLDEN.strip().split("\n\n"))) + "\n", encoding="utf-8")

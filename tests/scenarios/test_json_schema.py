@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from harness.apis.anthropic.schemas import example_limits
 from harness.contract.model import JSON
 from harness.meaning.schemas import accepts, change
 from harness.meaning.schemas.instances import matching
 from harness.rules import json_mode
-from harness.scenarios.json_schema import UndecidedSchema, Validator, lost_reference
-from harness.scenarios.match import Outcome, mismatches
+from harness.scenarios.json_schema import UndecidedSchema, Validator, is_simple, lost_reference
+from harness.scenarios.match import TurnOutcome, mismatches
 from harness.scenarios.patterns import CostlyPattern, search
 from harness.scenarios.schema import Expectation
 from tests.cli.conftest import Command, folder, harness  # noqa: F401 - fixtures
@@ -56,26 +59,23 @@ def test_a_reference_inside_the_schema_is_followed(schema: Schema) -> None:
 
 @pytest.mark.parametrize("keyword", KEYWORDS)
 @pytest.mark.parametrize("reference", OUTSIDE)
-def test_a_scenario_with_another_reference_is_refused_with_its_place(
-    keyword: str,
-    reference: str,
+def test_an_outside_reference_is_found(keyword: str, reference: str, offline: None) -> None:
+    assert lost_reference({"properties": {"q": {keyword: reference}}}) == (("properties", "q", keyword), reference)
+
+
+def test_an_outside_reference_in_a_scenario_is_refused(
     harness: Command,  # noqa: F811
     folder: Path,  # noqa: F811
     offline: None,
 ) -> None:
-    text = (
+    (folder / "one.yaml").write_text(
         "version: 1\nid: one\ntitle: One\ncovers: [tools]\ntools:\n  - name: look\n    description: Look.\n"
-        f'    parameters: {{type: object, properties: {{q: {{{keyword}: "{reference}"}}}}}}\n'
+        '    parameters: {type: object, properties: {q: {$ref: "file:///etc/hostname"}}}\n'
         "    results: [{return: 1}]\nturns: [{user: Hi., model: [{text: Hello.}]}]\n"
     )
-    (folder / "one.yaml").write_text(text)
-
     for command in ("validate", "run"):
         outcome = harness(command, "one.yaml")
-
-        place = (
-            f"one.yaml:8:49 at tools[0].parameters.properties.q.{keyword}: the reference {reference!r} leads nowhere"
-        )
+        place = "one.yaml:8:49 at tools[0].parameters.properties.q.$ref: the reference 'file:///etc/hostname' has no"
         assert outcome.code == 2
         assert place in outcome.out + outcome.err
 
@@ -93,8 +93,8 @@ def example(schema: Schema, value: JSON) -> object:
 
 
 def expected(schema: Schema, value: JSON) -> object:
-    return mismatches(Expectation.model_validate({"json_schema": {}}), Outcome(text=f'"{value}"')) or mismatches(
-        Expectation.model_construct(json_schema=schema), Outcome(text=f'"{value}"')
+    return mismatches(Expectation.model_validate({"json_schema": {}}), TurnOutcome(text=f'"{value}"')) or mismatches(
+        Expectation.model_construct(json_schema=schema), TurnOutcome(text=f'"{value}"')
     )
 
 
@@ -170,8 +170,76 @@ def test_patterns_match_what_they_say(pattern: str, text: str, found: bool) -> N
 def test_an_expectation_with_a_costly_pattern_says_so() -> None:
     wanted = Expectation.model_validate({"text": {"matches": "(?=(a|a)+$)b"}})
 
-    (mismatch,) = mismatches(wanted, Outcome(text=LONG))
+    (mismatch,) = mismatches(wanted, TurnOutcome(text=LONG))
 
     assert "may take too long on a text of 41 characters" in mismatch.message
     with pytest.raises(CostlyPattern):
         search("(?=(a|a)+$)b", LONG)
+
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "title": "A place",
+    "description": "Where to look.",
+    "properties": {
+        "city": {"type": "string", "enum": ["Oslo", None, 3]},
+        "near": {"type": "array", "items": {"type": "object", "properties": {}, "additionalProperties": True}},
+    },
+    "required": ["city", "near"],
+    "additionalProperties": False,
+}
+
+VALUES: list[JSON] = [
+    None,
+    True,
+    0,
+    1.5,
+    "",
+    "object",
+    "text",
+    [],
+    ["a"],
+    ["a", "a"],
+    [1],
+    {},
+    {"type": "string"},
+    {"a": 1},
+]
+
+
+def places(schema: dict[str, Any]) -> Iterator[tuple[str | int, ...]]:
+    """Everything in a schema that can be replaced."""
+    for key, value in schema.items():
+        yield (key,)
+        if isinstance(value, dict):
+            yield from ((key, *rest) for rest in places(value))
+
+
+def with_value(at: tuple[str | int, ...], value: JSON) -> JSON:
+    made: Any = copy.deepcopy(SCHEMA)
+    inner = made
+    for key in at[:-1]:
+        inner = inner[key]
+    inner[at[-1]] = value
+    return made
+
+
+def is_schema(value: Any) -> bool:
+    return isinstance(value, dict) and not any(
+        Draft202012Validator(Draft202012Validator.META_SCHEMA).iter_errors(value)
+    )
+
+
+@pytest.mark.parametrize("at", [*places(SCHEMA)], ids=lambda at: "/".join(map(str, at)))
+def test_what_is_simple_is_a_schema(at: tuple[str | int, ...]) -> None:
+    made = [with_value(at, value) for value in VALUES]
+    assert all(is_schema(each) for each in made if is_simple(each))
+    assert not all(map(is_simple, made))
+
+
+def test_common_schemas_are_simple_and_others_are_not() -> None:
+    assert is_simple(SCHEMA)
+    others: list[dict[str, Any]] = [{"$ref": "#"}, {"anyOf": [{}]}, {"type": ["null"]}, {"pattern": "("}, {"new": 1}]
+    for more in others:
+        assert not is_simple({**SCHEMA, **more})
+    assert not is_simple(True)

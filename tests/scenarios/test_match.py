@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.contract.model import JSON, StopReason, ToolCall
-from harness.scenarios.match import Failure, Mismatch, Outcome, includes, misfits, mismatches
+from harness.scenarios.json_schema import misfits
+from harness.scenarios.match import Mismatch, TurnError, TurnOutcome, includes, mismatches
 from harness.scenarios.schema import Expectation
 
 JSON_VALUES = st.recursive(
@@ -20,7 +21,7 @@ JSON_VALUES = st.recursive(
 
 def found(expectation: dict[str, Any], **outcome: Any) -> list[Mismatch]:
     defaults: dict[str, Any] = {"stop_reason": StopReason.END_TURN}
-    return mismatches(Expectation.model_validate(expectation, strict=False), Outcome(**defaults | outcome))
+    return mismatches(Expectation.model_validate(expectation, strict=False), TurnOutcome(**defaults | outcome))
 
 
 def call(name: str, **arguments: JSON) -> ToolCall:
@@ -88,7 +89,7 @@ def test_more_keys_do_not_matter_and_missing_ones_do(value: dict[str, JSON], key
         (
             {"text": {"equals": "Hi"}},
             {"text": "Hi!"},
-            Mismatch("text.equals", "Hi!", "Hi", "the text is another one."),
+            Mismatch("text.equals", "Hi!", "Hi", "the text differs."),
         ),
         (
             {"text": {"contains": "18"}},
@@ -182,7 +183,7 @@ def test_more_keys_do_not_matter_and_missing_ones_do(value: dict[str, JSON], key
         ),
         (
             {"error": "rate-limited"},
-            {"error": Failure("overloaded", 529)},
+            {"error": TurnError("overloaded", 529)},
             Mismatch("error", "overloaded", "rate-limited", "the turn ended in overloaded, not in rate-limited."),
         ),
         (
@@ -197,23 +198,23 @@ def test_more_keys_do_not_matter_and_missing_ones_do(value: dict[str, JSON], key
         ),
         (
             {"error": {"name": "overloaded", "status": 529}},
-            {"error": Failure("overloaded", 503)},
+            {"error": TurnError("overloaded", 503)},
             Mismatch("error.status", 503, 529, "the error has the status 503, not the status 529."),
         ),
         (
             {"error": {"name": "connection-failed", "status": 529}},
-            {"error": Failure("connection-failed")},
+            {"error": TurnError("connection-failed")},
             Mismatch("error.status", None, 529, "the error has no status, not the status 529."),
         ),
         (
             {"error": {"name": "rate-limited", "retry_after": 7}},
-            {"error": Failure("rate-limited", 429)},
-            Mismatch("error.retry_after", None, 7.0, "the error asks for no wait, not for the wait 7."),
+            {"error": TurnError("rate-limited", 429)},
+            Mismatch("error.retry_after", None, 7.0, "the error requests no wait, not the wait 7."),
         ),
         (
             {"error": {"name": "rate-limited", "retry_after": None}},
-            {"error": Failure("rate-limited", 429, 2.5)},
-            Mismatch("error.retry_after", 2.5, None, "the error asks for the wait 2.5, not for no wait."),
+            {"error": TurnError("rate-limited", 429, 2.5)},
+            Mismatch("error.retry_after", 2.5, None, "the error requests the wait 2.5, not no wait."),
         ),
     ],
 )
@@ -233,7 +234,7 @@ def test_a_mismatch_says_what_and_where(
         ([], "event 0 is nothing, not 'text'."),
     ],
 )
-def test_what_a_handler_is_told_has_to_be_all_of_it_in_its_order(told: list[str], message: str) -> None:
+def test_events_must_match_completely(told: list[str], message: str) -> None:
     wanted = ["text", "call look", "result look", "text", "done"]
     assert found({"events": wanted}, events=told) == [Mismatch("events", [*told], [*wanted], message)]
     assert found({"events": wanted}, events=wanted) == []
@@ -260,10 +261,10 @@ def test_what_holds_gives_nothing() -> None:
     }
     calls = [call("look", at={"planet": "Mars", "year": 2026}, zoom=3)]
     assert found(expectation, text='{"moons": 2}', calls=calls) == []
-    assert found({"error": "iteration-limit"}, error=Failure("iteration-limit"), stop_reason=None) == []
+    assert found({"error": "iteration-limit"}, error=TurnError("iteration-limit"), stop_reason=None) == []
     matcher = {"name": ["overloaded", "rate-limited"], "status": 429, "retry_after": 1.5}
-    assert found({"error": matcher}, error=Failure("rate-limited", 429, 1.5)) == []
-    assert found({"error": {"name": "overloaded"}}, error=Failure("overloaded", 529, 30)) == []
+    assert found({"error": matcher}, error=TurnError("rate-limited", 429, 1.5)) == []
+    assert found({"error": {"name": "overloaded"}}, error=TurnError("overloaded", 529, 30)) == []
     assert found({}) == []
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,13 @@ from jsonschema import Draft202012Validator
 import harness.scenarios
 from harness import catalog
 from harness.contract.model import JsonSchema
+from harness.contract.protocols import Capability
+from harness.running.cells import Cell, not_applicable
 from harness.scenarios.canonical import settings_of
 from harness.scenarios.document import read
 from harness.scenarios.load import load_paths, problems, scenario_files
-from harness.scenarios.schema import Scenario, Subject, json_schema
+from harness.scenarios.schema import Provocation, Scenario, Subject, json_schema
+from tests.stages import shipped_scenarios, shipped_targets
 
 FOLDER = Path(__file__).resolve().parents[2] / "scenarios"
 FILES = scenario_files([FOLDER])
@@ -28,130 +32,6 @@ TARGETS = [
     catalog.api("gemini").profile_for("gemini-2.5-flash"),
 ]
 
-COVERED = [
-    "call-single",
-    "call-parallel-different-tools",
-    "call-parallel-same-tool",
-    "call-parallel-twice",
-    "call-sequential",
-    "call-results-reordered",
-    "call-after-text",
-    "call-empty-arguments",
-    "call-without-parameters",
-    "call-identical-twice",
-    "call-fails-then-answers",
-    "call-in-text",
-    "thinking-not-in-text",
-    "call-unknown-tool",
-    "arguments-unicode",
-    "arguments-escapes",
-    "arguments-large-integers",
-    "arguments-floats",
-    "arguments-deep",
-    "arguments-empty-values",
-    "results-unicode",
-    "results-escapes",
-    "results-large-integers",
-    "results-floats",
-    "results-deep",
-    "result-object",
-    "result-list",
-    "result-number",
-    "result-null",
-    "result-empty-text",
-    "result-parts",
-    "result-image",
-    "result-error",
-    "result-tool-raises",
-    "history-two-turns",
-    "history-long-conversation",
-    "history-openai-ids",
-    "history-anthropic-ids",
-    "history-kimi-ids",
-    "history-long-ids",
-    "history-opaque-parts",
-    "system-absent",
-    "system-empty",
-    "system-multiline",
-    "system-changed",
-    "system-dropped",
-    "system-unicode",
-    "system-template-like",
-    "system-like-user-text",
-    "json-mode",
-    "json-schema",
-    "json-schema-nested",
-    "json-with-tools",
-    "json-after-tool-loop",
-    "json-mode-unmentioned",
-    "choice-auto",
-    "choice-none",
-    "choice-required",
-    "choice-named",
-    "schema-references",
-    "schema-const",
-    "schema-enums",
-    "schema-nullable",
-    "schema-optional",
-    "schema-required-nullable",
-    "schema-map",
-    "schema-nested-arrays",
-    "stop-max-tokens",
-    "stop-refusal",
-    "thinking-tool-loop",
-    "thinking-parallel-calls",
-    "image-from-user",
-    "file-from-user",
-    "file-of-text",
-    "audio-from-user",
-    "iteration-limit",
-    "body-empty",
-    "body-html",
-    "body-invalid-json",
-    "body-wrong-type",
-    "call-malformed",
-    "call-truncated",
-    "call-truncated-next-turn",
-    "connection-cut",
-    "connection-cut-at-end",
-    "connection-cut-clean",
-    "connection-reset",
-    "connection-slow",
-    "error-400",
-    "error-401",
-    "error-402",
-    "error-403",
-    "error-404",
-    "error-408",
-    "error-409",
-    "error-413",
-    "error-422",
-    "error-429",
-    "error-429-retry-after",
-    "error-500",
-    "error-502",
-    "error-503",
-    "error-503-retry-after",
-    "error-504",
-    "error-529",
-    "error-in-tool-loop",
-    "stream-cut-before-end",
-    "stream-cut-in-arguments",
-    "stream-empty-text",
-    "stream-ends-behind-call",
-    "stream-error-at-start",
-    "stream-error-behind-text",
-    "stream-error-in-arguments",
-    "stream-line-separators",
-    "stream-long-arguments",
-    "stream-nested-escapes",
-    "stream-numbers",
-    "stream-parallel-empty-arguments",
-    "stream-parallel-long-arguments",
-    "stream-split-characters",
-    "stream-text-then-calls",
-]
-
 
 def named(name: str) -> Scenario:
     return next(scenario for scenario in SCENARIOS if scenario.id == name)
@@ -164,10 +44,6 @@ def test_every_shipped_scenario_is_right(file: Path) -> None:
         "# yaml-language-server: $schema=../harness/scenarios/scenario.schema.json\nversion: 1\n"
     )
     assert file.stat().st_size < 10_000
-
-
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_editors_find_nothing_wrong_either(file: Path) -> None:
     Draft202012Validator(json.loads(SCHEMA.read_text("utf-8"))).validate(read(file.read_bytes(), file.name).value)
 
 
@@ -192,8 +68,7 @@ def test_the_shipped_schema_refuses_what_the_loader_refuses() -> None:
         assert not validator.is_valid(good | wrong), wrong
 
 
-def test_everything_that_has_to_be_covered_is() -> None:
-    assert set(COVERED) - {scenario.id for scenario in SCENARIOS} == set()
+def test_titles_are_unique_and_all_subjects_covered() -> None:
     assert len({scenario.title for scenario in SCENARIOS}) == len(SCENARIOS)
     assert {subject for scenario in SCENARIOS for subject in scenario.covers} == set(Subject)
 
@@ -255,3 +130,35 @@ def test_what_no_model_does_when_asked_is_scripted() -> None:
         "iteration-limit",
         "history-opaque-parts",
     }
+
+
+def test_each_provocation_has_a_scenario_of_its_own() -> None:
+    asked = [scenario.provocations for scenario in shipped_scenarios().values() if scenario.provocations]
+    assert sorted(asked) == [[each] for each in sorted(Provocation)]
+
+
+@pytest.mark.parametrize(
+    ("scenario", "able"),
+    [
+        ("stream-provoked-interleaved-calls", {"openai-chat", "openai-responses"}),
+        ("stream-provoked-unknown-events", {"anthropic"}),
+        ("call-provoked-empty-arguments", {"openai-chat"}),
+    ],
+)
+def test_it_applies_to_apis_whose_streams_can_do_it(scenario: str, able: set[str]) -> None:
+    targets = [target for target in shipped_targets().values() if target.api != "claude-cli"]
+    cells = [Cell(shipped_scenarios()[scenario], target, "stream") for target in targets]
+    assert {cell.target.api for cell in cells if not_applicable(cell, "reference")} == {
+        cell.target.api for cell in cells
+    } - able
+    other = next(cell for cell in cells if cell.target.api == "gemini")
+    (provocation,) = other.scenario.provocations
+    assert not_applicable(other, "reference") == f"the API gemini has nothing that could do it: {provocation}"
+
+
+def test_provider_tools_apply_to_their_apis_only() -> None:
+    scenario, target = shipped_scenarios()["history-opaque-parts"], shipped_targets()["openai-chat"]
+    able = replace(target.adapter, capabilities=target.adapter.capabilities | {Capability.PROVIDER_TOOLS})
+    reason = not_applicable(Cell(scenario, replace(target, adapter=able), "whole"), "replay")
+    assert reason == "the scenario has no tool that the provider of openai-chat runs"
+    assert not_applicable(Cell(scenario, shipped_targets()["openai-responses"], "whole"), "replay") is None

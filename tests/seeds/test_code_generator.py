@@ -19,9 +19,8 @@ from harness.kit.streamed import PartialArguments, Streamed
 from harness.kit.thread import Thread
 from harness.kit.trimming import trimmed
 from harness.kit.workspace import Workspace
-from harness.scenarios.canonical import tools, user_message
+from harness.scenarios.canonical import answer, tools, user_message
 from harness.scenarios.schema import Scenario
-from harness.scenarios.tools import answer
 from tests.seeds.connected import connected
 from tests.stages import shipped_scenarios, shipped_targets
 

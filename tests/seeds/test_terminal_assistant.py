@@ -26,7 +26,7 @@ from harness.kit.handlers import (
     Said,
 )
 from harness.kit.thread import Thread
-from harness.scenarios.events import told
+from harness.scenarios.canonical import event_word
 from tests.seeds.connected import Connected, connected
 from tests.stages import shipped_scenarios, shipped_targets
 
@@ -65,7 +65,7 @@ def thread_of(made: Connected) -> tuple[Thread, State]:
 
 
 def told_of(handler: CollectingHandler) -> list[str]:
-    return [told(event) for event in handler.events]
+    return [event_word(event) for event in handler.events]
 
 
 def test_a_handler_hears_text_calls_results_and_the_end_in_order(target: Target) -> None:
@@ -96,7 +96,7 @@ def test_a_user_interface_reads_a_queue_until_the_end(target: Target) -> None:
         while not (seen and isinstance(seen[-1], Done)):
             seen.append(events.get(timeout=30))
         worker.join()
-    assert [told(event) for event in seen] == (EVENTS.turns[0].expect and EVENTS.turns[0].expect.events)
+    assert [event_word(event) for event in seen] == (EVENTS.turns[0].expect and EVENTS.turns[0].expect.events)
     assert [event.text for event in seen if isinstance(event, Said)] == ANSWERS
     assert events.empty()
 

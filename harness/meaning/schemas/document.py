@@ -10,8 +10,7 @@ from harness.apis.jsonvalue import canonical, join, resolve
 from harness.apis.subschemas import LISTS, MAPS, ONE
 from harness.contract.model import JSON
 from harness.meaning.schemas.form import Dialect
-from harness.scenarios.json_schema import schema_error
-from harness.scenarios.simple_schema import is_simple
+from harness.scenarios.json_schema import is_simple, schema_error
 
 _COUNTS = frozenset({"minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"})
 _REFERENCES = 50

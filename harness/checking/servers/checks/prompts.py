@@ -9,8 +9,7 @@ from dataclasses import replace
 from harness.checking.servers.server import Server
 from harness.checking.servers.talk import WEATHER, Check, Inconclusive, Talk, helpful
 from harness.contract.model import ChatRequest, Message, Role, ToolCall, ToolResult
-from harness.scenarios.schema import HistoryMessage, StepSpec, Subject
-from harness.scenarios.schema.history import HistoryCall, HistoryResult
+from harness.scenarios.schema import HistoryCall, HistoryMessage, HistoryResult, StepSpec, Subject
 
 _WORD = "HARBOUR-7"
 _SYSTEM = f"End every answer with the word {_WORD}, whatever is asked."

@@ -1,17 +1,43 @@
-"""What was meant where a file is YAML and no scenario."""
+"""Error messages for scenario files: pydantic's errors in plain words, and hints for common mistakes."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 
-from harness.contract.errors import FileError
+from pydantic_core import ErrorDetails
+
+from harness.contract.errors import FileError, UnknownName
 from harness.contract.model import JSON
-from harness.scenarios.document import Document, Path
-from harness.scenarios.hints.spelling import flow
+from harness.scenarios.document import Path, YamlDocument
+
+_PLAIN = re.compile(r"[A-Za-z_][\w./-]*(?: [\w./-]+)*\.?")
+_WORDS = frozenset({"null", "true", "false", "Null", "NULL", "True", "TRUE", "False", "FALSE"})
+_MAX_CHARACTERS = 60
+
+
+def flow(value: JSON) -> str:
+    """Return a value as YAML on one line, with long parts shortened."""
+    match value:
+        case dict():
+            text = ", ".join(f"{flow(key)}: {flow(item)}" for key, item in value.items())
+            return f"{{{text}}}" if len(text) <= _MAX_CHARACTERS else "{…}"
+        case list():
+            text = ", ".join(map(flow, value))
+            return f"[{text}]" if len(text) <= _MAX_CHARACTERS else "[…]"
+        case str() if _PLAIN.fullmatch(value) and value not in _WORDS and len(value) <= _MAX_CHARACTERS:
+            return value
+        case str():
+            return json.dumps(
+                value if len(value) <= _MAX_CHARACTERS else f"{value[:_MAX_CHARACTERS]}…", ensure_ascii=False
+            )
+        case _:
+            return json.dumps(value)
+
 
 _ARGUMENTS = ("arguments", "args", "input", "parameters")
-_SETTINGS = ("tool_choice", "response_format", "max_tokens", "temperature", "top_p", "stop", "thinking", "cache")
+_SETTING_KEYS = ("tool_choice", "response_format", "max_tokens", "temperature", "top_p", "stop", "thinking", "cache")
 _TEXT = ("equals", "contains", "not_contains", "matches")
 _CHOICES = ("auto", "none", "required")
 _FORCED = ("any", "force", "forced")
@@ -26,9 +52,9 @@ _PLACES: Mapping[tuple[str, ...], str] = {
     ("turns", "model"): "answer",
     ("turns", "expect"): "expectation",
 }
-"""The keys on the way to a mapping, and what it is."""
+"""Kinds of mappings, by the keys on the path to them."""
 
-_CALLED: Mapping[str, Mapping[str, str]] = {
+_OTHER_NAMES: Mapping[str, Mapping[str, str]] = {
     "scenario": {"messages": "turns", "steps": "turns", "prompt": "turns", "name": "id", "description": "title"},
     "settings": {"stop_sequences": "stop", "max_output_tokens": "max_tokens", "reasoning": "thinking"},
     "tool": {"input_schema": "parameters", "inputSchema": "parameters", "schema": "parameters", "returns": "results",
@@ -40,13 +66,15 @@ _CALLED: Mapping[str, Mapping[str, str]] = {
                "stop_reason": "stop", "finish_reason": "stop"},
     "expectation": {"tool_calls": "calls", "stop": "stop_reason", "finish_reason": "stop_reason"},
 }  # fmt: skip
-"""For each kind of mapping, what other formats call what it has."""
+"""Keys of other formats and their names here, by the kind of mapping."""
 
 
-def hint(document: Document, path: Path, *, of_key: bool = False) -> FileError | None:
-    """What was meant at a path at which something is wrong; nothing, if that is not known. `of_key`: the key is wrong,
-    not its value."""
-    for look in (_call, _arguments, _choice, _expectation, _tool, _model, _elsewhere):
+def hint(document: YamlDocument, path: Path, *, of_key: bool = False) -> FileError | None:
+    """Return an error with the correct spelling for a common mistake at a path, or `None`.
+
+    Called only for paths with an error. `of_key`: the key is wrong, not its value.
+    """
+    for look in (_call, _arguments, _choice, _expectation, _tool, _model, _renamed_or_moved):
         found = look(document, path)
         if found is not None:
             at, sentence = found
@@ -57,7 +85,7 @@ def hint(document: Document, path: Path, *, of_key: bool = False) -> FileError |
 _Found = tuple[Path, str] | None
 
 
-def _at(document: Document, path: Path) -> JSON:
+def _at(document: YamlDocument, path: Path) -> JSON:
     value = document.value
     for step in path:
         if isinstance(value, dict) and isinstance(step, str):
@@ -73,15 +101,14 @@ def _place(path: Path) -> str | None:
     return _PLACES.get(tuple(step for step in path if isinstance(step, str)))
 
 
-def _tools(document: Document) -> set[str]:
-    """The names of the tools that are declared."""
+def _tool_names(document: YamlDocument) -> set[str]:
     tools = _at(document, ("tools",))
     names = [each.get("name") for each in (tools if isinstance(tools, list) else ()) if isinstance(each, dict)]
     return {name for name in names if isinstance(name, str)}
 
 
 def _name(value: JSON) -> str | None:
-    """The tool that is named, in another format's words."""
+    """Return the tool's name in the format of another API."""
     if not isinstance(value, dict):
         return None
     named = value.get("function", value)
@@ -90,7 +117,7 @@ def _name(value: JSON) -> str | None:
 
 
 def _object(value: JSON) -> dict[str, JSON] | None:
-    """A mapping that is one, or is written as JSON in a text."""
+    """Return a mapping, or the one that a text contains as JSON."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -99,7 +126,7 @@ def _object(value: JSON) -> dict[str, JSON] | None:
     return value if isinstance(value, dict) else None
 
 
-def _call(document: Document, path: Path) -> _Found:
+def _call(document: YamlDocument, path: Path) -> _Found:
     end = path.index("calls") if "calls" in path else 0
     if not end or _place(path[:end]) != "answer":
         return None
@@ -111,7 +138,7 @@ def _call(document: Document, path: Path) -> _Found:
     if isinstance(call, str):
         return at, f"a call is a pair of a tool and its arguments: write {flow({call: {}})}."
     name = _name(call)
-    if name is None or not isinstance(call, dict) or _tools(document) & call.keys():
+    if name is None or not isinstance(call, dict) or _tool_names(document) & call.keys():
         return None
     function = call.get("function")
     given = function if isinstance(function, dict) else call
@@ -119,7 +146,7 @@ def _call(document: Document, path: Path) -> _Found:
     return at, f"a call is a pair of a tool and its arguments: write {flow({name: arguments or {}})}."
 
 
-def _arguments(document: Document, path: Path) -> _Found:
+def _arguments(document: YamlDocument, path: Path) -> _Found:
     if len(path) < 3 or (path[-3] != "calls" and path[-1] != "arguments"):
         return None
     value = _at(document, path)
@@ -129,7 +156,7 @@ def _arguments(document: Document, path: Path) -> _Found:
     return path, f"arguments are a mapping, not JSON in a text: write {path[-1]}: {flow(arguments)}."
 
 
-def _choice(document: Document, path: Path) -> _Found:
+def _choice(document: YamlDocument, path: Path) -> _Found:
     end = path.index("tool_choice") if "tool_choice" in path else 0
     if not end or _place(path[:end]) != "settings" or (len(path) > end + 1 and path[end + 1] == "tool"):
         return None
@@ -141,7 +168,7 @@ def _choice(document: Document, path: Path) -> _Found:
 
 
 def _chosen(value: JSON) -> JSON:
-    """A choice in this format's words, where it is in another's."""
+    """Convert a tool choice from the format of another API."""
     kind = value.get("type") if isinstance(value, dict) else value
     if value in _CHOICES:
         return None
@@ -153,41 +180,40 @@ def _chosen(value: JSON) -> JSON:
     return {"tool": name} if isinstance(name, str) else None
 
 
-def _expectation(document: Document, path: Path) -> _Found:
+def _expectation(document: YamlDocument, path: Path) -> _Found:
     place, key = _place(path[:-1]), path[-1] if path else None
     if key == "expect" and place in ("scenario", "answer"):
         turn: Path = path[:2] if place == "answer" else ("turns", 0)
         column = document.key_marks.get((*turn, "model"), (0, 5))[1]
-        return path, f"expect belongs to its turn: let it begin in column {column}, as the turn's model does."
+        return path, f"expect belongs to its turn: start it in column {column}, like the turn's model."
     if place == "turn" and key in ("user", "model"):
         turn = path[:-1]
         at = turn[-1]
         value = _at(document, turn)
         if isinstance(value, dict) and isinstance(at, int) and at and value.keys() == {"expect"}:
             column = document.key_marks.get((*turn[:-1], at - 1, "model"), (0, 5))[1]
-            return turn, f"expect belongs to the turn above it: write it without a dash, from column {column} on."
+            return turn, f"expect belongs to the turn above: remove the dash and start it in column {column}."
     if place == "expectation" and key in _TEXT:
-        return path, f"a text is matched under text: write text: {flow({str(key): _at(document, path)})}."
+        return path, f"{key} belongs under text: write text: {flow({str(key): _at(document, path)})}."
     value = _at(document, path)
     if place == "expectation" and key == "text" and isinstance(value, str):
-        return path, f"a text is matched in one of several ways: write text: {flow({'contains': value})}."
+        return path, f"text is a mapping of conditions: write text: {flow({'contains': value})}."
     return None
 
 
-def _tool(document: Document, path: Path) -> _Found:
+def _tool(document: YamlDocument, path: Path) -> _Found:
     value = _at(document, path)
     if path == ("tools",) and isinstance(value, dict):
         first = next(iter(value), "NAME")
-        return path, f"tools is a list of mappings: write - name: {first}, and what belongs to it below."
+        return path, f"tools is a list of mappings: write - name: {first}, and its other keys below."
     if len(path) == 2 and path[0] == "tools" and isinstance(value, str):
-        sentence = f"a tool is defined here by more than its name: write - name: {value}, with parameters and results."
-        return path, sentence
+        return path, f"a tool is a mapping: write - name: {value}, with parameters and results."
     if path[-1:] == ("results",) and _place(path[:-1]) == "tool" and not isinstance(value, list):
         return path, f"results is a list: write results: {flow([_result(value)])}."
     if _place(path[:-1]) == "result" and isinstance(path[-1], int) and not isinstance(value, dict):
-        return path, f"a result says what it is: write {flow(_result(value))}."
+        return path, f"a result is a mapping: write {flow(_result(value))}."
     if path[-1:] == ("type",) and _place(path[:-1]) == "tool" and value == "function":
-        return path, "every tool is a function here: leave type out."
+        return path, "every tool is a function: remove type."
     return None
 
 
@@ -196,27 +222,114 @@ def _result(value: JSON) -> JSON:
     return value if isinstance(value, dict) and value.keys() & known else {"return": value}
 
 
-def _model(document: Document, path: Path) -> _Found:
+def _model(document: YamlDocument, path: Path) -> _Found:
     value = _at(document, path)
     if path[-1:] == ("model",) and _place(path[:-1]) == "turn" and isinstance(value, str | dict):
         answer: JSON = {"text": value} if isinstance(value, str) else value
         return path, f"model is a list of answers: write model: {flow([answer])}."
     if _place(path[:-1]) == "answer" and isinstance(path[-1], int) and isinstance(value, str):
-        return path, f"an answer says what it is: write {flow({'text': value})}."
+        return path, f"an answer is a mapping: write {flow({'text': value})}."
     return None
 
 
-def _elsewhere(document: Document, path: Path) -> _Found:
-    """Keys that have another name here, or another place."""
+def _renamed_or_moved(document: YamlDocument, path: Path) -> _Found:
     place, key = _place(path[:-1]), path[-1] if path else None
     if place is None or not isinstance(key, str):
         return None
-    if place in ("scenario", "turn") and key in _SETTINGS:
+    if place in ("scenario", "turn") and key in _SETTING_KEYS:
         value = _at(document, path)
         meant = _chosen(value) if key == "tool_choice" else None
         return path, f"{key} belongs under settings: write settings: {flow({key: meant or value})}."
-    called = _CALLED.get(place, {}).get(key)
+    called = _OTHER_NAMES.get(place, {}).get(key)
     if called is None:
         return None
     article = "an" if place[0] in "ae" else "a"
-    return path, f"{article} {place} has no {key!r}: write {called!r}, which is what that is called here."
+    return path, f"{article} {place} has no {key!r}: the key is named {called!r}."
+
+
+_KINDS = {
+    "string_type": "a text",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+}
+
+_BOUNDS = {
+    "missing": "required, but missing.",
+    "too_short": "must not be empty.",
+    "string_too_short": "must not be empty.",
+    "string_too_long": "must have at most {max_length} characters.",
+    "string_pattern_mismatch": "must match {pattern}",
+    "greater_than_equal": "must be at least {ge:g}.",
+    "less_than_equal": "must be at most {le:g}.",
+    "less_than": "must be below {lt:g}.",
+    "value_error": "{error}",
+}
+
+_VOCABULARIES = {
+    "version": "version",
+    "covers": "subject",
+    "requires": "capability",
+    "role": "role",
+    "stop": "stop reason",
+    "stop_reason": "stop reason",
+    "variants": "variant",
+    "provocations": "provocation",
+    "error": "error",
+    "name": "error",
+    "status": "status",
+    "stream_error": "status",
+    "media_type": "media type",
+}
+
+
+def explain(document: YamlDocument, details: ErrorDetails) -> FileError:
+    """Convert one of pydantic's errors to an error at its position in the file."""
+    path = path_of(details)
+    return document.error(path, _reason(details, path), of_key="at" in details.get("ctx", {}))
+
+
+def path_of(details: ErrorDetails) -> Path:
+    """Return the path of one of pydantic's errors."""
+    location = (*details["loc"], *details.get("ctx", {}).get("at", ()))
+    return tuple(step for step in location if isinstance(step, int) or not step.startswith("<"))
+
+
+def describe(value: JSON) -> str:
+    """Describe a value, for messages such as "must be a text, not a list"."""
+    match value:
+        case None:
+            return "null"
+        case bool() | int() | float():
+            return json.dumps(value)
+        case str():
+            return f"the text {value!r}"
+        case list():
+            return "a list"
+        case dict():
+            return "a mapping"
+
+
+def _reason(details: ErrorDetails, path: Path) -> str:
+    name, value, context = details["type"], details["input"], details.get("ctx", {})
+    if name in _KINDS:
+        quote = " Quote it to make it a text." if name == "string_type" and isinstance(value, int | float) else ""
+        return f"must be {_KINDS[name]}, not {describe(value)}.{quote}"
+    if name in _BOUNDS:
+        return _BOUNDS[name].format_map(context)
+    if name in ("enum", "literal_error"):
+        return _unknown_word(value, context["expected"], path)
+    return details["msg"]
+
+
+def _unknown_word(value: JSON, expected: str, path: Path) -> str:
+    key = next((step for step in reversed(path) if isinstance(step, str)), "")
+    known = [quoted or number for quoted, number in re.findall(r"'([^']*)'|(\d+)", expected)]
+    word = value if isinstance(value, str) else json.dumps(value)
+    if isinstance(value, str) and word in re.findall(r"\d+", expected):
+        return f"must be the number {word}, not {describe(value)}."
+    return str(UnknownName(_VOCABULARIES.get(key, "value"), word, known))
