@@ -13,7 +13,7 @@ from harness.apis.api import Api
 from harness.apis.facts import Docket, Edition, today
 from harness.apis.profile import Profile
 from harness.contract.http import HttpRequest, HttpResponse
-from harness.reference.session import Session
+from harness.reference.script_session import ScriptSession
 from harness.scenarios import suite
 from harness.scenarios.load import load_file
 
@@ -44,7 +44,7 @@ def provider(api: str, *files: Path) -> Callable[[HttpRequest], HttpResponse]:
         refused = [each for each in violations if each.severity == "error" or each.pointer not in taken]
         if refused:
             return wire.error_for(wire.refuse(refused[0]), request)
-        return Session(SCENARIO, wire, model, profile, law)(request)
+        return ScriptSession(SCENARIO, wire, model, profile, law)(request)
 
     return handle
 

@@ -15,7 +15,7 @@ from harness.apis.targets import Target, target
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.process import ORIGIN
 from harness.contract.protocols import Endpoint, Route
-from harness.reference.session import Session
+from harness.reference.script_session import ScriptSession
 from harness.results import Mode, Provenance
 from harness.running.backends import Stage
 from harness.running.cells import Cell
@@ -51,7 +51,7 @@ class InProcess:
         wire = catalog.api(cell.target.api)
         runs = cell.target.adapter.route is Route.PROCESS
         base = ORIGIN if runs else REFERENCE_URL + wire.base_path
-        session = Session(cell.scenario, wire, cell.target.model, cell.target.profile, origin=REFERENCE_URL)
+        session = ScriptSession(cell.scenario, wire, cell.target.model, cell.target.profile, origin=REFERENCE_URL)
         tap = Tap(base, base, keep)
 
         def handle(request: HttpRequest) -> HttpResponse:

@@ -1,7 +1,7 @@
 """What a provider's server does around its chats: response headers, keys, models, counts, and state that it keeps.
 
 A run of cells needs none of it, since an adapter that is played sends chats. Clients that are not ours do: the
-reference server has it where it is served to them (`harness.reference.front`).
+reference server has it where it is served to them (`harness.reference.conversation_server`).
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Recordings of anybody's: what their requests break, and how an adapter answers the same history."""
+"""Audits of recordings: the limits that their requests exceed, and adapters driven with their conversations."""

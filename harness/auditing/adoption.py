@@ -1,7 +1,7 @@
-"""Cassettes of vcrpy's and pytest-recording's taken over for `@pytest.mark.tape`: what is in them, and what is wrong.
+"""Adoption of cassettes by vcrpy and pytest-recording for `@pytest.mark.tape`.
 
-They are played as they lie. Said here is which cannot be, which hold secrets, and whose tests will be red since the
-witness finds a limit broken.
+The files are replayed unchanged. The report names cassettes that cannot be replayed, those with secrets, and tests that
+will fail because a request exceeds a limit.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from harness import catalog
 from harness.apis.facts import SHIPPED, Edition
-from harness.auditing.audit import Audit, files, marked
+from harness.auditing.cassette_audit import Audit, files, marked
 from harness.contract.errors import CassetteError
 from harness.host.credentials import is_secret_header
 from harness.host.files import contents
@@ -33,12 +33,12 @@ _MOST = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A cassette that was found.
+class FoundCassette:
+    """A cassette file and its problems.
 
-    `exchanges` counts those to each API and model, or host. `unplayable` says why it cannot be played. `secrets` says
-    where some are. `broken` are the limits that its requests break, each with the index of the first that does. `kept`
-    is where it was written without secrets, `unwritten` why it was not.
+    `exchanges` counts exchanges by API and model, or by host. `unplayable` explains why it cannot be replayed.
+    `secrets` lists places of secrets. `broken` are the limits that its requests exceed, each with the first index.
+    `kept` is the path of the copy without secrets, `unwritten` the reason why there is none.
     """
 
     file: Path
@@ -50,12 +50,13 @@ class Found:
     unwritten: str | None = None
 
 
-def adopted(
+def adopt_cassettes(
     paths: Sequence[Path], to: Path | None = None, edition: Edition = SHIPPED, allowed: Sequence[str] = ()
-) -> Iterator[Found]:
-    """Look at cassette files, and all cassettes below folders; with `to` write each into that folder, without secrets,
-    where nothing lies yet. What lies where it was found stays as it is. What looks like a secret may be written where
-    that is `allowed`.
+) -> Iterator[FoundCassette]:
+    """Inspect cassette files, and all cassettes below folders.
+
+    With `to`, write each into that folder without secrets, unless a file exists there. The originals stay unchanged.
+    `allowed` texts are written although they look like secrets.
 
     Raises:
         CassetteError: a folder has no file that could be one.
@@ -68,25 +69,27 @@ def adopted(
             cassette = load(file)
         except CassetteError as error:
             if named or marked(file):
-                yield Found(file, {}, _reason(error))
+                yield FoundCassette(file, {}, _reason(error))
             continue
         found = _looked_at(file, cassette, edition)
         yield found if to is None or found.unplayable else _kept(found, cassette, to / _place(file, roots), allowed)
 
 
 def marks(paths: Sequence[Path]) -> list[Path]:
-    """The Python files in folders that mark tests with `pytest.mark.vcr`."""
+    """Return the Python files in folders that mark tests with `pytest.mark.vcr`."""
     found = {file for path in paths if path.is_dir() for file in path.rglob("*.py") if _has_mark(file)}
     return sorted(found)
 
 
-def _looked_at(file: Path, cassette: Cassette, edition: Edition) -> Found:
+def _looked_at(file: Path, cassette: Cassette, edition: Edition) -> FoundCassette:
     exchanges = Counter(_whose(each) for each in cassette.interactions)
     silent = [at for at, each in enumerate(cassette.interactions) if each.response is None]
     unplayable = f"interaction {silent[0]} has no answer" if silent else None
     if not cassette.interactions:
         unplayable = "there is no exchange in it"
-    return Found(file, exchanges, unplayable, tuple(_secrets(cassette)), tuple(_broken(file, cassette, edition)))
+    return FoundCassette(
+        file, exchanges, unplayable, tuple(_secrets(cassette)), tuple(_broken(file, cassette, edition))
+    )
 
 
 def _whose(interaction: Interaction) -> str:
@@ -99,7 +102,7 @@ def _whose(interaction: Interaction) -> str:
 
 
 def _secrets(cassette: Cassette) -> Iterator[str]:
-    """Where there are secrets: headers by name, and bodies and URLs that are others without them."""
+    """Yield the places of secrets: header names, and bodies and URLs that redaction changes."""
     requests = [each.request for each in cassette.interactions]
     clean = redactor(requests, learned(cassette.interactions))
     named = Counter[str]()
@@ -119,7 +122,7 @@ def _secrets(cassette: Cassette) -> Iterator[str]:
 
 
 def _tells(name: str, value: str) -> bool:
-    """Whether a header has a secret that nobody has written over."""
+    """Return whether a header contains a secret that is not redacted."""
     plain = value.removeprefix("Bearer ").strip("*.<>[]() ")
     return is_secret_header(name) and len(plain) >= 8 and plain.upper() not in _WRITTEN_OVER
 
@@ -138,7 +141,7 @@ def _broken(file: Path, cassette: Cassette, edition: Edition) -> Iterator[tuple[
     yield from first.items()
 
 
-def _kept(found: Found, cassette: Cassette, path: Path, allowed: Sequence[str]) -> Found:
+def _kept(found: FoundCassette, cassette: Cassette, path: Path, allowed: Sequence[str]) -> FoundCassette:
     if os.path.lexists(path):
         return replace(found, unwritten=f"{path} is there already, and stays as it is")
     note = f"Recorded by others; taken over from {found.file.name} by harness on {dt.datetime.now(dt.UTC).date()}."
@@ -150,7 +153,7 @@ def _kept(found: Found, cassette: Cassette, path: Path, allowed: Sequence[str]) 
 
 
 def _place(file: Path, roots: Sequence[Path]) -> Path:
-    """Where a file belongs below another folder: as it lies below the one that was named. All are YAML then."""
+    """Return the path below the target folder, with the structure of the original and the suffix `.yaml`."""
     inside = next((file.relative_to(root) for root in roots if file.is_relative_to(root)), Path(file.name))
     return inside.with_suffix(".yaml")
 

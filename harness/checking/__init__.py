@@ -1,1 +1,1 @@
-"""`harness check`: what is played to judge an adapter within a minute, and what is said of it beside its cells."""
+"""Checks of adapters, of servers and of gateways: the command `harness check`."""

@@ -10,9 +10,9 @@ from typing import Annotated
 import typer
 
 from harness import catalog
-from harness.auditing.adoption import Found, adopted, marks
-from harness.auditing.audit import audit as run
-from harness.auditing.redrive.redrive import Redrive
+from harness.auditing.adoption import FoundCassette, adopt_cassettes, marks
+from harness.auditing.cassette_audit import audit as run
+from harness.auditing.redrive import Redrive
 from harness.cli.options import AllowedSecrets, AsOf, FactFiles, Reported, Scoped, edition, fact_files
 from harness.cli.outputs import presented, with_pipeline
 from harness.cli.settings import scope_for, settings
@@ -96,8 +96,8 @@ def adopt(
     are. Exit codes: 1 when one cannot be played or written, or holds secrets and --to is not given; 2 for wrong usage,
     or when there is no cassette; else 0.
     """
-    every: list[Found] = []
-    for found in adopted(paths, to, edition(as_of, fact_files(facts)), tuple(allowed or ())):
+    every: list[FoundCassette] = []
+    for found in adopt_cassettes(paths, to, edition(as_of, fact_files(facts)), tuple(allowed or ())):
         every.append(found)
         for line in _told(found):
             typer.echo(line)
@@ -110,7 +110,7 @@ def adopt(
     return 1 if bad else 0
 
 
-def _told(found: Found) -> Iterator[str]:
+def _told(found: FoundCassette) -> Iterator[str]:
     counts = ", ".join(f"{number} {whose}" for whose, number in found.exchanges.items())
     said = f"{_count(sum(found.exchanges.values()), 'exchange')} ({counts})" if counts else ""
     yield f"{found.file}: {said or f'cannot be played: {found.unplayable}'}"
@@ -126,7 +126,7 @@ def _told(found: Found) -> Iterator[str]:
         yield f"  not written: {found.unwritten}"
 
 
-def _summary(every: list[Found], to: Path | None, marked: list[Path]) -> Iterator[str]:
+def _summary(every: list[FoundCassette], to: Path | None, marked: list[Path]) -> Iterator[str]:
     playable = [each for each in every if not each.unplayable]
     yield ""
     yield (

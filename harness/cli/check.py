@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from harness.checking import starter
-from harness.checking.check import RECUTS, Check
+from harness.checking import starters
+from harness.checking.adapter_check import RECUTS, AdapterCheck
 from harness.cli.app import LazyGroup
 from harness.cli.options import (
     AdapterCommands,
@@ -145,10 +145,10 @@ def _play(typed: _SuiteOptions, options: Options) -> int:
         )
     streamed = not typed.variants or "stream" in typed.variants
     how = replace(options, adapters=chosen, jobs=typed.jobs or "auto", recuts=RECUTS if streamed else 0)
-    return play_check(how, Check(typed.everything, bool(typed.targets)))
+    return play_check(how, AdapterCheck(typed.everything, bool(typed.targets)))
 
 
 def _begin(kind: str) -> int:
-    file, command = starter.write(kind, Path())
+    file, command = starters.write(kind, Path())
     typer.echo(f"{file} is written. Check it: {command}")
     return 0

@@ -13,10 +13,10 @@ import typer
 from harness import catalog
 from harness.apis.facts import Edition
 from harness.apis.targets import Shipped
-from harness.checking.endpoints import client_base_url
-from harness.checking.gateways import judging, playing, process
-from harness.checking.gateways.check import GatewayCheck, Pair, pair
-from harness.checking.gateways.playing import PACE, Door, Upstream
+from harness.checking import gateway_findings, gateway_traffic
+from harness.checking.checked_endpoints import client_base_url
+from harness.checking.gateway_check import GatewayCheck, GatewayRoute, gateway_route
+from harness.checking.gateway_traffic import PACE, GatewayEndpoint, Upstream
 from harness.cli import streams
 from harness.cli.endpoints import EndpointOptions, headers_of, hidden, named
 from harness.cli.options import CellTimeout, Paths, edition, fact_files
@@ -183,9 +183,9 @@ def _played(  # noqa: PLR0913 - what a check is made of
     played = variants(options.variants or (), options.place("variants", "variant"))
     scenarios, files = _scenarios(options)
     file = options.expected_failures
-    expected = expected_failures.load(Path(file), findable(by) | judging.RULES) if file else []
+    expected = expected_failures.load(Path(file), findable(by) | gateway_findings.RULES) if file else []
     scope = scope_for(options.rules, options.ignored, settings(), by)
-    door = Door(
+    door = GatewayEndpoint(
         client_base_url(pairs[0].way.client, options.url),
         _key(pairs[0]),
         options.cell_timeout or _SECONDS,
@@ -214,7 +214,7 @@ def _played(  # noqa: PLR0913 - what a check is made of
 
 
 @contextmanager
-def _open(options: GatewayOptions, pairs: Sequence[Pair], by: Edition) -> Generator[Upstream]:
+def _open(options: GatewayOptions, pairs: Sequence[GatewayRoute], by: Edition) -> Generator[Upstream]:
     """The upstream, listening, and the gateway in front of it."""
     upstream = Upstream(Terms(edition=by, models=tuple(each.upstream.model for each in pairs), pace=PACE))
     with serve(upstream, options.upstream_port or 0) as server:
@@ -222,18 +222,18 @@ def _open(options: GatewayOptions, pairs: Sequence[Pair], by: Edition) -> Genera
         for line in _configuration(options, pairs, server.origin):
             streams.tell(line)
         if options.command is None:
-            process.await_listening(options.url, _WAIT if options.wait is None else options.wait)
+            gateway_traffic.await_listening(options.url, _WAIT if options.wait is None else options.wait)
             yield upstream
             return
-        with process.running(options.command, {"HARNESS_UPSTREAM_URL": server.origin}) as started:
-            process.await_listening(options.url, _WAIT if options.wait is None else options.wait, started.check)
+        with gateway_traffic.run_command(options.command, {"HARNESS_UPSTREAM_URL": server.origin}) as started:
+            gateway_traffic.await_listening(options.url, _WAIT if options.wait is None else options.wait, started.check)
             try:
                 yield upstream
             except UsageError as error:
                 raise UsageError(f"{error}{started.last_words}") from None
 
 
-def _configuration(options: GatewayOptions, pairs: Sequence[Pair], origin: str) -> list[str]:
+def _configuration(options: GatewayOptions, pairs: Sequence[GatewayRoute], origin: str) -> list[str]:
     """What the gateway has to be told, before it is asked for anything."""
     lines = [f"harness: checking the gateway at {shown(options.url)}, which is spoken to in {pairs[0].target.api}."]
     lines.append("It has to know these models, each with an upstream of this base URL, and any key:")
@@ -243,7 +243,7 @@ def _configuration(options: GatewayOptions, pairs: Sequence[Pair], origin: str) 
     return lines
 
 
-def _pairs(options: GatewayOptions, by: Edition) -> list[Pair]:
+def _pairs(options: GatewayOptions, by: Edition) -> list[GatewayRoute]:
     if options.api is None or not options.upstreams:
         raise UsageError(
             "check gateway: name the API in front of it and what is behind it, as in --api openai-chat --upstream "
@@ -257,7 +257,7 @@ def _pairs(options: GatewayOptions, by: Edition) -> list[Pair]:
     models = _by_upstream(options.upstream_models, options.place("upstream-models", "upstream-model"), names)
     aliases = _by_upstream(options.models, options.place("models", "model"), names)
     found = [
-        pair(client, each, models, aliases.get(each.name) or models.get(each.name, each.model), by)
+        gateway_route(client, each, models, aliases.get(each.name) or models.get(each.name, each.model), by)
         for each in dict.fromkeys(upstreams)
     ]
     for each in found:
@@ -309,7 +309,7 @@ def _by_upstream(values: Sequence[str] | None, option: str, upstreams: Mapping[s
 def _scenarios(options: GatewayOptions) -> tuple[Sequence[Scenario], Mapping[str, str]]:
     """Return the scenarios to play: those that were named, or the sample; with `--all` those of the project, or the
     whole suite with those that only gateways are played."""
-    own = {each.id: each for each in playing.scenarios()}
+    own = {each.id: each for each in gateway_traffic.scenarios()}
     chosen = options.paths or (settings().scenarios if options.everything else ())
     if not chosen and not options.everything:
         return list(own.values()), {}
@@ -320,7 +320,7 @@ def _scenarios(options: GatewayOptions) -> tuple[Sequence[Scenario], Mapping[str
     return [each for each in every.values() if each.embeddings is None], files
 
 
-def _chosen(cells: list[tuple[Pair, Cell]], words: str | None) -> list[tuple[Pair, Cell]]:
+def _chosen(cells: list[tuple[GatewayRoute, Cell]], words: str | None) -> list[tuple[GatewayRoute, Cell]]:
     """The cells that an expression matches. Raises `UsageError`: it is none, or matches nothing."""
     if words is None:
         return cells
@@ -331,13 +331,13 @@ def _chosen(cells: list[tuple[Pair, Cell]], words: str | None) -> list[tuple[Pai
     return found
 
 
-def _key(each: Pair) -> str:
+def _key(each: GatewayRoute) -> str:
     """The key that the gateway is sent: the one that the client's API has in the environment, if it has."""
     return credentials.key(each.way.client.key_variables) or NO_KEY
 
 
 def _invocation(
-    typed: GatewayOptions, options: GatewayOptions, pairs: Sequence[Pair], files: Mapping[str, str]
+    typed: GatewayOptions, options: GatewayOptions, pairs: Sequence[GatewayRoute], files: Mapping[str, str]
 ) -> Invocation:
     words = (
         *("harness", "check", "gateway", options.name or shown(options.url)),

@@ -14,10 +14,10 @@ import typer
 from harness import catalog
 from harness.apis.departure import PROMISES
 from harness.apis.facts import Edition
-from harness.checking.servers.checks import CHECKS, RULES
-from harness.checking.servers.inspection import INTERRUPTED, Asked, Inspection, rehearsed
-from harness.checking.servers.playing import Price
-from harness.checking.servers.server import NAME, Line, Server
+from harness.checking.server_check import INTERRUPTED, CheckSelection, ServerCheckRun, estimate
+from harness.checking.server_checks import CHECKS, RULES
+from harness.checking.server_results import Price
+from harness.checking.server_session import NAME, RetryingClient, ServerUnderTest
 from harness.cli.endpoints import EndpointOptions, headers_of, hidden, named
 from harness.cli.options import edition, fact_files
 from harness.cli.outputs import presented, with_pipeline
@@ -129,13 +129,13 @@ def server(typed: ServerOptions) -> int:
         try:
             with (
                 interruptible(),
-                Line(server.api, key, options.max_requests, headers=headers) as line,
+                RetryingClient(server.api, key, options.max_requests, headers=headers) as line,
                 Progress(sum(1 for _ in asked.cells())) as progress,
             ):
                 command = tuple(_command(typed, options))
                 shown = any(each.report.wants_conversations for each in wanted)
                 strict = bool(options.strict)
-                inspection = Inspection(
+                inspection = ServerCheckRun(
                     server, line, asked, redactor, price, command, expected, facts, scope, shown, strict
                 )
                 result = inspection(progress)
@@ -162,7 +162,7 @@ def _named(typed: ServerOptions) -> ServerOptions:
     return options
 
 
-def _server(options: ServerOptions, by: Edition) -> Server:
+def _server(options: ServerOptions, by: Edition) -> ServerUnderTest:
     """Return the server, which nobody has asked yet. Raises `UsageError`."""
     known = sorted(each.name for each in catalog.apis() if each.questions is not None)
     if options.api is None:
@@ -175,11 +175,11 @@ def _server(options: ServerOptions, by: Edition) -> Server:
     if len(models) != 1 or "=" in models[0]:
         raise UsageError("check server: name one of its models, as in --model llama-4-8b.")
     longest = options.max_tokens or _MAX_TOKENS
-    made = Server.of(catalog.api(options.api), models[0], options.url, longest, by)
+    made = ServerUnderTest.of(catalog.api(options.api), models[0], options.url, longest, by)
     return replace(made, name=options.name or NAME)
 
 
-def _asked(options: ServerOptions) -> Asked:
+def _asked(options: ServerOptions) -> CheckSelection:
     """Return what of the server is looked at. Raises `UsageError`."""
     only = _checks(options.only or (), options.place("only"))
     variants = tuple(dict.fromkeys(options.variants or get_args(Variant)))
@@ -188,7 +188,7 @@ def _asked(options: ServerOptions) -> Asked:
             raise UnknownName("variant", each, get_args(Variant), options.place("variants", "variant"))
     if options.words is not None:
         only = _matching(options.words, only or RULES)
-    asked = Asked(only or None, cast("tuple[Variant, ...]", variants), options.repeat or 1)
+    asked = CheckSelection(only or None, cast("tuple[Variant, ...]", variants), options.repeat or 1)
     if not any(asked.cells()):
         raise UsageError("--only, --variant: none of these checks is played in that variant.")
     return asked
@@ -220,7 +220,7 @@ def _matching(words: str, among: AbstractSet[str]) -> frozenset[str]:
     return found
 
 
-def _key(server: Server) -> str:
+def _key(server: ServerUnderTest) -> str:
     """The key that is sent. A server of one's own may need none."""
     variables = server.api.key_variables
     found = credentials.key(variables)
@@ -229,10 +229,10 @@ def _key(server: Server) -> str:
     return found or NO_KEY
 
 
-def _before(server: Server, asked: Asked, most: int | None, price: Price | None) -> None:
+def _before(server: ServerUnderTest, asked: CheckSelection, most: int | None, price: Price | None) -> None:
     """Say what is about to be sent."""
     source = " ".join(part for pair in price_version().items() for part in pair) if price is None else "by --price"
-    spending = rehearsed(server, asked, most, price)
+    spending = estimate(server, asked, most, price)
     typer.echo(plain(f"To be sent: {_about(spending)}; reasoning comes on top ({source})."), err=True)
 
 

@@ -17,11 +17,11 @@ from harness.apis.fact import Fact, LimitEntry
 from harness.apis.limit import Limit
 from harness.apis.tables import known_limits, severity
 from harness.apis.wording import remedy
-from harness.checking.gateways.judging import FACTS, OTHERS
-from harness.checking.gateways.passage import Fact as Passing
-from harness.checking.servers import checks
-from harness.checking.servers.checks import CHECKS
-from harness.checking.servers.watching import BECAUSE
+from harness.checking import server_checks
+from harness.checking.gateway_exchange import GatewayFact
+from harness.checking.gateway_findings import FACTS, OTHERS
+from harness.checking.server_checks import CHECKS
+from harness.checking.server_results import BECAUSE
 from harness.cli import completion
 from harness.cli.options import FactFiles, edition, fact_files
 from harness.contract.errors import UsageError
@@ -172,7 +172,7 @@ def lines(topic: str, files: Sequence[Path] = ()) -> list[str]:
         found += [f"{topic} (capability)", *_wrapped(_CAPABILITIES[Capability(topic)])]
     if found:
         return found
-    known = [*facts, *limits, *rules, *checks.RULES, *gateways, *_WORDS, *(each.value for each in Capability)]
+    known = [*facts, *limits, *rules, *server_checks.RULES, *gateways, *_WORDS, *(each.value for each in Capability)]
     close = difflib.get_close_matches(topic, known, n=3)
     guess = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
     raise UsageError(
@@ -278,7 +278,7 @@ def _of_server(topic: str) -> Iterator[str]:
             yield "  it is:    a warning where it never comes out; an error where it is refused"
 
 
-def _passing(fact: Passing) -> Iterator[str]:
+def _passing(fact: GatewayFact) -> Iterator[str]:
     yield f"{fact.id} (what a gateway is held to: {fact.name}; blame gateway)"
     yield from _wrapped(fact.requirement)
     yield f"  because:  {fact.because}"

@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from harness.checking.gateways import judging
-from harness.checking.servers import checks
+from harness.checking import gateway_findings, server_checks
 from harness.cli.options import AllDifferences, Reported, Verbose, edition
 from harness.cli.outputs import comparing, outputs, presented, read, with_pipeline
 from harness.contract.errors import UsageError
@@ -143,7 +142,7 @@ def accept(
     result = read(run)
     if not result.finished:
         raise UsageError(f"{run}: this run was not played to its end ({result.stopped}). Play it again first.")
-    ids = findable(edition(None, [Path(each) for each in result.facts])) | checks.RULES | judging.RULES
+    ids = findable(edition(None, [Path(each) for each in result.facts])) | server_checks.RULES | gateway_findings.RULES
     known = expected_failures.load(to, ids) if to.exists() else []
     entries = expected_failures.entries(result.cells, reason.strip(), known)
     for entry in entries:

@@ -12,9 +12,9 @@ from harness.apis.departure import PROMISES
 from harness.apis.fact import Fact
 from harness.apis.facts import Edition, today
 from harness.apis.tables import known_limits, severity
-from harness.checking.gateways.judging import FACTS, OTHERS, SOURCE
-from harness.checking.servers.checks import CHECKS
-from harness.checking.servers.watching import BECAUSE
+from harness.checking.gateway_findings import FACTS, OTHERS, SOURCE
+from harness.checking.server_checks import CHECKS
+from harness.checking.server_results import BECAUSE
 from harness.cli.options import AsOf, FactFiles, MaxAge, Options, edition, fact_files
 from harness.cli.table import printed
 from harness.contract.errors import UsageError

@@ -15,7 +15,7 @@ from pathlib import Path
 from harness import catalog
 from harness.apis.targets import Target
 from harness.catalog import versions
-from harness.checking.check import Check
+from harness.checking.adapter_check import AdapterCheck
 from harness.cli import live
 from harness.cli.options import Options, edition, named_values
 from harness.cli.selection import Selection, select
@@ -50,7 +50,7 @@ class Playing:
     recorder: Recorder | None
     standing: Standing
     earlier: RunResult | None
-    check: Check | None
+    check: AdapterCheck | None
     failures: Failures | None
     conversations: bool
 
@@ -202,7 +202,9 @@ class Playing:
                 self.failures.keep(gathering.cells)
 
 
-def _wanted(options: Options, every: Sequence[Cell], check: Check | None, failures: Failures | None) -> Sequence[Cell]:
+def _wanted(
+    options: Options, every: Sequence[Cell], check: AdapterCheck | None, failures: Failures | None
+) -> Sequence[Cell]:
     """Those of the chosen cells that are played: the sample of a check, what failed before, or all."""
     if check is not None:
         return check.chosen(every)

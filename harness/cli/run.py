@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 import typer
 
 import harness
-from harness.checking.check import Check
+from harness.checking.adapter_check import AdapterCheck
 from harness.cli import _show_text, completion, live
 from harness.cli.options import (
     Adapted,
@@ -191,7 +191,7 @@ def play(options: Options, mode: Mode) -> int:
         return _play(options, mode, libraries, None, named, failures=failures)
 
 
-def play_check(options: Options, check: Check) -> int:
+def play_check(options: Options, check: AdapterCheck) -> int:
     """Play what a check plays of the chosen cells, write the reports with its scorecard, and return the exit code.
 
     Raises:
@@ -214,7 +214,7 @@ def _play(  # noqa: PLR0913 - what a run is made of
     recorder: Recorder | None,
     cassettes: str | None,
     *,
-    check: Check | None = None,
+    check: AdapterCheck | None = None,
     failures: Failures | None = None,
 ) -> int:
     wanted = with_pipeline(options.reports or ())

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import typer
 
 from harness import catalog
-from harness.checking.servers.understudy import Ensemble
+from harness.checking.scripted_server import ScriptedServers
 from harness.cli import streams
 from harness.cli.options import AsOf, FactFiles, NoColour, Paths, Reports, Verbose, edition, fact_files
 from harness.cli.outputs import with_pipeline
@@ -129,7 +129,7 @@ class _Beside:
 
     def __init__(self, reception: Reception, models: Sequence[str]) -> None:
         self.is_checked = False
-        self._reception, self._ensemble = reception, Ensemble(*models)
+        self._reception, self._ensemble = reception, ScriptedServers(*models)
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if not urlsplit(request.url).path.startswith(f"{_SERVER}/"):

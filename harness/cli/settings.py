@@ -11,7 +11,7 @@ import typer
 
 from harness import catalog
 from harness.apis.facts import Edition
-from harness.checking.scopes import scope
+from harness.checking.finding_scope import scope
 from harness.cli.options import Options, edition
 from harness.cli.table import aligned
 from harness.contract.errors import UnknownName, UsageError

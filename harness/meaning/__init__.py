@@ -1,1 +1,1 @@
-"""What a provider and a model cannot tell apart."""
+"""Equivalence: requests, results and schemas that a provider and a model cannot tell apart."""

@@ -15,7 +15,7 @@ from harness import catalog
 from harness.apis import targets
 from harness.contract.errors import UnknownName
 from harness.kit.client import Client
-from harness.reference.session import Session
+from harness.reference.script_session import ScriptSession
 from harness.running.backends import Reference
 from harness.scenarios import suite
 from harness.scenarios.load import SUFFIXES, load_file, scenario_files
@@ -39,7 +39,7 @@ class Offline:
         """
         shipped = catalog.target(target)
         made = targets.target(shipped, catalog.adapter(shipped.adapter), {})
-        session = Session(_scenario(scenario), catalog.api(made.api), made.model, made.profile)
+        session = ScriptSession(_scenario(scenario), catalog.api(made.api), made.model, made.profile)
         endpoint = self._open.enter_context(self._reference.endpoint(made, session))
         return self._open.enter_context(Client(made.adapter, endpoint, made.model))
 

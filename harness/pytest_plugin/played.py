@@ -14,7 +14,7 @@ import pytest
 from harness import catalog
 from harness.apis.facts import Edition
 from harness.apis.targets import Target, targets_for
-from harness.checking.scopes import scope
+from harness.checking.finding_scope import scope
 from harness.contract.errors import ScenarioError, UnknownName, UsageError
 from harness.contract.protocols import Adapter
 from harness.host.project import Project, project

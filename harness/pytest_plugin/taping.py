@@ -18,7 +18,7 @@ import pytest
 
 from harness import catalog
 from harness.apis.facts import Edition
-from harness.auditing.audit import Audit
+from harness.auditing.cassette_audit import Audit
 from harness.contract.errors import CassetteMissing, HarnessError, UsageError
 from harness.host.project import project
 from harness.pytest_plugin import tape_texts

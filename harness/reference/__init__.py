@@ -1,1 +1,1 @@
-"""The reference server: a loopback HTTP server that plays a scenario's script in an API's own wire format."""
+"""The reference server, which plays a scenario's script in the wire format of an API."""

@@ -128,10 +128,10 @@ class PairCounts:
 
     `streamed`: those that were driven through `stream`, since their response was streamed. `not_redrivable`: reason →
     pairs whose follow-up leans on state that the server keeps; the reason is the field by which it does. The other
-    pairs disagree. `allowances`: class → how often it was made use of; `harness.auditing.redrive.comparison` says what
+    pairs disagree. `allowances`: class → how often it was made use of; `harness.auditing.turn_comparison` says what
     they are.
     `edited`: pairs whose recorded client changed the answer before it sent it back, judged on what it did carry;
-    `edits`: class → pairs that it is seen in, as `harness.auditing.redrive.edits` names them.
+    `edits`: class → pairs that it is seen in, as `harness.auditing.client_edits` names them.
     """
 
     pairs: int
@@ -148,7 +148,7 @@ class PairDisagreement:
     """One thing that an adapter sent otherwise than request `j` of `file` has it, after response `i`.
 
     `pointer` leads into the body of request j. `kind` is what is not the same, as in
-    `harness.auditing.redrive.comparison.Disagreement` and in `harness.auditing.redrive.redrive`, or `adapter-failed`:
+    `harness.auditing.turn_comparison.Disagreement` and in `harness.auditing.redrive`, or `adapter-failed`:
     the adapter could not read the response or express the follow-up, and `produced` is why.
     """
 

@@ -26,7 +26,7 @@ from harness.contract.model import (
     ToolResult,
 )
 from harness.contract.protocols import Capability
-from harness.meaning.choices import offered
+from harness.meaning.choice_meaning import offered
 from harness.results import Chat, Kind
 from harness.rules.evidence import Evidence
 from harness.rules.rule import Flaw, Rule

@@ -9,7 +9,7 @@ from __future__ import annotations
 from harness import catalog
 from harness.apis.view import ToolView
 from harness.contract.model import JsonSchema
-from harness.meaning.schemas import change
+from harness.meaning.schema_changes import change
 from harness.rules.evidence import Asked
 
 

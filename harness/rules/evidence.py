@@ -22,7 +22,7 @@ from harness.apis.view import CallView, RequestView, TurnView
 from harness.contract.model import JSON, Text, ToolCall, ToolResult
 from harness.kit.thread import failure
 from harness.kit.trimming import trimmed_result
-from harness.meaning.requests import Pairing, paired
+from harness.meaning.request_meaning import Pairing, paired
 from harness.results import Blame, Chat, EmbeddingTranscript, Exchange, Retelling, ServedTranscript, Transcript
 from harness.rules.reading import Reading, read, read_embedding
 from harness.scenarios.canonical import MissingResult, ToolFailure, UnknownTool, answer, called_before, history

@@ -11,9 +11,9 @@ from harness.apis.entries import parsed
 from harness.apis.jsonvalue import resolve
 from harness.apis.view import MediaView, PartView, RequestView, ResultView, TextView, TurnView
 from harness.contract.model import JSON, JSON_INSTRUCTION, File, Image, Message, Role, Text, Thinking, ToolResult
-from harness.meaning.differences import alike
-from harness.meaning.requests import meant, with_ids_of
-from harness.meaning.results import is_told, same_medium
+from harness.meaning.request_meaning import meant, with_ids_of
+from harness.meaning.result_meaning import is_told, same_medium
+from harness.meaning.view_differences import alike
 from harness.results import Kind, Severity
 from harness.rules.evidence import Asked, Evidence
 from harness.rules.inlined import conversation

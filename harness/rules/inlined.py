@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from harness.apis.view import MediaView, PartView, TextView, TurnView
 from harness.contract.model import File, Role, Text
-from harness.meaning.results import same_medium
+from harness.meaning.result_meaning import same_medium
 from harness.rules.evidence import Asked, Evidence
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from harness.apis.jsonvalue import loads
 from harness.apis.view import TextView, WireError
 from harness.contract.model import JSON, ChatRequest, JsonMode, JsonSchema
-from harness.meaning.schemas import accepts, change
+from harness.meaning.schema_changes import accepts, change
 from harness.results import Blame, Kind
 from harness.rules.emulation import format_tool
 from harness.rules.evidence import Asked, Evidence

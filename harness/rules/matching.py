@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from harness.apis.jsonvalue import equal
 from harness.apis.view import CallView, RequestView, ResponseView, ResultView
 from harness.contract.model import ChatResponse, ToolCall, ToolResult
-from harness.meaning.results import carries
+from harness.meaning.result_meaning import carries
 from harness.rules.evidence import Evidence, ExpectedCall, Heard
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from harness.apis.jsonvalue import equal
 from harness.contract.model import JSON, ChatRequest
 from harness.contract.protocols import Capability
-from harness.meaning.choices import is_named
+from harness.meaning.choice_meaning import is_named
 from harness.results import Blame, Kind, Severity
 from harness.rules.evidence import Asked, Evidence, Heard
 from harness.rules.failures import is_retriable, is_spoilt

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from harness.apis.view import SystemView, TextView
 from harness.contract.model import JSON_INSTRUCTION
-from harness.meaning.results import folded
+from harness.meaning.result_meaning import folded
 from harness.results import Kind
 from harness.rules.emulation import format_tool
 from harness.rules.evidence import Asked, Evidence

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from harness.apis.jsonvalue import equal
 from harness.apis.view import CallView, ToolView
-from harness.meaning import choices
-from harness.meaning.choices import family, offered
-from harness.meaning.results import is_told_by_item, says_no_more
-from harness.meaning.schemas import change
+from harness.meaning import choice_meaning
+from harness.meaning.choice_meaning import family, offered
+from harness.meaning.result_meaning import is_told_by_item, says_no_more
+from harness.meaning.schema_changes import change
 from harness.results import Kind, Severity
 from harness.rules.content import content_shown, is_verbatim, shown
 from harness.rules.emulation import format_tool
@@ -99,8 +99,8 @@ def _choice(evidence: Evidence) -> Iterator[Flaw]:
             continue  # the choice is how JSON is asked for
         request, sent = asked.chat.request, asked.view.tool_choice
         names = [tool.name for tool in request.tools]
-        wanted = choices.asked(request.tool_choice, names)
-        found = choices.sent(sent, names)
+        wanted = choice_meaning.asked(request.tool_choice, names)
+        found = choice_meaning.sent(sent, names)
         if not asked.view.tools and not wanted.forced:
             continue  # nothing can be called; whether that is right, tools-declared says
         if found != wanted:
@@ -108,8 +108,8 @@ def _choice(evidence: Evidence) -> Iterator[Flaw]:
                 "the tool choice of the request is not the one that was given",
                 asked.reading.index,
                 sent.pointer if sent else "",
-                choices.shown(found, names),
-                choices.shown(wanted, names),
+                choice_meaning.shown(found, names),
+                choice_meaning.shown(wanted, names),
             )
 
 

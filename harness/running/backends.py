@@ -19,7 +19,7 @@ from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.process import ORIGIN
 from harness.contract.protocols import Capability, Endpoint, ProcessRunner, Route
 from harness.host.environment import isolated
-from harness.reference.session import Session
+from harness.reference.script_session import ScriptSession
 from harness.results import Mode, Provenance
 from harness.rules.failures import failed
 from harness.running.cells import Cell
@@ -245,7 +245,7 @@ class Reference(Offline):
         """See `Stages.stage`."""
         target = cell.target
         wire = catalog.api(target.api)
-        session = Session(cell.scenario, wire, target.model, target.profile, origin=REFERENCE_URL)
+        session = ScriptSession(cell.scenario, wire, target.model, target.profile, origin=REFERENCE_URL)
         end = _Served(session, self._client)
         with self.reached(target, end, REFERENCE_URL + wire.base_path, keep) as (endpoint, tap):
             yield Stage(endpoint, tap, scripted=True, provenance=self.provenance(target))
@@ -264,7 +264,7 @@ class _Untimed(httpx2.HTTPTransport):
 class _Served(Answering):
     """The reference server. What it says of a URL repeats, wherever it listens."""
 
-    def __init__(self, session: Session, client: httpx2.Client) -> None:
+    def __init__(self, session: ScriptSession, client: httpx2.Client) -> None:
         self.client = client
         self._session = session
 
@@ -367,7 +367,7 @@ class _Played(Answering):
 
 def _follows_script(cassette: Cassette, cell: Cell) -> bool:
     """Whether the reference server would answer as it did: a scenario may have been edited in what is not sent."""
-    session = Session(cell.scenario, catalog.api(cell.target.api), cell.target.model, cell.target.profile)
+    session = ScriptSession(cell.scenario, catalog.api(cell.target.api), cell.target.model, cell.target.profile)
     stored = Redactor()
     return all(stored.response(session(each.request)) == each.response for each in cassette.interactions)
 

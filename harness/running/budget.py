@@ -21,7 +21,7 @@ from harness.apis.view import ResponseView
 from harness.contract.errors import UsageError
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import Usage
-from harness.reference.session import Session
+from harness.reference.script_session import ScriptSession
 from harness.results import Exchange, Spending
 from harness.running.backends import Replay
 from harness.running.cells import Cell, not_applicable
@@ -87,7 +87,7 @@ class _Rehearsal:
         """Play one cell, noting what each of its requests would take. Raises `_Enough`."""
         target = cell.target
         wire = catalog.api(target.api)
-        session = Session(cell.scenario, wire, target.model, target.profile)
+        session = ScriptSession(cell.scenario, wire, target.model, target.profile)
 
         def handle(request: HttpRequest) -> HttpResponse:
             response = session(request)

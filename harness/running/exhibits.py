@@ -22,7 +22,7 @@ from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import JSON
 from harness.contract.protocols import Adapter, Endpoint, Route
 from harness.host.environment import is_there
-from harness.reference.session import Session
+from harness.reference.script_session import ScriptSession
 from harness.results import Body, EmbeddingTranscript, Finding, Transcript
 from harness.rules.reading import Reading
 from harness.running.backends import NO_KEY
@@ -365,7 +365,7 @@ def _played(transcript: Transcript, adapter: Adapter) -> tuple[HttpRequest | Non
     scenario, api = transcript.scenario, catalog.api(transcript.api)
     if scenario is None:
         return ()
-    session = Session(scenario, api, transcript.model, transcript.profile, origin=REFERENCE_URL)
+    session = ScriptSession(scenario, api, transcript.model, transcript.profile, origin=REFERENCE_URL)
     sent: dict[int, HttpRequest] = {}
     chats: list[int] = []
 

@@ -17,7 +17,7 @@ from harness.apis.jsonvalue import equal
 from harness.apis.view import ResponseView
 from harness.contract.http import Delivery, HttpRequest, HttpResponse
 from harness.contract.model import JSON
-from harness.reference.session import exhausted
+from harness.reference.script_session import exhausted
 from harness.results import Retelling
 from harness.rules.evidence import Evidence
 from harness.rules.reading import Reading

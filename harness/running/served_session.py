@@ -18,7 +18,7 @@ from harness.apis.jsonvalue import equal
 from harness.contract.http import Delivery, HttpRequest, HttpResponse
 from harness.contract.model import ToolCall
 from harness.contract.protocols import Endpoint
-from harness.reference.front import Front, Known
+from harness.reference.conversation_server import ConversationServer, Known
 from harness.results import CellResult, Exchange, Provenance, ServedTranscript, ToolRun, TurnedAway, Verdict
 from harness.rules.conversation import conversation, room
 from harness.rules.evidence import Evidence
@@ -182,7 +182,7 @@ class Conversation:
         self.scenario = scenario
         self.wire = wire
         self.name = name
-        self._front = Front(
+        self._front = ConversationServer(
             scenario, wire, name, known=known, edition=terms.edition, pace=terms.pace, origin=REFERENCE_URL
         )
         self._edition = terms.edition

@@ -14,8 +14,8 @@ from harness.apis.embedding import EmbeddingView
 from harness.apis.view import RequestView, WireError
 from harness.contract.http import HttpRequest, endpoint
 from harness.contract.model import JSON
-from harness.meaning.differences import WHOLE_JSON, Difference, Path, diff, json_pointer, plain
-from harness.meaning.requests import meant, with_ids_of
+from harness.meaning.request_meaning import meant, with_ids_of
+from harness.meaning.view_differences import WHOLE_JSON, Path, ViewDifference, diff, json_pointer, plain
 from harness.results.findings import text_change
 from harness.tape.redact import REQUEST_HEADERS
 
@@ -83,12 +83,12 @@ def _view(request: HttpRequest, wire: Api) -> RequestView | EmbeddingView | str:
         return "nested too deeply"
 
 
-def _fact(found: Difference) -> RequestDifference:
+def _fact(found: ViewDifference) -> RequestDifference:
     fact, setting = str(found.path[0]), str(found.path[1]) if found.path[0] == "settings" else ""
     return replace(_neutral(found), fact=fact, setting=setting)
 
 
-def _neutral(found: Difference) -> RequestDifference:
+def _neutral(found: ViewDifference) -> RequestDifference:
     place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in found.path).lstrip(".")
     recorded, sent = plain(found.one), plain(found.other)
     if found.schema is not None:

@@ -15,9 +15,9 @@ import pytest
 
 from harness import catalog
 from harness.apis.targets import targets_for
-from harness.checking.servers.checks import CHECKS
-from harness.checking.servers.inspection import Asked, Inspection
-from harness.checking.servers.server import Line, Server
+from harness.checking.server_check import CheckSelection, ServerCheckRun
+from harness.checking.server_checks import CHECKS
+from harness.checking.server_session import RetryingClient, ServerUnderTest
 from harness.contract.protocols import Adapter
 from harness.results import Blame, Finding, RunResult, Severity, Verdict
 from harness.running.backends import Replay, Stages
@@ -245,9 +245,9 @@ def test_a_check_of_aimock_finds_where_it_departs_and_nothing_else(tmp_path: Pat
     found: dict[str, set[str]] = {}
     with serving(fixtures) as origin:
         for api in DEPARTING:
-            server = Server.of(catalog.api(api), "toy-1", origin + PATHS[api])
-            with Line(server.api, KEY) as line:
-                result = Inspection(server, line, Asked(), Redactor())()
+            server = ServerUnderTest.of(catalog.api(api), "toy-1", origin + PATHS[api])
+            with RetryingClient(server.api, KEY) as line:
+                result = ServerCheckRun(server, line, CheckSelection(), Redactor())()
             failing = [each for cell in result.cells for each in cell.findings if each.fails]
             found[api] = {each.rule for each in failing}
             assert {each.blame for each in failing} == {Blame.PROVIDER}

@@ -26,7 +26,7 @@ from harness.apis.tables import severity
 from harness.apis.view import ModelStep, WireError
 from harness.cli.main import main
 from harness.contract.http import HttpResponse
-from harness.reference.session import Session
+from harness.reference.script_session import ScriptSession
 from harness.scenarios import suite
 from harness.scenarios.load import load_file
 from tests.apis.pointers import resolve
@@ -126,7 +126,7 @@ def test_an_example_is_judged_answered_and_audited_as_its_entry_says(
     assert example.fault is None
     is_error = any(each.severity == "error" for each in example.found)
     scenario = SCENARIO if example.api.recognises(example.request) else EMBEDDED
-    session = Session(scenario, example.api, "", example.law.profile, example.law)
+    session = ScriptSession(scenario, example.api, "", example.law.profile, example.law)
     assert (session(example.request).status >= 400) is is_error
     body = json.loads(example.request.body) if any(each.pointer for each in example.found) else None
     for each in example.found:

@@ -19,7 +19,7 @@ from harness.apis.gemini.responses import array_chunks, event_chunks, fold
 from harness.apis.view import ErrorView, ModelStep, OpaqueView, PartView, RequestView, ResponseView, TextView, WireError
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import JSON, StopReason
-from harness.meaning.differences import alike
+from harness.meaning.view_differences import alike
 from tests.apis.differing import differing
 from tests.apis.steps import steps
 from tests.traffic import Recorded, needs_traffic, recorded

@@ -180,7 +180,7 @@ def test_every_pointer_leads_to_what_the_view_says() -> None:
     ],
 )  # fmt: skip
 def test_spellings_of_one_message_give_equal_views(one: Any, other: Any) -> None:
-    from harness.meaning.differences import alike
+    from harness.meaning.view_differences import alike
 
     assert alike(view(messages=[one]), view(messages=[other]))
 
@@ -198,7 +198,7 @@ def test_spellings_of_one_message_give_equal_views(one: Any, other: Any) -> None
     ],
 )
 def test_a_documented_default_is_the_same_as_nothing(one: dict[str, Any], other: dict[str, Any]) -> None:
-    from harness.meaning.differences import alike
+    from harness.meaning.view_differences import alike
 
     assert alike(view(**one), view(**other))
 

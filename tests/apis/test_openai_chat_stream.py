@@ -21,7 +21,7 @@ from harness.apis.profile import Profile
 from harness.apis.view import ModelStep, RequestView, ResponseView, WireError
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import StopReason, Usage
-from harness.meaning import differences
+from harness.meaning import view_differences
 from harness.scenarios.schema import Provocation
 from tests.apis.steps import steps
 from tests.traffic import Recorded, needs_traffic, recorded
@@ -77,7 +77,7 @@ def pieces(response: HttpResponse) -> list[dict[str, Any]]:
 
 
 def alike(one: ResponseView, other: ResponseView) -> bool:
-    return differences.alike(replace(one, body=None, streamed=True), replace(other, body=None))
+    return view_differences.alike(replace(one, body=None, streamed=True), replace(other, body=None))
 
 
 @given(STEPS, st.text(max_size=3), st.sampled_from([None, *DIALECTS]))

@@ -22,7 +22,7 @@ from harness.apis.profile import Profile
 from harness.apis.view import ModelStep, OpaqueView, RequestView, ResponseView, WireError
 from harness.contract.http import HttpResponse
 from harness.contract.model import StopReason
-from harness.meaning.differences import alike
+from harness.meaning.view_differences import alike
 from harness.scenarios.schema import Provocation
 from tests.apis.steps import steps
 from tests.traffic import Recorded, needs_traffic, recorded

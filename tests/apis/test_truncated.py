@@ -16,7 +16,7 @@ from harness.apis.eventstream import events
 from harness.apis.view import ModelStep, ResponseView
 from harness.contract.http import HttpResponse
 from harness.contract.model import StopReason
-from harness.meaning.differences import alike
+from harness.meaning.view_differences import alike
 from tests.apis.providers import MODELS, STREAMS, streamed, whole
 from tests.apis.steps import steps
 

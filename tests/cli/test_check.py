@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.checking.check import SAMPLE
+from harness.checking.adapter_check import SAMPLE
 from harness.cli.main import main
 from harness.contract.protocols import Capability
 from harness.results import Checked, RunResult, Verdict

@@ -10,9 +10,9 @@ import pytest
 from harness import catalog
 from harness.apis.departure import PROMISES
 from harness.apis.tables import known_limits
-from harness.checking.gateways.judging import FACTS, OTHERS, SOURCE
-from harness.checking.servers.checks import CHECKS
-from harness.checking.servers.watching import BECAUSE
+from harness.checking.gateway_findings import FACTS, OTHERS, SOURCE
+from harness.checking.server_checks import CHECKS
+from harness.checking.server_results import BECAUSE
 from harness.cli.list import _rules
 from harness.cli.main import COMMANDS, main
 from harness.running.costs import models

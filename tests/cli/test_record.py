@@ -11,7 +11,7 @@ import harness as package
 from harness import catalog
 from harness.cli import live
 from harness.contract.http import HttpRequest, HttpResponse
-from harness.reference.session import Session
+from harness.reference.script_session import ScriptSession
 from harness.reports.words import money
 from harness.running.budget import estimate
 from harness.running.cells import Cell, not_applicable
@@ -32,9 +32,9 @@ class Provider:
         self._scenario = load_file(shipped("scenarios") / "call-single.yaml")
         self._session = self._begun()
 
-    def _begun(self) -> Session:
+    def _begun(self) -> ScriptSession:
         wire, model = catalog.api("anthropic"), catalog.targets()[0].model
-        return Session(self._scenario, wire, model, catalog.api("anthropic").profile_for(model))
+        return ScriptSession(self._scenario, wire, model, catalog.api("anthropic").profile_for(model))
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         self.requests += 1

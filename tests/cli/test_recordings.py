@@ -13,7 +13,7 @@ from harness import catalog
 from harness.cli.standing import Progress
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.host import files
-from harness.reference.session import Session
+from harness.reference.script_session import ScriptSession
 from harness.results import RunResult
 from harness.scenarios.load import load_file
 from harness.tape.cassette import Metadata
@@ -47,7 +47,7 @@ class Provider:
         self.asked: list[str] = []
         self.failing: dict[int, int] = {}
         self._folder = folder
-        self._sessions: dict[str, Session] = {}
+        self._sessions: dict[str, ScriptSession] = {}
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         (name,) = (
@@ -59,7 +59,7 @@ class Provider:
             return HttpResponse(529, {"content-type": "application/json"}, b'{"error": {"message": "overloaded"}}')
         if not later or name not in self._sessions:
             scenario = load_file(self._folder / f"{name}.yaml")
-            self._sessions[name] = Session(
+            self._sessions[name] = ScriptSession(
                 scenario, catalog.api("openai-chat"), MODEL, catalog.api("openai-chat").profile_for(MODEL)
             )
         return self._sessions[name](request)

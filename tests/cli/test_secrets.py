@@ -14,7 +14,7 @@ from harness.cli import playing
 from harness.contract.errors import UsageError
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.kit import factories
-from harness.reference.session import Session
+from harness.reference.script_session import ScriptSession
 from harness.scenarios.load import load_file
 from harness.tape.library import Library
 from harness.tape.redact.address import secrets, shown
@@ -55,14 +55,14 @@ def echoing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Echoing]:
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
     (folder / "echo.yaml").write_text(json.dumps(ECHO))
     scenario, model = load_file(folder / "echo.yaml"), catalog.targets()[0].model
-    sessions: list[Session] = []
+    sessions: list[ScriptSession] = []
     requests: list[HttpRequest] = []
 
     def answer(request: HttpRequest) -> HttpResponse:
         requests.append(request)
         if len(json.loads(request.body)["messages"]) == 1:
             sessions.append(
-                Session(scenario, catalog.api("anthropic"), model, catalog.api("anthropic").profile_for(model))
+                ScriptSession(scenario, catalog.api("anthropic"), model, catalog.api("anthropic").profile_for(model))
             )
         return sessions[-1](replace(request, url=request.url.partition("?")[0]))
 

@@ -15,8 +15,8 @@ import pytest
 from harness import catalog
 from harness.apis.departure import PROMISES
 from harness.apis.view import ModelStep
-from harness.checking.servers.checks import CHECKS
-from harness.checking.servers.inspection import Inspection
+from harness.checking.server_check import ServerCheckRun
+from harness.checking.server_checks import CHECKS
 from harness.cli.help import topics
 from harness.cli.main import main
 from harness.contract.http import HttpRequest, HttpResponse
@@ -346,7 +346,7 @@ def test_a_server_that_is_none_stops_the_check(harness: Command, status: int, ex
         ("gemini", "", None),
     ],
 )
-def test_a_version_that_a_base_url_lacks_or_has_twice_is_suggested(
+def test_missing_or_doubled_version_in_base_url_is_suggested(
     api: str, path: str, meant: str | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     reference = faulty(api, unfaulted)
@@ -367,21 +367,21 @@ def test_a_server_that_is_down_stops_the_check(harness: Command) -> None:
     outcome = harness("check", "server", "http://127.0.0.1:9/v1", "--api", "openai-chat", "--model", "m")
 
     assert outcome.code == 2
-    assert "nobody answers at http://127.0.0.1:9/v1/chat/completions: " in outcome.err
+    assert "nothing answers at http://127.0.0.1:9/v1/chat/completions: " in outcome.err
     assert "Is the server up?" in outcome.err
 
 
 def test_a_check_that_is_interrupted_keeps_what_was_done(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    cell = Inspection._cell
+    cell = ServerCheckRun._cell
 
-    def interrupted(self: Inspection, *arguments: object) -> object:
+    def interrupted(self: ServerCheckRun, *arguments: object) -> object:
         if arguments[2] is CHECKS["server-call"]:
             raise KeyboardInterrupt
         return cell(self, *arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Inspection, "_cell", interrupted)
+    monkeypatch.setattr(ServerCheckRun, "_cell", interrupted)
     report = folder / "run.json"
     assert checked(faulty("openai-chat", unfaulted), "--report", f"json:{report}") == 130
     run = RunResult.from_json(report.read_text())

@@ -98,9 +98,7 @@ def test_without_retries_no_failure_is_asked_of_it(tmp_path: Path) -> None:
     }
 
 
-def test_a_check_plays_all_that_a_loop_can_and_claims_nothing_for_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_check_of_a_loop_runs_all_it_can(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The starter is deaf to all settings, and the reference server answers by its script whatever it is asked."""
     monkeypatch.chdir(tmp_path)
     assert main(["check", "agent", "--init", "conversation"]) == 0

@@ -98,7 +98,7 @@ def test_what_ends_the_loop_is_shown_with_what_it_said(played: Cells) -> None:
     assert exits.printed == "a last word\n"
 
 
-def test_what_is_declined_before_anything_is_sent_is_not_applicable(played: Cells) -> None:
+def test_declining_before_any_request_is_not_applicable(played: Cells) -> None:
     cell = played["declines"]
 
     assert cell.verdict is Verdict.NOT_APPLICABLE
@@ -120,7 +120,7 @@ def test_one_that_hangs_is_ended_and_the_line_is_shown(tmp_path: Path) -> None:
     assert (unplayed.rule, cells["hangs"].findings[unplayed.follows or 0].rule) == ("script-unplayed", "loop-failed")
 
 
-def test_a_loop_that_says_what_it_is_needs_no_api_and_is_asked_to_stream(tmp_path: Path) -> None:
+def test_declared_loop_needs_no_api_option_and_streams(tmp_path: Path) -> None:
     code, text, _ = play(tmp_path, ["right"], f"--adapter={LOOPS}:LOOP", "--variant=stream")
 
     assert code == 1
@@ -162,21 +162,21 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Cells:
     return once(tmp_path_factory, "agents", make)
 
 
-def test_a_program_is_given_the_conversation_and_its_tools_are_answered(programs: Cells) -> None:
+def test_program_gets_the_conversation_and_tool_results(programs: Cells) -> None:
     cell = programs["right"]
 
     assert (cell.verdict, cell.target, said(cell)) == (Verdict.PASS, "agent.py", [])
 
 
-def test_a_tool_that_the_program_has_itself_it_declares_and_answers(programs: Cells) -> None:
+def test_program_declares_and_answers_its_own_tool(programs: Cells) -> None:
     assert (programs["own-tool"].verdict, said(programs["own-tool"])) == (Verdict.PASS, [])
 
 
-def test_a_program_whose_tools_run_at_the_same_time_is_answered_by_id(programs: Cells) -> None:
+def test_concurrent_calls_of_a_program_are_answered_by_id(programs: Cells) -> None:
     assert (programs["at-once"].verdict, said(programs["at-once"])) == (Verdict.PASS, [])
 
 
-def test_a_program_that_takes_results_for_those_of_the_calls_in_their_order_is_found(programs: Cells) -> None:
+def test_program_that_pairs_results_by_order_is_found(programs: Cells) -> None:
     assert {each.rule for each in programs["agent-zips"].findings} == {"result-swapped"}
 
 
@@ -189,7 +189,7 @@ def test_a_program_that_runs_tools_without_end_is_stopped(programs: Cells) -> No
 
 
 @pytest.mark.parametrize("way", AGENTS)
-def test_a_program_that_is_wrong_fails_its_cell_with_what_it_said(programs: Cells, way: str) -> None:
+def test_faulty_program_fails_its_cell_with_its_output(programs: Cells, way: str) -> None:
     cell = programs[way]
 
     assert cell.verdict is Verdict.FAIL

@@ -203,10 +203,7 @@ def wrapped(message: Body) -> Body:
 
 def framed(body: Body) -> Body:
     own = {"name": "think", "description": "Think.", "parameters": {"type": "object", "properties": {}}}
-    words = {
-        "developer": "I am an agent.\n\n{}\n\nToday is Monday.",
-        "user": "<question>{}</question>",
-    }
+    words = {"developer": "I am an agent.\n\n{}\n\nToday is Monday.", "user": "<question>{}</question>"}
     told = messages(lambda each: {**each, "content": words.get(each["role"], "{}").format(each["content"])})
     return {**told(body), "tools": [*body["tools"], {"type": "function", "function": own}]}
 

@@ -263,8 +263,8 @@ class _Quieting(Passing):
 
     def response(self, response: HttpResponse) -> HttpResponse:
         events = response.body.decode().split("\n\n")
-        told = (self._end if '"error"' in each else each for each in events)
-        return replace(response, body="\n\n".join(told).encode())
+        arrived = (self._end if '"error"' in each else each for each in events)
+        return replace(response, body="\n\n".join(arrived).encode())
 
 
 _CHAT_END = 'data: {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}\n\ndata: [DONE]'
@@ -418,12 +418,7 @@ FAULTS = (
     _messages_api("stop dropped", "gateway-stop", "gateway-stop", _without("stop_sequences")),
     _messages_api("effort dropped", "thinking-tool-loop", "gateway-thinking", _without("output_config")),
     _messages_api("reasoning dropped", "thinking-tool-loop", "gateway-thinking", _without("thinking")),
-    _messages_api(
-        "cache marks dropped",
-        "usage-cached-prompt",
-        "gateway-cache-marks",
-        _uncached,
-    ),
+    _messages_api("cache marks dropped", "usage-cached-prompt", "gateway-cache-marks", _uncached),
     _chat("one call at a time dropped", "gateway-one-call", "gateway-one-call", _without("parallel_tool_calls")),
     _messages_api("file dropped", "gateway-file", "gateway-media", _messages(_without_files)),
     Fault(
@@ -484,13 +479,7 @@ FAULTS = (
     _chat("calls reordered", "call-parallel-same-tool", "gateway-answer-arguments", None, _choice(_reversed_calls)),
     _chat("calls dropped", "call-parallel-same-tool", "gateway-answer-calls", None, _choice(_one_call)),
     _chat("arguments rounded", "arguments-large-integers", "gateway-answer-arguments", None, _choice(_rounded)),
-    _chat(
-        "one id for all calls",
-        "call-parallel-same-tool",
-        "gateway-answer-ids",
-        None,
-        _choice(_same_id),
-    ),
+    _chat("one id for all calls", "call-parallel-same-tool", "gateway-answer-ids", None, _choice(_same_id)),
     _messages_api(
         "reasoning hidden",
         "thinking-tool-loop",
@@ -562,12 +551,7 @@ FAULTS = (
     ),
     Fault("retry-after dropped", "openai-chat", "gateway-retry-after", _Unwaiting, "gateway-retry-after"),
     Fault("error text kept back", "anthropic", "error-400", _Silent, "gateway-error-text"),
-    _chat(
-        "strict dropped",
-        "gateway-strict-tool",
-        "gateway-tool-strict",
-        _functions(_unstrict),
-    ),
+    _chat("strict dropped", "gateway-strict-tool", "gateway-tool-strict", _functions(_unstrict)),
     Fault("errors made its own", "openai-chat", "gateway-retry-after", _Failing, "gateway-error"),
     Fault("cut stream ended", "openai-chat", "connection-cut", _Smoothing, "gateway-answer", "stream"),
     Fault("answered by itself", "openai-chat", "history-two-turns", _Remembering, "gateway-unasked"),

@@ -17,7 +17,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from harness.checking.gateways import playing
+from harness.checking import gateway_traffic
 from harness.cli.main import main
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.results import FactFates, RunResult, Verdict
@@ -26,7 +26,7 @@ from harness.tape.server import serve
 from tests.gateways.faults import FAULTS
 from tests.gateways.toy import Gate, Passing
 
-_PLAYED = (playing.FIRST, "system-plain", "call-single", "choice-named")
+_PLAYED = (gateway_traffic.FIRST, "system-plain", "call-single", "choice-named")
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,11 @@ class Front:
     def check(self, gateway: Passing, *arguments: str) -> tuple[int, str]:
         """Check a gateway; gives back the exit code, and what was printed beside the reports."""
         gateway.upstream, self.gate.gateway = f"http://127.0.0.1:{self.port}", gateway
-        told = io.StringIO()
-        with contextlib.redirect_stderr(told):
+        arrived = io.StringIO()
+        with contextlib.redirect_stderr(arrived):
             code = main(["check", "gateway", self.url, "--upstream-port", str(self.port), *arguments])
         gateway.close()
-        return code, told.getvalue()
+        return code, arrived.getvalue()
 
 
 def free_port() -> int:
@@ -64,7 +64,7 @@ def front() -> Generator[Front]:
 @dataclass(frozen=True)
 class Scorecard:
     code: int
-    told: str
+    arrived: str
     text: str
     markdown: str
     junit: str
@@ -86,20 +86,20 @@ def scorecard(front: Front, tmp_path_factory: pytest.TempPathFactory) -> Scoreca
     reports = [f"--report={name}:{folder / name}" for name in ("terminal", "json", "markdown", "junit")]
     dropping = next(each for each in FAULTS if each.name == "system prompt dropped").gateway()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(playing, "SHIPPED", _PLAYED)
-        patch.setattr(playing, "own", lambda: shipped("scenarios") / "system-empty.yaml")
-        code, told = front.check(
+        patch.setattr(gateway_traffic, "SHIPPED", _PLAYED)
+        patch.setattr(gateway_traffic, "own_folder", lambda: shipped("scenarios") / "system-empty.yaml")
+        code, arrived = front.check(
             dropping, "--api", "anthropic", "--upstream", "anthropic", "--upstream", "anthropic-opus-5", *reports
         )
     texts = {name: (folder / name).read_text() for name in ("terminal", "json", "markdown", "junit")}
     return Scorecard(
-        code, told, texts["terminal"], texts["markdown"], texts["junit"], RunResult.from_json(texts["json"])
+        code, arrived, texts["terminal"], texts["markdown"], texts["junit"], RunResult.from_json(texts["json"])
     )
 
 
 def test_what_the_gateway_has_to_know_comes_first(scorecard: Scorecard, front: Front) -> None:
-    assert f"harness: checking the gateway at {front.url}, which is spoken to in anthropic." in scorecard.told
-    assert f"  claude-opus-5: claude-opus-5 of anthropic at http://127.0.0.1:{front.port}" in scorecard.told
+    assert f"harness: checking the gateway at {front.url}, which is spoken to in anthropic." in scorecard.arrived
+    assert f"  claude-opus-5: claude-opus-5 of anthropic at http://127.0.0.1:{front.port}" in scorecard.arrived
 
 
 def test_the_table_has_what_became_of_each_fact_by_upstream(scorecard: Scorecard) -> None:
@@ -157,11 +157,11 @@ def test_known_losses_fail_nothing(front: Front, tmp_path: Path, capsys: pytest.
     arguments = ("system-plain", "--api", "anthropic", "--upstream", "anthropic", "--expected-failures", str(known))
 
     code, _ = front.check(dropping(), *arguments)
-    told = capsys.readouterr().out
+    arrived = capsys.readouterr().out
     ignored, _ = front.check(dropping(), *arguments, "--ignore=gateway-system-prompt", "-q")
 
     assert (code, ignored) == (0, 0)
-    assert "it is being mended" in told
+    assert "it is being mended" in arrived
     assert "Ignored: gateway-system-prompt; that hides " in capsys.readouterr().out
 
 
@@ -208,15 +208,15 @@ class _Astray(Passing):
         return HttpResponse(404, {"content-type": "application/json"}, said)
 
 
-@pytest.mark.parametrize("scenario", [playing.FIRST, "call-single"])
-def test_a_way_that_does_not_lead_to_the_upstream_is_told_with_what_both_ends_said(front: Front, scenario: str) -> None:
-    code, told = front.check(_Astray(), scenario, "--api", "anthropic", "--upstream", "anthropic")
+@pytest.mark.parametrize("scenario", [gateway_traffic.FIRST, "call-single"])
+def test_unreached_upstream_error_quotes_both_ends(front: Front, scenario: str) -> None:
+    code, arrived = front.check(_Astray(), scenario, "--api", "anthropic", "--upstream", "anthropic")
 
     assert code == 2
-    assert told.splitlines()[-1] == (
-        f"harness: check gateway {front.url}: the gateway answers HTTP 404, and has asked the reference server for no "
-        "chat: no such model. What arrived at the reference server: POST /v1/responses: anthropic has no such path; "
-        "it is one of openai-responses. It has to lead the model name 'claude-opus-5-5' to 'claude-opus-5-5' of "
+    assert arrived.splitlines()[-1] == (
+        f"harness: check gateway {front.url}: the gateway answers HTTP 404 and has sent no chat to the reference "
+        "server: no such model. What arrived at the reference server: POST /v1/responses: anthropic has no such path; "
+        "it is one of openai-responses. It has to route the model name 'claude-opus-5-5' to 'claude-opus-5-5' of "
         f"anthropic, at http://127.0.0.1:{front.port}. 'harness help gateways' shows how."
     )
 
@@ -227,12 +227,12 @@ def test_a_gateway_that_asks_for_another_model_is_told_of(front: Front) -> None:
             body = request.body.replace(b"claude-opus-5-5", b"claude-opus-5")
             return HttpRequest(request.method, request.url, request.headers, body)
 
-    code, told = front.check(Another(), playing.FIRST, "--api", "anthropic", "--upstream", "anthropic")
+    code, arrived = front.check(Another(), gateway_traffic.FIRST, "--api", "anthropic", "--upstream", "anthropic")
 
     assert code == 2
-    assert told.splitlines()[-1] == (
-        f"harness: check gateway {front.url}: the gateway asks anthropic for the model 'claude-opus-5', and not for "
-        "'claude-opus-5-5'. Mend its configuration, or say --upstream-model anthropic=claude-opus-5."
+    assert arrived.splitlines()[-1] == (
+        f"harness: check gateway {front.url}: the gateway requests the model 'claude-opus-5' of anthropic instead of "
+        "'claude-opus-5-5'. Correct its configuration, or pass --upstream-model anthropic=claude-opus-5."
     )
 
 
@@ -251,13 +251,13 @@ def test_a_header_reaches_the_gateway_and_no_report(
 
     reports = [f"--report={name}:{tmp_path / name}" for name in ("terminal", "archive")]
     header = ("--header", f"X-Team-Key: {secret}")
-    code, told = front.check(
+    code, arrived = front.check(
         Routed(), "call-single", "--api", "anthropic", "--upstream", "anthropic", *header, *reports
     )
 
     assert (code, seen) == (1, {secret})
     said = (
-        told
+        arrived
         + "".join(capsys.readouterr())
         + "".join((tmp_path / each.partition(":")[2]).read_text() for each in reports)
     )
@@ -285,17 +285,17 @@ class _Unauthorized(Passing):
 @pytest.mark.parametrize(
     ("by_upstream", "said"),
     [
-        (False, "the gateway answers HTTP 401, and has asked the reference server for no chat: no such virtual key."),
+        (False, "the gateway answers HTTP 401 and has sent no chat to the reference server: no such virtual key."),
         (
             True,
             (
-                "the gateway answers HTTP 401: The API key is invalid. The upstream turns its POST /v1/messages away "
+                "the gateway answers HTTP 401: The API key is invalid. The upstream rejects its POST /v1/messages "
                 "with HTTP 401: The API key is invalid. The reason: there is no key in the request."
             ),
         ),
     ],
 )
-def test_an_upstream_that_is_not_reached_keeps_no_other_from_being_checked(
+def test_unreached_upstream_does_not_stop_the_others(
     front: Front, tmp_path: Path, by_upstream: bool, said: str
 ) -> None:
     played = ("--api", "anthropic", "--upstream", "anthropic", "--upstream", "anthropic-opus-5", "--variant", "whole")
@@ -337,40 +337,42 @@ class _Versioned(Passing):
         ("gemini", "", None),
     ],
 )
-def test_a_version_that_a_base_url_lacks_or_has_twice_is_suggested(
+def test_missing_or_doubled_version_in_base_url_is_suggested(
     front: Front, api: str, path: str, meant: str | None
 ) -> None:
     at = Front(front.gate, front.url + path, front.port)
 
-    code, told = at.check(_Versioned(), "call-not-needed", "--api", api, "--upstream", api, "--variant", "whole", "-q")
+    code, arrived = at.check(
+        _Versioned(), "call-not-needed", "--api", api, "--upstream", api, "--variant", "whole", "-q"
+    )
 
     assert code == (0 if meant is None else 2)
-    suggested = re.search(r"Did you mean (\S+)\?", told)
+    suggested = re.search(r"Did you mean (\S+)\?", arrived)
     assert (suggested and suggested[1]) == (None if meant is None else front.url + meant)
 
 
-def test_who_does_not_listen_is_waited_for_no_longer_than_was_said() -> None:
-    url, told = f"http://127.0.0.1:{free_port()}", io.StringIO()
+def test_waiting_for_the_gateway_ends_after_the_given_seconds() -> None:
+    url, arrived = f"http://127.0.0.1:{free_port()}", io.StringIO()
 
-    with contextlib.redirect_stderr(told):
+    with contextlib.redirect_stderr(arrived):
         code = main(["check", "gateway", url, "--api", "anthropic", "--upstream", "anthropic", "--wait", "0"])
 
     assert code == 2
-    assert told.getvalue().splitlines()[-1] == (
+    assert arrived.getvalue().splitlines()[-1] == (
         f"harness: check gateway {url}: nobody listens there after 0 s: Connection refused. Start the gateway, or have "
         "it started by --command."
     )
 
 
 def test_a_command_that_ends_is_told_with_what_it_printed() -> None:
-    url, told = f"http://127.0.0.1:{free_port()}", io.StringIO()
+    url, arrived = f"http://127.0.0.1:{free_port()}", io.StringIO()
     command = f"{sys.executable} -c 'raise SystemExit(\"no configuration\")'"
 
-    with contextlib.redirect_stderr(told):
+    with contextlib.redirect_stderr(arrived):
         code = main(["check", "gateway", url, "--api", "anthropic", "--upstream", "anthropic", "--command", command])
 
     assert code == 2
-    assert told.getvalue().splitlines()[-1] == (
+    assert arrived.getvalue().splitlines()[-1] == (
         f"harness: --command {command!r}: it ended with exit code 1. It printed: no configuration"
     )
 

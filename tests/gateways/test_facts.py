@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from harness import catalog
-from harness.checking.gateways.judging import FACTS
-from harness.checking.gateways.passage import Fared, Fate, Passage, Way, client_side, side
+from harness.checking.gateway_exchange import ApiPair, FactOutcome, Fate, GatewayExchange, client_side, side
+from harness.checking.gateway_findings import FACTS
 from harness.contract.http import EXHAUSTED, HttpRequest, HttpResponse
 from harness.results import Exchange, Severity
 
@@ -18,12 +18,12 @@ CHAT = catalog.api("openai-chat")
 TOOL = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
 
 
-def fared(fact: str, asked: Exchange, arrived: Exchange) -> list[Fared]:
-    passage = Passage(Way(CHAT, CHAT), 0, side(CHAT, asked), (side(CHAT, arrived),))
-    return [each for known in FACTS if known.id == fact for each in known.check(passage)]
+def outcome(fact: str, asked: Exchange, arrived: Exchange) -> list[FactOutcome]:
+    exchange = GatewayExchange(ApiPair(CHAT, CHAT), 0, side(CHAT, asked), (side(CHAT, arrived),))
+    return [each for known in FACTS if known.id == fact for each in known.check(exchange)]
 
 
-def exchange(said: str | None = None, /, *, made_up: bool = False, **body: Any) -> Exchange:
+def raw_exchange(said: str | None = None, /, *, made_up: bool = False, **body: Any) -> Exchange:
     chat = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], **body}
     request = HttpRequest("POST", "http://x/v1/chat/completions", {}, json.dumps(chat).encode())
     if said is None:
@@ -40,32 +40,36 @@ def exchange(said: str | None = None, /, *, made_up: bool = False, **body: Any) 
         ({"reasoning_effort": "none"}, True),
     ],
 )
-def test_reasoning_that_is_switched_off_for_tools_is_no_setting_made_up(given: dict[str, Any], lost: bool) -> None:
-    assert bool(fared("gateway-thinking", exchange(), exchange(**given))) is lost
+def test_reasoning_disabled_for_tools_is_no_made_up_setting(given: dict[str, Any], lost: bool) -> None:
+    assert bool(outcome("gateway-thinking", raw_exchange(), raw_exchange(**given))) is lost
 
 
-def test_an_error_inside_of_other_words_is_said_however_it_is_escaped() -> None:
+def test_error_text_is_found_within_other_words_and_escapes() -> None:
     theirs = "no 'x' in \"y\""
     for text in (theirs, f"upstream: {theirs}", "b'no \\'x\\' in \"y\"'", json.dumps({"message": theirs})):
-        assert [each.fate for each in fared("gateway-error-text", exchange(text), exchange(theirs))] != [Fate.LOST]
-    assert [each.fate for each in fared("gateway-error-text", exchange("it failed"), exchange(theirs))] == [Fate.LOST]
+        assert [each.fate for each in outcome("gateway-error-text", raw_exchange(text), raw_exchange(theirs))] != [
+            Fate.LOST
+        ]
+    assert [each.fate for each in outcome("gateway-error-text", raw_exchange("it failed"), raw_exchange(theirs))] == [
+        Fate.LOST
+    ]
 
 
 @pytest.mark.parametrize("fact", ["gateway-error-text", "gateway-error"])
-def test_what_the_harness_says_for_want_of_an_answer_is_no_error_of_an_upstream(fact: str) -> None:
-    assert fared(fact, exchange("it failed"), exchange("no answer is left", made_up=True)) == []
+def test_exhausted_script_is_no_upstream_error(fact: str) -> None:
+    assert outcome(fact, raw_exchange("it failed"), raw_exchange("no answer is left", made_up=True)) == []
 
 
 @pytest.mark.parametrize(("failed", "lost"), [("it is down", True), (None, False)])
 def test_a_success_after_the_last_attempt_failed_is_a_loss(failed: str | None, lost: bool) -> None:
     """The harness has no answer left for a gateway that asks once more: the attempt before that one counts."""
-    asked = exchange()
+    asked = raw_exchange()
     answer = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Hello."}, "finish_reason": "stop"}]}
     whole = replace(asked, response=HttpResponse(200, {}, json.dumps(answer).encode()))
-    attempts = (exchange(failed) if failed else whole, exchange("nothing is left", made_up=True))
-    passage = Passage(Way(CHAT, CHAT), 0, side(CHAT, whole), tuple(side(CHAT, each) for each in attempts))
+    attempts = (raw_exchange(failed) if failed else whole, raw_exchange("nothing is left", made_up=True))
+    exchange = GatewayExchange(ApiPair(CHAT, CHAT), 0, side(CHAT, whole), tuple(side(CHAT, each) for each in attempts))
 
-    found = [each for known in FACTS if known.id == "gateway-error" for each in known.check(passage)]
+    found = [each for known in FACTS if known.id == "gateway-error" for each in known.check(exchange)]
 
     assert [(each.fate, each.severity) for each in found] == ([(Fate.LOST, Severity.ERROR)] if lost else [])
 
@@ -79,14 +83,14 @@ def test_a_success_after_the_last_attempt_failed_is_a_loss(failed: str | None, l
     ],
 )
 def test_the_rest_of_an_answer_that_is_no_json_is_judged(start: bytes, content: str, lost: list[str]) -> None:
-    asked = exchange()
+    asked = raw_exchange()
     choices = [{"index": 0, "message": {"role": "assistant", "content": "Hello."}, "finish_reason": "stop"}]
     body = json.dumps({"id": "c", "model": "m", "choices": choices}).encode()
     changed = body.replace(b"Hello.", content.encode()).replace(b"{", start, 1)
     ours, theirs = (replace(asked, response=HttpResponse(200, {}, each)) for each in (changed, body))
-    passage = Passage(Way(CHAT, CHAT), 0, client_side(CHAT, ours), (side(CHAT, theirs),))
+    exchange = GatewayExchange(ApiPair(CHAT, CHAT), 0, client_side(CHAT, ours), (side(CHAT, theirs),))
 
-    found = [known.id for known in FACTS for each in known.check(passage) if each.fate is Fate.LOST]
+    found = [known.id for known in FACTS for each in known.check(exchange) if each.fate is Fate.LOST]
 
     assert found == lost
 
@@ -103,8 +107,8 @@ def _messages(*content: Any) -> Any:
 
 
 def _chat(**message: Any) -> Any:
-    told = {"role": "assistant", "content": "It is sunny.", **message}
-    return {"id": "c", "model": "m", "choices": [{"index": 0, "message": told, "finish_reason": "stop"}]}
+    arrived = {"role": "assistant", "content": "It is sunny.", **message}
+    return {"id": "c", "model": "m", "choices": [{"index": 0, "message": arrived, "finish_reason": "stop"}]}
 
 
 def _responses(*output: Any) -> Any:
@@ -159,14 +163,14 @@ def _gemini(*parts: Any) -> Any:
 def test_parts_that_the_upstream_has_not_sent(
     upstream: str, theirs: Any, client: str, ours: Any, unsent: list[int]
 ) -> None:
-    way, asked = Way(catalog.api(client), catalog.api(upstream)), exchange()
+    way, asked = ApiPair(catalog.api(client), catalog.api(upstream)), raw_exchange()
     ends = [
         side(api, Exchange(asked.request, HttpResponse(200, {}, json.dumps(body).encode())))
         for api, body in ((way.client, ours), (way.upstream, theirs))
     ]
-    passage = Passage(way, 0, ends[0], (ends[1],))
+    exchange = GatewayExchange(way, 0, ends[0], (ends[1],))
 
-    found = [each for known in FACTS if known.id == "gateway-answer-unsent" for each in known.check(passage)]
+    found = [each for known in FACTS if known.id == "gateway-answer-unsent" for each in known.check(exchange)]
 
     assert ends[0].response is not None
     assert [each.pointer for each in found] == [ends[0].response.parts[at].pointer for at in unsent]

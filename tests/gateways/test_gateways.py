@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness.checking.gateways import playing
+from harness.checking import gateway_traffic
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.results import Blame, Kind, RunResult, Verdict
 from harness.scenarios import suite
@@ -19,7 +19,7 @@ from tests.gateways.toy import Ends, JsonDict, Losing, Passing, ends
 from tests.gateways.translating import Translating
 
 _SHAPELESS = load_file(suite.shipped("scenarios") / "body-html.yaml")
-SCENARIOS = {scenario.id: scenario for scenario in (*playing.scenarios(), _SHAPELESS)}
+SCENARIOS = {scenario.id: scenario for scenario in (*gateway_traffic.scenarios(), _SHAPELESS)}
 
 
 _SPOKEN = (
@@ -75,7 +75,7 @@ def both() -> Generator[Ends]:
         yield found
 
 
-def test_a_gateway_that_closes_idle_connections_early_has_lost_nothing(both: Ends) -> None:
+def test_early_close_of_idle_connections_is_no_loss(both: Ends) -> None:
     with closing(both.gate) as url:
         run = replace(both, url=url).check(Passing(), "anthropic", [SCENARIOS["call-sequential"]], variants=("whole",))
     assert [cell.verdict for cell in run.cells] == [Verdict.PASS]
@@ -90,7 +90,7 @@ def test_a_loss_is_found_and_the_gateway_is_blamed(fault: Fault, both: Ends) -> 
     assert {finding.blame for finding in cell.findings} == {Blame.GATEWAY}
 
 
-def test_a_gateway_whose_streams_fail_is_blamed_for_streams_alone(both: Ends) -> None:
+def test_failing_streams_are_found_only_in_streams(both: Ends) -> None:
     (fault,) = (fault for fault in FAULTS if fault.name == "streams fail")
     scenario = SCENARIOS[fault.scenario]
     whole, stream = (
@@ -144,7 +144,7 @@ def test_what_an_upstream_refuses_anyway_is_refused_and_no_loss(both: Ends) -> N
     assert [each.fact for each in run.check.gateway if each.refused] == ["tool choice"]
 
 
-def test_what_a_gateway_refuses_though_it_could_be_had_is_a_warning(both: Ends) -> None:
+def test_refusal_of_what_the_upstream_accepts_is_a_warning(both: Ends) -> None:
     class Declining(Passing):
         def __call__(self, request: HttpRequest) -> HttpResponse:
             if b'"stop_sequences"' not in request.body:
@@ -155,7 +155,9 @@ def test_what_a_gateway_refuses_though_it_could_be_had_is_a_warning(both: Ends) 
     played = [SCENARIOS["call-not-needed"], SCENARIOS["gateway-stop"]]
     run = both.check(Declining(), "anthropic", played, variants=("whole",))
 
-    assert _lost(run) == {"gateway-refused": "the gateway refuses what anthropic takes: HTTP 400: no stop texts here"}
+    assert _lost(run) == {
+        "gateway-refused": "the gateway refuses a request that anthropic accepts: HTTP 400: no stop texts here"
+    }
     assert [cell.verdict for cell in run.cells] == [Verdict.PASS, Verdict.WARN]
     assert run.check is not None
     assert [each.fact for each in run.check.gateway if each.refused] == ["stop texts"]

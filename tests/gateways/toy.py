@@ -12,8 +12,8 @@ import httpx2
 
 from harness import catalog
 from harness.apis.facts import SHIPPED
-from harness.checking.gateways.check import GatewayCheck, pair
-from harness.checking.gateways.playing import Door, Upstream
+from harness.checking.gateway_check import GatewayCheck, gateway_route
+from harness.checking.gateway_traffic import GatewayEndpoint, Upstream
 from harness.contract.http import Delivery, HttpRequest, HttpResponse
 from harness.results import RunResult
 from harness.running.served_session import Terms
@@ -122,8 +122,8 @@ class Ends:
         """Play scenarios through a gateway, from the API of one target to that of another."""
         gateway.upstream, self.gate.gateway = self.upstream.origin, gateway
         here, there = catalog.target(client), catalog.target(upstream or client)
-        each = pair(here, there, {}, model or there.model, SHIPPED)
-        check = GatewayCheck(Door(self.url + each.way.client.base_url_ending, "no-key"), self.upstream)
+        each = gateway_route(here, there, {}, model or there.model, SHIPPED)
+        check = GatewayCheck(GatewayEndpoint(self.url + each.way.client.base_url_ending, "no-key"), self.upstream)
         try:
             return check(check.cells([each], scenarios, variants))
         finally:

@@ -120,11 +120,7 @@ def _say(messages: list[JsonDict], role: str, blocks: list[JsonDict]) -> None:
 
 
 def _tool(function: JsonDict) -> JsonDict:
-    return {
-        "name": function["name"],
-        "description": function["description"],
-        "input_schema": function["parameters"],
-    }
+    return {"name": function["name"], "description": function["description"], "input_schema": function["parameters"]}
 
 
 def _text(value: Any) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from harness import catalog
 from harness.contract.http import HttpRequest, HttpResponse
-from harness.reference.session import Session
+from harness.reference.script_session import ScriptSession
 from harness.scenarios.load import load_file
 from harness.scenarios.schema import Scenario
 from tests.hardness.canaries import Canary
@@ -53,12 +53,12 @@ class Echo:
     def __init__(self, target: str, scenarios: Mapping[str, Scenario], canary: Canary) -> None:
         shipped = catalog.target(target)
         self._wire = catalog.api(shipped.api)
-        self._begin: Callable[[str], Session] = lambda name: Session(
+        self._begin: Callable[[str], ScriptSession] = lambda name: ScriptSession(
             scenarios[name], self._wire, shipped.model, catalog.api(shipped.api).profile_for(shipped.model)
         )
         self._names = list(scenarios)
         self._canary = canary
-        self._sessions: dict[str, Session] = {}
+        self._sessions: dict[str, ScriptSession] = {}
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         name = next(name for name in self._names if f"[{name}]".encode() in request.body)

@@ -23,7 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent.parent
 _LOADED = (
     "harness.adapters.anthropic.client",
-    "harness.auditing.audit",
+    "harness.auditing.cassette_audit",
     "harness.reports.audit_text",
     "harness.cli.app",
     "harness.cli.run",

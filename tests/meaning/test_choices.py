@@ -4,8 +4,8 @@ import pytest
 
 from harness.apis.view import ChoiceView
 from harness.contract.model import NamedTool, ToolChoice
-from harness.meaning import choices
-from harness.meaning.choices import is_named
+from harness.meaning import choice_meaning
+from harness.meaning.choice_meaning import is_named
 
 TWO = ("add", "now")
 
@@ -30,7 +30,7 @@ def view(mode: str, name: str | None = None, allowed: tuple[str, ...] | None = N
 def test_choices_that_let_the_model_do_the_same(
     asked: ToolChoice | None, sent: ChoiceView | None, declared: tuple[str, ...]
 ) -> None:
-    assert choices.sent(sent, declared) == choices.asked(asked, declared)
+    assert choice_meaning.sent(sent, declared) == choice_meaning.asked(asked, declared)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_choices_that_let_the_model_do_the_same(
     ],
 )
 def test_choices_that_do_not(asked: ToolChoice | None, sent: ChoiceView | None) -> None:
-    assert choices.sent(sent, TWO) != choices.asked(asked, TWO)
+    assert choice_meaning.sent(sent, TWO) != choice_meaning.asked(asked, TWO)
 
 
 @pytest.mark.parametrize(
@@ -62,9 +62,9 @@ def test_choices_that_do_not(asked: ToolChoice | None, sent: ChoiceView | None) 
     ],
 )
 def test_a_choice_in_words(sent: ChoiceView | None, words: str) -> None:
-    assert choices.shown(choices.sent(sent, TWO), TWO) == words
-    meant = choices.meant(sent, TWO)
-    assert choices.sent(meant, TWO) == choices.sent(sent, TWO)
+    assert choice_meaning.shown(choice_meaning.sent(sent, TWO), TWO) == words
+    meant = choice_meaning.meant(sent, TWO)
+    assert choice_meaning.sent(meant, TWO) == choice_meaning.sent(sent, TWO)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from harness.apis.view import CallView, RequestView, SettingView, SystemView, TextView, ToolView, TurnView
 from harness.contract.model import JSON
-from harness.meaning.differences import alike
+from harness.meaning.view_differences import alike
 
 CALL = CallView("call_1", "get", {"a": 1, "b": [2]}, "/m/0", "/m/0/id", "/m/0/input")
 REQUEST = RequestView(

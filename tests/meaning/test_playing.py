@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.meaning.schemas.judge import Partings, _changed
+from harness.meaning.schema_changes import SchemaComparison, _changed
 from harness.results import CellResult, Verdict
 from harness.running.backends import Replay
 from harness.running.recorder import Recorder
@@ -61,9 +61,7 @@ def test_in_replay_another_spelling_is_at_most_a_warning(library: Library, way: 
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(("wrap", "scenario", "words"), [pytest.param(*row[1:], id=row[0]) for row in WRONG])
-def test_another_schema_is_wrong_and_the_finding_shows_an_instance(
-    wrap: Wrap, scenario: str, words: str, target: str
-) -> None:
+def test_changed_schema_is_found_with_an_instance(wrap: Wrap, scenario: str, words: str, target: str) -> None:
     result = played(scenario, target, wrap)
     messages = [each.message for each in result.findings if each.rule == "tool-declaration-changed"]
     assert result.verdict is Verdict.FAIL
@@ -84,14 +82,12 @@ def test_in_replay_another_schema_is_a_difference_in_meaning(
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_the_shipped_adapters_are_judged_without_looking_for_instances(
-    target: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_shipped_adapters_need_no_search_for_instances(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def searched(*_: object) -> None:
         raise AssertionError("looked for instances")
 
     _changed.cache_clear()
-    monkeypatch.setattr(Partings, "_at", searched)
+    monkeypatch.setattr(SchemaComparison, "_at", searched)
     results = [played(scenario, target) for scenario in SCENARIOS]
     assert {result.verdict for result in results} <= FINE
 
@@ -102,7 +98,7 @@ def run(adapter: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*command, *options], cwd=ROOT, capture_output=True, text=True, check=False)
 
 
-def test_the_command_passes_one_and_fails_the_other_with_its_instance() -> None:
+def test_command_fails_a_changed_schema_with_its_instance() -> None:
     right = run("tests.meaning.unusual:REFERENCES_WRITTEN_OUT")
     assert right.returncode == 0, right.stdout + right.stderr
     wrong = run("tests.meaning.unusual:ENUM_MEMBER_DROPPED")

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from harness.meaning.schemas import Dialect, apart, change
-from harness.meaning.schemas import judge as judging
+from harness.meaning import schema_changes
+from harness.meaning.schema_changes import Dialect, apart, change
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 OPTIONAL = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}, "required": ["a"]}
@@ -220,7 +220,7 @@ def verified(found: Any, given: Any, wire: Any) -> None:
 
 
 @pytest.mark.parametrize(("given", "equal", "changed"), [pytest.param(*row[1:], id=row[0]) for row in EQUAL_AND_NOT])
-def test_an_equal_form_says_the_same_and_a_change_next_to_it_does_not(given: Any, equal: Any, changed: Any) -> None:
+def test_equal_forms_are_equal_and_near_changes_differ(given: Any, equal: Any, changed: Any) -> None:
     assert change(given, equal) is None
     assert change(equal, given) is None or "description" in str(equal)
     found = change(given, changed)
@@ -245,18 +245,12 @@ def test_an_equal_form_says_the_same_and_a_change_next_to_it_does_not(given: Any
         ({"type": "integer", "default": None}, {"type": "integer"}),
         (strict({"type": "integer", "default": 3}), strict({"type": "integer"})),
         ({"properties": {"a": {"type": "string"}}}, {"type": "object", "properties": {"a": {"type": "string"}}}),
-        (
-            {"anyOf": [OPTIONAL, {"type": "null"}]},
-            {"anyOf": [{"type": "null"}, strict({"type": ["integer", "null"]})]},
-        ),
+        ({"anyOf": [OPTIONAL, {"type": "null"}]}, {"anyOf": [{"type": "null"}, strict({"type": ["integer", "null"]})]}),
         (
             LIST,
             {
                 "type": "object",
-                "properties": {
-                    "value": {"type": "integer"},
-                    "next": {"anyOf": [{"$ref": "#"}, {"type": "null"}]},
-                },
+                "properties": {"value": {"type": "integer"}, "next": {"anyOf": [{"$ref": "#"}, {"type": "null"}]}},
                 "required": ["value", "next"],
                 "additionalProperties": False,
             },
@@ -345,11 +339,7 @@ def test_a_change_is_found_where_it_is_with_an_instance(
         ),
         (of({"type": "string", "format": "date"}), of({"type": "string"}), "/properties/p/format"),
         (of({"type": "string"}), of({"type": "string", "format": "date"}), "/properties/p/format"),
-        (
-            of({"type": "string", "contentEncoding": "base64"}),
-            of({"type": "string"}),
-            "/properties/p/contentEncoding",
-        ),
+        (of({"type": "string", "contentEncoding": "base64"}), of({"type": "string"}), "/properties/p/contentEncoding"),
         (of({"type": "integer", "default": 3}), of({"type": "integer", "default": 4}), "/properties/p/default"),
         (of({"type": "integer", "default": 3}), of({"type": "integer"}), "/properties/p/default"),
         (of({"type": "integer", "examples": [3]}), of({"type": "integer"}), "/properties/p/examples"),
@@ -427,7 +417,7 @@ def test_two_schemas_made_of_one_may_each_be_rewritten(recorded: Any, sent: Any,
     assert (apart(recorded, sent) is None) is same
 
 
-def test_what_is_said_names_the_instance_who_accepts_it_and_where() -> None:
+def test_message_names_instance_accepting_schema_and_place() -> None:
     lost = change(of({"enum": ["a", "b"]}), of({"enum": ["a"]}))
     assert lost is not None
     assert lost.said() == ': the given schema accepts {"p": "b"}, the one sent does not'
@@ -438,15 +428,15 @@ def test_what_is_said_names_the_instance_who_accepts_it_and_where() -> None:
 
 
 def test_the_same_pair_is_judged_once_and_alike() -> None:
-    judging._changed.cache_clear()
+    schema_changes._changed.cache_clear()
     first, second = change(CITY, of({"type": "integer"}, "city")), change(CITY, of({"type": "integer"}, "city"))
     assert first == second
-    assert judging._changed.cache_info().hits == 1
+    assert schema_changes._changed.cache_info().hits == 1
 
 
 def test_no_generator_of_tests_is_loaded_to_judge_a_run() -> None:
     code = (
-        "import sys, harness.cli.main; from harness.meaning.schemas import change; "
+        "import sys, harness.cli.main; from harness.meaning.schema_changes import change; "
         "change({'not': {'type': 'string'}}, {'not': {'type': 'null'}}); "
         "print([name for name in sys.modules if name.startswith('hypothesis')])"
     )

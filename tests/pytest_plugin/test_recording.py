@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness import catalog
-from harness.reference.session import Session
+from harness.reference.script_session import ScriptSession
 from harness.scenarios.load import load_file
 from harness.tape.server import serve
 from tests.pytest_plugin.project import configure, play, project
@@ -58,7 +58,7 @@ def provider(project: pytest.Pytester) -> Iterator[str]:
     wire = catalog.api(shipped.api)
     scenario = load_file(project.path / "scenarios" / "plain.yaml")
     with serve() as server:
-        session = Session(scenario, wire, shipped.model, wire.profile_for(shipped.model))
+        session = ScriptSession(scenario, wire, shipped.model, wire.profile_for(shipped.model))
         yield server.mount(session) + wire.base_url_ending
 
 

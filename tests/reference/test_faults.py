@@ -14,8 +14,7 @@ from harness import catalog
 from harness.apis import eventstream
 from harness.apis.view import ResponseView, WireError
 from harness.contract.http import AT_ONCE, EXHAUSTED, HttpRequest, HttpResponse
-from harness.reference.faults import PAUSE, PIECES
-from harness.reference.session import Session
+from harness.reference.script_session import PAUSE, PIECES, ScriptSession
 from harness.scenarios.load import load_file
 from harness.scenarios.schema import Scenario
 from tests.reference.test_session import FIRST, HEADERS, MODELS, PATHS, STREAM_PATHS, answered
@@ -46,9 +45,9 @@ def request(stream: str, *, streamed: bool = True, body: dict[str, Any] | None =
     return HttpRequest("POST", f"http://127.0.0.1{path}", headers, json.dumps(asked).encode())
 
 
-def session(stream: str, scenario: Scenario) -> Session:
+def session(stream: str, scenario: Scenario) -> ScriptSession:
     api = stream.removesuffix("-array")
-    return Session(scenario, catalog.api(api), MODELS[api], catalog.api(api).profile_for(MODELS[api]))
+    return ScriptSession(scenario, catalog.api(api), MODELS[api], catalog.api(api).profile_for(MODELS[api]))
 
 
 def both(stream: str, scenario: Scenario, *, streamed: bool = True) -> tuple[HttpResponse, HttpResponse]:
@@ -73,9 +72,7 @@ def is_intact(response: HttpResponse, stream: str) -> bool:
 
 @pytest.mark.parametrize("streamed", [True, False])
 @pytest.mark.parametrize("stream", STREAMS)
-def test_a_failure_by_status_comes_instead_of_the_answer_which_is_given_when_asked_again(
-    tmp_path: Path, stream: str, *, streamed: bool
-) -> None:
+def test_failed_answer_is_given_on_retry(tmp_path: Path, stream: str, *, streamed: bool) -> None:
     failed, good = both(stream, failing(tmp_path, {"status": 429, "retry_after": 7}), streamed=streamed)
     assert failed.status == 429
     error = read(stream, failed).error
@@ -187,9 +184,7 @@ def test_a_broken_connection_delivers_a_share_of_the_bytes(
 
 @pytest.mark.parametrize("connection", ["cut", "cut-clean", "reset"])
 @pytest.mark.parametrize("stream", STREAMS)
-def test_all_but_the_end_is_as_much_as_does_not_complete_the_stream(
-    tmp_path: Path, stream: str, connection: str
-) -> None:
+def test_cut_at_end_leaves_the_stream_incomplete(tmp_path: Path, stream: str, connection: str) -> None:
     failed, good = both(stream, failing(tmp_path, {"connection": connection, "at": "end"}))
     assert good.body.startswith(failed.body)
     view = read(stream, failed)
@@ -296,9 +291,7 @@ def test_the_shipped_scenarios_break_streams_where_they_say(stream: str) -> None
 
 
 @pytest.mark.parametrize("stream", APIS)
-def test_who_goes_on_with_a_cut_answer_does_not_get_it_again_and_who_asks_again_does(
-    tmp_path: Path, stream: str
-) -> None:
+def test_cut_answer_is_repeated_only_on_retry(tmp_path: Path, stream: str) -> None:
     scenario = failing(tmp_path, {"connection": "cut-clean", "at": "end"})
     whole = json.loads(session(stream, failing(tmp_path, {"connection": "slow"}))(request(stream, streamed=False)).body)
     went_on, asked_again = session(stream, scenario), session(stream, scenario)
@@ -310,7 +303,7 @@ def test_who_goes_on_with_a_cut_answer_does_not_get_it_again_and_who_asks_again_
 
 
 @pytest.mark.parametrize("stream", STREAMS)
-def test_a_stream_that_lacks_its_end_does_not_say_why_the_model_stopped(tmp_path: Path, stream: str) -> None:
+def test_stream_without_end_has_no_stop_reason(tmp_path: Path, stream: str) -> None:
     view = read(stream, both(stream, failing(tmp_path, {"connection": "cut-clean", "at": "end"}))[0])
     assert not view.complete
     if stream.startswith("gemini"):  # others say so in an event before

@@ -15,7 +15,7 @@ import pytest
 from harness import catalog
 from harness.contract.http import EXHAUSTED, HttpResponse
 from harness.contract.model import StopReason, Usage
-from harness.reference.session import Session
+from harness.reference.script_session import ScriptSession
 from harness.scenarios.schema import Scenario
 from harness.tape.server import serve
 from tests.scenarios.files import WITH_TOOLS, scenario
@@ -70,10 +70,7 @@ def answered(api: str, answer: dict[str, Any], result_id: str | None = None) -> 
     if api == "anthropic":
         used = next(block for block in answer["content"] if block["type"] == "tool_use")
         result = {"type": "tool_result", "tool_use_id": result_id or used["id"], "content": "18"}
-        body["messages"] += [
-            {"role": "assistant", "content": answer["content"]},
-            {"role": "user", "content": [result]},
-        ]
+        body["messages"] += [{"role": "assistant", "content": answer["content"]}, {"role": "user", "content": [result]}]
     elif api == "openai-chat":
         message = answer["choices"][0]["message"]
         kept = {"role": "assistant", "tool_calls": message["tool_calls"]}
@@ -103,7 +100,7 @@ def serving() -> Generator[Serving, None, None]:
         @contextmanager
         def session(api: str, scenario: Scenario) -> Generator[Post, None, None]:
             model = MODELS[api]
-            base = server.mount(Session(scenario, catalog.api(api), model, catalog.api(api).profile_for(model)))
+            base = server.mount(ScriptSession(scenario, catalog.api(api), model, catalog.api(api).profile_for(model)))
             yield lambda body, path=PATHS[api]: client.post(base + path, json=body)
             server.unmount(base)
 
@@ -119,9 +116,7 @@ apis = pytest.mark.parametrize("api", MODELS)
 
 
 @apis
-def test_the_script_is_played_answer_by_answer_until_it_is_exhausted(
-    serving: Serving, tools: Scenario, api: str
-) -> None:
+def test_script_is_played_until_it_is_exhausted(serving: Serving, tools: Scenario, api: str) -> None:
     wire = catalog.api(api)
     with serving(api, tools) as post:
         first = post(FIRST[api])
@@ -160,9 +155,7 @@ def streaming(api: str, body: dict[str, Any]) -> dict[str, Any]:
 
 
 @apis
-def test_a_request_for_a_stream_is_streamed_what_would_else_come_whole(
-    serving: Serving, tools: Scenario, api: str
-) -> None:
+def test_stream_has_the_content_of_the_whole_answer(serving: Serving, tools: Scenario, api: str) -> None:
     wire, path = catalog.api(api), STREAM_PATHS[api]
     with serving(api, tools) as post:
         first = post(FIRST[api]).json()
@@ -250,9 +243,7 @@ def includes(value: Any, part: Any) -> bool:
 
 
 @apis
-def test_a_refused_request_is_refused_in_the_providers_shape_and_uses_up_no_answer(
-    serving: Serving, tools: Scenario, api: str
-) -> None:
+def test_refusal_has_provider_form_and_uses_no_answer(serving: Serving, tools: Scenario, api: str) -> None:
     with serving(api, tools) as post:
         first = post(FIRST[api]).json()
         refused = post(answered(api, first, "nobody"))
@@ -283,9 +274,7 @@ def test_an_unknown_path_is_not_found(serving: Serving, tools: Scenario, api: st
 
 
 @apis
-def test_a_body_that_is_no_chat_is_refused_for_that_and_not_for_its_path(
-    serving: Serving, tools: Scenario, api: str
-) -> None:
+def test_invalid_chat_body_is_refused_for_its_content(serving: Serving, tools: Scenario, api: str) -> None:
     with serving(api, tools) as post:
         for body in ("text", [], {}):
             assert post(body).status_code == 400
@@ -349,7 +338,7 @@ def test_an_altered_thought_signature_is_refused(serving: Serving, tools: Scenar
 
 
 @apis
-def test_a_truncated_answer_reaches_its_bound_inside_the_last_call(serving: Serving, tmp_path: Path, api: str) -> None:
+def test_truncated_answer_ends_inside_the_last_call(serving: Serving, tmp_path: Path, api: str) -> None:
     city = "Llanfairpwllgwyngyllgogerychwyrndrobwllllantysiliogogogoch"
     content = copy.deepcopy(WITH_TOOLS) | {"requires": ["tools", "truncation"]}
     content["turns"][0]["model"] = [{"calls": [{"get_weather": {"city": city}}], "truncated": True}]

@@ -6,7 +6,7 @@ import pytest
 
 from harness.apis.view import JsonView, MediaView, RequestView, ResultView, TextView, TurnView
 from harness.contract.model import Image, Text, ToolResult
-from harness.meaning.results import carries, same_medium
+from harness.meaning.result_meaning import carries, same_medium
 from harness.rules.content import content_shown, is_verbatim, shown
 
 PNG = Image("image/png", b"\x89PNG")

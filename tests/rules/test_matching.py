@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from harness.apis.view import CallView, PartView, RequestView, ResultView, TextView, TurnView
-from harness.meaning.requests import paired
+from harness.meaning.request_meaning import paired
 from harness.rules.evidence import ExpectedCall
 from harness.rules.matching import carried
 

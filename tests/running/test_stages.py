@@ -17,7 +17,7 @@ from harness.apis.targets import Target
 from harness.contract.errors import CassetteMissing, MissingKey
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.protocols import Endpoint
-from harness.reference.session import Session
+from harness.reference.script_session import ScriptSession
 from harness.results import CellResult, Exchange, Kind, Verdict
 from harness.rules.evidence import Evidence
 from harness.rules.rule import Flaw, Rule
@@ -184,7 +184,7 @@ def raw(monkeypatch: pytest.MonkeyPatch) -> list[HttpRequest]:
     """What the reference server is sent, headers and all, before anything is masked."""
     requests: list[HttpRequest] = []
 
-    class Spy(Session):
+    class Spy(ScriptSession):
         def __call__(self, request: HttpRequest) -> HttpResponse:
             requests.append(request)
             return super().__call__(request)
@@ -262,7 +262,7 @@ def provider(
     for name in catalog.api("anthropic").key_variables:
         monkeypatch.delenv(name, raising=False)
     requests: list[HttpRequest] = []
-    session = Session(tools, catalog.api("anthropic"), target.model, target.profile)
+    session = ScriptSession(tools, catalog.api("anthropic"), target.model, target.profile)
 
     def answer(request: HttpRequest) -> HttpResponse:
         requests.append(request)
@@ -330,13 +330,13 @@ def test_what_live_records_can_be_replayed(
 def test_an_answer_that_is_late_since_the_run_was_stopped_is_awaited(
     tools: Scenario, target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answered = Session.__call__
+    answered = ScriptSession.__call__
 
-    def late(session: Session, request: HttpRequest) -> HttpResponse:
+    def late(session: ScriptSession, request: HttpRequest) -> HttpResponse:
         time.sleep(0.2)
         return answered(session, request)
 
-    monkeypatch.setattr(Session, "__call__", late)
+    monkeypatch.setattr(ScriptSession, "__call__", late)
     monkeypatch.setattr(client, "TIMEOUT", 0.05)
     played = run_one(Reference(), Cell(tools, target, "whole"), *catalog.rules())
     assert played.verdict is Verdict.PASS

@@ -15,8 +15,8 @@ from jsonschema import Draft202012Validator
 
 from harness.apis.anthropic.schemas import example_limits
 from harness.contract.model import JSON
-from harness.meaning.schemas import accepts, change
-from harness.meaning.schemas.instances import matching
+from harness.meaning.schema_changes import accepts, change
+from harness.meaning.schema_instances import matching
 from harness.rules import json_mode
 from harness.scenarios.json_schema import UndecidedSchema, Validator, is_simple, lost_reference
 from harness.scenarios.match import TurnOutcome, mismatches

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from harness.apis.view import ModelStep, RequestView, TextView
-from harness.checking.servers.checks.answers import BOUND, PASSAGE
-from harness.checking.servers.checks.calls import NUMBER
+from harness.checking.server_checks.answer_checks import BOUND, PASSAGE
+from harness.checking.server_checks.call_checks import NUMBER
 from harness.contract.http import Delivery, HttpResponse
 from tests.servers.faulty import (
     APIS,
@@ -168,9 +168,7 @@ ANYWHERE = (
         "strict-arguments",
     ),
     _fault(
-        "the bound is not kept",
-        instead(_asks("Count from one"), ModelStep(text="one, two, three, " * 30)),
-        "length",
+        "the bound is not kept", instead(_asks("Count from one"), ModelStep(text="one, two, three, " * 30)), "length"
     ),
     _fault(
         "the stop sequence is ignored",

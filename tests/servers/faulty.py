@@ -10,9 +10,9 @@ from typing import Any
 from harness import catalog
 from harness.apis.eventstream import events
 from harness.apis.view import ModelStep, RequestView, TextView, WireError
-from harness.checking.servers.inspection import Asked, Inspection
-from harness.checking.servers.server import Line, Server
-from harness.checking.servers.understudy import Understudy
+from harness.checking.scripted_server import ScriptedServer
+from harness.checking.server_check import CheckSelection, ServerCheckRun
+from harness.checking.server_session import RetryingClient, ServerUnderTest
 from harness.contract.http import AT_ONCE, HttpRequest, HttpResponse
 from harness.results import RunResult
 from harness.tape.redact import Redactor
@@ -37,14 +37,14 @@ class Fault:
     seen_in: tuple[str, ...] = ()
 
     @property
-    def asked(self) -> Asked:
-        return Asked(frozenset((*self.found_by, *self.seen_in)))
+    def asked(self) -> CheckSelection:
+        return CheckSelection(frozenset((*self.found_by, *self.seen_in)))
 
 
 def faulty(api: str, change: Change) -> Callable[[HttpRequest], HttpResponse]:
     """A handler that is the reference server of an API with a fault."""
     wire = catalog.api(api)
-    understudy = Understudy(wire, MODEL)
+    understudy = ScriptedServer(wire, MODEL)
 
     def handle(request: HttpRequest) -> HttpResponse:
         try:
@@ -56,12 +56,12 @@ def faulty(api: str, change: Change) -> Callable[[HttpRequest], HttpResponse]:
     return handle
 
 
-def checked(api: str, handle: Callable[[HttpRequest], HttpResponse], asked: Asked | None = None) -> RunResult:
+def checked(api: str, handle: Callable[[HttpRequest], HttpResponse], asked: CheckSelection | None = None) -> RunResult:
     """The check of a server inside this process."""
     wire = catalog.api(api)
-    server = Server.of(wire, MODEL, f"http://127.0.0.1:1{wire.base_path}")
-    with Line(wire, "no-key", send=handle, wait=lambda _seconds: None) as line:
-        return Inspection(server, line, asked or Asked(), Redactor())()
+    server = ServerUnderTest.of(wire, MODEL, f"http://127.0.0.1:1{wire.base_path}")
+    with RetryingClient(wire, "no-key", send=handle, wait=lambda _seconds: None) as line:
+        return ServerCheckRun(server, line, asked or CheckSelection(), Redactor())()
 
 
 # --- how answers are changed ---

@@ -9,9 +9,9 @@ from itertools import count
 import pytest
 
 from harness.apis.view import ModelStep, RequestView
-from harness.checking.servers.checks.answers import OTHERWISE
-from harness.checking.servers.checks.calls import PLAIN, TEXT
-from harness.checking.servers.inspection import Asked
+from harness.checking.server_check import CheckSelection
+from harness.checking.server_checks.answer_checks import OTHERWISE
+from harness.checking.server_checks.call_checks import PLAIN, TEXT
 from harness.contract.http import HttpResponse
 from harness.contract.model import JSON, StopReason
 from harness.results import CellResult, Severity, Verdict
@@ -19,7 +19,7 @@ from tests.servers.faulty import Change, checked, faulty, instead, mode, said
 
 
 def cells(check: str, change: Change, api: str = "openai-chat") -> list[CellResult]:
-    run = checked(api, faulty(api, change), Asked(frozenset({check})))
+    run = checked(api, faulty(api, change), CheckSelection(frozenset({check})))
     return [cell for cell in run.cells if cell.scenario == check]
 
 
@@ -50,14 +50,7 @@ def flaky() -> Change:
     return instead(lambda view: bool(view.tools), lambda _view: ModelStep(calls=both[: 1 + next(numbers) // 2 % 2]))
 
 
-CALL = ModelStep(
-    calls=(
-        (
-            "find_order",
-            {"number": 12},
-        ),
-    )
-)
+CALL = ModelStep(calls=(("find_order", {"number": 12}),))
 CITY_FOR_BOTH = ModelStep(calls=(("ping", {"city": "Bergen"}), ("get_weather", {"city": "Bergen"})))
 WRITTEN = ModelStep(calls=(("save_note", {"text": PLAIN}),))
 ESCAPED = ModelStep(calls=(("save_note", {"text": json.dumps(TEXT)[1:-1]}),))
@@ -85,7 +78,7 @@ CHOICES = (
     ),
     ("server-length", always(ModelStep(text="one, two")), "the model said less than the bound"),
     ("server-stop-sequence", always(ModelStep(text="I would rather not.")), "the model did not count"),
-    ("server-text", always(ModelStep(text="")), "the model said nothing"),
+    ("server-text", always(ModelStep(text="")), "the model answered nothing"),
     ("server-different-calls", always(CITY_FOR_BOTH), OTHERWISE),
     ("server-same-calls", flaky(), OTHERWISE),
     ("server-same-text", always(ModelStep(text="No.")), OTHERWISE),
@@ -98,14 +91,14 @@ def test_what_a_model_does_not_do_proves_nothing(check: str, change: Change, rea
         assert (cell.verdict, cell.reason, cell.findings) == (Verdict.INCONCLUSIVE, reason, ())
 
 
-def test_a_prompt_that_is_counted_and_not_followed_has_reached_the_model() -> None:
+def test_counted_prompt_that_is_not_followed_is_inconclusive() -> None:
     whole, _ = cells("server-system", counting)
 
     assert whole.verdict is Verdict.INCONCLUSIVE
     assert whole.reason == "the model does not follow the prompt, of which 20 tokens are counted"
 
 
-def test_a_prompt_that_is_neither_counted_nor_followed_is_a_warning() -> None:
+def test_prompt_neither_counted_nor_followed_is_a_warning() -> None:
     for cell in cells("server-system", always(ModelStep(text="Four."), lambda view: "two and two" in said(view))):
         (finding,) = cell.findings
         assert (cell.verdict, finding.severity) == (Verdict.WARN, Severity.WARNING)
@@ -121,7 +114,7 @@ def test_plain_strings_that_no_answer_knows_of_are_a_warning() -> None:
         assert finding.message.startswith("none of the answers knows what came as a plain string")
 
 
-def test_what_a_server_issued_is_sent_back_though_others_would_refuse_it() -> None:
+def test_server_has_to_accept_its_own_answer_back() -> None:
     """An empty text beside the calls, which Anthropic itself does not take."""
 
     def changed(api: str, view: RequestView | None, response: HttpResponse) -> HttpResponse:
@@ -135,4 +128,4 @@ def test_what_a_server_issued_is_sent_back_though_others_would_refuse_it() -> No
 
     assert streamed.verdict is Verdict.PASS
     assert whole.verdict is Verdict.FAIL  # the server refuses what it has said itself
-    assert "the results are refused by the ids that the server has issued itself" in whole.findings[0].message
+    assert "the server refuses results under the ids that it issued itself" in whole.findings[0].message

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from harness.apis.view import RequestView
-from harness.checking.servers.checks.prompts import FOREIGN
-from harness.checking.servers.inspection import Asked
+from harness.checking.server_check import CheckSelection
+from harness.checking.server_checks.prompt_checks import FOREIGN
 from harness.contract.http import HttpResponse
 from harness.results import Blame, RunResult, Severity, Verdict
 from tests.servers.faults import FAULTS
@@ -50,7 +50,7 @@ def test_a_fault_is_found_and_blamed_on_the_server(fault: Fault, api: str) -> No
 def rules(fault: str, api: str, *checks: str) -> dict[str, list[str]]:
     """What is said of a fault by some checks: the messages of each rule."""
     planted = next(each for each in FAULTS if each.name == fault)
-    run = checked(api, faulty(api, planted.change), Asked(frozenset(checks)))
+    run = checked(api, faulty(api, planted.change), CheckSelection(frozenset(checks)))
     found: dict[str, list[str]] = {}
     for cell in run.cells:
         for finding in cell.findings:
@@ -81,7 +81,7 @@ def test_what_follows_from_a_fault_is_no_second_one() -> None:
     ],
 )
 def test_why_a_conversation_is_refused_is_found_out(refused: Callable[[RequestView], bool], said: str) -> None:
-    asked = Asked(frozenset({"server-history", "server-result-error"}), ("whole",))
+    asked = CheckSelection(frozenset({"server-history", "server-result-error"}), ("whole",))
     run = checked("openai-responses", faulty("openai-responses", refusing(refused)), asked)
 
     cells = {cell.scenario: cell for cell in run.cells}
@@ -110,7 +110,7 @@ def test_a_server_that_fails_for_every_stream_has_one_cause(api: str) -> None:
     said = "streams do not work: HTTP 500: Internal Server Error"
     assert _findings(run) == [("stream", "server-text", said)]
     unplayed = {cell.reason for cell in run.cells if cell.scenario == "server-call" and cell.variant == "stream"}
-    assert unplayed == {"it was not asked, since server-text is answered with an error"}
+    assert unplayed == {"it was not run, since server-text is answered with an error"}
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_a_server_that_fails_for_every_stream_has_one_cause(api: str) -> None:
 def test_of_chosen_checks_one_says_that_streams_fail(when: Callable[[RequestView], bool], stays: list[str]) -> None:
     only = frozenset({"server-call", "server-parallel"})
 
-    run = checked("openai-chat", faulty("openai-chat", _crashing(when)), Asked(only))
+    run = checked("openai-chat", faulty("openai-chat", _crashing(when)), CheckSelection(only))
 
     assert [rule for _, rule, _ in _findings(run)] == stays
 
@@ -134,7 +134,7 @@ def test_a_server_that_answers_nothing_has_one_cause() -> None:
     assert _findings(run) == [("whole", "server-text", "a plain question is refused: HTTP 500: Internal Server Error")]
 
 
-def test_streams_that_fail_with_tools_alone_are_told_check_by_check() -> None:
+def test_streams_failing_only_with_tools_are_found_per_check() -> None:
     run = checked("openai-chat", faulty("openai-chat", _crashing(lambda view: view.stream and bool(view.tools))))
 
     found = {rule for _, rule, _ in _findings(run)}

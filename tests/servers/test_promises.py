@@ -15,7 +15,7 @@ import pytest
 from harness import catalog
 from harness.apis.departure import PROMISES
 from harness.apis.view import ModelStep, RequestView
-from harness.checking.servers.server import Server
+from harness.checking.server_session import ServerUnderTest
 from harness.contract.http import HttpResponse
 from harness.contract.model import JSON, ChatRequest, Message, StopReason
 from harness.scenarios.schema import Provocation
@@ -69,7 +69,7 @@ STEPS = (
 def departures(api: str, *, dialect: str | None = None, provocations: frozenset[Provocation] = frozenset()) -> set[str]:
     """The promises that the reference server breaks, as it speaks in a dialect or where it is provoked."""
     wire = catalog.api(api)
-    server = Server.of(wire, "toy-1", f"http://127.0.0.1:1{wire.base_path}")
+    server = ServerUnderTest.of(wire, "toy-1", f"http://127.0.0.1:1{wire.base_path}")
     profile = replace(server.profile, dialect=dialect)
     plain = server.written(ChatRequest("toy-1", [Message.user("Hello.")], max_tokens=64))
     broken: set[str] = set()
@@ -109,7 +109,7 @@ def test_what_the_grammar_of_an_api_allows_is_no_departure(api: str) -> None:
         ("openai-responses", "sentinel", set()),
     ],
 )
-def test_a_dialect_departs_where_clients_would_break_and_nowhere_else(api: str, dialect: str, broken: set[str]) -> None:
+def test_dialects_break_only_the_expected_promises(api: str, dialect: str, broken: set[str]) -> None:
     assert departures(api, dialect=dialect) == broken
 
 
@@ -129,7 +129,7 @@ def test_a_bound_cuts_the_arguments_of_the_last_block(stopped: str, broken: set[
         {"type": "message_stop"},
     ]
     wire = catalog.api("anthropic")
-    server = Server.of(wire, "toy-1", "http://127.0.0.1:1")
+    server = ServerUnderTest.of(wire, "toy-1", "http://127.0.0.1:1")
     plain = server.written(ChatRequest("toy-1", [Message.user("Hello.")], max_tokens=64))
     answer = HttpResponse(200, {"content-type": "text/event-stream"}, spelled("anthropic", sent))
 
@@ -161,7 +161,7 @@ def put(value: Any, path: tuple[str | int, ...], other: JSON) -> Any:
 def test_whatever_stands_in_an_answer_it_is_read(api: str) -> None:
     """Any value of any other type, at each place of a whole answer, of an event and of an error."""
     wire = catalog.api(api)
-    server = Server.of(wire, "toy-1", f"http://127.0.0.1:1{wire.base_path}")
+    server = ServerUnderTest.of(wire, "toy-1", f"http://127.0.0.1:1{wire.base_path}")
     plain = server.written(ChatRequest("toy-1", [Message.user("Hello.")], max_tokens=64))
     whole, stream = (wire.view(server.request(plain, stream=stream)) for stream in (False, True))
     body: JSON = wire.build(STEPS[2], "1", "toy-1", server.profile)

@@ -118,7 +118,7 @@ def test_anthropic_wants_its_version(served: Served) -> None:
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_behind_the_script_comes_an_error_that_no_sdk_tries_again(served: Served, api: str) -> None:
+def test_exhausted_script_gives_an_error_that_sdks_do_not_retry(served: Served, api: str) -> None:
     session = f"used-up-{api}"
     path, body = begin(served, api, session)
     first = served.ask(path, body, KEYS[api])
@@ -215,7 +215,7 @@ def test_responses_repeat_what_was_sent_and_are_kept(served: Served) -> None:
     assert told["played"] == 2
 
 
-def test_a_wrong_result_is_found_in_a_conversation_that_the_server_keeps(served: Served) -> None:
+def test_wrong_result_is_found_in_server_kept_state(served: Served) -> None:
     path, body = begin(served, "openai-responses", "kept-wrong")
     first = served.ask(path, body, KEYS["openai-responses"]).json
     [call] = served.told("call-single", "kept-wrong")["calls"]

@@ -63,7 +63,7 @@ def test_a_tool_without_parameters_is_told_as_every_api_takes_it(served: Served,
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_a_client_without_an_sdk_plays_a_scenario_from_what_it_is_told(served: Served, api: str) -> None:
+def test_client_without_sdk_plays_from_the_described_scenario(served: Served, api: str) -> None:
     play(served, api, f"right-{api}")
 
     told = served.told(PARALLEL, f"right-{api}")
@@ -71,7 +71,7 @@ def test_a_client_without_an_sdk_plays_a_scenario_from_what_it_is_told(served: S
     assert (told["played"], told["script"], told["requests"]) == (2, 2, 2)
 
 
-def test_a_stream_that_is_told_as_a_json_array_breaks_off_as_any_other(served: Served) -> None:
+def test_cut_json_array_stream_is_invalid_json(served: Served) -> None:
     """Gemini's form without `alt=sse`, in the middle of an element."""
     path = f"/{CUT}/array{PATHS['gemini'].replace('generateContent', 'streamGenerateContent')}"
 
@@ -145,7 +145,7 @@ def test_tools_can_ask_the_server_what_they_answer(served: Served) -> None:
     )
 
 
-def test_tools_of_one_answer_that_run_at_the_same_time_finish_in_reverse_order(served: Served) -> None:
+def test_concurrent_tools_finish_in_reverse_order(served: Served) -> None:
     def call(city: str) -> str:
         served.ask(f"/_harness/{PARALLEL}/at-once/call", {"name": "get_weather", "arguments": {"city": city}})
         return city
@@ -156,7 +156,7 @@ def test_tools_of_one_answer_that_run_at_the_same_time_finish_in_reverse_order(s
         assert [each.result() for each in as_completed(running)] == ["Tokyo", "Paris"]
 
 
-def test_a_tool_that_fails_first_answers_each_call_with_the_result_of_its_time(served: Served) -> None:
+def test_tool_that_fails_first_then_answers(served: Served) -> None:
     meter = {"name": "read_meter", "arguments": {"meter": "W-204"}}
     body = first_body("openai-chat", scenario(served, FAILING))
     answered: list[Any] = []
@@ -221,7 +221,7 @@ def test_the_end_of_the_input_ends_it_with_the_verdict(tmp_path: Path) -> None:
     assert [len(cell["conversation"]["exchanges"]) for cell in kept] == [2, 2]
 
 
-def test_a_client_that_stops_halfway_is_found_at_the_end_and_not_before() -> None:
+def test_client_that_stops_halfway_is_found_at_the_end() -> None:
     with serving(PARALLEL) as server:
         server.ask(f"/{PARALLEL}/1{PATHS['anthropic']}", first_body("anthropic", scenario(server)), KEYS["anthropic"])
         assert server.told(PARALLEL, "1")["verdict"] == "pass"
@@ -251,7 +251,7 @@ turns:
 """
 
 
-def test_what_a_tool_of_the_client_s_own_answers_is_taken_as_it_comes(tmp_path: Path) -> None:
+def test_any_result_of_the_clients_own_tool_is_accepted(tmp_path: Path) -> None:
     file = tmp_path / "own-shell.yaml"
     file.write_text(AGENT)
     with serving(str(file)) as server:
@@ -370,11 +370,11 @@ def converse(server: Served, name: str, session: str, *, system: str, forgets: s
     return [f"{each['rule']}: {each['message']}" for each in server.told(name, session)["findings"]]
 
 
-def test_a_client_sends_the_prompt_of_the_scenario_and_says_its_turns_in_its_own_words(prompted: Served) -> None:
+def test_scenario_prompt_with_reworded_turns_passes(prompted: Served) -> None:
     assert converse(prompted, "prompt-of-scenario", "right", system="Be kind. You are terse.") == []
 
 
-def test_a_system_prompt_that_a_client_drops_is_found_unless_it_has_its_own(prompted: Served) -> None:
+def test_dropped_system_prompt_is_found_unless_clients_own(prompted: Served) -> None:
     found = converse(prompted, "prompt-of-scenario", "dropped", system="I am an agent.")
 
     assert {*found} == {"loop-system: the system prompt is nowhere in the request"}
@@ -389,7 +389,7 @@ def test_an_answer_that_a_client_drops_is_found(prompted: Served, forgets: str) 
     assert {*found} == {"loop-history: what the model has said is not in the request"}
 
 
-def test_tools_that_the_client_lacks_are_named_with_those_that_arrived(prompted: Served) -> None:
+def test_missing_tools_are_named_with_those_that_arrived(prompted: Served) -> None:
     name = "prompt-of-client"
     tool = {"type": "function", "function": {"name": "Weather", "parameters": {"type": "object", "properties": {}}}}
     body = {"model": "gpt-4o", "messages": [{"role": "user", "content": "Warm in Paris?"}], "tools": [tool]}
@@ -410,7 +410,7 @@ def cut_off(server: Served, session: str, onward: Callable[[dict[str, Any]], lis
     return [each["rule"] for each in found]
 
 
-def test_a_client_may_ask_again_after_an_answer_that_was_cut_off_in_a_call(prompted: Served) -> None:
+def test_client_may_retry_after_a_truncated_call(prompted: Served) -> None:
     assert cut_off(prompted, "again", lambda _: [{"role": "user", "content": "Be shorter."}]) == []
 
 
@@ -432,7 +432,7 @@ def test_a_tool_that_runs_for_a_call_that_was_cut_off_is_found(prompted: Served)
     assert cut_off(prompted, "ran", ran) == ["cut-call-run"]
 
 
-def test_a_path_without_its_version_is_told_which_base_url_is_meant(prompted: Served) -> None:
+def test_path_without_version_suggests_the_base_url(prompted: Served) -> None:
     body = first_body("openai-chat", scenario(prompted, "call-truncated"))
     chat = prompted.ask("/call-truncated/bare/chat/completions", body, KEYS["openai-chat"])
     messages = prompted.ask("/call-truncated/bare/messages", body, KEYS["anthropic"])
@@ -459,7 +459,7 @@ def calls_of(stream: bytes) -> list[dict[str, Any]]:
     return [calls[index] for index in sorted(calls)]
 
 
-def test_the_streams_of_a_session_come_in_several_shapes_and_say_the_same() -> None:
+def test_streams_of_a_session_vary_in_form_not_content() -> None:
     with serving(SHAPED, "--recut", "8") as server:
         body: dict[str, Any] = {**first_body("openai-chat", scenario(server, SHAPED)), "stream": True}
         found: list[tuple[str, Any]] = []
@@ -487,9 +487,7 @@ def test_the_streams_of_a_session_come_in_several_shapes_and_say_the_same() -> N
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_a_call_of_a_broken_stream_is_not_to_be_answered_unless_it_came_whole_when_asked_again(
-    served: Served, again: bool
-) -> None:
+def test_call_of_a_broken_stream_needs_a_retry_first(served: Served, again: bool) -> None:
     path, body = f"/{CUT}/broken-{again}{CHAT}", first_body("openai-chat", scenario(served, CUT))
     broken = served.ask(path, {**body, "stream": True}, KEYS["openai-chat"])
     if again:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx2
 
 from harness import catalog
-from harness.auditing.audit import Audit
+from harness.auditing.cassette_audit import Audit
 from harness.results import Outcome, Severity
 from harness.tape.cassette import Cassette, Interaction
 from harness.tape.deck import Playing

@@ -1,4 +1,4 @@
-"""An adapter to begin with: OpenAI Chat over plain HTTP. It passes as it stands; put your library where it says so.
+"""A starter for adapters: OpenAI Chat over plain HTTP. It passes as it is; the comments mark your library's place.
 
 harness check my_adapter:ADAPTER
 """
@@ -11,12 +11,14 @@ from harness import Adapter, Capability, ChatRequest, ChatResponse, Endpoint, br
 
 
 class Client:
-    """A client of one model. It lives as long as a conversation, so what your library remembers can be kept here:
-    `bridge.Memory` keeps its own messages behind those of the harness."""
+    """A client of one model, which lives for one conversation.
+
+    Keep your library's state here: `bridge.Memory` maps the harness's messages to your library's own.
+    """
 
     def __init__(self, endpoint: Endpoint, model: str) -> None:
-        # The base URL is the harness's: whatever your library is told otherwise, it has to send there, and once for
-        # each chat: switch its retries off, or declare Capability.RETRIES.
+        # Your library has to send every request to this base URL, and one per chat: switch its retries off, or
+        # declare Capability.RETRIES.
         headers = {"authorization": f"Bearer {endpoint.api_key}"}
         self._http = httpx2.Client(base_url=endpoint.base_url, headers=headers, timeout=600)
         self._model = model
@@ -38,12 +40,12 @@ class Client:
             return bridge.response(reply.json(), request)  # a completion of OpenAI's form, an object or a dictionary
 
     def close(self) -> None:
-        """Give back what the client holds."""
+        """Close the client."""
         self._http.close()
 
 
-# Only what is declared is asked for. Declare more when it works: the check says which do though they are not declared,
-# and which are declared and do not. `streaming` needs a method `stream` (`bridge.events` makes its events).
+# Only declared capabilities are used. Declare more as they work: the check reports undeclared ones that work, and
+# declared ones that do not. `streaming` needs a method `stream` (`bridge.events` makes its events).
 CAN = frozenset(map(Capability, ("system-prompt", "tools", "parallel-tool-calls", "history", "truncation")))
 
 # The second word is the API that goes over the wire: anthropic, openai-chat, openai-responses or gemini.

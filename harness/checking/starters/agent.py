@@ -1,4 +1,4 @@
-"""An agent to begin with, in any language: OpenAI Chat over plain HTTP, on nothing but Python. It passes as it stands.
+"""A starter for agents in any language: OpenAI Chat over plain HTTP, with the standard library. It passes as it is.
 
 harness check agent --agent-command 'python3 my_agent.py' --api openai-chat
 """
@@ -31,7 +31,7 @@ def main() -> None:
 
 
 def ask(conversation: dict[str, Any], messages: list[dict[str, Any]]) -> dict[str, Any]:
-    """Ask the model: here stands your agent. The address and the key are also in the variables that SDKs read."""
+    """Ask the model: put your agent here. SDKs also find the address and the key in their usual variables."""
     body: dict[str, Any] = {"model": conversation["model"], "messages": messages}
     if conversation["max_tokens"]:
         body["max_completion_tokens"] = conversation["max_tokens"]

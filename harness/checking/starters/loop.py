@@ -1,4 +1,4 @@
-"""A loop to begin with: OpenAI Chat over plain HTTP. It passes as it stands; put your library where it says so.
+"""A starter for loops: OpenAI Chat over plain HTTP. It passes as it is; the comments mark your library's place.
 
 harness check agent my_loop:drive --api openai-chat
 """
@@ -14,11 +14,14 @@ from harness import Conversation, Endpoint, ToolFailed
 
 
 def drive(endpoint: Endpoint, model: str, conversation: Conversation) -> None:
-    """Have the library play the conversation to its end. It may be asynchronous, and what it returns is of no account:
-    judged is what it sends to `endpoint`, and which tools it runs."""
-    # From here to the end stands what your library does by itself: make its client for `endpoint.base_url` with
-    # `endpoint.api_key`, its agent with the system prompt and the tools, and let it run for each turn of the user.
-    # What it cannot do it declines, before anything is sent, by raising `harness.Unsupported`.
+    """Run the conversation to its end with your library.
+
+    The function may be asynchronous. The harness judges the requests to `endpoint` and the tools that run, not the
+    return value.
+    """
+    # Replace the rest by your library: create its client for `endpoint.base_url` with `endpoint.api_key` and its agent
+    # with the system prompt and the tools, then run it for each turn of the user. Raise `harness.Unsupported` before
+    # anything is sent if the library cannot do what the conversation needs.
     headers = {"authorization": f"Bearer {endpoint.api_key}"}
     with httpx2.Client(base_url=endpoint.base_url, headers=headers, timeout=600) as http:
         messages: list[dict[str, Any]] = []
@@ -51,8 +54,10 @@ def _body(model: str, messages: list[dict[str, Any]], conversation: Conversation
 
 
 def _result(conversation: Conversation, call: dict[str, Any]) -> dict[str, Any]:
-    """A tool really runs: `tool.call(arguments)` answers with a value, `tool.text(arguments)` with a text, and both
-    raise what the model has to be told of a failure."""
+    """Run a tool. `tool.call(arguments)` returns a value, `tool.text(arguments)` a text.
+
+    Both raise `ToolFailed` with the text for the model.
+    """
     (tool,) = [each for each in conversation.tools if each.name == call["function"]["name"]]
     try:
         text = tool.text(json.loads(call["function"]["arguments"]))
@@ -61,8 +66,8 @@ def _result(conversation: Conversation, call: dict[str, Any]) -> dict[str, Any]:
     return {"role": "tool", "tool_call_id": call["id"], "content": text}
 
 
-# A function is asked for a system prompt, tools, parallel calls and several turns. Of what can do more, or always
-# speaks the same API, say so, and check my_loop:LOOP:
+# A plain function has to support a system prompt, tools, parallel calls and several turns. Declare more capabilities,
+# or a fixed API, with a `Loop`, and check my_loop:LOOP:
 #
 #     from harness import Capability, Loop
 #     CAN = frozenset(map(Capability, ("system-prompt", "tools", "parallel-tool-calls", "history", "streaming")))

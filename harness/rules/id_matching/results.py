@@ -7,7 +7,7 @@ from itertools import groupby, pairwise
 
 from harness.apis.view import CallView, MediaView, PartView, RequestView, ResultView, TextView, TurnView
 from harness.contract.model import File, Image
-from harness.meaning.results import same_medium
+from harness.meaning.result_meaning import same_medium
 from harness.results import Kind
 from harness.rules.content import content_shown, shown
 from harness.rules.evidence import Evidence, ExpectedCall

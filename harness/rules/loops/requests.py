@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from harness.apis.view import MediaView
 from harness.contract.model import File, Image, Text
-from harness.meaning.results import same_medium
-from harness.meaning.schemas import change
+from harness.meaning.result_meaning import same_medium
+from harness.meaning.schema_changes import change
 from harness.rules.evidence import Heard
 from harness.rules.loops.given import Given, instructions, is_cut, texts
 from harness.rules.rule import Flaw

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from harness.apis.jsonvalue import equal
 from harness.apis.view import RequestView
 from harness.contract.model import JsonSchema
-from harness.meaning import choices
-from harness.meaning.choices import is_named
-from harness.meaning.schemas import change
+from harness.meaning import choice_meaning
+from harness.meaning.choice_meaning import is_named
+from harness.meaning.schema_changes import change
 from harness.rules.evidence import Heard
 from harness.rules.loops.given import Given, instructions, texts
 from harness.rules.requests import unthinking
@@ -53,7 +53,7 @@ def _free(given: Given, heard: Heard) -> Iterator[Flaw]:
     if wanted in (None, "auto"):
         return
     names = [tool.name for tool in given.tools]
-    asked, found = choices.asked(wanted, names), choices.sent(heard.view.tool_choice, names)
+    asked, found = choice_meaning.asked(wanted, names), choice_meaning.sent(heard.view.tool_choice, names)
     if not heard.view.tools and not asked.forced:
         return
     if found is None or found.forced != asked.forced or found.tools & {*names} != asked.tools:
@@ -61,8 +61,8 @@ def _free(given: Given, heard: Heard) -> Iterator[Flaw]:
             "the tool choice of the request is not the one that was given",
             heard.reading.index,
             heard.view.tool_choice.pointer if heard.view.tool_choice else "",
-            choices.shown(found, names),
-            choices.shown(asked, names),
+            choice_meaning.shown(found, names),
+            choice_meaning.shown(asked, names),
         )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness import catalog
-from harness.auditing.audit import audit
+from harness.auditing.cassette_audit import audit
 from harness.contract.errors import CassetteError, CassetteMissing
 from harness.results import Audited, Finding, Kind, Outcome, RunResult, Severity
 from tests.auditing.audit.cassettes import (
@@ -178,7 +178,7 @@ def test_a_compatible_server_counts_to_the_api_that_it_speaks(tmp_path: Path) ->
     assert figures(audited(write(tmp_path / "one.yaml", exchange(request(uri=uri)))))[0] == 1
 
 
-def test_a_limit_of_the_provider_is_an_error_elsewhere_where_the_server_refuses_it(tmp_path: Path) -> None:
+def test_limit_of_another_server_is_an_error_if_refused(tmp_path: Path) -> None:
     uri = "https://models.example.com/v1/chat/completions"
     taken, refused = exchange(request(UNANSWERED, uri)), exchange(request(UNANSWERED, uri), response(REFUSAL, 400))
     mistral = exchange(request(UNANSWERED, uri.replace("models.example.com", "api.mistral.ai")))
@@ -189,7 +189,7 @@ def test_a_limit_of_the_provider_is_an_error_elsewhere_where_the_server_refuses_
     assert severities == {0: "warning", 1: "error", 2: "error", 3: "warning"}
 
 
-def test_of_a_day_that_is_not_known_a_refusal_that_began_once_is_a_warning(tmp_path: Path) -> None:
+def test_later_limit_is_a_warning_for_undated_requests(tmp_path: Path) -> None:
     def sent(temperature: float) -> dict[str, object]:
         body = {"model": "claude-opus-5", "max_tokens": 9, "temperature": temperature, "messages": [SAID]}
         return request(body, "https://api.anthropic.com/v1/messages")
@@ -279,7 +279,7 @@ def test_nothing_audited_is_no_pass(tmp_path: Path) -> None:
     assert result.exit_code == 2
 
 
-def test_the_json_has_findings_as_a_run_has_them_with_file_and_index(tmp_path: Path) -> None:
+def test_json_findings_have_file_and_index(tmp_path: Path) -> None:
     file = write(tmp_path / "broken.yaml", exchange(request(UNANSWERED)))
     document = json.loads(audited(file).to_json())
     assert set(document["audit"]) == {"files", "apis", "unknown", "skipped", "redrive", "unexplained"}

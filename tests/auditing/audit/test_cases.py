@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness import catalog
-from harness.auditing.audit import audit
+from harness.auditing.cassette_audit import audit
 from harness.results import Finding, Severity
 from tests.traffic import CASES
 

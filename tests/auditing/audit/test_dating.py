@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.auditing.dating import made_on
+from harness.auditing.cassette_audit import made_on
 from harness.tape.read import read
 from tests.auditing.audit.cassettes import ANSWER, exchange, response, write
 

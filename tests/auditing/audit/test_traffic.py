@@ -6,7 +6,7 @@ from collections import Counter
 from functools import cache
 
 from harness import catalog
-from harness.auditing.audit import audit
+from harness.auditing.cassette_audit import audit
 from harness.results import Audited, Blame, Kind, Outcome, RunResult, Severity
 from tests.traffic import FOLDERS, ROOT, needs_traffic, recorded
 
@@ -74,13 +74,10 @@ def test_what_is_said_of_accepted_requests_is_little_and_warns() -> None:
     # schemas that the default makes strict
     assert limits.pop("openai-responses-tool-strict-unsaid") > 0
     # facts of which there are reports only
-    assert limits == {
-        "gemini-any-mode-with-parameterless-function-refused-2-0": 2,
-        "gemini-vertex-ids-unknown": 21,
-    }
+    assert limits == {"gemini-any-mode-with-parameterless-function-refused-2-0": 2, "gemini-vertex-ids-unknown": 21}
 
 
-def test_refusals_whose_cause_is_the_shape_of_the_request_are_flagged() -> None:
+def test_refusals_caused_by_request_form_are_flagged() -> None:
     flagged = {
         str(found.file).removeprefix(f"{ROOT}/"): found.rule
         for cell in result().cells

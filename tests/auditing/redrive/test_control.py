@@ -12,10 +12,9 @@ from itertools import islice
 from typing import Any
 
 from harness.apis.view import CallView, OpaqueView, TextView
-from harness.auditing.redrive.drive import Driver
-from harness.auditing.redrive.edits import unedited
-from harness.auditing.redrive.pairs import Pair, answered_turns, issued, origins, pairs, recorded
-from harness.auditing.redrive.redrive import Redrive, compare, leaning
+from harness.auditing.client_edits import unedited
+from harness.auditing.redrive import AdapterDriver, Redrive, compare, leaning
+from harness.auditing.redrive_pairs import RedrivePair, answered_calls, answered_turns, issued_calls, pairs, recorded
 from harness.contract.http import HttpRequest
 from harness.results import RedriveResult
 from harness.tape.cassette import Cassette, Interaction
@@ -30,7 +29,7 @@ EACH = 30
 SIGNATURES = {"signature", "encrypted_content", "thoughtSignature", "thought_signature"}
 
 Body = dict[str, Any]
-Mutation = Callable[[Pair, Body, random.Random], bool]
+Mutation = Callable[[RedrivePair, Body, random.Random], bool]
 """Puts a fault into the body of a follow-up. False: there is no place for it."""
 
 
@@ -43,7 +42,7 @@ def holder(body: Body, pointer: str) -> tuple[Any, Any]:
     return place, int(last) if isinstance(place, list) else last
 
 
-def swap_results(pair: Pair, body: Body, chance: random.Random) -> bool:
+def swap_results(pair: RedrivePair, body: Body, chance: random.Random) -> bool:
     """Two results change places; of those that say the same nothing would tell it."""
     places = [holder(body, result.pointer) for result in pair.slice.results]
     unlike = [
@@ -59,7 +58,7 @@ def swap_results(pair: Pair, body: Body, chance: random.Random) -> bool:
     return True
 
 
-def change_an_id(pair: Pair, body: Body, chance: random.Random) -> bool:
+def change_an_id(pair: RedrivePair, body: Body, chance: random.Random) -> bool:
     parts = [*pair.slice.calls, *pair.slice.results]
     named = [part for part in parts if (part.id if isinstance(part, CallView) else part.call_id) is not None]
     if not named:
@@ -69,7 +68,7 @@ def change_an_id(pair: Pair, body: Body, chance: random.Random) -> bool:
     return True
 
 
-def lose_a_signature(pair: Pair, body: Body, chance: random.Random) -> bool:
+def lose_a_signature(pair: RedrivePair, body: Body, chance: random.Random) -> bool:
     roots = [holder(body, entry.part.pointer.removesuffix("/text")) for entry in pair.slice.spoken]
     found = [each for place, key in roots for each in signatures(place[key])]
     if not found:
@@ -91,7 +90,7 @@ def signatures(value: Any) -> Iterator[tuple[Any, str]]:
             yield from signatures(inner)
 
 
-def drop_a_result(pair: Pair, body: Body, chance: random.Random) -> bool:
+def drop_a_result(pair: RedrivePair, body: Body, chance: random.Random) -> bool:
     """One of several: without any nothing is answered."""
     if len(pair.slice.results) < 2:
         return False
@@ -100,20 +99,20 @@ def drop_a_result(pair: Pair, body: Body, chance: random.Random) -> bool:
     return True
 
 
-def drop_a_call(pair: Pair, body: Body, chance: random.Random) -> bool:
+def drop_a_call(pair: RedrivePair, body: Body, chance: random.Random) -> bool:
     """With its result, as a client does that runs only some of the calls."""
-    answers = origins(pair.slice, pair.i.response.calls)
+    answers = answered_calls(pair.slice, pair.i.response.calls)
     if len(pair.slice.calls) < 2 or len(answers) < 2 or None in answers:
         return False
     dropped = chance.choice([at for at in answers if at is not None])
-    call = pair.slice.calls[issued(pair.slice.calls, pair.i.response.calls).index(dropped)]
+    call = pair.slice.calls[issued_calls(pair.slice.calls, pair.i.response.calls).index(dropped)]
     pointers = [call.pointer, pair.slice.results[answers.index(dropped)].pointer]
     for place, key in [holder(body, pointer) for pointer in reversed(pointers)]:  # the later one first
         del place[key]
     return True
 
 
-def drop_a_part(pair: Pair, body: Body, chance: random.Random) -> bool:
+def drop_a_part(pair: RedrivePair, body: Body, chance: random.Random) -> bool:
     """One without a type; all reasoning may be dropped."""
     parts = [entry.part for entry in pair.slice.spoken]
     loose = [part for part in parts if isinstance(part, OpaqueView) and part.kind not in REASONING]
@@ -124,7 +123,7 @@ def drop_a_part(pair: Pair, body: Body, chance: random.Random) -> bool:
     return True
 
 
-def rename_a_call(pair: Pair, body: Body, chance: random.Random) -> bool:
+def rename_a_call(pair: RedrivePair, body: Body, chance: random.Random) -> bool:
     call = chance.choice(pair.slice.calls)
     place, key = holder(body, call.pointer)
     held = place[key]
@@ -134,7 +133,7 @@ def rename_a_call(pair: Pair, body: Body, chance: random.Random) -> bool:
     return call.id is not None or bool(call.arguments)
 
 
-def rewrite_arguments(pair: Pair, body: Body, chance: random.Random) -> bool:
+def rewrite_arguments(pair: RedrivePair, body: Body, chance: random.Random) -> bool:
     call = chance.choice(pair.slice.calls)
     place, key = holder(body, call.arguments_pointer)
     if key not in place or not isinstance(call.arguments, dict):
@@ -144,7 +143,7 @@ def rewrite_arguments(pair: Pair, body: Body, chance: random.Random) -> bool:
     return True
 
 
-def reword_a_text(pair: Pair, body: Body, chance: random.Random) -> bool:
+def reword_a_text(pair: RedrivePair, body: Body, chance: random.Random) -> bool:
     texts = [entry.part for entry in pair.slice.spoken if isinstance(entry.part, TextView) and entry.part.text]
     if not texts:
         return False
@@ -153,7 +152,7 @@ def reword_a_text(pair: Pair, body: Body, chance: random.Random) -> bool:
     return True
 
 
-def leave_ids_out(pair: Pair, body: Body, chance: random.Random) -> bool:
+def leave_ids_out(pair: RedrivePair, body: Body, chance: random.Random) -> bool:
     """Where they are optional, and the answer had them: to leave out one's own is no edit."""
     if any(call.id is None for call in pair.i.response.calls):
         return False
@@ -189,15 +188,15 @@ class Mutant:
 
     fault: Mutation
     seed: int
-    pair: Pair
-    faulty: Pair
+    pair: RedrivePair
+    faulty: RedrivePair
 
 
-def recording(pair: Pair) -> Cassette:
+def recording(pair: RedrivePair) -> Cassette:
     return Cassette((Interaction(pair.i.http, pair.i.answer), Interaction(pair.j.http, pair.j.answer)))
 
 
-def with_body(pair: Pair, body: Body) -> Pair:
+def with_body(pair: RedrivePair, body: Body) -> RedrivePair:
     http = replace(pair.j.http, body=json.dumps(body).encode())
     follow_up = replace(pair.j, http=http, body=body, request=pair.j.wire.view(http))
     return replace(pair, j=follow_up, slice=answered_turns(follow_up.request, pair.i.response)[-1])
@@ -217,7 +216,7 @@ def edits(result: RedriveResult) -> set[str]:
 
 
 @cache
-def agreeing() -> tuple[Pair, ...]:
+def agreeing() -> tuple[RedrivePair, ...]:
     """The pairs that nobody edited, in an order of chance."""
     found = [
         pair
@@ -256,7 +255,7 @@ def test_there_is_a_place_for_every_fault() -> None:
 def sent(seed: int) -> HttpRequest:
     """What the adapter sends where pair number `seed` of those that agree has its follow-up."""
     pair = agreeing()[seed]
-    driver = Driver(pair.j.wire)
+    driver = AdapterDriver(pair.j.wire)
     request = driver.whole(pair).request
     driver.close()
     return request
@@ -285,7 +284,7 @@ def test_a_fault_of_the_adapter_disagrees() -> None:
     assert made > 0.8 * len(mutants())
 
 
-def test_a_fault_of_the_adapter_disagrees_where_the_client_has_made_the_same_edit() -> None:
+def test_adapter_fault_disagrees_despite_the_same_client_edit() -> None:
     silent = [
         (each.fault.__name__, request.body)
         for each in mutants()
@@ -310,7 +309,7 @@ def can_tell(each: Mutant) -> bool:
     return True
 
 
-def test_the_same_in_a_recording_is_its_clients_edit_by_its_class_and_nothing_else() -> None:
+def test_recorded_fault_is_a_client_edit_of_its_class() -> None:
     told = [each for each in mutants() if can_tell(each)]
     assert len(told) > 0.8 * len(mutants())
     for each in told:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.auditing.redrive.pairs import pairs, recorded
+from harness.auditing.redrive_pairs import pairs, recorded
 from harness.contract.http import Delivery, Ending
 from harness.tape.document import parse
 from harness.tape.read import loads
@@ -134,10 +134,7 @@ def test_item_ids_and_the_servers_state_tell_a_pair() -> None:
         exchange(responses({"role": "user", "content": "a"}), responses_answer("resp_1", call)),
         exchange(responses({"role": "user", "content": "a"}, *by_item), responses_answer("resp_2")),
         exchange(responses({"role": "user", "content": "b"}), responses_answer("resp_3", {**call, "call_id": "x"})),
-        exchange(
-            responses({**result, "call_id": "mine"}, previous_response_id="resp_3"),
-            responses_answer("resp_4"),
-        ),
+        exchange(responses({**result, "call_id": "mine"}, previous_response_id="resp_3"), responses_answer("resp_4")),
     )
     assert found(cassette) == {(0, 1), (2, 3)}
 

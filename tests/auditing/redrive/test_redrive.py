@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.auditing.redrive.redrive import Redrive
+from harness.auditing.redrive import Redrive
 from harness.contract.http import HttpResponse
 from harness.results import PairDisagreement, RedriveResult
 from harness.tape.cassette import Cassette, Interaction
@@ -199,7 +199,7 @@ def test_all_reasoning_may_be_dropped_and_one_of_several_may_not() -> None:
     assert edits(unsigned) == {"state-left-out": 1}
 
 
-def test_encrypted_content_of_another_event_of_the_stream_is_the_responses_own() -> None:
+def test_encrypted_content_may_come_from_another_event() -> None:
     def reasoning(secret: str) -> dict[str, Any]:
         return {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": secret}
 
@@ -213,11 +213,7 @@ def test_encrypted_content_of_another_event_of_the_stream_is_the_responses_own()
     asked = exchange(responses(ASKED, stream=True), {})
     streamed = Interaction(asked.request, HttpResponse(200, {"content-type": "text/event-stream"}, stream))
     output = {"type": "function_call_output", "call_id": "call_1", "output": "18"}
-    for secret, expected in (
-        ("YXQgZmlyc3Q=", []),
-        ("YXQgbGFzdA==", []),
-        ("elsewhere", ["state-rewritten"]),
-    ):
+    for secret, expected in (("YXQgZmlyc3Q=", []), ("YXQgbGFzdA==", []), ("elsewhere", ["state-rewritten"])):
         follow_up = exchange(responses(ASKED, reasoning(secret), call, output), responses_answer("resp_2"))
         assert list(edits(redriven(cassette(streamed, follow_up)))) == expected
 
@@ -229,7 +225,7 @@ def test_the_id_of_the_item_may_stand_for_the_call_id() -> None:
     assert (kinds(result), allowances(result)) == ([], {"id-of-item": 1})
 
 
-def test_follow_ups_on_the_servers_state_are_counted_with_their_reason() -> None:
+def test_follow_ups_on_server_state_are_counted_by_reason() -> None:
     call = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "weather", "arguments": "{}"}
     output = {"type": "function_call_output", "call_id": "call_1", "output": "18"}
     for second, reason in (
@@ -242,7 +238,7 @@ def test_follow_ups_on_the_servers_state_are_counted_with_their_reason() -> None
         assert kinds(result) == []
 
 
-def test_reasoning_under_both_names_of_compatible_servers_is_said_once() -> None:
+def test_reasoning_under_both_names_counts_once() -> None:
     for name, other in (("reasoning", "reasoning_content"), ("reasoning_content", "reasoning")):
         answer = chat_answer(CALL, **{name: "Paris, so."})
         both = {**SPOKEN, "reasoning_content": "Paris, so.", "reasoning": "Paris, so."}
@@ -251,7 +247,7 @@ def test_reasoning_under_both_names_of_compatible_servers_is_said_once() -> None
         assert edits(chat_pair(answer, {**both, other: "Rome."}, RESULT)) == {"reasoning-added": 1}
 
 
-def test_reasoning_sent_back_under_the_other_name_is_renamed_and_not_lost() -> None:
+def test_reasoning_under_the_other_name_is_a_rename() -> None:
     answer = chat_answer(CALL, reasoning="Paris, so.")
     assert edits(chat_pair(answer, {**SPOKEN, "reasoning_content": "Paris, so."}, RESULT)) == {"reasoning-renamed": 1}
     other_words = {**SPOKEN, "reasoning_content": "Rome, so."}
@@ -261,8 +257,8 @@ def test_reasoning_sent_back_under_the_other_name_is_renamed_and_not_lost() -> N
 def test_the_order_of_json_keys_is_no_order_of_parts() -> None:
     state = {"reasoning": "Paris, so.", "reasoning_details": [{"type": "reasoning.text", "text": "Paris, so."}]}
     backwards = dict(reversed(state.items()))
-    for issued, carried in ((state, backwards), (backwards, state)):
-        assert edits(chat_pair(chat_answer(CALL, **issued), {**carried, **SPOKEN}, RESULT)) == {}
+    for issued_calls, carried in ((state, backwards), (backwards, state)):
+        assert edits(chat_pair(chat_answer(CALL, **issued_calls), {**carried, **SPOKEN}, RESULT)) == {}
     calls = {"role": "assistant", "tool_calls": [SECOND, CALL]}  # the order of a list is one
     result = chat_pair(chat_answer(CALL, SECOND), calls, RESULT, SECOND_RESULT)
     assert list(edits(result)) == ["calls-reordered"]
@@ -315,7 +311,7 @@ def test_media_of_the_user_make_the_round_trip() -> None:
     assert kinds(chat_pair(chat_answer(CALL), SPOKEN, {**RESULT, "content": fewer[:3]})) == []
 
 
-def test_what_stands_between_calls_and_results_makes_the_round_trip() -> None:
+def test_parts_between_calls_and_results_round_trip() -> None:
     calls = [{"type": "function_call", "call_id": f"call_{n}", "name": "weather", "arguments": "{}"} for n in (1, 2)]
     outputs = [{"type": "function_call_output", "call_id": f"call_{n}", "output": "18"} for n in (1, 2)]
     said = {"role": "developer", "content": [{"type": "input_text", "text": "a"}, {"type": "input_text", "text": "b"}]}
@@ -333,7 +329,7 @@ def test_several_system_texts_keep_their_order() -> None:
         assert kinds(driven(first, responses_answer("resp_1", call), second)) == []
 
 
-def test_hosted_tools_and_their_work_make_the_round_trip_on_every_api() -> None:
+def test_hosted_tools_round_trip_on_every_api() -> None:
     use = {"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {}}
     work = [
         {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"},
@@ -400,7 +396,7 @@ def gemini_pair(
     return driven(gemini(asked, **fields), gemini_answer(*answer), gemini(asked, *turns, **fields))
 
 
-def test_gemini_signatures_alphabets_hosted_tools_and_media_make_the_round_trip() -> None:
+def test_gemini_signatures_tools_and_media_round_trip() -> None:
     call = {"functionCall": {"name": "weather", "args": {}, "id": "c1"}, "thoughtSignature": "+/+/"}
     spelled = {"function_call": {"name": "weather", "args": {}, "id": "c1"}, "thought_signature": "-_-_"}
     response = {"name": "weather", "id": "c1", "response": {"temp": 18, "unit": "C"}}
@@ -447,7 +443,7 @@ def test_a_follow_up_that_lost_its_call_is_seen() -> None:
     assert edits(result) == {"call-dropped": 1, "text-added": 1}
 
 
-def test_a_tool_without_arguments_reads_the_same_in_all_its_forms() -> None:
+def test_all_forms_of_a_tool_without_arguments_are_equal() -> None:
     call = {"functionCall": {"name": "now", "args": {}}}
     declared = {"functionDeclarations": [{"name": "now", "parameters": {"type": "OBJECT", "properties": {}}}]}
     result = gemini_pair(

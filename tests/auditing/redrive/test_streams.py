@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from harness import catalog
-from harness.auditing.redrive.redrive import Redrive
+from harness.auditing.redrive import Redrive
 from harness.contract.errors import MalformedResponse
 from harness.contract.model import ChatRequest, ChatResponse, Finish, StreamEvent, TextDelta, Usage
 from harness.contract.protocols import Adapter, Endpoint, StreamingChatClient
@@ -79,7 +79,7 @@ class Passing:
         self.client.close()
 
 
-def test_a_streamed_response_is_asked_for_as_a_stream_and_its_follow_up_whole(asked: list[dict[str, Any]]) -> None:
+def test_streamed_response_is_streamed_again(asked: list[dict[str, Any]]) -> None:
     result = redriven(recuts=2)
     assert result.disagreements == ()
     counts = result.apis["openai-chat"]
@@ -182,7 +182,7 @@ class Remembers(Tells):
         (Remembers, {"at": "/follow-up/body/seed", "value": 1}, {"value": 2}),
     ],
 )
-def test_a_stream_that_is_another_once_it_is_cut_elsewhere_disagrees(
+def test_stream_that_depends_on_its_cuts_disagrees(
     monkeypatch: pytest.MonkeyPatch, fault: Wrap, recorded: object, produced: dict[str, object]
 ) -> None:
     broken(monkeypatch, fault)
@@ -200,7 +200,7 @@ class Fails(Passing):
         raise MalformedResponse("no stream for me")
 
 
-def test_an_adapter_that_cannot_read_the_stream_as_recorded_disagrees_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_recorded_stream_disagrees_once(monkeypatch: pytest.MonkeyPatch) -> None:
     broken(monkeypatch, Fails)
     result = redriven()
     assert [(each.kind, each.produced) for each in result.disagreements] == [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from harness.auditing.redrive.redrive import Redrive
+from harness.auditing.redrive import Redrive
 from harness.results import RedriveResult
 from harness.tape.read import read
 from tests.traffic import FOLDERS, ROOT, needs_traffic
@@ -30,7 +30,7 @@ def result() -> RedriveResult:
         return redrive.result()
 
 
-def test_all_that_was_carried_agrees_and_what_clients_changed_is_named() -> None:
+def test_carried_parts_agree_and_client_edits_are_named() -> None:
     """97 of 100 is what has to hold for recordings that nobody here has seen."""
     counts = result().apis.values()
     redrivable = sum(each.pairs - sum(each.not_redrivable.values()) for each in counts)
@@ -40,7 +40,7 @@ def test_all_that_was_carried_agrees_and_what_clients_changed_is_named() -> None
     assert sum(each.edited for each in counts) == 22
 
 
-def test_streamed_pairs_are_driven_through_stream_and_no_other_cut_makes_a_difference() -> None:
+def test_streamed_pairs_agree_in_every_cut() -> None:
     streamed = {"anthropic": 16, "openai-chat": 43, "openai-responses": 28, "gemini": 28}
     assert {api: counts.streamed >= streamed[api] for api, counts in result().apis.items()} == dict.fromkeys(
         streamed, True
@@ -49,7 +49,7 @@ def test_streamed_pairs_are_driven_through_stream_and_no_other_cut_makes_a_diffe
     assert [each for each in result().disagreements if each.kind.startswith("stream-")] == []
 
 
-def test_every_api_has_pairs_and_only_server_state_is_not_redrivable() -> None:
+def test_only_server_state_is_not_redrivable() -> None:
     assert {api: counts.pairs > 80 for api, counts in result().apis.items()} == dict.fromkeys(result().apis, True)
     reasons = {api: dict(counts.not_redrivable) for api, counts in result().apis.items() if counts.not_redrivable}
     assert reasons == {"openai-responses": {"previous_response_id": 2, "conversation": 1}}
