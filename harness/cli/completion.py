@@ -91,7 +91,7 @@ def rules(incomplete: str) -> list[str]:
 def topics(incomplete: str) -> list[str]:
     """Topics of the help."""
     files = (resources.files("harness.cli") / "topics").iterdir()
-    return _begun((file.name.removesuffix(".txt") for file in files), incomplete)
+    return _begun((file.name.removesuffix(".md") for file in files), incomplete)
 
 
 def schemas(incomplete: str) -> list[str]:

@@ -1,7 +1,9 @@
-"""`harness help`: what does not fit beside an option. The texts are `topics/*.txt`, whose first line says what for."""
+"""`harness help`: the pages of `topics/`, Markdown files whose first line is their title."""
 
 from __future__ import annotations
 
+import shutil
+import sys
 from importlib import resources
 from typing import Annotated
 
@@ -9,6 +11,8 @@ import typer
 
 from harness.cli import completion
 from harness.contract.errors import UnknownName
+
+_MAX_WIDTH = 100
 
 
 def help_(
@@ -25,16 +29,27 @@ def help_(
         width = max(map(len, found))
         typer.echo("Usage: harness help TOPIC\n")
         for name, text in found.items():
-            summary, _, _ = text.partition("\n")
-            typer.echo(f"  {name:{width}}  {summary}")
+            title = text.splitlines()[0].removeprefix("# ").replace("`", "")
+            typer.echo(f"  {name:{width}}  {title}")
     elif topic not in found:
         raise UnknownName("topic", topic, list(found))
+    elif sys.stdout.isatty():
+        render(found[topic])
     else:
         typer.echo(found[topic], nl=False)
 
 
 def topics() -> dict[str, str]:
-    """The texts by name."""
+    """Return the Markdown of each topic."""
     files = (resources.files("harness.cli") / "topics").iterdir()
-    texts = {file.name.removesuffix(".txt"): file.read_text(encoding="utf-8") for file in files}
+    texts = {file.name.removesuffix(".md"): file.read_text(encoding="utf-8") for file in files}
     return dict(sorted(texts.items()))
+
+
+def render(text: str) -> None:
+    """Print Markdown with headings, tables and code for a terminal."""
+    from rich.console import Console  # noqa: PLC0415 - slow to import, and needed for terminals only
+    from rich.markdown import Markdown  # noqa: PLC0415 - see above
+
+    width = min(shutil.get_terminal_size().columns, _MAX_WIDTH)
+    Console(width=width).print(Markdown(text, code_theme="ansi_dark", hyperlinks=False))

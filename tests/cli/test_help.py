@@ -1,4 +1,4 @@
-"""The topics of `harness help`: each is shown as it stands, and what it shows can be typed."""
+"""The topics of `harness help`: each is a Markdown page, and every command in it can be typed."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 import harness as package
-from harness.cli.help import topics
+from harness.cli.help import render, topics
 from harness.cli.main import COMMANDS
 from tests.cli.conftest import Command, command_of
 
 TOPICS = Path(package.__file__).parent / "cli" / "topics"
-NAMES = sorted(file.stem for file in TOPICS.glob("*.txt"))
+NAMES = sorted(file.stem for file in TOPICS.glob("*.md"))
 README = Path(__file__).parent.parent.parent / "README.md"
 
 
@@ -27,15 +27,25 @@ def test_every_topic_is_listed_with_what_it_is_for(harness: Command) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_topic_is_shown_as_it_stands(harness: Command, name: str) -> None:
-    text = (TOPICS / f"{name}.txt").read_text(encoding="utf-8")
+def test_a_topic_in_a_pipe_is_its_markdown(harness: Command, name: str) -> None:
+    text = (TOPICS / f"{name}.md").read_text(encoding="utf-8")
 
     outcome = harness("help", name)
 
     assert (outcome.code, outcome.out, outcome.err) == (0, text, "")
-    assert text.splitlines()[0].endswith(".")
-    assert text.splitlines()[1] == ""
-    assert max(map(len, text.splitlines())) <= 120
+    assert re.match(r"# \S.*\n\n\S", text)
+    assert [line for line in text.splitlines() if len(line) > 120 and not line.startswith("|")] == []
+    assert text.count("```") % 2 == 0
+
+
+def test_a_topic_on_a_terminal_is_rendered(capsys: pytest.CaptureFixture[str]) -> None:
+    render(topics()["costs"])
+
+    out = capsys.readouterr().out
+    assert "What a run costs" in out
+    assert "harness providers" in out
+    assert "```" not in out
+    assert "# What" not in out
 
 
 def test_a_near_miss_is_suggested(harness: Command) -> None:
@@ -48,16 +58,17 @@ def test_a_near_miss_is_suggested(harness: Command) -> None:
 
 
 def shown_commands(text: str) -> list[list[str]]:
-    """The words of the commands of ours that a text shows: in lines of their own, which go on where a quote is open, in
-    the midst of a sentence, and inside of other commands. What follows three spaces, or #, explains a command."""
-    blocks: list[str] = []
+    """Return the words of all harness commands in a Markdown text: in fenced blocks, in sentences, and inside other
+    commands. Text after three spaces or # explains a command."""
     start = re.compile(r"^ *\$? ?(?:\.venv/bin/)?(?=harness [a-z])", re.MULTILINE)
-    at = 0
-    while found := start.search(text, at):
-        blocks.append(_typed(text[found.end() :]))
-        at = found.end() + len(blocks[-1])
-    inline = [each[1] for each in re.findall(r"(?<=[^\n])([`'])(harness [a-z](?:(?!\1)[^\n])*)\1", text)]
-    shown = [shlex.split(each) for each in (*blocks, *inline)]
+    commands: list[str] = []
+    for language, block in re.findall(r"^```(\w*)\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        at = len(block) if language not in ("", "sh") else 0
+        while found := start.search(block, at):
+            commands.append(_typed(block[found.end() :]))
+            at = found.end() + len(commands[-1])
+    commands += re.findall(r"(?<!`)`(harness [a-z][^`\n]*)`(?!`)", text)
+    shown = [shlex.split(each) for each in commands]
     inner = [word.strip() for words in shown for word in words if word.strip().startswith("harness ")]
     return [*shown, *map(shlex.split, inner)]
 
@@ -77,7 +88,7 @@ SHOWN = {tuple(each) for text in [*topics().values(), README.read_text("utf-8")]
 
 
 def test_commands_are_found_wherever_they_are_shown() -> None:
-    assert len(SHOWN) > 90
+    assert len(SHOWN) > 80
     assert ("harness", "check", "--adapter-command", "node adapter.mjs") in SHOWN
     assert (
         "harness",
@@ -108,7 +119,7 @@ def test_a_command_with_a_wrong_value_cannot_be_typed() -> None:
 
 
 @pytest.mark.parametrize(
-    "topic", sorted({each for text in topics().values() for each in re.findall(r"see '([a-z]+)'", text)})
+    "topic", sorted({each for text in topics().values() for each in re.findall(r"\]\(([a-z]+)\.md\)", text)})
 )
 def test_a_topic_that_is_referred_to_exists(topic: str) -> None:
     assert topic in NAMES

@@ -412,7 +412,7 @@ def test_the_reference_server_is_there_for_everybody_to_check(
 ) -> None:
     """As the topic shows it."""
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=":")
-    command = re.search(r"--command '\n    (harness check .*)'\n", topics()["servers"])
+    command = re.search(r"--command '\n  (harness check .*)'\n", topics()["servers"])
     assert command
     report = folder / "run.json"
     code = main(["serve", "--model", "any", "--command", f"{command[1]} --report json:{report}"])
