@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -43,6 +45,17 @@ def test_everything_that_a_report_names_is_explained() -> None:
     ids = (*facts, *(limit.id for limit in known_limits()), *(rule.id for rule in catalog.rules()))
     for topic in (*words, *ids):
         assert len(lines(str(topic))) > 1, topic
+
+
+def test_every_term_is_explained() -> None:
+    contributing = (Path(__file__).parent.parent.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    glossary = re.findall(
+        r"^\| ([\w ]+) \|", contributing.partition("## Glossary")[2].partition("\n## ")[0], re.MULTILINE
+    )
+
+    assert 10 < len(glossary) <= 21  # with the head of the table
+    for term in (*glossary[1:], "subject", "blame", "recut", "not observed", "not applicable"):
+        assert len(lines(term)) > 1, term
 
 
 def test_what_is_like_it_is_named(harness: Command) -> None:
