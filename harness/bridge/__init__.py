@@ -6,7 +6,7 @@ adapters` for their use. The shipped adapters use none of them.
 """
 
 from harness.bridge.completions import Chunks, completion, events, response, stop_reason
-from harness.bridge.exceptions import failures
+from harness.bridge.error_translation import failures
 from harness.bridge.messages import (
     Memory,
     asked,

@@ -360,8 +360,8 @@ class EmbeddingMismatch(HarnessError):
             f"{model!r} of {provider} ({size} dimensions)" for provider, model, size in (self.used, self.asked)
         )
         return (
-            f"these embeddings were made with {used}, and are now asked for with {asked}; vectors of the two cannot be "
-            "compared. Go back to what made them, or embed the texts again."
+            f"these embeddings were made with {used}, and are now requested with {asked}; vectors of the two cannot be "
+            "compared. Go back to that model, or embed the texts again."
         )
 
 

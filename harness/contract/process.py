@@ -89,7 +89,7 @@ def from_response(response: HttpResponse) -> Completed:
     body = _object(response.body)
     status, stdout, stderr = (body.get(key) for key in ("status", "stdout", "stderr"))
     if not (isinstance(status, int) and isinstance(stdout, str) and isinstance(stderr, str)):
-        raise ValueError("a command leaves behind status, stdout and stderr")  # noqa: TRY004 - documented as ValueError
+        raise ValueError("the result of a command has status, stdout and stderr")  # noqa: TRY004 - documented as ValueError
     return Completed(status, stdout, stderr)
 
 

@@ -59,7 +59,7 @@ PROVIDERS = {
 
 DEFAULT_PROVIDER = "gemini"
 
-NO_BASE_URL = "this is no URL: it has to begin with http:// or https://, as in http://127.0.0.1:4000/v1."
+NO_BASE_URL = "this is no URL: it must begin with http:// or https://, as in http://127.0.0.1:4000/v1."
 """Error for a base URL that `is_base_url` rejects."""
 
 

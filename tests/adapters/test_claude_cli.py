@@ -152,7 +152,7 @@ REFUSED: list[tuple[str, str, dict[str, Any]]] = [
     ("history", ALONE, {"messages": CONVERSATION[1:2]}),
     ("Image", "a prompt is text", {"messages": (Message(Role.USER, (Text("?"), Image("image/png", b"x"))),)}),
     ("Opaque", "a prompt is text", {"messages": (Message(Role.USER, (Text("?"), Opaque("claude-cli", {}))),)}),
-    ("a blank prompt", "the command line wants to be asked something", {"messages": (Message.user(" \n"),)}),
+    ("a blank prompt", "the command needs a prompt", {"messages": (Message.user(" \n"),)}),
     ("system prompt", "it holds a null character, which no command takes", {"system": "nothing: \0"}),
     ("prompt", "it cannot be written as UTF-8: surrogates not allowed", {"messages": (Message.user("\ud83d"),)}),
     (
@@ -241,7 +241,7 @@ def test_stop_reasons_are_those_of_the_messages_api(said: str | None, expected: 
 # --- failures ---------------------------------------------------------------------------------------------------------
 
 ENDED = "HTTP 500: claude ended with"
-NO_RESULT = "malformed response: claude has printed no result but:"
+NO_RESULT = "malformed response: claude printed no result but:"
 MISSING = "there is no executable 'claude' on the path; install Claude Code, or put it there"
 UNKNOWN = "error: unknown option '--tools'"
 FAILED: list[tuple[type[ChatError], str, Completed | Exception]] = [
@@ -256,16 +256,16 @@ FAILED: list[tuple[type[ChatError], str, Completed | Exception]] = [
         printed(1, subtype="e_1", result=None, errors=["it broke", "twice"]),
     ),
     (ServerError, "HTTP 500 e_2: an error without a message", printed(0, subtype="e_2", result=None)),
-    (ServerError, f"{ENDED} status 1 and says: {UNKNOWN!r}", Completed(1, "", f"{UNKNOWN}\n")),
-    (ServerError, f"{ENDED} signal 9 and says: 'nothing'", Completed(-9)),
-    (ServerError, f"{ENDED} status 3 and says: '[]'", Completed(3, "[]")),
-    (ServerError, f"{ENDED} status 1 and says: 'late'", Completed(1, printed().stdout, "late")),
+    (ServerError, f"{ENDED} status 1 and printed: {UNKNOWN!r}", Completed(1, "", f"{UNKNOWN}\n")),
+    (ServerError, f"{ENDED} signal 9 and printed: 'nothing'", Completed(-9)),
+    (ServerError, f"{ENDED} status 3 and printed: '[]'", Completed(3, "[]")),
+    (ServerError, f"{ENDED} status 1 and printed: 'late'", Completed(1, printed().stdout, "late")),
     (MalformedResponse, f"{NO_RESULT} 'Four.\\n'", Completed(0, "Four.\n")),
     (MalformedResponse, f"{NO_RESULT} '{'[' * 299}", Completed(0, "[" * 100_000)),
     (MalformedResponse, f'{NO_RESULT} \'{{"type": "assistant"}}\'', Completed(0, '{"type": "assistant"}')),
     (
         MalformedResponse,
-        "malformed response: no model was asked; claude itself says: 'Unknown command: /x'",
+        "malformed response: no request was sent; claude printed: 'Unknown command: /x'",
         printed(num_turns=0, stop_reason=None, result="Unknown command: /x"),
     ),
     (MalformedResponse, "malformed response: the result has no text", printed(result=None)),

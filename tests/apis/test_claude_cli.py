@@ -242,7 +242,7 @@ def test_errors_are_read_with_the_status_that_they_stand_for(response: HttpRespo
     ("response", "reason"),
     [
         (HttpResponse(200, {}, b'{"status": 0'), "Expecting"),
-        (HttpResponse(200, {}, b'{"status": 0}'), "a command leaves behind status, stdout and stderr"),
+        (HttpResponse(200, {}, b'{"status": 0}'), "the result of a command has status, stdout and stderr"),
         (to_response(Completed(0, "Four.")), "no result on stdout"),
         (to_response(Completed(0, '{"type": "assistant"}')), "no result on stdout"),
         (printed(num_turns=0, result="Unknown command: /x"), "no answer of a model"),

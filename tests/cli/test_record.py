@@ -255,7 +255,7 @@ def test_a_base_url_that_is_set_and_none_is_told_without_what_may_be_a_secret_in
         2,
         "",
         (
-            "harness: OPENAI_BASE_URL: this is no URL: it has to begin with http:// or https://, "
+            "harness: OPENAI_BASE_URL: this is no URL: it must begin with http:// or https://, "
             "as in http://127.0.0.1:4000/v1.\n"
         ),
     )

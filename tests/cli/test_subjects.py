@@ -209,7 +209,7 @@ AT = "harness: pyproject.toml at tool.harness"
         ),
         (
             f"servers.a]\n{SERVER.replace('http://', '')}",
-            ".servers.a.url: this is no URL: it has to begin with http:// or https://, as in http://127.0.0.1:4000/v1.",
+            ".servers.a.url: this is no URL: it must begin with http:// or https://, as in http://127.0.0.1:4000/v1.",
         ),
         (
             f"servers.a]\n{SERVER.replace('chat', 'chta')}",

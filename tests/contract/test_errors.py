@@ -75,9 +75,9 @@ TEXTS: list[tuple[HarnessError, str]] = [
     (
         EmbeddingMismatch(("gemini", "gemini-embedding-2", 768), ("openai", "text-embedding-3-small", 1536)),
         (
-            "these embeddings were made with 'gemini-embedding-2' of gemini (768 dimensions), and are now asked for "
+            "these embeddings were made with 'gemini-embedding-2' of gemini (768 dimensions), and are now requested "
             "with 'text-embedding-3-small' of openai (1536 dimensions); vectors of the two cannot be compared. "
-            "Go back to what made them, or embed the texts again."
+            "Go back to that model, or embed the texts again."
         ),
     ),
     (InvalidValue("Message.role", "'x' is no role."), "Message.role: 'x' is no role."),

@@ -61,8 +61,8 @@ def test_a_body_that_is_no_command_is_refused(change: dict[str, object], reason:
         (b"[]", "not an object"),
         (b"", "Expecting value"),
         (b"[" * 100_000, "nested too deeply"),
-        (b'{"status": "0", "stdout": "", "stderr": ""}', "a command leaves behind status, stdout and stderr"),
-        (b'{"status": 0, "stdout": ""}', "a command leaves behind status, stdout and stderr"),
+        (b'{"status": "0", "stdout": "", "stderr": ""}', "the result of a command has status, stdout and stderr"),
+        (b'{"status": 0, "stdout": ""}', "the result of a command has status, stdout and stderr"),
     ],
 )
 def test_a_body_that_no_command_leaves_behind_is_refused(body: bytes, reason: str) -> None:

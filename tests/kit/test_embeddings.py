@@ -51,9 +51,9 @@ def test_another_one_is_refused_before_anything_is_sent(other: EmbeddingRecord) 
         RECORD.check(provider)
     assert provider.asked == []
     assert str(raised.value) == (
-        "these embeddings were made with 'gemini-embedding-2' of gemini (2 dimensions), and are now asked for with "
+        "these embeddings were made with 'gemini-embedding-2' of gemini (2 dimensions), and are now requested with "
         f"{other.model!r} of {other.provider} ({other.dimensions} dimensions); vectors of the two cannot be compared. "
-        "Go back to what made them, or embed the texts again."
+        "Go back to that model, or embed the texts again."
     )
 
 

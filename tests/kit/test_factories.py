@@ -280,7 +280,7 @@ REFUSED: list[tuple[Callable[..., Any], str | None, dict[str, str], type[UsageEr
             {**KEYS, "OPENAI_BASE_URL": text},
             UsageError,
             (
-                "OPENAI_BASE_URL: this is no URL: it has to begin with http:// or https://, "
+                "OPENAI_BASE_URL: this is no URL: it must begin with http:// or https://, "
                 "as in http://127.0.0.1:4000/v1."
             ),
         )

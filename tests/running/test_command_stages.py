@@ -254,7 +254,7 @@ def test_what_a_command_is_sent_to_by_the_environment_is_no_provider(
     with pytest.raises(UsageError) as refusal:
         Live({}).check(target)
     assert str(refusal.value) == (
-        "ANTHROPIC_BASE_URL: this is no URL: it has to begin with http:// or https://, as in http://127.0.0.1:4000/v1."
+        "ANTHROPIC_BASE_URL: this is no URL: it must begin with http:// or https://, as in http://127.0.0.1:4000/v1."
     )
 
 

@@ -80,7 +80,7 @@ def played(made: EmbeddingProvider) -> tuple[tuple[Embedded, ...], list[int]]:
 def test_an_index_is_made_and_queried() -> None:
     made = Provider()
     steps, begun = played(made)
-    asked = "these embeddings were made with 'm' of there (2 dimensions), and are now asked for with 'm' of here"
+    asked = "these embeddings were made with 'm' of there (2 dimensions), and are now requested with 'm' of here"
     assert begun == [0, 1, 2, 3]
     assert steps[0] == Embedded(("a", "b"), MINE, ((1.0, 2.5), (1.0, 2.5)))
     assert steps[3] == Embedded(("e",), MINE, ((1.0, 2.5),))

@@ -117,7 +117,7 @@ def _prompt(request: ChatRequest) -> str:
             raise Unsupported(API, type(part).__name__, "a prompt is text")
     prompt = message.text
     if not prompt.strip():
-        raise Unsupported(API, "a blank prompt", "the command line wants to be asked something")
+        raise Unsupported(API, "a blank prompt", "the command needs a prompt")
     if prompt.startswith("/"):
         raise Unsupported(API, "a prompt that begins with '/'", "the command line takes it for a command of its own")
     return prompt
@@ -162,7 +162,7 @@ def decode(completed: Completed) -> ChatResponse:
     elif completed.status != 0:
         raise _run_error(completed)
     elif result.get("num_turns") == 0:
-        raise MalformedResponse(f"no model was asked; claude itself says: {_shown(text)}")
+        raise MalformedResponse(f"no request was sent; claude printed: {_shown(text)}")
     elif not isinstance(text, str):
         raise MalformedResponse("the result has no text")
     else:
@@ -186,13 +186,13 @@ def _result(completed: Completed) -> dict[str, Any]:
         return result
     if completed.status != 0:
         raise _run_error(completed)
-    raise MalformedResponse(f"claude has printed no result but: {_shown(completed.stdout)}")
+    raise MalformedResponse(f"claude printed no result but: {_shown(completed.stdout)}")
 
 
 def _run_error(completed: Completed) -> ProviderError:
     ended = f"status {completed.status}" if completed.status > 0 else f"signal {-completed.status}"
     output = completed.stderr.strip() or completed.stdout.strip() or "nothing"
-    return provider_error(500, f"claude ended with {ended} and says: {_shown(output)}")
+    return provider_error(500, f"claude ended with {ended} and printed: {_shown(output)}")
 
 
 def _result_error(result: dict[str, Any]) -> ProviderError:

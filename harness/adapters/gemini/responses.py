@@ -293,13 +293,13 @@ def read_stream(body: Iterable[bytes], request: ChatRequest) -> Iterator[StreamE
         MalformedResponse: the body ends without a finish reason, or breaks the grammar.
         ProviderError: a chunk has an `error`.
     """
-    response = _ResponseBuilder(request)
+    response = _CandidateBuilder(request)
     for chunk in chunks(body):
         yield from response.take(chunk)
     yield response.finish()
 
 
-class _ResponseBuilder:
+class _CandidateBuilder:
     """A GenerateContentResponse that grows with the chunks of a stream. Only the first candidate counts."""
 
     def __init__(self, request: ChatRequest) -> None:

@@ -74,9 +74,9 @@ class Workspace:
         max_output_bytes: int = 65_536,
     ) -> None:
         if not Path(root).is_dir():
-            raise UsageError(f"{root}: the workspace has to be a folder. Make it first.")
+            raise UsageError(f"{root}: the workspace must be a folder. Create it first.")
         if timeout <= 0 or max_output_bytes <= 0:
-            raise UsageError("the timeout and max_output_bytes of a workspace have to be greater than 0.")
+            raise UsageError("the timeout and max_output_bytes of a workspace must be greater than 0.")
         resolved = Path(root).resolve()
         self._folder = WorkspaceFolder(resolved)
         self._commands = Commands(commands, resolved)

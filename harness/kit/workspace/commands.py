@@ -161,7 +161,7 @@ class _Output:
 def _program(name: str, path: Path | None, root: Path) -> _AllowedProgram:
     if not name or Path(name).name != name:
         raise UsageError(
-            f"the command {name!r} is to be allowed by a bare name. Give the path beside it: {{name: path}}."
+            f"the command {name!r} must be allowed by its bare name. Give the path separately: {{name: path}}."
         )
     where = shutil.which(name if path is None else path)
     if where is None:
@@ -172,8 +172,8 @@ def _program(name: str, path: Path | None, root: Path) -> _AllowedProgram:
     for place in (program.found, program.found.parent.resolve(), program.file):
         if any(folder.samefile(root) for folder in (place, *place.parents)):
             raise UsageError(
-                f"the command {name!r} lies in the workspace ({program.found}), where tools could replace it. "
-                "Allow one that lies outside."
+                f"the command {name!r} is inside the workspace ({program.found}), where tools could replace it. "
+                "Allow a program outside it."
             )
     return program
 

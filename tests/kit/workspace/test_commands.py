@@ -185,13 +185,13 @@ def test_a_program_in_the_workspace_cannot_be_allowed(
     path: Path = make(place)
     monkeypatch.setenv("PATH", str(path.parent))
 
-    with pytest.raises(UsageError, match=r"the command 'tool' lies in the workspace \(.*tool\), where tools could"):
+    with pytest.raises(UsageError, match=r"the command 'tool' is inside the workspace \(.*tool\), where tools could"):
         Workspace(place.root, commands=["tool"] if searched else {"tool": path.absolute()})
 
 
 @pytest.mark.parametrize("name", ["bin/ls", "/bin/ls", "../ls", ""])
 def test_a_program_is_allowed_by_a_bare_name(place: Place, name: str) -> None:
-    with pytest.raises(UsageError, match="is to be allowed by a bare name"):
+    with pytest.raises(UsageError, match="must be allowed by its bare name"):
         Workspace(place.root, commands=[name])
 
 

@@ -98,13 +98,13 @@ def test_a_scenario_can_declare_the_tools(place: Place, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["none", "file.txt"])
 def test_a_workspace_is_a_folder(place: Place, name: str) -> None:
-    with pytest.raises(UsageError, match=rf"{name}: the workspace has to be a folder. Make it first."):
+    with pytest.raises(UsageError, match=rf"{name}: the workspace must be a folder. Create it first."):
         Workspace(place.root / name)
 
 
 @pytest.mark.parametrize("bounds", [{"timeout": 0}, {"timeout": -1.0}, {"max_output_bytes": 0}])
 def test_bounds_are_positive(place: Place, bounds: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match="the timeout and max_output_bytes of a workspace have to be greater than 0"):
+    with pytest.raises(UsageError, match="the timeout and max_output_bytes of a workspace must be greater than 0"):
         Workspace(place.root, **bounds)
 
 
