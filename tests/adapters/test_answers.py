@@ -1,4 +1,4 @@
-"""What every adapter makes of a whole answer, played by all that send HTTP."""
+"""Whole responses, for every adapter that sends HTTP."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ WORDS: dict[str, tuple[str, ...]] = {
         get_args(openai.types.responses.response.IncompleteDetails.model_fields["reason"].annotation)[0]
     ),
 }
-"""The words that the SDKs know: a table that lacks one is wrong, even if the witness has the same table."""
+"""The words that the SDKs know: a table that lacks one is wrong, even if the wire reader has the same table."""
 
 
 def test_every_word_of_the_sdk_has_a_meaning(wire: Wire) -> None:
@@ -90,7 +90,7 @@ def test_calls(wire: Wire) -> None:
 
 @pytest.mark.parametrize(("name", "text"), BROKEN)
 def test_arguments_that_are_no_object_are_no_call(name: str, text: str) -> None:
-    """It goes back as it came, and only if somebody has answered it: all APIs refuse a call without a result."""
+    """It goes back unchanged, and only with a result: all APIs refuse a call without one."""
     wire = WIRES[name]
     response = wire.received(calls("call_a", "f", text), calls("call_b", "f", "{}"))
     assert response.stop_reason is StopReason.MALFORMED_CALL

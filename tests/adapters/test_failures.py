@@ -1,4 +1,4 @@
-"""How every adapter fails, and what surrounds it, played by all that send HTTP."""
+"""Failures and the environment, for every adapter that sends HTTP."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HI = ChatRequest(messages=(Message.user("hi"),))
 
 
 def failure(wire: Wire, answer: httpx2.Response | Exception) -> Exception:
-    """What an adapter raises after one request that ends like this."""
+    """Return the exception of an adapter after one request with this outcome."""
     server = Server(answer)
     with pytest.raises(errors.HarnessError) as caught:
         wire.ask(server, HI)

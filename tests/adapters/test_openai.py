@@ -1,4 +1,4 @@
-"""What OpenAI's two adapters have in common besides the corpus: strict schemas, JSON mode, ids and failures."""
+"""Behaviour that OpenAI's two adapters share: strict schemas, JSON mode, ids and failures."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def openai(request: pytest.FixtureRequest) -> Wire:
 
 
 def form(openai: Wire, schema: dict[str, Any]) -> dict[str, Any]:
-    """How a response schema goes out: its name, the schema and whether it is strict."""
+    """Return name, schema and strictness of a response schema in a request."""
     body = openai.sent(response_format=JsonSchema(schema, "person"))
     sent = body["text"]["format"] if "text" in body else {"type": None, **body["response_format"]["json_schema"]}
     return {key: value for key, value in sent.items() if key != "type"}

@@ -1,4 +1,4 @@
-"""What every adapter sends, played by all that send HTTP."""
+"""Requests, for every adapter that sends HTTP."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_text_that_utf8_cannot_hold_is_refused(wire: Wire) -> None:
 
 
 def test_calls_and_results_pair_up_and_results_come_first(wire: Wire) -> None:
-    """In the order in which they were given, from wherever they stand in the turn."""
+    """Results keep their order, wherever they are in the turn."""
     one, other = ToolCall("call_a", "f", {"ü": None}), ToolCall("call_b", "f", {})
     body = wire.sent(
         Message.user("?"),
@@ -326,7 +326,7 @@ MEDIA: dict[str, dict[str, Any]] = {
         "sound": {"inlineData": {"mimeType": "audio/mpeg", "data": _SOUND}},
     },
 }
-"""What a document and sound are on each API that takes them."""
+"""Documents and sound on each API that accepts them."""
 
 
 @pytest.mark.parametrize(("kind", "part"), [("file", PDF), ("sound", SOUND)])

@@ -1,7 +1,6 @@
-"""What every adapter makes of a streamed answer, played by all that send HTTP.
+"""Streamed responses, for every adapter that sends HTTP.
 
-Bodies are cut and spelled in every way in which one may arrive. What a stream comes to is held against the same answer
-sent whole.
+Bodies arrive in many cuts and spellings. The response of a stream must equal the same response sent whole.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ SAID = (
 )
 PLAYERS = {name: Player(wire.adapter, wire.model) for name, wire in WIRES.items()}
 DONE = b"data: [DONE]\n\n"
-"""What Chat ends with."""
+"""End mark of Chat Completions."""
 
 
 @pytest.fixture
@@ -348,7 +347,7 @@ def test_events_without_data_or_names_make_no_difference(name: str) -> None:
 
 @st.composite
 def answers(draw: st.DrawFn, wire: Wire) -> tuple[list[Said], str | None, list[int]]:
-    """What an answer says, why it ends, and places to cut it at (per mille)."""
+    """Draw the content of a response, its stop reason, and places to cut it at (per mille)."""
     said: list[Said] = []
     for number in range(draw(st.integers(0, 4))):
         talks = draw(st.booleans()) and not (said and hasattr(said[-1], "name") and wire.adapter.name == "openai-chat")

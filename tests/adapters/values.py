@@ -1,4 +1,4 @@
-"""Any JSON."""
+"""Strategies for JSON values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What wrappers are made of: conversations there and back, the memory, chunks, failures, declining."""
+"""The helpers for wrappers: messages, completions, memory, chunks, exceptions, declining."""
 
 from __future__ import annotations
 

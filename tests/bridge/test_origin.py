@@ -1,4 +1,4 @@
-"""What a report says of an exception: who raised it, and where, before anything was sent and after."""
+"""Findings about an exception: its origin and line, before and after a request."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ BODY = '{"model": "gpt-5.1", "messages": [{"role": "user", "content": "How cold 
 
 
 def message(library: Any, asked: str) -> str:
-    """What `chat-failure` says of a chat of the wrapper."""
+    """Return the message of `chat-failure` for a chat of the wrapper."""
 
     def wrap(adapter: Adapter) -> Adapter:
         def connect(endpoint: Endpoint, _model: str) -> Client:

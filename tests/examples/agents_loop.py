@@ -1,4 +1,4 @@
-"""The tool loop of the library `openai-agents`, on OpenAI's Responses: what it is told of a conversation.
+"""The tool loop of the library `openai-agents`, on OpenAI's Responses, as a loop for conversations.
 
 harness check --conversation tests.examples.agents_loop:LOOP
 """

@@ -1,6 +1,6 @@
-"""Asynchronous adapters as somebody else writes them: on the SDKs' own asynchronous clients.
+"""Examples of asynchronous adapters, on the SDKs' own asynchronous clients.
 
-The SDKs send; what they received is read as it came, by the modules that the shipped adapters have for that. Try one
+The SDKs send the requests. The readers of the shipped adapters read the raw responses. Try one
 with `harness run --mode reference --adapter tests.examples.async_sdk:ANTHROPIC`.
 """
 
@@ -29,15 +29,14 @@ from harness.contract.errors import ConnectionFailed, Unsupported, provider_erro
 from harness.contract.model import ChatRequest, ChatResponse, StreamEvent
 from harness.contract.protocols import Adapter, Capability, Connect, Endpoint
 
-TIMEOUT = 600.0
-"""Seconds."""
+TIMEOUT_SECONDS = 600.0
 
 TLS = ssl.create_default_context()
-"""For all clients, since reading the certificates takes longer than a chat with the reference server."""
+"""Shared by all clients, since reading the certificates takes longer than a chat with the reference server."""
 
 
 class Client(ABC):
-    """An `AsyncStreamingChatClient`. A subclass says how a request is sent, and what the bytes behind it mean."""
+    """An `AsyncStreamingChatClient`. A subclass sends a request and reads the response."""
 
     def __init__(self, model: str, http: httpx2.AsyncClient) -> None:
         self._model = model
@@ -71,7 +70,7 @@ class Client(ABC):
 async def arriving(
     parse: Callable[[Iterable[bytes]], Iterator[StreamEvent]], body: AsyncIterator[bytes]
 ) -> AsyncGenerator[StreamEvent]:
-    """The events while their bytes arrive: a parser pulls its bytes, so it waits for them in a thread."""
+    """Yield events while their bytes arrive. A parser pulls its bytes, so it waits for them in a thread."""
     loop = asyncio.get_running_loop()
 
     async def piece() -> bytes | None:
@@ -108,7 +107,12 @@ class Messages(Client):
     async def _sent(self, request: ChatRequest, *, stream: bool) -> AsyncIterator[httpx2.Response]:
         body: Any = encode_messages(request, self._model)
         send: Any = self._sdk.messages.with_streaming_response.create
-        required = {"model": body["model"], "max_tokens": body["max_tokens"], "messages": (), "timeout": TIMEOUT}
+        required = {
+            "model": body["model"],
+            "max_tokens": body["max_tokens"],
+            "messages": (),
+            "timeout": TIMEOUT_SECONDS,
+        }
         async with send(**required, **({"stream": True} if stream else {}), extra_body=body) as response:
             yield response.http_response
 

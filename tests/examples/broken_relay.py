@@ -12,7 +12,7 @@ Results = tuple[ToolResult, ...]
 
 
 def swapped(results: Results) -> Results:
-    """Each result goes to the call behind its own."""
+    """Each result goes to the next call."""
     ids = [result.call_id for result in results]
     return tuple(replace(result, call_id=call_id) for result, call_id in zip(results, ids[1:] + ids[:1], strict=True))
 

@@ -1,4 +1,4 @@
-"""An adapter as somebody else writes it: OpenAI Chat on plain HTTP, without an SDK, in forty-odd lines and imports.
+"""Example of a third-party adapter: OpenAI Chat on plain HTTP, without an SDK, in under 50 lines and imports.
 
 Try it with `harness run --mode reference --adapter tests.examples.plain_http:ADAPTER`.
 """

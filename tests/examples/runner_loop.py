@@ -1,4 +1,4 @@
-"""The tool loop of the official SDK of Anthropic: what its runner is told of a conversation, in fifteen lines.
+"""The tool loop of Anthropic's official SDK as a loop for conversations, in fifteen lines.
 
 harness check --conversation tests.examples.runner_loop:LOOP
 """

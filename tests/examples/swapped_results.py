@@ -1,4 +1,4 @@
-"""A broken adapter, to see what the harness says of one: the results of parallel calls trade places.
+"""Example of a broken adapter: it swaps the results of parallel calls.
 
 Try it with `harness run --mode reference call-parallel-same-tool --adapter tests.examples.swapped_results:ADAPTER`.
 """

@@ -76,7 +76,7 @@ Served = Callable[[asyncio.StreamWriter, bytes], Awaitable[None]]
 
 
 def answer(api: str, model: str, head: bytes, body: bytes) -> bytes:
-    """What the reference server would answer to a streamed request."""
+    """Return the reference server's response to a streamed request."""
     wire = catalog.api(api)
     path = head.split()[1].decode()
     request = wire.view(HttpRequest("POST", f"http://127.0.0.1{path}", {"content-type": "application/json"}, body))

@@ -1,4 +1,4 @@
-"""What owns its tool loop: a library, where it is installed, and a program in another language, where Node is."""
+"""Code that owns its tool loop: installed libraries, and a program for Node."""
 
 from __future__ import annotations
 

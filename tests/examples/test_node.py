@@ -31,7 +31,7 @@ SCENARIOS = (
     "arguments-large-integers",
 )
 ROUNDED = {"npm-anthropic", "npm-gemini-3"}
-"""Their SDKs parse the answer with `JSON.parse`, which rounds 2^53+1 before anybody can see it."""
+"""Their SDKs parse the answer with `JSON.parse`, which rounds 2^53+1 before the adapter sees it."""
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ Harness = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What an installation leaves of its entry points."""
+    """A folder with the entry points of an installed distribution."""
     project = tomllib.loads((RELAY / "pyproject.toml").read_text())["project"]
     folder = tmp_path_factory.mktemp("site")
     info = folder / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
@@ -131,7 +131,7 @@ def test_it_is_recorded_replayed_and_audited(harness: Harness, tmp_path: Path) -
 
     audit = harness("audit", "cassettes").stdout
     assert re.search(r"^relay +4 +0 +4 +0 ", audit, re.MULTILINE), audit
-    harness("audit", "--redrive", "cassettes")  # nobody lifts values off its requests
+    harness("audit", "--redrive", "cassettes")  # Relay has no reader for redrives
 
 
 def test_a_plain_run_ignores_installed_plugins(harness: Harness) -> None:

@@ -16,7 +16,7 @@ WRAPPERS = {
     "langchain_wrapped": ("langchain_core", "langchain_anthropic"),
 }
 ITS_OWN = {"litellm_wrapped": {"text-changed"}}
-"""What the library itself does wrong: LiteLLM 1.106.2 has a streamed answer that only calls tools say "", and sends
+"""Rules that the library itself breaks: LiteLLM 1.106.2 has a streamed answer that only calls tools say "", and sends
 "[System: Empty message content sanitised to satisfy protocol]" in the place of that
 (`litellm_core_utils/prompt_templates/factory.py`, read on 2026-11-23)."""
 LINES = {"litellm_wrapped": 28, "langchain_wrapped": 30}

@@ -96,7 +96,7 @@ def echo(call: ToolCall) -> ToolResult:
 
 @dataclass
 class Log:
-    """A handler that writes down what it is told, and raises at one of the events."""
+    """A handler that records its events, and raises at one of them."""
 
     raise_at: str = ""
     events: list[Any] = field(default_factory=list)
@@ -120,7 +120,7 @@ class Log:
 
 
 class Watching(Log):
-    """A handler that is told of pauses, too."""
+    """A handler with `on_pause`."""
 
     def on_pause(self, response: ChatResponse) -> None:
         self._log("pause", response.text)

@@ -1,4 +1,4 @@
-"""A shipped adapter's client before the reference server, in this process, and what the witness sees of the two."""
+"""A shipped adapter's client with the reference server in this process, and the wire reader's views of both."""
 
 from __future__ import annotations
 

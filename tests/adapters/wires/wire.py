@@ -1,4 +1,4 @@
-"""What the wire of any API has to say, for tests that hold for all of them."""
+"""The wire format of an API, for tests of all adapters."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def user(*parts: Any) -> Message:
 
 
 class Wire(ABC):
-    """An API as the tests speak it: what a server says, and what a request has told it."""
+    """An API in the tests: responses of its server, and readings of its requests."""
 
     adapter: ClassVar[Adapter]
     model: ClassVar[str]
@@ -84,13 +84,13 @@ class Wire(ABC):
     """The module that the SDK is."""
     url: ClassVar[str]
     stream_url: ClassVar[str]
-    """Where requests go, behind the base URL."""
+    """Path of requests after the base URL."""
     headers: ClassVar[dict[str, Any]]
     """Headers of every request."""
     smallest: ClassVar[dict[str, Any]]
-    """The body that asks "hi" and nothing else."""
+    """The body of a request with the message "hi" only."""
     streamed: ClassVar[dict[str, Any]]
-    """What the body of a streamed request has besides."""
+    """Additional fields of a streamed request."""
     ambient: ClassVar[Sequence[str]]
     """Variables of the environment that the SDK would read."""
     choices: ClassVar[Sequence[JSON]]
@@ -100,13 +100,13 @@ class Wire(ABC):
     counted: ClassVar[tuple[dict[str, Any], Usage]]
     """Counts of tokens, all that the API has, and what they are."""
     malformed: ClassVar[Sequence[bytes]]
-    """Bodies that are no answer of this API."""
+    """Bodies that are no response of this API."""
     broken_arguments: ClassVar[Sequence[str]] = ("[]", '"text"')
-    """Texts of arguments that make no call."""
+    """Arguments that are no JSON object."""
     foreign_ids: ClassVar[Sequence[str]] = ()
-    """Ids that the API does not take."""
+    """Ids that the API refuses."""
     uploaded: ClassVar[dict[str, Any]]
-    """Metadata of a file that is with the provider already."""
+    """Metadata of a file that the provider already has."""
     uploaded_part: ClassVar[dict[str, Any]]
     """The part that names it."""
     traffic: ClassVar[Sequence[str]]
@@ -118,11 +118,11 @@ class Wire(ABC):
     twistable: ClassVar[Sequence[dict[str, Any]]] = ()
     """Further events that a stream may hold."""
 
-    # What a server says.
+    # Responses.
 
     @abstractmethod
     def whole(self, *said: Said, stop: str | None = "", usage: Any = None) -> dict[str, Any]:
-        """The body of an answer; `stop` is the API's word for its end, by itself the one that fits what is said."""
+        """Return the body of a response. `stop` is the API's stop reason; "" means the one that fits the content."""
 
     @abstractmethod
     def payloads(self, *said: Said, stop: str | None = "", usage: Any = None) -> list[dict[str, Any]]:
@@ -133,14 +133,14 @@ class Wire(ABC):
         """The body of a refusal that says "No." by the code `some_error`."""
 
     def event(self, payload: dict[str, Any]) -> bytes:
-        """One event of a stream."""
+        """Return an event of a stream."""
         return f"data: {json.dumps(payload, ensure_ascii=False)}\n\n".encode()
 
     def stream(self, *said: Said, stop: str | None = "", usage: Any = None) -> bytes:
         """The body of a streamed answer."""
         return b"".join(map(self.event, self.payloads(*said, stop=stop, usage=usage)))
 
-    # What a request has told it.
+    # Requests.
 
     @abstractmethod
     def instructed(self, text: str) -> dict[str, Any]:
@@ -152,7 +152,7 @@ class Wire(ABC):
 
     @abstractmethod
     def roles(self, body: dict[str, Any]) -> list[str]:
-        """Who speaks, message by message."""
+        """Return the role of each message."""
 
     @abstractmethod
     def called(self, body: dict[str, Any]) -> list[tuple[str, JSON]]:
@@ -160,9 +160,9 @@ class Wire(ABC):
 
     @abstractmethod
     def answered(self, body: dict[str, Any]) -> list[tuple[str, JSON]]:
-        """Id and content of each result; JSON that stands as a text is read."""
+        """Return id and content of each result, with JSON texts parsed."""
 
-    # Asking through the adapter.
+    # Requests through the adapter.
 
     def sends(self, request: ChatRequest) -> dict[str, Any]:
         """The body of this request."""
@@ -179,7 +179,7 @@ class Wire(ABC):
         return caught.value
 
     def answers(self, body: Any, *history: Message) -> ChatResponse:
-        """What the adapter makes of a body, the answer to a message behind this history."""
+        """Return the adapter's reading of a body, the response to a message after this history."""
         server = Server(body if isinstance(body, bytes) else json.dumps(body).encode())
         return self.ask(server, asked(*history, Message.user("hi")))
 
@@ -191,7 +191,7 @@ class Wire(ABC):
         return self.sends(asked(*messages, **fields))
 
     def received(self, *said: Said, history: Sequence[Message] = (), **options: Any) -> ChatResponse:
-        """What the adapter makes of an answer."""
+        """Return the adapter's reading of a response."""
         return self.ask(Server(json.dumps(self.whole(*said, **options)).encode()), asked(Message.user("hi"), *history))
 
 

@@ -1,4 +1,4 @@
-"""What `run_command` runs, what it does not, and what is left of it."""
+"""Allowed and refused programs of `run_command`, their output and their end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the file tools do, by descriptors and by paths."""
+"""The file tools, by descriptors and by paths."""
 
 from __future__ import annotations
 

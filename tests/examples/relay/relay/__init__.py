@@ -1,4 +1,4 @@
-"""An API as somebody else writes it: Relay, which exists nowhere, `POST /v1/turns` with the header `relay-version`.
+"""Example of a third-party API: Relay, a fictitious `POST /v1/turns` with the header `relay-version`.
 
     {"model": "relay-1", "system": "…", "limit": 256, "turns": [
         {"by": "user", "parts": [{"text": "How warm is it in Paris?"}]},

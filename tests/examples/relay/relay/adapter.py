@@ -1,4 +1,4 @@
-"""An adapter of Relay, on plain HTTP. It shares nothing with the modules beside it."""
+"""An adapter of Relay, on plain HTTP. It shares no code with the other modules."""
 
 from __future__ import annotations
 

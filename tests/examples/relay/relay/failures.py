@@ -18,12 +18,12 @@ def refuse(violation: Violation) -> HttpResponse:
 
 
 def fail(status: int, retry_after: float | None, _seed: str) -> HttpResponse:
-    """A failure, which asks to wait by header."""
+    """A failure, with the seconds to wait in a header."""
     return _response(status, message(status), retry_after)
 
 
 def stream_error(status: int, _seed: str, _request: RequestView) -> bytes:
-    """The event behind which nothing comes."""
+    """The last event of a stream that fails."""
     return written(_error(status, message(status)))
 
 

@@ -1,4 +1,4 @@
-"""What Relay refuses: a table, and the checks that break its limits."""
+"""The limits of Relay: a table, and their checks."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ SETTINGS = {"limit": "max_tokens", "temperature": "temperature", "top_p": "top_p
 
 
 def recognises(request: HttpRequest) -> bool:
-    """Whether this is a chat: POST to a path that ends in /v1/turns, with turns."""
+    """Return whether this is a chat: POST to a path that ends in /v1/turns, with turns."""
     if request.method.upper() != "POST" or not urlsplit(request.url).path.endswith("/v1/turns"):
         return False
     try:
@@ -76,7 +76,7 @@ def parts(entry: dict[str, JSON], pointer: str) -> tuple[PartView, ...]:
 
 
 def part(raw: dict[str, JSON], pointer: str) -> PartView:
-    """One part: it is named by its only key."""
+    """Return a part, whose only key names its type."""
     match raw:
         case {"text": str(text)}:
             return TextView(text, join(pointer, "text"))
