@@ -342,9 +342,6 @@ def test_recorded_answers_go_back_as_they_came() -> None:
     assert checked > 50
 
 
-# Failures
-
-
 # Surroundings
 
 

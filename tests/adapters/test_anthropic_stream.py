@@ -99,9 +99,6 @@ def broken(*events: Any) -> tuple[list[StreamEvent], errors.ChatError]:
     return until_error(server.client(ADAPTER, MODEL).stream(ASKED))
 
 
-# The request
-
-
 # Events
 
 
@@ -201,9 +198,6 @@ def test_usage_of_the_end_lies_over_that_of_the_start(counts: dict[str, Any], us
     finish = played(begin(), *text(0, "Hi"), settle(output_tokens=4), settle(**counts), STOP)[-1]
     assert isinstance(finish, Finish)
     assert finish.response.usage == (usage if counts else Usage(9, 4, 2))
-
-
-# Calls that are cut
 
 
 # Streams that break

@@ -283,6 +283,3 @@ def test_every_failure_has_its_canonical_error(
         ask(outcome)
 
     assert (type(raised.value), str(raised.value)) == (kind, text)
-
-
-# --- generation -------------------------------------------------------------------------------------------------------

@@ -440,6 +440,3 @@ def test_retry_after(headers: dict[str, str], details: Any, seconds: float | Non
 def test_an_error_that_is_no_text() -> None:
     error, _ = failing(502, headers={"content-type": "application/json"}, content=b"\xff\xff")
     assert isinstance(error, errors.ChatError)
-
-
-# Surroundings

@@ -64,9 +64,6 @@ def broken(body: bytes) -> tuple[list[StreamEvent], errors.ChatError]:
     return until_error(Server(Pieces([body])).client(ADAPTER, MODEL).stream(ASKED))
 
 
-# The request
-
-
 # Events
 
 
