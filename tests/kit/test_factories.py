@@ -21,6 +21,7 @@ from harness.kit.embeddings import EmbeddingRecord
 from harness.kit.factories import (
     PROVIDERS,
     async_embedding_provider,
+    async_generation_provider,
     chat_client,
     embedding_provider,
     generation_provider,
@@ -80,6 +81,19 @@ def test_generation_by_the_name_of_its_provider(provider: str) -> None:
     with generated:
         assert generated.generate("hi").text == "Ahoy"
     assert (generated.name, Capability.TOOLS in generated.capabilities) == (provider, True)
+    assert service.model == catalog.target(PROVIDERS[provider].target).model
+
+
+@pytest.mark.parametrize("provider", OVER_HTTP)
+def test_generation_for_asynchronous_callers(provider: str) -> None:
+    service = Service(provider)
+
+    async def use() -> None:
+        async with async_generation_provider(provider, environ=KEYS, http_client=service.http) as generated:
+            assert (await generated.generate("hi")).text == "Ahoy"
+            assert (generated.name, Capability.TOOLS in generated.capabilities) == (provider, True)
+
+    asyncio.run(use())
     assert service.model == catalog.target(PROVIDERS[provider].target).model
 
 
