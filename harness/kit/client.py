@@ -143,13 +143,7 @@ class AsyncClient(_Named, AsyncClosing):
             self._client.close()
 
 
-class Embedder(_Named, Closing):
-    """A `harness.contract.protocols.EmbeddingProvider`, through an adapter. `with` closes it.
-
-    Raises:
-        MissingDependency: the adapter's SDK is not installed.
-    """
-
+class _NamedEmbedder(_Named):
     def __init__(
         self, adapter: Adapter, embeddings: Embeddings, endpoint: Endpoint, model: str, dimensions: int
     ) -> None:
@@ -161,6 +155,14 @@ class Embedder(_Named, Closing):
     def provider(self) -> str:
         """The adapter's name, as `harness.kit.embeddings` records it."""
         return self.name
+
+
+class Embedder(_NamedEmbedder, Closing):
+    """A `harness.contract.protocols.EmbeddingProvider`, through an adapter. `with` closes it.
+
+    Raises:
+        MissingDependency: the adapter's SDK is not installed.
+    """
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """See `harness.contract.protocols.EmbeddingProvider.embed`."""
@@ -171,7 +173,7 @@ class Embedder(_Named, Closing):
         self._provider.close()
 
 
-class AsyncEmbedder(_Named, AsyncClosing):
+class AsyncEmbedder(_NamedEmbedder, AsyncClosing):
     """A `harness.contract.protocols.AsyncEmbeddingProvider`, through an adapter. `async with` closes it.
 
     The adapter runs in another thread, as in `AsyncClient`.
@@ -179,18 +181,6 @@ class AsyncEmbedder(_Named, AsyncClosing):
     Raises:
         MissingDependency: the adapter's SDK is not installed.
     """
-
-    def __init__(
-        self, adapter: Adapter, embeddings: Embeddings, endpoint: Endpoint, model: str, dimensions: int
-    ) -> None:
-        super().__init__(adapter, model)
-        self._provider = embeddings.connect(endpoint, model, dimensions)
-        self.dimensions = dimensions
-
-    @property
-    def provider(self) -> str:
-        """The adapter's name, as `harness.kit.embeddings` records it."""
-        return self.name
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """See `harness.contract.protocols.EmbeddingProvider.embed`."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         ChatRequest,
         File,
         Image,
+        JsonSchema,
         Message,
         Part,
         ThinkingSettings,
@@ -209,11 +210,17 @@ _NOT_STRICT = frozenset(
 """Keywords that strict schemas do not have."""
 
 
+def schema_format(response_format: JsonSchema) -> dict[str, JSON]:
+    """Return name, schema and strictness of a response schema, in strict form if it has one."""
+    strict = _strict_form(response_format.schema)
+    return {"name": response_format.name, "schema": strict or response_format.schema, "strict": strict is not None}
+
+
 class _NoStrictFormError(Exception):
     """The schema has no strict form."""
 
 
-def strict_form(schema: dict[str, JSON]) -> dict[str, JSON] | None:
+def _strict_form(schema: dict[str, JSON]) -> dict[str, JSON] | None:
     """Return the schema with all objects closed, all properties required, optional ones nullable, and without defaults.
 
     Return `None` if that would change the meaning: for maps, objects or values without constraints, for keywords that

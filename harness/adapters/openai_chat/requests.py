@@ -16,7 +16,7 @@ from harness.adapters._openai.wire import (
     is_of_mistral,
     is_reasoning,
     sampling,
-    strict_form,
+    schema_format,
     tool_choice,
     unsupported,
     url,
@@ -95,10 +95,8 @@ def _response_format(response_format: ResponseFormat | None) -> dict[str, JSON]:
             return {}
         case JsonMode():
             return {"response_format": {"type": "json_object"}}
-        case JsonSchema(schema=schema, name=name):
-            strict = strict_form(schema)
-            form: dict[str, JSON] = {"name": name, "schema": strict or schema, "strict": strict is not None}
-            return {"response_format": {"type": "json_schema", "json_schema": form}}
+        case JsonSchema():
+            return {"response_format": {"type": "json_schema", "json_schema": schema_format(response_format)}}
 
 
 def _reasoning(request: ChatRequest, model: str) -> dict[str, JSON]:

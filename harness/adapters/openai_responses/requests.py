@@ -14,7 +14,7 @@ from harness.adapters._openai.wire import (
     filename,
     is_reasoning,
     sampling,
-    strict_form,
+    schema_format,
     tool_choice,
     unsupported,
     url,
@@ -113,10 +113,8 @@ def _text(response_format: ResponseFormat | None) -> dict[str, JSON]:
             return {}
         case JsonMode():
             return {"text": {"format": {"type": "json_object"}}}
-        case JsonSchema(schema=schema, name=name):
-            strict = strict_form(schema)
-            form: dict[str, JSON] = {"type": "json_schema", "name": name, "schema": strict or schema}
-            return {"text": {"format": {**form, "strict": strict is not None}}}
+        case JsonSchema():
+            return {"text": {"format": {"type": "json_schema", **schema_format(response_format)}}}
 
 
 def _settings(request: ChatRequest, model: str) -> dict[str, JSON]:
