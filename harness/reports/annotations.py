@@ -168,14 +168,12 @@ def _text(finding: Finding) -> str:
 
 
 def _render_github(run: RunResult, presentation: Presentation) -> str:
-    """Return a line with a command for each annotation."""
     found = problems(run, presentation)
     errors, warnings = ([each for each in found if each.severity is severity] for severity in _COMMANDS)
     return "".join(f"{line}\n" for line in (*_lines(errors, Severity.ERROR), *_lines(warnings, Severity.WARNING)))
 
 
 def _lines(found: Sequence[Problem], severity: Severity) -> Iterator[str]:
-    """Annotate each problem once, and where there is room for more also its other lines in the repository."""
     kept = MAX_ANNOTATIONS - 1 if len(found) > MAX_ANNOTATIONS else MAX_ANNOTATIONS
     shown, rest = found[:kept], found[kept:]
     for problem, symptom in _spread(shown, kept):
@@ -223,7 +221,6 @@ def _escaped_property(text: str) -> str:
 
 
 def _render_gitlab(run: RunResult, presentation: Presentation) -> str:
-    """Return the JSON list; empty if nothing is wrong."""
     entries = {str(each["fingerprint"]): each for each in reversed(list(_entries(run, presentation)))}
     return json.dumps(list(reversed(entries.values())), ensure_ascii=False, indent=2) + "\n"
 

@@ -158,7 +158,6 @@ def redrive_lines(result: RedriveResult, *, verbose: bool) -> Iterator[str]:
 
 
 def _edited(driven: Sequence[PairCounts]) -> Iterator[str]:
-    """Report how many answers were edited by the client before it sent them back, which is no adapter's fault."""
     if edited := sum(counts.edited for counts in driven):
         edits = sum((Counter(counts.edits) for counts in driven), Counter[str]())
         classes = ", ".join(f"{kind} {number}" for kind, number in edits.most_common())

@@ -136,8 +136,6 @@ _COLOURS = {
 
 @dataclass(frozen=True, slots=True)
 class _Badge:
-    """Content of a badge in either form."""
-
     message: str
     colour: str
     about: str

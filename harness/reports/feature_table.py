@@ -11,55 +11,44 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from harness.reports.badge import GOOD, RunEvidence, evidence, sources, today
+from harness.reports.badge import RunEvidence, evidence, sources, today
 from harness.reports.groups import facts, model_of, scope, targets
 from harness.reports.markdown_report import escaped
 from harness.reports.words import plain, verdict
 from harness.results import CellResult, Presentation, Report, RunResult, Verdict
 
-_FAILED = frozenset({Verdict.FAIL, Verdict.ERROR})
+_VERDICT_WORDS = {
+    Verdict.FAIL: "fail",
+    Verdict.ERROR: "fail",
+    Verdict.MISSING: "missing",
+    Verdict.EXPECTED_FAILURE: "expected failure",
+    Verdict.PASS: "pass",
+    Verdict.NOTE: "pass",
+    Verdict.WARN: "pass",
+    Verdict.INCONCLUSIVE: "inconclusive",
+    Verdict.NOT_APPLICABLE: "not applicable",
+}
+"""The word for each verdict, the worst first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Numbers of cells of a feature with a target, by verdict."""
+    """Numbers of cells of a feature with a target, by the word for their verdict."""
 
-    good: int = 0
-    failed: int = 0
-    expected: int = 0
-    missing: int = 0
-    inconclusive: int = 0
-    not_applicable: int = 0
-
-    @property
-    def total(self) -> int:
-        """The number of applicable cells."""
-        return self.good + self.failed + self.expected + self.missing + self.inconclusive
+    counted: Counter[str]
 
     @property
     def word(self) -> str:
         """The worst verdict, or `not asked` without cells."""
-        return next((word for word, number in self._words if number), "not asked")
+        return next((word for word in _VERDICT_WORDS.values() if self.counted[word]), "not asked")
 
     @property
     def text(self) -> str:
         """The verdict with its number of cells: `pass 37`, `fail 3 of 37`."""
-        number = dict(self._words)[self.word] if self.total else 0
-        if not number:
+        number, total = self.counted[self.word], self.counted.total() - self.counted["not applicable"]
+        if not total or not number:
             return self.word
-        return f"{self.word} {number}" if number == self.total else f"{self.word} {number} of {self.total}"
-
-    @property
-    def _words(self) -> tuple[tuple[str, int], ...]:
-        """All verdicts with their numbers, the worst first."""
-        return (
-            ("fail", self.failed),
-            ("missing", self.missing),
-            ("expected failure", self.expected),
-            ("pass", self.good),
-            ("inconclusive", self.inconclusive),
-            ("not applicable", self.not_applicable),
-        )
+        return f"{self.word} {number}" if number == total else f"{self.word} {number} of {total}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +83,7 @@ def _of(run: RunResult, cell: CellResult) -> Iterator[tuple[str, str]]:
 
 
 def _tally(cells: Sequence[CellResult]) -> Tally:
-    counted = Counter(cell.verdict for cell in cells)
-    return Tally(
-        sum(counted[each] for each in GOOD),
-        sum(counted[each] for each in _FAILED),
-        counted[Verdict.EXPECTED_FAILURE],
-        counted[Verdict.MISSING],
-        counted[Verdict.INCONCLUSIVE],
-        counted[Verdict.NOT_APPLICABLE],
-    )
+    return Tally(Counter(_VERDICT_WORDS[cell.verdict] for cell in cells))
 
 
 _MARKS = {
@@ -126,8 +107,6 @@ _COUNTING = "A cell is one scenario, whole or streamed. It counts for each featu
 
 @dataclass(frozen=True, slots=True)
 class _FeatureTable:
-    """Content of the table in either form."""
-
     columns: list[str]
     facts: list[tuple[str, list[str]]]
     rows: list[Feature]
@@ -159,7 +138,6 @@ def _head(run: RunResult, proof: RunEvidence, expired: bool) -> str:
 
 
 def _facts(run: RunResult) -> Iterator[tuple[str, list[str]]]:
-    """Yield the adapter, the model and the origin of the answers of each column."""
     by_target = {target: [cell for cell in run.cells if cell.target == target] for target in targets(run)}
     yield "adapter", [", ".join(dict.fromkeys(cell.adapter for cell in cells)) for cells in by_target.values()]
     yield "model", [", ".join(_models(run, target)) for target in by_target]

@@ -128,7 +128,6 @@ def _key(cell: CellResult, finding: Finding) -> _Key:
 
 
 def _followers(findings: Sequence[Finding], index: int) -> tuple[str, ...]:
-    """Return the rules of findings that follow, except for the same finding in a later request."""
     rule = findings[index].rule
     return tuple(each.rule for each in findings if each.follows == index and each.rule != rule)
 
@@ -169,7 +168,6 @@ def _cause(run: RunResult, at: _Location, found: Sequence[_Occurrence]) -> Cause
 
 
 def _remedy(found: Sequence[_Occurrence]) -> str:
-    """Return the remedy, once for each API that words it differently."""
     by_api = {each.cell.api: each.finding.remedy for each in reversed(found) if each.finding.remedy}
     if len({*by_api.values()}) == 1:
         return next(iter(by_api.values()))

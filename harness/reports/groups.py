@@ -127,7 +127,6 @@ def _how_many(cells: list[CellResult]) -> list[tuple[str, Verdict]]:
 
 
 def _which(cells: list[CellResult]) -> list[tuple[str, Verdict]]:
-    """Return a verdict for each variant, or a common one."""
     if len({cell.verdict for cell in cells}) == 1:
         return [("", cells[0].verdict)]
     return [(cell.variant, cell.verdict) for cell in cells]
@@ -268,7 +267,6 @@ def _missing_cells(run: RunResult, places: list[Place]) -> MissingCells:
 
 
 def _only_variant(places: Sequence[Place]) -> Variant | None:
-    """Return the variant of these places if the run has two and only one is meant."""
     variants: set[Variant] = {cell.variant for place in places for cell in place.cells}
     return variants.pop() if len(variants) == 1 and any(place.is_paired for place in places) else None
 

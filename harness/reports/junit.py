@@ -120,7 +120,6 @@ class _Suites:
         return case
 
     def _text(self, cell: CellResult, at: RepositoryLine | None) -> str:
-        """Return all that is known of a case that did not pass."""
         command = self._commands.get(cell.key)
         parts = (
             _findings_text(cell) or _message(cell),
@@ -132,7 +131,6 @@ class _Suites:
 
 
 def _properties(run: RunResult, target: str) -> dict[str, str]:
-    """Return the properties of a target: origin of the answers, facts, costs, gateway results and rates."""
     cells = tuple(cell for cell in run.cells if cell.target == target)
     rates = {
         f"rate: {rate.name}": f"{rate.hits} of {rate.played}, {rate.share:.4f} ({rate.low:.4f} to {rate.high:.4f})"
@@ -150,13 +148,11 @@ def _properties(run: RunResult, target: str) -> dict[str, str]:
 
 
 def _gateway(run: RunResult, target: str) -> dict[str, str]:
-    """Return what happened to each fact on its way through a gateway."""
     fates = run.check.gateway if run.check is not None else ()
     return {f"gateway.{each.fact}": fates_text(fate_counts(each)) for each in fates if api_pair(each) == target}
 
 
 def _cost(run: RunResult, target: str) -> dict[str, str]:
-    """Return what the requests of a target cost, without `dollars` if no price is known."""
     cost = run.costs.get(target)
     if cost is None or not cost.requests:
         return {}
@@ -190,7 +186,6 @@ def _message(cell: CellResult) -> str:
 
 
 def _findings_text(cell: CellResult) -> str:
-    """Return the findings of a cell, each with those that follow from it."""
     causes = ((index, finding) for index, finding in enumerate(cell.findings) if finding.follows is None)
     return "\n\n".join(
         _text(finding, [other for other in cell.findings if other.follows == index]) for index, finding in causes
@@ -237,7 +232,6 @@ def _add_outcome(case: ET.Element, tag: str, kind: str, message: str, text: str 
 
 
 def _filled(suite: ET.Element, counted: Counter[str], cases: Iterable[ET.Element]) -> ET.Element:
-    """Return the suite with its cases, and the numbers of all and of each outcome."""
     for name, tag in _COUNTED.items():
         suite.set(name, str(counted[tag]))
     suite.extend(cases)

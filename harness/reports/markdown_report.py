@@ -10,26 +10,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple
 
-from harness.reports import groups
+from harness.reports import groups, words
 from harness.reports.audit_text import AUDIT_COLUMNS, audit_verdict, redrive_lines, unexplained
 from harness.reports.finding_causes import Cause, causes
 from harness.reports.run_changes import Changes, compare_runs
-from harness.reports.words import (
-    ACCEPT_HINT,
-    CRASHED,
-    KINDS,
-    check_notes,
-    costs,
-    count,
-    is_paid,
-    listed,
-    place,
-    plain,
-    plain_line,
-    values,
-    verdict,
-    what_to_do,
-)
 from harness.results import Audited, Blame, Finding, Presentation, Report, RunResult, Severity, Verdict
 
 _MAX_CELLS = 3
@@ -60,12 +44,12 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def details(summary: str, blocks: Iterable[str]) -> str:
     """Return blocks that are folded below a summary."""
-    return "\n\n".join([f"<details><summary>{html.escape(plain(summary))}</summary>", *blocks, "</details>"])
+    return "\n\n".join([f"<details><summary>{html.escape(words.plain(summary))}</summary>", *blocks, "</details>"])
 
 
 def escaped(text: str) -> str:
     """Return the text on one line without any markup or HTML."""
-    return re.sub(r"([\\`*_\[\]<>|~#$])", r"\\\1", " ".join(plain(text).split()))
+    return re.sub(r"([\\`*_\[\]<>|~#$])", r"\\\1", " ".join(words.plain(text).split()))
 
 
 def inline(text: str) -> str:
@@ -87,7 +71,6 @@ def render(run: RunResult, presentation: Presentation) -> str:
 
 
 def _fitted(blocks: Sequence[str], most: int | None) -> Sequence[str]:
-    """Return as many whole blocks as fit into `most` bytes."""
     sizes = [len(each.encode("utf-8", "backslashreplace")) + 2 for each in blocks]
     if most is None or sum(sizes) - 1 <= most:
         return blocks
@@ -97,12 +80,12 @@ def _fitted(blocks: Sequence[str], most: int | None) -> Sequence[str]:
         if size <= room:
             kept.append(block)
             room -= size
-    missing = count(len(blocks) - len(kept), "part")
+    missing = words.count(len(blocks) - len(kept), "part")
     return [*kept, f"{missing} of this report did not fit here. A report in a file of its own has all of it."]
 
 
 def _of_run(run: RunResult, presentation: Presentation) -> Iterator[str]:
-    word, sentence = verdict(run)
+    word, sentence = words.verdict(run)
     verbose = presentation.verbose
     limit = None if verbose else _MAX_CELLS
     yield f"## harness: {word}"
@@ -115,7 +98,7 @@ def _of_run(run: RunResult, presentation: Presentation) -> Iterator[str]:
     yield from _stale(run)
     yield from _missing(run)
     yield from map(escaped, groups.provenance(run, by_target=verbose))
-    yield from map(escaped, costs(run, by_target=verbose) if verbose or is_paid(run) else ())
+    yield from map(escaped, words.costs(run, by_target=verbose) if verbose or words.is_paid(run) else ())
     yield from _causes(run, Severity.WARNING, limit)
     yield from _causes(run, Severity.NOTE, limit)
     yield from _differences(run, everything=presentation.all_differences)
@@ -124,7 +107,7 @@ def _of_run(run: RunResult, presentation: Presentation) -> Iterator[str]:
 
 def _of_audit(run: RunResult, done: Audited, presentation: Presentation) -> Iterator[str]:
     limit = None if presentation.verbose else _MAX_CELLS
-    yield f"## harness: {verdict(run)[0]}"
+    yield f"## harness: {words.verdict(run)[0]}"
     yield escaped(audit_verdict(done))
     yield from map(escaped, (*groups.facts(run), *groups.scope(run)))
     counts = {api: each for api, each in done.apis.items() if each.exchanges}
@@ -136,11 +119,11 @@ def _of_audit(run: RunResult, done: Audited, presentation: Presentation) -> Iter
         yield "### Driven again"
         yield code("\n".join(redrive_lines(done.redrive, verbose=presentation.verbose)).strip("\n"), "text")
     if done.unexplained:
-        yield f"### Refused, and no rule explains why: {count(len(done.unexplained), 'request')}"
+        yield f"### Refused, and no rule explains why: {words.count(len(done.unexplained), 'request')}"
         yield code("\n".join([*unexplained(done, limit)][2:]), "text")
     damaged = [f"- {escaped(each.reason)}" for each in done.skipped if each.damaged]
     if damaged:
-        yield f"### Not audited, since it cannot be read: {count(len(damaged), 'cassette')}"
+        yield f"### Not audited, since it cannot be read: {words.count(len(damaged), 'cassette')}"
         yield "\n".join(damaged[:limit])
 
 
@@ -173,14 +156,13 @@ def _causes(run: RunResult, severity: Severity, limit: int | None) -> Iterator[s
         yield f"### {_TITLES[severity]}: {len(found)}"
     for cause in found:
         again = [] if run.audit is not None else [_commands(run, cause.places[0])]
-        blocks = [f"**What to do:** {what_to_do(cause)}", *_evidence(cause, limit), *again]
+        blocks = [f"**What to do:** {words.what_to_do(cause)}", *_evidence(cause, limit), *again]
         yield details(f"{cause.message} ({cause.rule}; {cause.extent})", blocks)
     if severity is Severity.ERROR and any(cause.blame in (Blame.ADAPTER, Blame.CLIENT) for cause in found):
-        yield ACCEPT_HINT
+        yield words.ACCEPT_HINT
 
 
 def _commands(run: RunResult, place: groups.Place) -> str:
-    """Return the commands that show a place and play it again."""
     return code(f"{groups.look(run, place.cells[0])}\n{groups.rerun(run, place)}".strip())
 
 
@@ -190,22 +172,22 @@ def _evidence(cause: Cause, limit: int | None) -> Iterator[str]:
         yield "\n".join([f"**{escaped(each.name)}**, {escaped(each.target)}", "", *items])
     shown = cause.places[0].findings[0]
     if shown.piece:
-        yield code("\n".join(map(plain_line, shown.piece)), "text")
+        yield code("\n".join(map(words.plain_line, shown.piece)), "text")
     for body in shown.bodies:
         yield f"{escaped(body.end)}:"
-        yield code("\n".join(map(plain_line, body.piece or body.text.splitlines()[:_MAX_BODY_LINES])), "text")
+        yield code("\n".join(map(words.plain_line, body.piece or body.text.splitlines()[:_MAX_BODY_LINES])), "text")
     if more := groups.cells_of(cause.places[len(cause.places[:limit]) :]):
-        yield f"and {count(more, 'more cell')}"
+        yield f"and {words.count(more, 'more cell')}"
     if cause.following:
         yield escaped(cause.following)
     at = ", ".join(f"{api} {inline(pointer)}" if pointer else api for api, pointer in cause.at)
     source = f". Source: {escaped(cause.source)}" if cause.source else ""
-    yield f"Rule {escaped(cause.rule)}: {KINDS[cause.kind]}; at fault: {cause.blame}; {at}{source}"
+    yield f"Rule {escaped(cause.rule)}: {words.KINDS[cause.kind]}; at fault: {cause.blame}; {at}{source}"
 
 
 def _item(finding: Finding) -> str:
-    where = f"{inline(place(finding))}: " if place(finding) else ""
-    shown = ", ".join(f"{name} {inline(value)}" for name, value in values(finding))
+    where = f"{inline(words.place(finding))}: " if words.place(finding) else ""
+    shown = ", ".join(f"{name} {inline(value)}" for name, value in words.values(finding))
     return f"- {where}{escaped(finding.message)}{'; ' if shown else ''}{shown}"
 
 
@@ -213,13 +195,13 @@ def _broken(run: RunResult, limit: int | None) -> Iterator[str]:
     for reason, places in groups.broken(run):
         names = [f"- {escaped(each.name)}, {escaped(each.target)}" for each in places[:limit]]
         if more := groups.cells_of(places[len(names) :]):
-            names.append(f"- and {count(more, 'more cell')}")
-        title = f"error in {count(groups.cells_of(places), 'cell')}: {reason}"
-        yield details(title, ["\n".join(names), CRASHED, _commands(run, places[0])])
+            names.append(f"- and {words.count(more, 'more cell')}")
+        title = f"error in {words.count(groups.cells_of(places), 'cell')}: {reason}"
+        yield details(title, ["\n".join(names), words.CRASHED, _commands(run, places[0])])
 
 
 def _check_notes(run: RunResult) -> Iterator[str]:
-    notes = check_notes(run.check) if run.check is not None else ()
+    notes = words.check_notes(run.check) if run.check is not None else ()
     for about, members in groups.grouped(notes, lambda each: each[0]):
         yield "\n".join([f"### {about}", "", *(f"- {escaped(sentence)}" for _, sentence in members)])
 
@@ -236,9 +218,9 @@ def _stale(run: RunResult) -> Iterator[str]:
 def _missing(run: RunResult) -> Iterator[str]:
     found = groups.missing(run)
     if found:
-        yield f"### Could not look: {count(run.summary[Verdict.MISSING], 'cell')} without a cassette"
+        yield f"### Could not look: {words.count(run.summary[Verdict.MISSING], 'cell')} without a cassette"
     for each in found:
-        yield f"{escaped(', '.join(each.targets))}: {escaped(listed([*each.scenarios], _MAX_SCENARIOS))}"
+        yield f"{escaped(', '.join(each.targets))}: {escaped(words.listed([*each.scenarios], _MAX_SCENARIOS))}"
         yield code(f"{each.record}\n{each.reference}")
 
 
@@ -256,12 +238,12 @@ def _lists(run: RunResult, *, verbose: bool) -> Iterator[str]:
         yield details("Not applicable", [table(["target", "cells", "reason"], skipped)])
     unclear = groups.inconclusive(run)
     if unclear:
-        named = ([reason, listed([each.name for each in places], _MAX_SCENARIOS)] for reason, places in unclear)
+        named = ([reason, words.listed([each.name for each in places], _MAX_SCENARIOS)] for reason, places in unclear)
         yield details("Inconclusive", [table(["reason", "cells"], named)])
     expected = groups.expected_failures(run)
     if expected:
         rows = (
-            [reason, listed([f"{each.name}, {each.target}" for each in places], _MAX_SCENARIOS)]
+            [reason, words.listed([f"{each.name}, {each.target}" for each in places], _MAX_SCENARIOS)]
             for reason, places in expected
         )
         yield details("Expected failures", [table(["reason", "cells"], rows)])
@@ -277,7 +259,7 @@ def _of_changes(before: RunResult, run: RunResult, made: Changes, most: int | No
     yield f"## harness: {made.word.lower()}"
     yield escaped(made.sentence)
     runs = (("before", before), ("now", run))
-    rows = ([name, each.played_at or "", ": ".join(verdict(each))] for name, each in runs)
+    rows = ([name, each.played_at or "", ": ".join(words.verdict(each))] for name, each in runs)
     yield table(["", "played", "verdict"], rows)
     if made.conditions:
         yield "**The two runs were made differently:**"
@@ -289,7 +271,7 @@ def _of_changes(before: RunResult, run: RunResult, made: Changes, most: int | No
         )
         blocks = [table(["", "what", "before", "now"], lines)]
         if len(changes) > len(shown):
-            blocks.append(f"and {count(len(changes) - len(shown), 'more change')}")
+            blocks.append(f"and {words.count(len(changes) - len(shown), 'more change')}")
         yield details(title, blocks)
 
 

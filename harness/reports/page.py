@@ -87,7 +87,6 @@ def fits(heads: Sequence[str], rows: Sequence[Sequence[Text]], width: int) -> bo
 def _fitted(
     heads: Sequence[str], rows: Sequence[Sequence[Text]], width: int
 ) -> tuple[Sequence[Text], Sequence[Sequence[Text]]]:
-    """Return the heads, broken if the table is too wide, and the cells by column."""
     cells = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in heads]
     titles = [Text(plain(head)) for head in heads]
     if _needed(titles, cells) > width:

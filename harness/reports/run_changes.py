@@ -191,7 +191,6 @@ def _entry(stale: StaleExpectation) -> str:
 
 
 def _differences(run: RunResult, before: RunResult) -> tuple[RunChange, ...]:
-    """Return changed values of the targets that both runs have."""
     played = [{cell.target for cell in each.cells} for each in (before, run)]
     both = played[0] & played[1]
     then, now = (
@@ -270,7 +269,6 @@ def _in_one_run(noun: str, before: RunResult, run: RunResult, key: Callable[[Cel
 
 
 def _rewritten(before: RunResult, run: RunResult) -> Iterator[str]:
-    """Yield a sentence about scenarios that were edited between the runs."""
     common: Iterable[str] = (name for name in before.definitions if name in run.definitions)
     other = [name for name in common if before.definitions[name].digest != run.definitions[name].digest]
     if other:
@@ -278,6 +276,5 @@ def _rewritten(before: RunResult, run: RunResult) -> Iterator[str]:
 
 
 def _sources(run: RunResult, target: str) -> str:
-    """Return the requested models of a target, and who answered."""
     known = [cell.provenance for cell in run.cells if cell.target == target and cell.provenance is not None]
     return listed(sorted({f"{each.model_requested or 'a model'} ({each.origin})" for each in known}), _MAX_NAMES)

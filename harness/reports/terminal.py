@@ -9,29 +9,12 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from harness.reports import groups
+from harness.reports import groups, words
 from harness.reports.audit_text import audit_lines
 from harness.reports.finding_causes import Cause, causes
 from harness.reports.groups import Place
 from harness.reports.page import Page, columns, fits, hanging, heading, indented
 from harness.reports.run_changes import Changes, RunChange, compare_runs
-from harness.reports.words import (
-    ACCEPT_HINT,
-    CRASHED,
-    KINDS,
-    check_notes,
-    costs,
-    count,
-    is_paid,
-    label,
-    listed,
-    place,
-    plain,
-    plain_line,
-    values,
-    verdict,
-    what_to_do,
-)
 from harness.results import Blame, Checked, Fate, Finding, Kind, Presentation, Report, RunResult, Severity, Verdict
 
 _SCREEN_LINES = 24
@@ -113,7 +96,6 @@ def _joined(page: Page, sections: Sequence[Iterator[RenderableType]]) -> str:
 
 
 def _quiet(run: RunResult) -> Sequence[Iterator[RenderableType]]:
-    """Return what fails, what is missing, and the verdict."""
     return (
         _errors(run, verbose=False),
         _broken(run, verbose=False),
@@ -125,7 +107,7 @@ def _quiet(run: RunResult) -> Sequence[Iterator[RenderableType]]:
 
 
 def _verdict(run: RunResult) -> Iterator[RenderableType]:
-    word, sentence = verdict(run)
+    word, sentence = words.verdict(run)
     seconds = run.timing.get("seconds")
     text = Text(word, style=_WORD_STYLES.get(word, "bold magenta"))
     text.append(f"  {sentence}" + ("" if seconds is None else f" ({seconds:.1f} s)"), style="not bold")
@@ -133,13 +115,11 @@ def _verdict(run: RunResult) -> Iterator[RenderableType]:
 
 
 def _model_note(run: RunResult) -> Iterator[RenderableType]:
-    """Explain why a check used another model than the default."""
     if run.check is not None and run.check.model_note:
-        yield Text(plain(run.check.model_note), style="yellow")
+        yield Text(words.plain(run.check.model_note), style="yellow")
 
 
 def _matrix(run: RunResult, width: int, *, verbose: bool) -> Iterator[RenderableType]:
-    """Show how the cells of each feature, or of each scenario, ended for each target."""
     if run.cells:
         names = groups.columns(run)
         rows = groups.matrix(run, by_scenario=verbose)
@@ -147,14 +127,15 @@ def _matrix(run: RunResult, width: int, *, verbose: bool) -> Iterator[Renderable
             rows = [row for row in rows if any(each is not Verdict.NOT_APPLICABLE for _, each in row.total)] or rows
         heads = ["scenario" if verbose else "feature", *names]
         table = [
-            [Text(plain(row.name)), *(_counted(row.verdicts[name], verbose=verbose) for name in names)] for row in rows
+            [Text(words.plain(row.name)), *(_counted(row.verdicts[name], verbose=verbose) for name in names)]
+            for row in rows
         ]
         if not (verbose or run.exit_code or fits(heads, table, width)):  # of a run that passes the totals are enough
             heads = ["feature", f"all {len(names)} targets"]
-            table = [[Text(plain(row.name)), _counted(row.total, verbose=False)] for row in rows]
+            table = [[Text(words.plain(row.name)), _counted(row.total, verbose=False)] for row in rows]
         yield from columns(heads, table, width)
     for target, reason in run.left_out.items():
-        yield Text(plain(f"{target} is left out: {reason}"), style="yellow")
+        yield Text(words.plain(f"{target} is left out: {reason}"), style="yellow")
 
 
 def _counted(verdicts: Sequence[tuple[str, Verdict]], *, verbose: bool) -> Text:
@@ -168,11 +149,10 @@ def _counted(verdicts: Sequence[tuple[str, Verdict]], *, verbose: bool) -> Text:
 
 
 def _gateway(run: RunResult, width: int) -> Iterator[RenderableType]:
-    """Show what happened to each fact on its way through a gateway."""
     fates = run.check.gateway if run.check is not None else ()
     if fates:
         yield heading(groups.GATEWAY_HEADING)
-        rows = [[Text(plain(fact)), *map(_fates, found)] for fact, found in groups.gateway_rows(fates)]
+        rows = [[Text(words.plain(fact)), *map(_fates, found)] for fact, found in groups.gateway_rows(fates)]
         yield from columns(groups.gateway_columns(fates), rows, width)
 
 
@@ -186,7 +166,7 @@ def _fates(found: Sequence[tuple[Fate, int]]) -> Text:
 
 def _check_notes(run: RunResult) -> Iterator[RenderableType]:
     checked = replace(run.check, model_note="") if run.check is not None else Checked()  # the note is further up
-    for about, notes in groups.grouped(check_notes(checked), lambda each: each[0]):
+    for about, notes in groups.grouped(words.check_notes(checked), lambda each: each[0]):
         yield heading(about)
         yield from (indented(sentence) for _, sentence in notes)
 
@@ -208,11 +188,10 @@ def _errors(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
         yield from [""] if number > 1 else []
         yield from _cause(run, cause, f"Cause {number}", verbose=verbose)
     if any(cause.blame in (Blame.ADAPTER, Blame.CLIENT) for cause in found):
-        yield from ("", indented(ACCEPT_HINT, "dim"))
+        yield from ("", indented(words.ACCEPT_HINT, "dim"))
 
 
 def _lesser(run: RunResult, severity: Severity, *, verbose: bool) -> Iterator[RenderableType]:
-    """Show findings that fail nothing, each cause with one place."""
     found = causes(run, severity)
     if verbose:
         for number, cause in enumerate(found, 1):
@@ -223,18 +202,17 @@ def _lesser(run: RunResult, severity: Severity, *, verbose: bool) -> Iterator[Re
         yield heading(f"{severity.capitalize()}s that fail nothing: {len(found)}; --verbose shows each")
     for cause in found[:_MAX_CAUSES]:
         first, *others = cause.places
-        more = f" and {count(groups.cells_of(others), 'more cell')}" if others else ""
+        more = f" and {words.count(groups.cells_of(others), 'more cell')}" if others else ""
         yield indented(f"{cause.message} ({cause.rule}; {_spot(first)}{more})")
     if len(found) > _MAX_CAUSES:
         yield indented(f"and {len(found) - _MAX_CAUSES} more")
 
 
 def _cause(run: RunResult, cause: Cause, title: str, *, verbose: bool) -> Iterator[RenderableType]:
-    """Show one cause: what is wrong, what to do, the evidence, and the commands that show and repeat it."""
     yield heading(f"{title}: {cause.message}")
-    yield _labelled("What to do", what_to_do(cause))
+    yield _labelled("What to do", words.what_to_do(cause))
     yield from _other_model(run, cause)
-    yield _labelled("Rule", f"{cause.rule}: {KINDS[cause.kind]}; at fault: {cause.blame}; {cause.extent}")
+    yield _labelled("Rule", f"{cause.rule}: {words.KINDS[cause.kind]}; at fault: {cause.blame}; {cause.extent}")
     if verbose:
         yield _labelled("At", f"{cause.location}{f'; source: {cause.source}' if cause.source else ''}")
     shown = cause.places if verbose else cause.places[:1]
@@ -243,7 +221,9 @@ def _cause(run: RunResult, cause: Cause, title: str, *, verbose: bool) -> Iterat
         for number, finding in enumerate(each.findings if verbose else each.findings[:1]):
             yield from _evidence(finding, says=number > 0 or finding.message != cause.message)
         if not verbose and len(each.findings) > 1:
-            yield indented(f"and {count(len(each.findings) - 1, 'more finding')} like it in this cell", "dim", by=4)
+            yield indented(
+                f"and {words.count(len(each.findings) - 1, 'more finding')} like it in this cell", "dim", by=4
+            )
         if verbose:
             yield from _followers(each)
     yield from _more(cause.places[len(shown) :])
@@ -272,10 +252,10 @@ def _look(run: RunResult, place: Place) -> Iterator[RenderableType]:
 
 def _evidence(finding: Finding, *, says: bool) -> Iterator[RenderableType]:
     """Show where a finding is and what is there; `says` adds its message."""
-    parts = [part for part in (place(finding), finding.message if says else "") if part]
+    parts = [part for part in (words.place(finding), finding.message if says else "") if part]
     if parts:
         yield indented(": ".join(parts), by=4)
-    for name, value in values(finding):
+    for name, value in words.values(finding):
         yield hanging(name, value, width=8, by=6)
     yield from _lines(finding.piece)
     for body in finding.bodies:
@@ -285,7 +265,7 @@ def _evidence(finding: Finding, *, says: bool) -> Iterator[RenderableType]:
 
 def _lines(piece: Sequence[str]) -> Iterator[RenderableType]:
     for line in piece:
-        yield Padding(Text(plain_line(line), style="dim", no_wrap=True, overflow="ellipsis"), (0, 0, 0, 6))
+        yield Padding(Text(words.plain_line(line), style="dim", no_wrap=True, overflow="ellipsis"), (0, 0, 0, 6))
 
 
 def _followers(place: Place) -> Iterator[RenderableType]:
@@ -299,7 +279,7 @@ def _followers(place: Place) -> Iterator[RenderableType]:
 def _more(places: Sequence[Place]) -> Iterator[RenderableType]:
     if places:
         rest = groups.cells_of(places[_MAX_CELLS:])
-        names = ", ".join(map(_spot, places[:_MAX_CELLS])) + (f" and {count(rest, 'more cell')}" if rest else "")
+        names = ", ".join(map(_spot, places[:_MAX_CELLS])) + (f" and {words.count(rest, 'more cell')}" if rest else "")
         yield indented(f"also in {names}; --verbose shows each", "dim")
 
 
@@ -308,37 +288,35 @@ def _spot(place: Place) -> str:
 
 
 def _broken(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
-    """Show cells that broke before they could be judged, by reason."""
     for index, (reason, places) in enumerate(groups.broken(run)):
         shown = places if verbose else places[:_MAX_CELLS]
         yield from [""] if index else []
-        yield heading(f"error in {count(groups.cells_of(places), 'cell')}: {reason or 'no reason is known'}")
+        yield heading(f"error in {words.count(groups.cells_of(places), 'cell')}: {reason or 'no reason is known'}")
         for each in shown:
             yield indented(_spot(each), "bold")
         yield from _more(places[len(shown) :])
-        yield _labelled("What to do", CRASHED)
+        yield _labelled("What to do", words.CRASHED)
         yield from _look(run, places[0])
         yield _labelled("Play again", groups.rerun(run, places[0]))
 
 
 def _printed(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
-    """Show what adapters printed, where that may explain what went wrong."""
     bad = (Verdict.FAIL, Verdict.ERROR)
     cells = [cell for cell in run.cells if cell.printed and (verbose or cell.verdict in bad)]
     if cells:
-        yield heading(f"Printed by the adapter: in {count(len(cells), 'cell')}")
+        yield heading(f"Printed by the adapter: in {words.count(len(cells), 'cell')}")
     for cell in cells if verbose else cells[:_MAX_CELLS]:
         lines = (cell.printed or "").splitlines()
-        yield indented(f"{label(cell)} . {cell.target}", "bold")
+        yield indented(f"{words.label(cell)} . {cell.target}", "bold")
         yield from (indented(line, by=4) for line in (lines if verbose else lines[-_MAX_PRINTED_LINES:]))
     if cells[_MAX_CELLS:] and not verbose:
-        yield indented(f"and {count(len(cells) - _MAX_CELLS, 'more cell')}; --verbose shows all", "dim")
+        yield indented(f"and {words.count(len(cells) - _MAX_CELLS, 'more cell')}; --verbose shows all", "dim")
 
 
 def _tracebacks(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
     for cell in run.cells if verbose else ():
         if cell.traceback:
-            yield heading(f"Traceback of {label(cell)} . {cell.target}")
+            yield heading(f"Traceback of {words.label(cell)} . {cell.target}")
             yield from (indented(line, by=4) for line in cell.traceback.splitlines())
 
 
@@ -346,13 +324,13 @@ def _missing(run: RunResult) -> Iterator[RenderableType]:
     """Show cells without a cassette, with the two commands that make up for it."""
     found = groups.missing(run)
     if found:
-        total = count(run.summary[Verdict.MISSING], "cell")
+        total = words.count(run.summary[Verdict.MISSING], "cell")
         where = f" in {run.cassettes}" if run.cassettes else ""
         yield heading(
             f"Not recorded: {total}" if run.mode == "record" else f"Could not look: no cassette of {total}{where}"
         )
     for each in found:
-        yield indented(f"{listed([*each.scenarios], _MAX_SCENARIOS)}: {', '.join(each.targets)}")
+        yield indented(f"{words.listed([*each.scenarios], _MAX_SCENARIOS)}: {', '.join(each.targets)}")
         if run.mode == "record" or len(each.cells) == 1:
             yield indented(each.reason, by=4)
         yield hanging("record", each.record, width=9, by=4)
@@ -360,20 +338,19 @@ def _missing(run: RunResult) -> Iterator[RenderableType]:
 
 
 def _differences(run: RunResult, *, verbose: bool, everything: bool) -> Iterator[RenderableType]:
-    """Show how the APIs differ, if requested: `everything` adds the properties that are the same for all targets."""
     rows = [row for row in run.differences if everything or (verbose and row.differs)]
     if rows:
         differing = sum(row.differs for row in run.differences)
         yield heading(f"How the targets differ: {differing} of {len(run.differences)} properties of the wire format")
     width = max((len(row.fact) for row in rows), default=0)
     for about, members in groups.grouped(rows, lambda row: row.subject):
-        yield Text(plain(about))
+        yield Text(words.plain(about))
         for row in members:
             text = Text()
             for value, names in groups.by_value(row):
                 text.append("; " if text else "")
-                text.append(plain(value))
-                text.append(f" ({plain(names)})", style="dim")
+                text.append(words.plain(value))
+                text.append(f" ({words.plain(names)})", style="dim")
             yield hanging(row.fact, text, width=width)
 
 
@@ -384,41 +361,42 @@ def _provenance(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
     if sentences and hidden and not run.exit_code:
         sentences[0] += " --verbose shows more."
     for sentence in sentences:
-        yield Text(plain(sentence))
-    for sentence in costs(run, by_target=verbose) if verbose or is_paid(run) else ():
-        yield Text(plain(sentence))
+        yield Text(words.plain(sentence))
+    for sentence in words.costs(run, by_target=verbose) if verbose or words.is_paid(run) else ():
+        yield Text(words.plain(sentence))
     if run.mode == "record":
-        yield Text(plain(f"The cassettes are in {run.cassettes}."))
+        yield Text(words.plain(f"The cassettes are in {run.cassettes}."))
     for reason, places in groups.unrecorded(run):
-        yield Text(plain(f"{listed([_spot(each) for each in places], _MAX_SCENARIOS)}: {reason}"), style="bold red")
+        yield Text(
+            words.plain(f"{words.listed([_spot(each) for each in places], _MAX_SCENARIOS)}: {reason}"), style="bold red"
+        )
 
 
 def _not_applicable(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
     """Show which cells are not applicable and why, if requested or if no other cell was played."""
     number = run.summary[Verdict.NOT_APPLICABLE]
     if number and (verbose or number == len(run.cells)):
-        yield heading(f"Not applicable: {count(number, 'cell')}")
+        yield heading(f"Not applicable: {words.count(number, 'cell')}")
         for targets, cells, reason in groups.not_applicable(run, None if verbose else _MAX_SCENARIOS):
             yield indented(f"{targets}: {cells}: {reason}")
 
 
 def _inconclusive(run: RunResult) -> Iterator[RenderableType]:
-    """Show cells that could not be judged, since the model did not do what they are about."""
     found = groups.inconclusive(run)
     if found:
-        total = count(run.summary[Verdict.INCONCLUSIVE], "cell")
+        total = words.count(run.summary[Verdict.INCONCLUSIVE], "cell")
         yield heading(f"Inconclusive: {total}; neither passed nor failed")
     for reason, places in found:
-        yield indented(f"{listed([each.name for each in places], _MAX_CELLS)}: {reason}")
+        yield indented(f"{words.listed([each.name for each in places], _MAX_CELLS)}: {reason}")
 
 
 def _expected_failures(run: RunResult) -> Iterator[RenderableType]:
     found = groups.expected_failures(run)
     if found:
         cells = sum(any(finding.accepted is not None for finding in cell.findings) for cell in run.cells)
-        yield heading(f"Expected failures: {count(cells, 'cell')}")
+        yield heading(f"Expected failures: {words.count(cells, 'cell')}")
     for reason, places in found:
-        yield indented(f"{listed([_spot(each) for each in places], _MAX_CELLS)}: {reason}")
+        yield indented(f"{words.listed([_spot(each) for each in places], _MAX_CELLS)}: {reason}")
 
 
 def _stale(run: RunResult) -> Iterator[RenderableType]:
@@ -431,7 +409,6 @@ def _stale(run: RunResult) -> Iterator[RenderableType]:
 
 
 def _unmatched(run: RunResult) -> Iterator[RenderableType]:
-    """Show entries of expected failures that name no cell of this run."""
     if run.unmatched:
         yield heading(f"Expected failures that name no cell of this run: {len(run.unmatched)}")
     for each in run.unmatched[:_MAX_UNMATCHED]:
@@ -446,7 +423,7 @@ def _change_verdict(before: RunResult, run: RunResult, made: Changes) -> Iterato
     yield text
     for name, each in (("before", before), ("now", run)):
         at = f"{each.played_at}  " if each.played_at else ""
-        yield hanging(name, plain(f"{at}{'  '.join(verdict(each))}"), width=6)
+        yield hanging(name, words.plain(f"{at}{'  '.join(words.verdict(each))}"), width=6)
 
 
 def _conditions(sentences: Sequence[str]) -> Iterator[RenderableType]:
@@ -459,7 +436,7 @@ def _changes(title: str, changes: Sequence[RunChange], most: int | None) -> Iter
     yield heading(title)
     for each in changes[:most]:
         style = "red" if each.worse else "green" if each.better else "dim"
-        yield hanging(Text(each.label, style=style), plain(f"{each.what}: {each.text}"), width=7)
+        yield hanging(Text(each.label, style=style), words.plain(f"{each.what}: {each.text}"), width=7)
     if hidden := len(changes) - len(changes[:most]):
         yield indented(f"and {hidden} more: --verbose", "dim")
 

@@ -41,8 +41,6 @@ KINDS = {Kind.LIMIT: "the provider refuses it", Kind.LOSS: "data lost or wrong",
 
 
 class _Advised(Protocol):
-    """A finding, or a cause of several findings."""
-
     @property
     def kind(self) -> Kind: ...
     @property

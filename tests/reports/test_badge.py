@@ -27,7 +27,7 @@ def made(run: RunResult, today: str = "2026-11-23") -> dict[str, Any]:
     return json.loads(badge.render(run, Presentation(form=".json", today=dt.date.fromisoformat(today))))
 
 
-def test_a_badge_says_how_much_is_right_by_whose_answers_and_until_when() -> None:
+def test_a_badge_states_result_origin_and_validity() -> None:
     assert made(GREEN) == {
         "schemaVersion": 1,
         "label": "tool calling",
@@ -38,7 +38,7 @@ def test_a_badge_says_how_much_is_right_by_whose_answers_and_until_when() -> Non
     }
 
 
-def test_what_providers_said_counts_from_the_day_on_which_they_said_it() -> None:
+def test_recordings_of_a_provider_count_from_their_day() -> None:
     run = replace(GREEN, cells=both(provenance=PROVIDER))
 
     assert (made(run)["message"], made(run)["color"]) == (
@@ -85,7 +85,7 @@ def test_a_badge_of_a_run_too_long_ago_says_only_that() -> None:
     assert made(replace(GREEN, played_at=None))["message"] == "not dated"
 
 
-def test_a_picture_needs_nothing_from_elsewhere_and_says_the_same() -> None:
+def test_the_svg_loads_nothing() -> None:
     text = badge.render(GREEN, Presentation())
     root = ET.fromstring(text)  # noqa: S314 - our own XML
 
@@ -202,7 +202,7 @@ def test_answers_of_somebody_elses_server_are_no_providers() -> None:
     assert "cells recorded from the reference server, 1 cell recorded from another server" in made(run)["message"]
 
 
-def test_a_shard_is_no_whole_run_and_a_run_that_has_only_begun_no_result() -> None:
+def test_shards_and_unfinished_runs_are_named() -> None:
     shard = replace(GREEN, part=Part(1, 4, {}))
 
     assert (made(shard)["message"][:24], made(shard)["color"]) == ("shard 1/4, 2 of 2 cells,", "orange")

@@ -81,7 +81,7 @@ def test_the_policy_stops_what_would_run_all_the_same(opened: Opened) -> None:
     assert any("Content Security Policy" in each for each in page.complaints)
 
 
-def test_a_link_leads_to_a_cell_with_the_exchanges_of_all_targets_and_the_field_of_a_finding_marked(
+def test_a_link_opens_a_cell_with_all_exchanges(
     opened: Opened,
 ) -> None:
     page = opened(talking(), CELL)
@@ -122,7 +122,7 @@ def test_the_keys_lead_from_cell_to_cell_and_back(opened: Opened) -> None:
     assert page.evaluate("document.activeElement.id") == "find"
 
 
-def test_the_matrix_is_filtered_by_name_verdict_target_and_variant(opened: Opened) -> None:
+def test_the_matrix_can_be_filtered(opened: Opened) -> None:
     page = opened(talking())
     rows = "#cells tr[data-about] th"
 
@@ -146,7 +146,7 @@ def test_the_matrix_is_filtered_by_name_verdict_target_and_variant(opened: Opene
     assert texts(page, rows) == ["json-mode"]
 
 
-def test_what_is_the_same_for_all_targets_is_shown_when_asked_for(opened: Opened) -> None:
+def test_common_properties_are_shown_on_request(opened: Opened) -> None:
     page = opened(talking())
 
     assert texts(page, "#facts th[scope=rowgroup]") == ["system-prompt"]

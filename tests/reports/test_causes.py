@@ -31,11 +31,11 @@ def told(*cells: object) -> list[tuple[str, str, list[str]]]:
         (None, ""),
     ],
 )
-def test_a_place_is_the_same_whichever_message_call_or_value_it_is_in(pointer: str | None, place: str) -> None:
+def test_a_general_pointer_has_no_indices(pointer: str | None, place: str) -> None:
     assert general_pointer(finding(pointer=pointer)) == place
 
 
-def test_one_rule_at_one_place_is_one_cause_and_at_another_place_another() -> None:
+def test_each_place_of_a_rule_is_a_cause() -> None:
     assert told(
         failed("a", "anthropic", finding(pointer="/messages/1")),
         failed("b", "anthropic", finding(pointer="/messages/7"), finding(pointer="/system")),
@@ -45,7 +45,7 @@ def test_one_rule_at_one_place_is_one_cause_and_at_another_place_another() -> No
     ]
 
 
-def test_what_only_the_api_tells_apart_is_shown_together_and_what_is_said_otherwise_is_not() -> None:
+def test_causes_that_differ_in_their_api_are_joined() -> None:
     same = failed(
         "a", "gemini-3", finding(pointer="/contents/1", message="the result of one call is sent as that of another")
     )
@@ -61,7 +61,7 @@ def test_what_only_the_api_tells_apart_is_shown_together_and_what_is_said_otherw
     assert len(told(failed("a", "anthropic"), other)) == 2
 
 
-def test_two_crashes_are_two_causes_and_one_crash_in_two_places_of_the_code_is_one() -> None:
+def test_each_class_of_exception_is_a_cause() -> None:
     def crash(raised: str | None, text: str) -> Finding:
         return finding("chat-failure", pointer="", message=f"the adapter raises {raised}: {text}", raised=raised)
 
@@ -75,21 +75,7 @@ def test_two_crashes_are_two_causes_and_one_crash_in_two_places_of_the_code_is_o
     ]
 
 
-def test_opposite_problems_of_one_rule_are_two_causes() -> None:
-    def failure(case: str, text: str) -> Finding:
-        return finding("chat-failure", pointer="", message=text, case=case)
-
-    assert told(
-        failed("a", "anthropic", failure("answered: MalformedResponse", "the adapter raises, and the answer is good")),
-        failed("b", "anthropic", failure("answered: MalformedResponse", "the adapter raises, and this one is, too")),
-        failed("c", "anthropic", failure("unreadable: a response", "the answer cannot be read, and it is returned")),
-    ) == [
-        ("chat-failure", "2 cells, which fail only for this", ["anthropic "]),
-        ("chat-failure", "1 cell, which fails only for this", ["anthropic "]),
-    ]
-
-
-def test_followers_and_expected_failures_are_no_causes_and_a_cell_fails_only_for_its_cause() -> None:
+def test_followers_and_expected_failures_are_no_causes() -> None:
     follower = finding("exchange-unplayed", follows=0)
 
     assert told(failed("a", "anthropic", finding(), follower, finding("usage", accepted="known"))) == [
@@ -113,9 +99,7 @@ def test_what_alone_fails_the_most_cells_comes_first() -> None:
     ]
 
 
-def test_a_whole_cell_is_about_the_next_subject_and_a_streamed_one_that_fails_by_streams_alone_about_streaming() -> (
-    None
-):
+def test_the_feature_that_a_cell_counts_for() -> None:
     covers = ("streaming", "tools")
     streams = finding("stream-text", subject=Subject.STREAMING)
 
@@ -136,7 +120,5 @@ def test_a_whole_cell_is_about_the_next_subject_and_a_streamed_one_that_fails_by
         (None, None, []),
     ],
 )
-def test_nothing_is_said_of_what_should_be_where_nothing_is_known(
-    actual: Any, expected: Any, told: list[tuple[str, str]]
-) -> None:
+def test_unknown_expected_values_are_left_out(actual: Any, expected: Any, told: list[tuple[str, str]]) -> None:
     assert values(finding(actual=actual, expected=expected)) == told

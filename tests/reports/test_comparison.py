@@ -6,9 +6,9 @@ from decimal import Decimal
 import pytest
 
 from harness.contract.model import Usage
-from harness.reports.run_changes import compare_runs
-from harness.results import Difference, RunResult, Severity, Spending, StaleExpectation, Verdict
-from tests.reports.runs import both, cell, failed, finding, red, two_causes
+from harness.reports.run_changes import compare_runs, conditions
+from harness.results import Definition, Difference, RunResult, Severity, Spending, StaleExpectation, Verdict
+from tests.reports.runs import PROVIDER, REFERENCE, both, cell, failed, finding, red, two_causes
 
 
 def said(changes: object) -> list[tuple[str, str, str | None, str | None]]:
@@ -128,7 +128,7 @@ def test_what_is_worse_is_worse(was: Verdict | None, now: Verdict | None, worse:
     assert compare_runs(after, after).word == "SAME"
 
 
-def test_a_cause_is_worse_in_more_cells_and_better_in_fewer_though_each_failed_before() -> None:
+def test_a_cause_is_worse_in_more_cells() -> None:
     other = finding("old")
     before = RunResult("replay", (failed("a"), failed("b", "anthropic", other)))
     now = RunResult("replay", (failed("a"), failed("b", "anthropic", other, finding())))
@@ -148,7 +148,7 @@ def test_a_new_note_is_never_worse() -> None:
     assert not made.worse
 
 
-def test_an_expected_failure_that_does_not_happen_any_more_is_worse() -> None:
+def test_a_stale_expected_failure_is_worse() -> None:
     stale = (StaleExpectation("call-*", "anthropic", "usage", "tracked as #7", "stream"),)
 
     made = compare_runs(RunResult("replay", (cell(),), stale=stale), RunResult("replay", (cell(),)))
@@ -159,7 +159,7 @@ def test_an_expected_failure_that_does_not_happen_any_more_is_worse() -> None:
     assert made.worse
 
 
-def test_a_run_that_was_not_played_to_its_end_is_worse_than_one_that_was() -> None:
+def test_an_unfinished_run_is_worse() -> None:
     whole = RunResult("replay", (cell(),))
 
     assert compare_runs(replace(whole, stopped="interrupted"), whole).worse
@@ -172,3 +172,71 @@ def test_a_cell_that_changed_alike_in_both_variants_is_one_line() -> None:
     )
 
     assert [each.what for each in sections["Cells: 2"]] == ["call-single [whole and stream], anthropic"]
+
+
+RUN = RunResult(
+    "replay",
+    (cell("a"), cell("b"), cell("b", "gemini-3")),
+    versions={"toolcall-harness": "0.1.0", "openai": "3.54.0"},
+    definitions={"a": Definition("1"), "b": Definition("2")},
+)
+
+
+def stated(now: RunResult, before: RunResult = RUN) -> list[str]:
+    return list(conditions(now, before))
+
+
+def test_of_two_runs_of_the_same_nothing_is_stated() -> None:
+    assert stated(RUN) == stated(red(), red()) == []
+
+
+def test_other_scenarios_targets_and_variants_are_named() -> None:
+    now = replace(RUN, cells=(cell("b"), cell("c"), cell("c", "openai-chat", variant="stream")))
+
+    assert stated(now) == [
+        "Only in the earlier run: 1 scenario: a.",
+        "Only in the later run: 1 scenario: c.",
+        "Only in the earlier run: 1 target: gemini-3.",
+        "Only in the later run: 1 target: openai-chat.",
+        "Only in the later run: 1 variant: stream.",
+    ]
+
+
+def test_a_scenario_that_says_something_else_now_is_named() -> None:
+    now = replace(RUN, definitions={"a": Definition("1"), "b": Definition("3"), "c": Definition("4")})
+
+    assert stated(now) == ["1 scenario changed between the runs: b."]
+
+
+def test_other_versions_modes_facts_and_rules_are_stated() -> None:
+    now = replace(
+        RUN,
+        mode="live",
+        versions={"toolcall-harness": "0.2.0", "anthropic": "2.12.0", "openai": "3.54.0"},
+        facts=("ours.yaml",),
+        rules=("result-*",),
+        ignored=("usage",),
+    )
+
+    assert stated(now) == [
+        "mode: replay before, live now.",
+        "Other versions: toolcall-harness 0.1.0 -> 0.2.0, anthropic none -> 2.12.0.",
+        "files of facts: none before, ours.yaml now.",
+        "rules that count: none before, result-* now.",
+        "rules that are ignored: none before, usage now.",
+    ]
+
+
+def test_answers_of_other_models_or_from_elsewhere_are_stated() -> None:
+    cells = (cell("a", provenance=PROVIDER), cell("b", provenance=replace(REFERENCE, model_requested="a-model-2")))
+    now = replace(RUN, cells=(*cells, cell("b", "gemini-3")))
+
+    assert stated(now) == [
+        "answers of anthropic: a-model-1 (reference) before, a-model-1 (provider), a-model-2 (reference) now."
+    ]
+
+
+def test_a_run_that_was_not_played_to_its_end_says_so() -> None:
+    assert stated(replace(RUN, stopped="interrupted")) == [
+        "The later run was not finished: cells that are gone or new may only not have been played."
+    ]

@@ -90,7 +90,7 @@ def test_what_has_no_known_price_is_named(report: str) -> None:
     )
 
 
-def test_what_was_recorded_from_a_provider_is_not_added_to_what_was_made_up() -> None:
+def test_real_and_estimated_costs_are_not_added() -> None:
     result = run("replay", ("anthropic", PROVIDER, KNOWN), ("anthropic", REFERENCE, KNOWN))
 
     assert [line for line in lines("terminal", result, verbose=True) if line[0] != " "] == [

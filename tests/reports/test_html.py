@@ -16,58 +16,14 @@ from typing import Any
 from harness.reports.html import REPORT
 from harness.reports.html.data import GLYPHS
 from harness.results import Blame, Body, Checked, FactFates, Presentation, Rate, RunResult, Verdict
-from tests.reports.runs import HOSTILE, TARGETS, cell, failed, finding, hostile, red, talking, two_causes, whole_suite
+from tests.reports.runs import HOSTILE, cell, failed, finding, hostile, red, talking, two_causes, whole_suite
 
-OURS = frozenset(
-    [
-        "html",
-        "head",
-        "meta",
-        "title",
-        "style",
-        "body",
-        "header",
-        "h1",
-        "span",
-        "p",
-        "nav",
-        "a",
-        "main",
-        "section",
-        "h2",
-        "h3",
-        "h4",
-        "details",
-        "summary",
-        "b",
-        "code",
-        "pre",
-        "mark",
-        "dl",
-        "dt",
-        "dd",
-        "div",
-        "table",
-        "caption",
-        "thead",
-        "tbody",
-        "tr",
-        "th",
-        "td",
-        "form",
-        "label",
-        "input",
-        "fieldset",
-        "legend",
-        "output",
-        "bdi",
-        "ul",
-        "li",
-        "script",
-        "noscript",
-        "kbd",
-    ]
-)
+_NAMES = """
+html head meta title style body header h1 span p nav a main section h2 h3 h4 details summary b code pre mark
+dl dt dd div table caption thead tbody tr th td form label input fieldset legend output bdi ul li script
+noscript kbd
+"""
+OURS = frozenset(_NAMES.split())
 """The elements that the template has."""
 
 
@@ -112,7 +68,7 @@ def data(text: str) -> dict[str, list[Any]]:
     return json.loads(found[1])
 
 
-def test_the_verdict_the_causes_the_matrix_and_the_differences_are_read_without_a_script() -> None:
+def test_the_page_is_readable_without_its_script() -> None:
     _, page = shown("causes")
 
     for words in (
@@ -161,7 +117,7 @@ def test_each_cell_has_a_mark_that_says_more_than_its_colour() -> None:
     assert len(marks) == len(red().cells)
 
 
-def test_the_subjects_in_which_adapters_break_most_come_first_and_what_fewer_targets_have_stands_out() -> None:
+def test_important_features_come_first() -> None:
     text, page = shown("talking")
 
     assert page.text.index("system-prompt its place") < page.text.index("tools word for it")
@@ -169,7 +125,7 @@ def test_the_subjects_in_which_adapters_break_most_come_first_and_what_fewer_tar
     assert '<td class="other"><bdi>/system</bdi></td>' in text
 
 
-def test_the_policy_allows_our_script_and_our_style_and_nothing_else() -> None:
+def test_the_policy_allows_only_our_script_and_style() -> None:
     for made in ("causes", "hostile"):
         text, page = shown(made)
         policy = next(had["content"] for _, had in page.elements if had.get("http-equiv") == "Content-Security-Policy")
@@ -218,17 +174,10 @@ def test_what_is_said_twice_is_held_once() -> None:
     assert len(held["bodies"]) == 5  # two first requests and all answers are alike
 
 
-def test_a_run_without_cells_one_that_was_not_finished_and_an_empty_audit_have_a_page() -> None:
+def test_empty_and_unfinished_runs_have_a_page() -> None:
     nothing = RunResult("replay", ())
     assert "NOTHING RAN" in Page(REPORT.render(nothing, Presentation())).text
     assert "UNFINISHED interrupted" in Page(REPORT.render(replace(red(), stopped="interrupted"), Presentation())).text
-
-
-def test_a_large_run_stays_small() -> None:
-    text, page = shown("suite")
-
-    assert len(text.encode()) < 1_500_000
-    assert sum(had.get("class") == f"v v-{Verdict.PASS}" for _, had in page.elements) == 200 * len(TARGETS)
 
 
 def test_what_changed_since_another_run_comes_first() -> None:
@@ -248,7 +197,7 @@ def test_every_verdict_has_a_mark() -> None:
     assert len(set(GLYPHS.values())) == len(GLYPHS)
 
 
-def test_a_check_says_what_became_of_facts_and_what_could_not_be_judged() -> None:
+def test_a_gateway_check_is_shown() -> None:
     client = Body("the client's request", '{"top_k": 5}', "/top_k", ("/:", "  {", '>   "top_k": 5', "  }"))
     lost = finding("gateway-fact-lost", blame=Blame.GATEWAY, bodies=(client, Body("the upstream's request", "{}")))
     unclear = cell("calls", verdict=Verdict.INCONCLUSIVE, reason="the model called nothing")

@@ -51,13 +51,13 @@ def test_a_green_run_of_the_whole_suite_takes_fifteen_lines(width: int) -> None:
     assert shown[-1] == "All answers are harness's own; no provider was asked. --verbose shows more."
 
 
-def test_a_green_run_on_a_narrow_screen_counts_the_cells_of_all_targets() -> None:
+def test_a_narrow_screen_shows_totals_of_a_green_run() -> None:
     run = RunResult("replay", tuple(cell(target=f"target{number}") for number in range(9)))
 
     assert lines(run, Presentation(width=60))[2:4] == ["feature  all 9 targets", "tools    9 pass"]
 
 
-def test_features_without_an_applicable_cell_are_left_out_unless_verbose() -> None:
+def test_features_that_are_not_applicable_are_left_out() -> None:
     run = RunResult("replay", (cell(), replace(skipped("b", "anthropic", "vision"), covers=("requests",))))
 
     assert not [line for line in lines(run) if line.startswith("requests")]
@@ -68,7 +68,7 @@ _ALL = "2 pass, 1 note, 1 warn, 1 fail, 1 inconclusive, 1 missing, 1 error, 1 ex
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
-def test_no_column_of_the_matrix_is_cut_or_left_out_however_narrow_it_is(width: int) -> None:
+def test_no_column_of_the_matrix_is_cut(width: int) -> None:
     cells = [cell(f"a-{n}", t, verdict=v) for t in TARGETS for n, v in enumerate([*Verdict, Verdict.PASS])]
 
     shown = lines(RunResult("replay", tuple(cells)), Presentation(width=width))
@@ -102,7 +102,7 @@ def test_differences_are_shown_on_request() -> None:
     assert [line for line in lines(red(), everything) if line.startswith("  word for it")]
 
 
-def test_a_widespread_value_belongs_to_the_others_and_a_family_has_one_name() -> None:
+def test_targets_of_a_difference_are_abbreviated() -> None:
     columns = ("anthropic", "openai-chat", "openai-responses", "gemini-3", "gemini-2.5")
 
     def shown(*values: str) -> str:
@@ -118,7 +118,7 @@ def test_a_widespread_value_belongs_to_the_others_and_a_family_has_one_name() ->
     )
 
 
-def test_the_matrix_counts_by_subject_and_verbosely_names_every_scenario() -> None:
+def test_the_matrix_counts_or_names_scenarios() -> None:
     short, verbose = lines(red()), lines(red(), Presentation(verbose=True))
 
     assert [
@@ -153,7 +153,7 @@ def test_a_cause_has_a_sentence_advice_evidence_and_the_commands() -> None:
     assert "At anthropic /messages/*/content/*; source: anthropic-call-answered-next" in verbose
 
 
-def test_a_cause_is_shown_once_with_the_evidence_of_one_cell_unless_verbose() -> None:
+def test_a_cause_shows_the_evidence_of_one_cell() -> None:
     run = RunResult("replay", tuple(failed(f"scenario-{number}") for number in range(7)))
 
     short, verbose = lines(run), lines(run, Presentation(verbose=True))
@@ -175,7 +175,7 @@ def test_there_is_something_to_do_whoever_is_to_blame(blame: Blame) -> None:
     assert len(advice) > 30
 
 
-def test_what_is_refused_of_one_model_may_be_taken_of_another_where_nothing_was_recorded() -> None:
+def test_another_model_is_suggested_for_a_limit() -> None:
     known = Provenance("reference", model_requested="gpt-6-sol")
 
     def alternative(mode: Mode, **changes: Any) -> list[str]:
@@ -200,19 +200,6 @@ def test_missing_cassettes_are_told_apart_with_both_commands() -> None:
         "    record     harness record --cassettes 'my cassettes' result-null --target anthropic",
         "    or play    harness run --mode reference result-null --target anthropic",
     ]
-
-
-def test_targets_that_miss_the_same_share_their_commands() -> None:
-    missing = [
-        cell(scenario, target, verdict=Verdict.MISSING, provenance=None, reason="none")
-        for scenario in ("a", "b")
-        for target in ("anthropic", "gemini-3")
-    ]
-
-    shown = lines(RunResult("replay", tuple(missing)))
-
-    assert "    record     harness record a b --target anthropic --target gemini-3" in shown
-    assert shown[0].startswith("INCOMPLETE  4 cells (whole): 4 missing")
 
 
 def test_the_origin_of_the_answers_is_stated() -> None:
@@ -289,13 +276,11 @@ def section(run: RunResult, start: str, presentation: Presentation = PLAIN) -> l
         ([], "NOTHING RAN  0 cells: there was no cell to play"),
     ],
 )
-def test_the_total_says_how_many_cells_are_whole_and_streamed_and_how_often_streams_were_recut(
-    cells: list[CellResult], words: str
-) -> None:
+def test_the_total_counts_variants_and_recuts(cells: list[CellResult], words: str) -> None:
     assert lines(RunResult("replay", tuple(cells)))[0] == words
 
 
-def test_the_matrix_counts_both_variants_and_verbosely_tells_them_apart_only_where_they_differ() -> None:
+def test_the_matrix_separates_variants_that_differ() -> None:
     cells = (*both("alike"), cell("unlike"), failed("unlike", variant="stream"), cell("unlike", "gemini-3"))
 
     run = RunResult("replay", cells)
@@ -311,7 +296,7 @@ def test_the_matrix_counts_both_variants_and_verbosely_tells_them_apart_only_whe
 INVOCATION = Invocation(recut=("--recut", "2"))
 
 
-def test_the_same_findings_in_both_variants_are_shown_once_and_played_again_together() -> None:
+def test_equal_findings_of_both_variants_are_shown_once() -> None:
     cells = both("call-parallel", verdict=Verdict.FAIL, findings=(finding(), finding(actual="a")))
 
     shown = section(RunResult("replay", cells, invocation=INVOCATION), "Cause 1: ")
@@ -321,7 +306,7 @@ def test_the_same_findings_in_both_variants_are_shown_once_and_played_again_toge
     assert shown[-1] == "  Play again   harness run --recut 2 call-parallel --target anthropic"
 
 
-def test_findings_that_the_variants_do_not_share_are_shown_by_variant() -> None:
+def test_different_findings_are_shown_by_variant() -> None:
     cells = (failed(), failed("call-single", "anthropic", finding(actual="another"), variant="stream"))
 
     shown = section(RunResult("replay", cells, invocation=INVOCATION), "Cause 1: ")
@@ -332,36 +317,6 @@ def test_findings_that_the_variants_do_not_share_are_shown_by_variant() -> None:
         "  also in call-single [stream] . anthropic; --verbose shows each",
     ]
     assert shown[-1] == "  Play again   harness run --variant whole call-single --target anthropic"
-
-
-def test_a_finding_of_one_variant_alone_names_it_and_plays_it_alone() -> None:
-    cells = (cell(), failed(variant="stream"), failed("b", "gemini-3"))
-
-    shown = section(RunResult("replay", cells, invocation=INVOCATION), "Cause 1: ")
-
-    assert [line for line in shown if " . " in line] == [
-        "  call-single [stream] . anthropic",
-        "  also in b . gemini-3; --verbose shows each",
-    ]
-    assert shown[-1] == "  Play again   harness run --variant stream --recut 2 call-single --target anthropic"
-
-
-def test_where_a_run_has_one_variant_only_its_commands_name_it_once_or_not_at_all() -> None:
-    streamed = Invocation(rerun=("harness", "run", "--variant", "stream"), recut=("--recut", "2"))
-
-    of_streams = section(RunResult("replay", (failed(variant="stream"),), invocation=streamed), "Cause 1")
-    of_wholes = section(RunResult("replay", (failed(),), invocation=INVOCATION), "Cause 1")
-
-    assert of_streams[-1] == "  Play again   harness run --variant stream --recut 2 call-single --target anthropic"
-    assert of_wholes[-1] == "  Play again   harness run call-single --target anthropic"
-
-
-def test_cells_that_are_left_out_are_counted_one_by_one() -> None:
-    scenarios = [failed(f"scenario-{number}", variant=each) for number in range(5) for each in ("whole", "stream")]
-
-    shown = section(RunResult("replay", tuple(scenarios)), "Cause 1: ")
-
-    assert "scenario-3 [whole and stream] . anthropic and 2 more cells;" in " ".join(" ".join(shown).split())
 
 
 def test_verbose_names_every_cell_that_is_not_applicable() -> None:
@@ -408,14 +363,6 @@ def test_what_befell_both_variants_for_one_reason_is_named_once() -> None:
     assert "  usage in call-* [stream], anthropic (listed because: #7)" in lines(run)
 
 
-def test_warnings_of_both_variants_are_one() -> None:
-    cells = both("a", verdict=Verdict.WARN, findings=(finding(severity=Severity.WARNING),))
-
-    shown = section(RunResult("replay", (*cells, replace(cells[0], scenario="b"))), "Warnings that fail nothing: 1")
-
-    assert shown[1].endswith("(result-swapped; a [whole and stream] . anthropic and 1 more cell)")
-
-
 def test_missing_streams_are_recorded_without_what_is_there() -> None:
     missing: dict[str, Any] = {"verdict": Verdict.MISSING, "provenance": None, "reason": "none"}
     cells = [
@@ -437,7 +384,7 @@ def test_missing_streams_are_recorded_without_what_is_there() -> None:
     ]
 
 
-def test_nothing_that_comes_from_a_model_reaches_the_terminal_as_a_command() -> None:
+def test_texts_of_a_model_are_no_terminal_commands() -> None:
     hostile = "\x1b]0;owned\x07 [bold]not mark-up[/bold] \u202e :smile:"
     run = RunResult("replay", (failed("a", "anthropic", finding(message=hostile, actual=hostile)),))
 
@@ -482,17 +429,13 @@ def test_colours_are_for_terminals_only() -> None:
     assert [line.rstrip() for line in bare.splitlines()] == lines(red())
 
 
-def test_a_run_without_cells_is_no_pass() -> None:
-    assert lines(RunResult("replay", ()))[-1] == "NOTHING RAN  0 cells: there was no cell to play"
-
-
 def test_an_unknown_provenance_is_not_invented() -> None:
     run = RunResult("replay", (cell(provenance=Provenance("provider")),))
 
     assert "Recorded from the provider: 1 cell of anthropic." in lines(run)
 
 
-def test_what_is_not_applicable_is_shown_if_nothing_else_is_there() -> None:
+def test_not_applicable_is_shown_if_nothing_ran() -> None:
     reason = "it holds only for the profiles gemini-4, gemini-3, claude"
     many = [replace(skipped("a", "anthropic", "x"), scenario=f"s-{number}", reason=reason) for number in range(9)]
 

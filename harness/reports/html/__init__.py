@@ -16,26 +16,11 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from harness.reports import groups
+from harness.reports import groups, words
 from harness.reports.audit_text import AUDIT_COLUMNS, audit_verdict, redrive_lines
 from harness.reports.finding_causes import causes
 from harness.reports.html.data import GLYPHS, body_lines, data
 from harness.reports.run_changes import compare_runs
-from harness.reports.words import (
-    ACCEPT_HINT,
-    CRASHED,
-    KINDS,
-    check_notes,
-    costs,
-    count,
-    counts,
-    money,
-    place,
-    plain,
-    values,
-    verdict,
-    what_to_do,
-)
 from harness.results import CellResult, Presentation, Report, RunResult, Severity, Variant, Verdict
 
 if TYPE_CHECKING:
@@ -47,8 +32,6 @@ _FIRST_FEATURES = ("id-matching", "system-prompt", "json-mode")
 
 @dataclass(frozen=True, slots=True)
 class _ScenarioRow:
-    """Scenario with its cells in each column."""
-
     scenario: str
     about: str
     cells: list[list[CellResult]]
@@ -61,7 +44,7 @@ def render(run: RunResult, presentation: Presentation) -> str:
 
 def _pieces(run: RunResult, presentation: Presentation) -> Iterator[str]:
     style, script = _part("style.css"), _part("script.js")
-    word, sentence = verdict(run)
+    word, sentence = words.verdict(run)
     context: dict[str, Any] = {
         "run": run,
         "word": word,
@@ -70,7 +53,7 @@ def _pieces(run: RunResult, presentation: Presentation) -> Iterator[str]:
         "causes": [(severity, causes(run, severity)) for severity in Severity],
         "broken": groups.broken(run),
         "missing": groups.missing(run),
-        "checked": groups.grouped(check_notes(run.check) if run.check is not None else (), lambda each: each[0]),
+        "checked": groups.grouped(words.check_notes(run.check) if run.check is not None else (), lambda each: each[0]),
         "gateway": run.check.gateway if run.check is not None else (),
         "groups": groups,
         "inconclusive": groups.inconclusive(run),
@@ -80,7 +63,7 @@ def _pieces(run: RunResult, presentation: Presentation) -> Iterator[str]:
         "subjects": _matrix(run),
         "differences": _differences(run),
         "provenance": groups.provenance(run),
-        "costs": list(costs(run)),
+        "costs": list(words.costs(run)),
         "skipped": groups.not_applicable(run),
         "expected": groups.expected_failures(run),
         "unrecorded": groups.unrecorded(run),
@@ -108,7 +91,6 @@ def _matrix(run: RunResult) -> list[tuple[str, list[_ScenarioRow]]]:
 
 
 def _differences(run: RunResult) -> list[tuple[str, list[tuple[Any, list[str]]]]]:
-    """Return for each feature its properties, each with its value for each target."""
     columns = groups.targets(run)
     rows = [
         (feature, [(row, [row.values.get(target, "") for target in columns]) for row in members])
@@ -137,7 +119,6 @@ def _spaced(verdict: Verdict) -> str:
 
 
 def _commands(run: RunResult, where: groups.Place) -> Iterator[str]:
-    """Yield the commands that show a place and play it again."""
     if run.audit is None:
         yield from filter(None, [groups.look(run, where.cells[0])])
         yield groups.rerun(run, where)
@@ -167,7 +148,7 @@ def _template() -> Template:
     from markupsafe import Markup  # noqa: PLC0415 - for this report only
 
     def shown(value: object) -> object:
-        return plain(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+        return words.plain(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
     environment = Environment(
         autoescape=True,
@@ -182,21 +163,21 @@ def _template() -> Template:
         "address": _cell_address,
         "audit_columns": AUDIT_COLUMNS,
         "common": _most_common,
-        "count": count,
-        "counts": counts,
-        "money": money,
-        "place": place,
+        "count": words.count,
+        "counts": words.counts,
+        "money": words.money,
+        "place": words.place,
         "spoken": _spaced,
         "trusted": Markup,
         "fragment": _fragment,
         "rerun": _commands,
-        "what_to_do": what_to_do,
-        "values": values,
+        "what_to_do": words.what_to_do,
+        "values": words.values,
         "glyphs": GLYPHS,
         "lines_of": body_lines,
-        "crashed": CRASHED,
-        "known": ACCEPT_HINT,
-        "kinds": KINDS,
+        "crashed": words.CRASHED,
+        "known": words.ACCEPT_HINT,
+        "kinds": words.KINDS,
     }
     return environment.get_template("page.html", globals=own)
 

@@ -1,12 +1,14 @@
-"""Annotations, read as the runner of GitHub Actions reads them."""
+"""Annotations as GitHub's runner reads them, and the entries that GitLab's documentation requires."""
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
+from typing import Any
 
-from harness.reports.annotations import GITHUB
-from harness.results import Definition, Presentation, RunResult, Severity, Verdict
+from harness.reports.annotations import GITHUB, GITLAB
+from harness.results import Definition, Kind, Presentation, RunResult, Severity, Verdict
 from tests.reports.runs import both, cell, failed, finding, red
 
 _COMMAND = re.compile(r"::(error|warning) (.*?)::(.*)")
@@ -38,7 +40,7 @@ def test_nothing_is_said_of_a_run_in_which_nothing_is_wrong() -> None:
     assert GITHUB.render(RunResult("replay", both()), Presentation()) == ""
 
 
-def test_each_cause_stands_in_the_line_of_its_turn_the_worst_first() -> None:
+def test_github_causes_are_at_their_turn_worst_first() -> None:
     second = failed("b", "anthropic", finding("call-lost", turn=1))
     run = located(RunResult("replay", (second, failed("a", "anthropic", finding(turn=0)), failed("c"))))
 
@@ -54,13 +56,13 @@ def test_each_cause_stands_in_the_line_of_its_turn_the_worst_first() -> None:
     assert read[0][2].endswith("\nPlay again: harness run a --target anthropic")
 
 
-def test_what_is_no_file_of_the_repository_is_annotated_without_one() -> None:
+def test_shipped_scenarios_are_annotated_without_file() -> None:
     ((_, properties, _),) = commands(RunResult("replay", (failed(),)))
 
     assert properties == {"title": "result-swapped: 1 cell, which fails only for this"}
 
 
-def test_what_broke_is_missing_or_stale_is_an_error_and_a_warning_is_none() -> None:
+def test_broken_missing_and_stale_are_errors() -> None:
     read = commands(red())
 
     assert [(kind, each["title"]) for kind, each, _ in read] == [
@@ -74,7 +76,7 @@ def test_what_broke_is_missing_or_stale_is_an_error_and_a_warning_is_none() -> N
     assert "record: harness record" in next(text for _, each, text in read if each["title"].startswith("missing"))
 
 
-def test_of_more_than_a_step_shows_the_worst_are_said_and_the_rest_counted() -> None:
+def test_more_causes_than_github_shows_are_counted() -> None:
     cells = [failed(f"s{number}", "anthropic", finding(f"rule-{number}")) for number in range(14)]
     cells += [
         cell(f"w{number}", verdict=Verdict.WARN, findings=(finding(f"soft-{number}", severity=Severity.WARNING),))
@@ -90,12 +92,6 @@ def test_of_more_than_a_step_shows_the_worst_are_said_and_the_rest_counted() -> 
     assert [text for _, each, text in read if each["title"] == errors[-1]] == [
         "rule-9, rule-10, rule-11, rule-12, rule-13: see the report of the run"
     ]
-
-
-def test_one_cause_takes_no_more_than_there_is_room_for() -> None:
-    run = located(RunResult("replay", tuple(failed(f"s{number}") for number in range(40))))
-
-    assert len(commands(run)) == 10
 
 
 def test_a_text_of_somebody_else_is_no_command_and_no_property() -> None:
@@ -123,3 +119,57 @@ def test_a_run_that_was_not_finished_says_so_first() -> None:
 
     assert read[0][1]["title"] == "unfinished: 8 cells done"
     assert read[0][2] == "the run is not finished: interrupted"
+
+
+def issues(run: RunResult) -> list[dict[str, Any]]:
+    return json.loads(GITLAB.render(run, Presentation()))
+
+
+def test_gitlab_a_clean_run_is_an_empty_list() -> None:
+    assert GITLAB.render(RunResult("replay", both()), Presentation()) == "[]\n"
+
+
+def test_gitlab_has_an_entry_for_each_place() -> None:
+    at = {"a": Definition("d", file="./scenarios/a.yaml", line=3, turns=(14,))}
+    run = RunResult("replay", (failed("a", "anthropic", finding(turn=0)), failed("b")), definitions=at)
+
+    first, second = issues(run)
+
+    assert first == {
+        "description": "result-swapped in a . anthropic: request 2 /messages/3/content/0: "
+        "the result of one call is sent as that of another",
+        "check_name": "harness/result-swapped",
+        "fingerprint": first["fingerprint"],
+        "severity": "major",
+        "location": {"path": "scenarios/a.yaml", "lines": {"begin": 14}},
+    }
+    assert second["location"] == {"path": "toolcall-harness/b", "lines": {"begin": 1}}
+    assert len({first["fingerprint"], second["fingerprint"]}) == 2
+
+
+def test_a_fingerprint_outlives_other_ids_values_and_lines() -> None:
+    then = failed("a", "anthropic", finding(message="call_1 is lost", actual="x"))
+    now = failed("a", "anthropic", finding(message="call_2 is lost", actual="y", exchange=3))
+
+    assert [issues(RunResult("replay", (each,)))[0]["fingerprint"] for each in (then, then, now)] == [
+        issues(RunResult("replay", (then,)))[0]["fingerprint"]
+    ] * 3
+
+
+def test_severities_are_of_gitlabs_five() -> None:
+    kinds = [finding("limit", kind=Kind.LIMIT), finding("loss"), finding("custom", kind=Kind.CONVENTION)]
+    soft = cell("w", verdict=Verdict.WARN, findings=(finding("soft", severity=Severity.WARNING),))
+    run = RunResult("replay", (*(failed(each.rule, "anthropic", each) for each in kinds), soft))
+
+    assert {each["check_name"]: each["severity"] for each in issues(run)} == {
+        "harness/limit": "critical",
+        "harness/loss": "major",
+        "harness/custom": "minor",
+        "harness/soft": "minor",
+    }
+
+
+def test_gitlab_what_has_no_finding_is_an_entry_too() -> None:
+    names = [each["check_name"].removeprefix("harness/") for each in issues(replace(red(), stopped="interrupted"))]
+
+    assert names == ["unfinished", "result-swapped", "gemini-pairing", "error", "missing", "stale", "note"]
