@@ -26,7 +26,7 @@ from harness.host.exceptions import shortened
 
 if TYPE_CHECKING:
     from harness.apis.api import Api
-    from harness.apis.targets import Shipped
+    from harness.apis.targets import ShippedTarget
     from harness.contract.loops import Drive
     from harness.results import Report
     from harness.rules.rule import Rule
@@ -145,19 +145,19 @@ def _targets(api: Api) -> frozenset[str]:
     return frozenset(target.name for target in api.targets)
 
 
-def targets() -> tuple[Shipped, ...]:
+def targets() -> tuple[ShippedTarget, ...]:
     """The targets of all APIs."""
     return tuple(target for api in apis() for target in api.targets)
 
 
-def shipped_targets() -> tuple[Shipped, ...]:
+def shipped_targets() -> tuple[ShippedTarget, ...]:
     """The targets that come with recordings, which are played where nobody names one: those of our own APIs, since a
     package that happens to be installed must not change what a run is."""
     ours = APIS.modules()
     return tuple(each for each in targets() if each.api in ours)
 
 
-def target(name: str) -> Shipped:
+def target(name: str) -> ShippedTarget:
     """The shipped target with this name. Raises `UnknownName`."""
     for each in targets():
         if each.name == name:
@@ -284,7 +284,7 @@ def _loop(kind: str, api_name: str | None, what: str) -> Adapter:
     if kind == AGENT:
         wire = _driven_api(AGENT, api_name, what)
         made: Loop = importlib.import_module("harness.stdio.agent").agent(
-            what, wire.name, keys=wire.key_variables[:1], base_urls=wire.frontage.variables
+            what, wire.name, keys=wire.key_variables[:1], base_urls=wire.server_endpoints.variables
         )
         return made.adapter()
     if ":" not in what:

@@ -10,8 +10,8 @@ from typing import Any
 
 from harness import catalog
 from harness.apis.api import Api
-from harness.apis.facts import Docket, Edition, today
-from harness.apis.profile import Profile
+from harness.apis.fact_files import CompiledFacts, FactSelection, today
+from harness.apis.targets import Profile
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.reference.script_session import ScriptSession
 from harness.scenarios import suite
@@ -37,8 +37,8 @@ def provider(api: str, *files: Path) -> Callable[[HttpRequest], HttpResponse]:
 
     def handle(request: HttpRequest) -> HttpResponse:
         model = wire.model_of(request) or ""
-        profile = wire.profile_for(model, Edition(today(), files))
-        law = wire.services.provider_law(profile, model)
+        profile = wire.profile_for(model, FactSelection(today(), files))
+        law = wire.services.provider_rules(profile, model)
         violations = wire.judge(request, law)
         taken = _taken(wire, profile, request)
         refused = [each for each in violations if each.severity == "error" or each.pointer not in taken]
@@ -52,7 +52,7 @@ def provider(api: str, *files: Path) -> Callable[[HttpRequest], HttpResponse]:
 def _taken(wire: Api, profile: Profile, request: HttpRequest) -> set[str]:
     """The places of which a fact says that what nobody is certain of is taken there."""
     accepted = [fact for fact in profile.facts if fact.verdict == "accepted" and fact.when]
-    return {each.pointer for each in Docket(accepted, wire.schema_places).judge(request)[1]}
+    return {each.pointer for each in CompiledFacts(accepted, wire.schema_places).judge(request)[1]}
 
 
 ENDED = {"until": str(dt.date(2026, 9, 1)), "since": None}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness import catalog
-from harness.apis.profile import Profile
+from harness.apis.targets import Profile
 
 PROFILES: tuple[tuple[str, Profile], ...] = tuple(
     (api.name, profile) for api in catalog.apis() for profile in api.profiles

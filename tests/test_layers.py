@@ -5,8 +5,6 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 ROOT = Path(__file__).parent.parent
 
 
@@ -35,24 +33,3 @@ def test_reports_may_import_nothing_but_results() -> None:
     below = {name for layer in contract("layers")["layers"][4:] for name in layer.split(" | ")}
 
     assert {name.removeprefix("harness.") for name in contract("reports")["forbidden_modules"]} == below - {"results"}
-
-
-SHARED = {
-    *("requests", "responses", "streams", "building", "failures", "frontage", "limits", "promises", "profiles"),
-    *("lift", "questions", "asking", "client_forms", "embeddings"),
-}
-"""Modules of an API that mean the same in each."""
-ALONE = {
-    "anthropic": {"conversation", "schemas"},
-    "gemini": {"fields", "pairing", "proto"},
-}
-"""Modules that only one API needs."""
-
-
-@pytest.mark.parametrize("package", sorted(ROOT.glob("harness/apis/*/__init__.py")), ids=lambda path: path.parent.name)
-def test_every_api_has_the_same_modules_but_for_those_named_here(package: Path) -> None:
-    folders = {path.parent.name for path in package.parent.glob("*/__init__.py")}
-    found = folders | {path.stem for path in package.parent.glob("*.py")} - {"__init__"}
-
-    assert {"requests", "responses", "limits", "profiles"} <= found
-    assert found - SHARED == ALONE.get(package.parent.name, set())

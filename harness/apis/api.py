@@ -1,4 +1,4 @@
-"""What every package of `harness.apis` exports as `API`: one API as data, and as pure functions on JSON and bytes."""
+"""The description that each API package exports as `API`."""
 
 from __future__ import annotations
 
@@ -9,46 +9,38 @@ from operator import is_
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
-from harness.apis.conditions import SchemaPlaces
-from harness.apis.departure import Strictly
-from harness.apis.embedding import EmbeddingFormat
+from harness import catalog
+from harness.apis.conversion import CanonicalReader, MinimalRequest, RequestBuilder
+from harness.apis.embeddings import EmbeddingFormat
 from harness.apis.fact import Breach, Fact
-from harness.apis.facts import SHIPPED, Docket, Edition, Facts, limit_from, today
-from harness.apis.frontage import Frontage
-from harness.apis.law import Law, Services
-from harness.apis.lift import Lift
-from harness.apis.limit import Limit, Violation, lesser
-from harness.apis.memory import Memory
-from harness.apis.profile import Profile, derived, matching
-from harness.apis.questions import Questions
-from harness.apis.smallest import Smallest
-from harness.apis.targets import Shipped
-from harness.apis.terms import PLAIN as PLAIN_TERMS
-from harness.apis.terms import Terms
-from harness.apis.traits import PLAIN, Traits
+from harness.apis.fact_files import SHIPPED, CompiledFacts, Facts, FactSelection, limit_from, today
+from harness.apis.limits import Limit, Severity, Violation, bracketed, lesser
+from harness.apis.matching import SchemaPlaces
+from harness.apis.response_rules import ResponseCheck
+from harness.apis.server import ServerEndpoints
+from harness.apis.services import RuleSet, Services
+from harness.apis.targets import Profile, ShippedTarget, derived, matching
+from harness.apis.traits import ApiTerms, IssuedState, Traits
 from harness.apis.view import ModelStep, RequestView, ResponseView
-from harness.apis.wording import bracketed
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import JSON, StopReason
 from harness.scenarios.schema import Provocation
 
 _MOST_DOCKETS = 64
-"""How many are kept: one for each model, day and service of a run; those of all models of a day are few."""
 
 _MOST_PROFILES = 256
-"""How many are kept: one for each model and day of a run or an audit."""
 
 
 ClientForm: TypeAlias = Callable[[dict[str, JSON]], None]
-"""Writes the body of a request in another form, in place."""
+"""Rewrites the body of a request in another form, in place."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamShape:
-    """Other chunks in which servers were seen to send the calls of a stream.
+    """Other chunks in which servers send the calls of a stream.
 
-    `respell(stream, seed)` returns the same answer so, or the stream itself if it cannot be put so. `departs`: such
-    chunks depart from what the API documents, so that an adapter made for the API alone may fail on them.
+    `respell(stream, seed)` returns the same response in these chunks, or the unchanged stream if that is impossible.
+    `departs`: the chunks depart from the API's documentation, so that a documented client may fail on them.
     """
 
     respell: Callable[[bytes, str], bytes]
@@ -57,62 +49,60 @@ class StreamShape:
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """One API.
+    """Description of one API.
 
-    `schema_places`: where its requests have JSON schemas.
-    `smallest`: the smallest chat, by which its facts can be probed (`None`: they cannot).
-    `column`: where its targets stand in a report, counted from the left; those of other packages stand behind ours.
-    `base_path`: what its SDK's base URL has behind the origin (`/v1` or nothing).
-    `key_variables`: the environment variables that hold a key, in order of precedence.
-    `provider_url`: base URL of the provider itself, as the SDK takes it.
-    `base_url_variable`: the environment variable that names a server in the provider's place, if what is asked through
-    has one: this package for an API, the command itself for a command.
-    `domain`: the provider's own, with all hosts below it.
-    `base_url_ending`: how the base URL of another server ends that speaks it (`/v1`, or nothing where the SDK adds it).
-    `services`: who serves it, and so whose rules a request is held to.
-    `limits`: the table of everything that can be violated, of its embeddings too.
-    `facts`: what its provider, and other servers that speak it, take and refuse, with evidence and dates.
-    `profiles`: its generations of models; the first that matches a name holds, and the last one matches any.
-    `targets`: what there is to play; there is at least one. Those of the APIs that ship come with recordings.
-    `system_places`: where the system prompt may stand (`SystemView.place`).
-    `provocations`: what its streams can be asked to do that no provider was recorded doing.
-    `own_stops`: stop reasons that only this API can be made to have: what only it does, as the ends of two sentences.
-    `traits`: in what it is unlike others.
-    `terms`: how it calls what remedies name.
-    `one_call`: the fields of a request by which a turn may have one call only; none, if it cannot be asked for that.
-    `strict_tool`: the fields of a tool whose arguments have to conform to its schema; none, if that cannot be asked.
-    `memory`: what its provider remembers of a conversation.
-    `lift`: reads canonical values off its requests, for re-drives, if those can be had.
-    `recognises(request)`: the request is a chat of this API, by path and body.
-    `paths`: the whole paths of its chats and embeddings, of the provider and of clouds that host it (`None`: any path
-    that `recognises` takes).
-    `least_body`: one that it takes for a chat, so that the path alone says whether there is an endpoint.
+    `schema_places`: JSON schemas in its requests.
+    `minimal_request`: the smallest chat, for examples and probes (`None`: no probes).
+    `column`: position of its targets in reports, from the left. Third-party APIs follow the built-in ones.
+    `base_path`: path that its SDK's base URL has after the origin (`/v1` or nothing).
+    `key_variables`: environment variables that hold a key, in order of precedence.
+    `provider_url`: base URL of the provider, as the SDK takes it.
+    `base_url_variable`: environment variable with the base URL of another server. For an API, this package reads it;
+    for a command, the command does.
+    `domain`: the provider's domain, with all hosts below it.
+    `base_url_ending`: ending of another server's base URL (`/v1`, or nothing where the SDK adds it).
+    `services`: servers that speak the API, and so the rules for a request.
+    `limits`: limits of requests and embeddings that are in no fact file.
+    `facts`: accepted and refused requests of the provider and other servers, with evidence and dates.
+    `profiles`: model generations. The first that matches a name applies; the last matches any name.
+    `targets`: at least one. Those of built-in APIs have recordings.
+    `system_places`: allowed places of the system prompt (`SystemView.place`).
+    `provocations`: stream behaviour that the reference server can show although no recording does.
+    `own_stops`: stop reasons that only this API has, as the ends of two sentences.
+    `traits`: differences from other APIs.
+    `terms`: the API's words for what remedies name.
+    `one_call`: request fields that allow one call per turn; empty if the API has none.
+    `strict_tool`: fields of a tool whose arguments must conform to its schema; empty if the API has none.
+    `issued_state`: opaque state of a conversation that the provider checks.
+    `canonical_reader`: reads canonical values from requests, for re-drives.
+    `recognises(request)`: whether the request is a chat of this API, by path and body.
+    `paths`: full paths of its chats and embeddings, at the provider and at clouds (`None`: any recognised path).
+    `least_body`: a body that makes any path of a chat recognised.
     `view(request)`: the neutral view; raises `WireError`.
-    `violations(request, law)`: what is refused or taken with a loss. Never raises: an unreadable body is one.
-    `read(response)`: the neutral view of a response, an event stream folded; raises `WireError`.
+    `violations(request, rule_set)`: violations of limits. Never raises: an unreadable body is a violation.
+    `read(response)`: the neutral view of a response, with its event stream folded; raises `WireError`.
     `build(step, seed, model, profile)`: the body of a response. Ids, usage and signatures are functions of `seed`.
-    `build_stream(step, seed, model, profile, request)`: the same answer as a stream, in the form that `request` asks
-    for: `read` folds it to what `build` says.
-    `stream_of(body, seed, profile, request)`: any whole body, told as the stream that folds to it.
+    `build_stream(step, seed, model, profile, request)`: the same response as a stream, in the form that `request` asks
+    for. `read` folds it to the result of `build`.
+    `stream_of(body, seed, profile, request)`: the stream that folds to a whole body.
     `client_forms`: by name, forms of requests that clients send and the built-in adapter does not.
-    `stream_shapes`: by name, the other chunks in which servers were seen to send the calls of a stream.
+    `stream_shapes`: by name, other chunks in which servers send the calls of a stream.
     `refuse(violation)`: the provider's refusal, in its own status and shape.
-    `fail(status, retry_after, seed)`: the provider's failure of this status, in its own shape; it asks to wait
-    `retry_after` seconds.
-    `error_for(response, request)`: a refusal or a failure, as it comes to this request.
-    `broken_for(response, request)`: an answer that breaks off or cannot be read, as it comes to this request.
-    `stream_error(status, seed, request)`: what the provider writes into a stream, in the form that `request` asks for,
-    where it would have failed with `status` before the first byte.
-    `model_of(request)`: the model that the request names, by body or path.
-    `misheaded(request)`: what is wrong with the headers of a request that has them.
-    `embeddings`: the format of its embeddings, if it has any.
-    `frontage`: what its server does around the chats, for clients that are not ours.
+    `fail(status, retry_after, seed)`: the provider's failure with this status; it asks for a wait of `retry_after`
+    seconds.
+    `error_for(response, request)`: a refusal or a failure in the form that this request gets.
+    `broken_for(response, request)`: a truncated or unreadable response in the form that this request gets.
+    `stream_error(status, seed, request)`: the error inside a stream, in the form that `request` asks for.
+    `model_of(request)`: the model in body or path.
+    `header_violation(request)`: the fault of a request's headers.
+    `embeddings`: the format of its embeddings.
+    `server_endpoints`: endpoints besides chats, for third-party clients of the reference server.
     `spelled(pointer)`: a place as the provider's refusals spell it.
-    `questions`: how a server of it is asked that is to be judged, and `departures(response, request)` where an answer
-    departs from what the API promises (`None`: 'harness check server' has nothing for it).
+    `request_builder`: builds requests to a server under test (`None`: no `harness check server`).
+    `check_response(response, request)`: violations of response rules (`None`: no `harness check server`).
 
     Raises:
-        ValueError: nothing could be played with it; the text says why.
+        ValueError: no cell could run with it; the text gives the reason.
     """
 
     name: str
@@ -122,13 +112,12 @@ class Api:
     domain: str
     base_url_ending: str
     services: Services
-    limits: tuple[Limit, ...]
     profiles: tuple[Profile, ...]
-    targets: tuple[Shipped, ...]
+    targets: tuple[ShippedTarget, ...]
     system_places: frozenset[str]
     recognises: Callable[[HttpRequest], bool]
     view: Callable[[HttpRequest], RequestView]
-    violations: Callable[[HttpRequest, Law], list[Violation]]
+    violations: Callable[[HttpRequest, RuleSet], list[Violation]]
     read: Callable[[HttpResponse], ResponseView]
     build: Callable[[ModelStep, str, str, Profile], dict[str, JSON]]
     build_stream: Callable[[ModelStep, str, str, Profile, RequestView], HttpResponse]
@@ -139,31 +128,32 @@ class Api:
     model_of: Callable[[HttpRequest], str | None]
     error_for: Callable[[HttpResponse, HttpRequest], HttpResponse] = lambda response, _request: response
     broken_for: Callable[[HttpResponse, HttpRequest], HttpResponse] = lambda response, _request: response
-    misheaded: Callable[[HttpRequest], Violation | None] = lambda _request: None
+    header_violation: Callable[[HttpRequest], Violation | None] = lambda _request: None
     embeddings: EmbeddingFormat | None = None
     base_url_variable: str | None = None
     facts: Facts = field(default_factory=Facts)
+    limits: tuple[Limit, ...] = ()
     least_body: bytes = b"{}"
     client_forms: Mapping[str, ClientForm] = field(default_factory=dict[str, ClientForm])
     stream_shapes: Mapping[str, StreamShape] = field(default_factory=dict[str, StreamShape])
     paths: re.Pattern[str] | None = None
     provocations: frozenset[Provocation] = frozenset()
     own_stops: Mapping[StopReason, tuple[str, str]] = field(default_factory=dict[StopReason, tuple[str, str]])
-    traits: Traits = PLAIN
-    terms: Terms = PLAIN_TERMS
+    traits: Traits = field(default_factory=Traits)
+    terms: ApiTerms = field(default_factory=ApiTerms)
     one_call: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
     strict_tool: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
-    memory: type[Memory] = Memory
-    lift: type[Lift] | None = None
+    issued_state: type[IssuedState] = IssuedState
+    canonical_reader: type[CanonicalReader] | None = None
     column: int = 100
     schema_places: SchemaPlaces = field(default_factory=SchemaPlaces)
-    smallest: Smallest | None = None
-    frontage: Frontage = field(default_factory=Frontage)
-    questions: Questions | None = None
-    departures: Strictly | None = None
+    minimal_request: MinimalRequest | None = None
+    server_endpoints: ServerEndpoints = field(default_factory=ServerEndpoints)
+    request_builder: RequestBuilder | None = None
+    check_response: ResponseCheck | None = None
     spelled: Callable[[str], str] = bracketed
     _written: frozenset[str] = field(init=False, repr=False, compare=False)
-    _dockets: dict[tuple[int, frozenset[str]], tuple[Profile, Docket]] = field(
+    _dockets: dict[tuple[int, frozenset[str]], tuple[Profile, CompiledFacts]] = field(
         init=False, repr=False, compare=False, default_factory=dict["tuple[int, frozenset[str]]", Any]
     )
     _derived: dict[tuple[str, int], tuple[tuple[Fact, ...], Profile]] = field(
@@ -171,7 +161,7 @@ class Api:
     )
 
     def __post_init__(self) -> None:
-        """Refuse what would fail later, in the middle of a run."""
+        """Reject a description that would fail in the middle of a run."""
         if not self.targets:
             raise ValueError("it has no targets")
         for each in self.targets:
@@ -184,11 +174,11 @@ class Api:
 
     @property
     def table(self) -> tuple[Limit, ...]:
-        """Everything that can be violated: `limits`, and those that the shipped facts have. Raises `FactsError`."""
+        """The limits of `limits` and of the facts. Raises `FactsError`."""
         return (*self.limits, *(limit for limit, _ in self.facts.limits.values()))
 
-    def profile_for(self, model: str, edition: Edition = SHIPPED) -> Profile:
-        """What holds for a model, by an edition of the facts: without a day, today. Raises `FactsError`."""
+    def profile_for(self, model: str, edition: FactSelection = SHIPPED) -> Profile:
+        """Return the profile of a model by a selection of facts (without a day: today's). Raises `FactsError`."""
         bare = model.removeprefix("models/")
         facts = self.facts.together(self.name, edition.files).holding(bare, edition.day or today())
         known = self._derived.get((bare, id(facts)))
@@ -200,59 +190,57 @@ class Api:
         self._derived[bare, id(facts)] = facts, profile
         return profile
 
-    def violable(self, edition: Edition = SHIPPED) -> Iterator[str]:
-        """The ids of all that a request can violate: of the limits, and of the facts that have conditions, of any day.
-        Raises `FactsError`."""
+    def violation_ids(self, edition: FactSelection = SHIPPED) -> Iterator[str]:
+        """Yield the ids of all limits, and of all facts with conditions, of any day. Raises `FactsError`."""
         facts = self.facts.together(self.name, edition.files)
         yield from dict.fromkeys((*(limit.id for limit in self.limits), *self.facts.limits, *facts.limits))
         yield from (fact.id for fact in self._unwritten(facts.all()))
 
-    def judge(self, request: HttpRequest, law: Law) -> list[Violation]:
-        """What is refused or taken with a loss: by the API's own checks, as far as facts that hold by the law bear them
-        out, and by facts that have conditions.
+    def judge(self, request: HttpRequest, law: RuleSet) -> list[Violation]:
+        """Return the violations of a request. Never raises.
 
-        What a written check says of a place is not said twice, but a warning hides no refusal, and a limit of the
-        API's own provider hides none of another server's. Never raises.
+        Limits apply as far as facts of the rule set support them. A fact with conditions adds a violation unless a
+        check reports the same place. A warning hides no error, and a limit of the API's provider hides none of another
+        server's.
         """
         limits, refused = self._docket(law).judge(request)
-        found = self.borne_out([*limits, *self.violations(request, law)], law)
-        settled = [each for each in found if self.is_settled(each.source, law)]
+        found = self.supported_by_facts([*limits, *self.violations(request, law)], law)
+        settled = [each for each in found if self.applies_at(each.source, law)]
         for each in refused:
-            if not _is_said(each, settled if self.is_settled(each.source, law) else found):
+            if not _is_said(each, settled if self.applies_at(each.source, law) else found):
                 found.append(each)
         return found
 
-    def judge_embeddings(self, request: HttpRequest, law: Law) -> list[Violation]:
-        """The same of a request for embeddings; nothing, if it has no format of these. Never raises."""
-        return [] if self.embeddings is None else self.borne_out(self.embeddings.violations(request, law), law)
+    def judge_embeddings(self, request: HttpRequest, law: RuleSet) -> list[Violation]:
+        """Return the violations of a request for embeddings. Never raises."""
+        return [] if self.embeddings is None else self.supported_by_facts(self.embeddings.violations(request, law), law)
 
-    def borne_out(self, found: Sequence[Violation], law: Law) -> list[Violation]:
-        """Those of the violations that rest on a fact that holds by the law, as errors where one is a certain refusal.
+    def supported_by_facts(self, found: Sequence[Violation], law: RuleSet) -> list[Violation]:
+        """Keep the violations whose fact applies by the rule set, as errors where the refusal is certain.
 
-        A limit that rests on no fact, as others' may, says itself how bad it is.
+        A violation without facts keeps its own severity.
         """
-        borne_out: list[Violation] = []
+        supported_by_facts: list[Violation] = []
         for each in found:
             sources = each.source.split(", ")
             if not self.facts.named(sources):
-                borne_out.append(each)
+                supported_by_facts.append(each)
             elif held := [fact for fact in law.profile.facts if fact.id in sources and fact.is_at(law.services)]:
-                borne_out.append(replace(each, severity=lesser(each.severity, held)))
-        return borne_out
+                supported_by_facts.append(replace(each, severity=lesser(each.severity, held)))
+        return supported_by_facts
 
-    def is_settled(self, source: str, law: Law) -> bool:
-        """Return whether a limit, by the facts that are its source, is known to hold at the server of a law.
+    def applies_at(self, source: str, law: RuleSet) -> bool:
+        """Return whether a limit with this source is known to apply at the server of a rule set.
 
-        What the API's own provider refuses, compatible servers often take. Of them it is known where a fact names the
-        server. A limit that rests on no fact is taken at its word.
+        Compatible servers often accept what the API's provider refuses. A limit applies to them where its fact names
+        the server, or where it rests on no fact.
         """
         sources = source.split(", ")
         held = [fact for fact in law.profile.facts if fact.id in sources]
         return law.is_own or not held or any(law.service in (fact.service or ()) for fact in held)
 
-    def _docket(self, law: Law) -> Docket:
-        """The facts that no written check stands for, and the breaches of limits that rest on facts, of those that hold
-        by a law: made ready once, though every request is held to them."""
+    def _docket(self, law: RuleSet) -> CompiledFacts:
+        """Compile the conditions of facts and limits that apply by a rule set; equal ones are compiled once."""
         profile = law.profile
         known = self._dockets.get((id(profile), law.services))
         if known is not None and known[0] is profile:
@@ -264,14 +252,14 @@ class Api:
             for _, each in self._dockets.values()
             if _are(each.facts, held) and _are([way for _, way in each.breaches], [way for _, way in breaches])
         )
-        docket = next(same, None) or Docket(held, self.schema_places, breaches, self.spelled)
+        docket = next(same, None) or CompiledFacts(held, self.schema_places, breaches, self.spelled)
         if len(self._dockets) >= _MOST_DOCKETS:
             self._dockets.clear()
         self._dockets[id(profile), law.services] = profile, docket
         return docket
 
-    def _breaches(self, law: Law, facts: Sequence[Fact]) -> Iterator[tuple[Limit, Breach]]:
-        """The breaches of limits of which one fact at least holds."""
+    def _breaches(self, law: RuleSet, facts: Sequence[Fact]) -> Iterator[tuple[Limit, Breach]]:
+        """Yield the conditional breaches of limits with a fact that applies."""
         held = {fact.id for fact in facts}
         shipped = self.facts.limits
         others = (
@@ -285,14 +273,14 @@ class Api:
                         yield limit, breach
 
     def _unwritten(self, facts: Iterable[Fact]) -> Iterator[Fact]:
-        """Those of the facts that are found by their conditions alone."""
+        """Yield the refusing facts that only their conditions check."""
         written = self._written | self.facts.written
         for fact in facts:
             if fact.verdict == "refused" and fact.when and not fact.limits and fact.id not in written:
                 yield fact
 
     def is_provider(self, url: str) -> bool:
-        """Whether a URL leads to the provider itself, and not to whatever else speaks its API."""
+        """Return whether a URL leads to the provider itself."""
         try:
             parts = urlsplit(url)
             host = (parts.hostname or "").lower()
@@ -308,7 +296,8 @@ def _are(facts: Sequence[object], others: Sequence[object]) -> bool:
 
 
 def _has(profile: Profile, wanted: Mapping[str, Sequence[JSON]]) -> bool:
-    """Return whether each of these fields of a profile (`sampling`, `thinking_types.enabled`) has or holds a value."""
+    """Return whether each of these profile fields (`sampling`, `thinking_types.enabled`) has or holds one of the
+    values."""
     for name, values in wanted.items():
         field_name, _, key = name.partition(".")
         value: Any = getattr(profile, field_name)
@@ -319,9 +308,76 @@ def _has(profile: Profile, wanted: Mapping[str, Sequence[JSON]]) -> bool:
 
 
 def _is_said(violation: Violation, others: Sequence[Violation]) -> bool:
-    """Whether something as bad is said of the place already: of what its pointer leads to, or of what is around or
-    inside. A warning hides no refusal that somebody has seen."""
+    """Return whether a violation as severe is reported for this place, or for one around or inside it."""
     here = violation.pointer
     as_bad = (each for each in others if each.severity == "error" or violation.severity == "warning")
     there = (each.pointer for each in as_bad if each.pointer)
     return bool(here) and any(f"{each}/".startswith(f"{here}/") or f"{here}/".startswith(f"{each}/") for each in there)
+
+
+PATH_UNKNOWN = Limit(
+    "path-unknown",
+    "Every request goes to an endpoint of the API.",
+    "anthropic-endpoint, openai-chat-endpoint, openai-responses-endpoint, gemini-endpoint",
+    remedy="send to the path of the API; check that the base URL has its version once",
+)
+
+_VERSIONS = ("/v1", "/v1beta")
+
+
+def endpoint_violation(
+    wire: Api, request: HttpRequest, *, embedded: bool = False, origin: str | None = None
+) -> Violation | None:
+    """Return the refusal of a request by its path or headers, before its body is read.
+
+    The path is judged with a valid body in place of the request's own. With an `origin`, the base URL of the API, the
+    whole path must be right (`elsewhere`); without one, only its end counts, since a recording may have lost headers.
+    """
+    embeddings = wire.embeddings if embedded else None
+    asked = request if embeddings else HttpRequest(request.method, request.url, request.headers, wire.least_body)
+    if (embeddings or wire).recognises(asked):
+        lost = None if origin is None else elsewhere(wire, request, origin)
+        return lost or wire.header_violation(request)
+    return _no_endpoint(wire, request)
+
+
+def elsewhere(wire: Api, request: HttpRequest, origin: str) -> Violation | None:
+    """Return the refusal of a request to a wrong path below `origin`, such as /v1/v1/messages.
+
+    Elsewhere only the end of a path is read, since other servers have other base URLs.
+    """
+    path = _path(request.url).removeprefix(urlsplit(origin).path)
+    return None if wire.paths is None or wire.paths.fullmatch(path) else _no_endpoint(wire, request, path)
+
+
+def missing_version(wire: Api, path: str) -> str | None:
+    """Return the version that a path of the API lacks, or `None`."""
+    if wire.paths is None:
+        return None
+    return next((version for version in _VERSIONS if wire.paths.fullmatch(version + path)), None)
+
+
+def _no_endpoint(wire: Api, request: HttpRequest, path: str | None = None) -> Violation:
+    path = _path(request.url) if path is None else path
+    first = "/" + path[1:].partition("/")[0]
+    missing, hint = missing_version(wire, path), ""
+    if missing is not None:
+        hint = f" (is {missing} missing at the end of the base URL?)"
+    elif path.startswith(first * 2 + "/"):
+        hint = f" ({first} is there twice: does the client add it to a base URL that ends in it?)"
+    return PATH_UNKNOWN.broken(f"no such endpoint: {request.method} {request.url}{hint}", "", status=404)
+
+
+def _path(url: str) -> str:
+    return re.sub("(?<!:)//+", "/", urlsplit(url).path)
+
+
+def known_limits() -> tuple[Limit, ...]:
+    """Return all limits of all APIs."""
+    return (PATH_UNKNOWN, *(limit for api in catalog.apis() for limit in api.table))
+
+
+def severity(limit: Limit) -> Severity:
+    """Return the severity of a limit by all its facts, of any day; without facts, its own."""
+    facts = [fact for api in catalog.apis() for fact in api.facts.named(limit.facts)]
+    return lesser(limit.severity, facts) if facts else limit.severity

@@ -1,4 +1,4 @@
-"""The form of a condition: what a request has at a place, as a file of facts says it, and its comparison of a value."""
+"""Conditions of facts: their form in fact files, and the comparison of a value."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, TypeGuard
 from pydantic import Field, JsonValue, model_validator
 
 from harness.apis.jsonvalue import equal
-from harness.apis.subschemas import image_side, json_bytes
+from harness.apis.schemas import image_side, json_bytes
 from harness.contract.model import JSON
 from harness.scenarios.fields import Pattern, Strict, misfit
 from harness.scenarios.patterns import covers
@@ -27,7 +27,7 @@ JsonType = Literal["string", "number", "boolean", "object", "array", "null"]
 
 
 def _field(operator: str) -> str:
-    """Return the field of an operator whose own name is taken in Python."""
+    """Return the field of an operator; Python reserves some of the operators' names."""
     return f"{operator}_" if operator in ("is", "in", "bytes") else operator
 
 
@@ -35,10 +35,10 @@ _BY_FIELD = {_field(operator): operator for operator in _OPERATORS}
 
 
 class Condition(Strict):
-    """What a request has at a place. Exactly one place (`at`, `schema` or `header`) and one operator.
+    """A requirement on a place in a request: one place (`at`, `schema` or `header`) and one operator.
 
-    Conditions of one fact are about the same elements: `messages[].role` and `messages[].content` are a role and a
-    content of one message. `messages[*].content` is that of some message, whichever.
+    Conditions of one fact are about the same elements: `messages[].role` and `messages[].content` belong to one
+    message. `messages[*].content` is the content of any message.
     """
 
     at: str | None = Field(
@@ -80,9 +80,7 @@ class Condition(Strict):
         default=None, description="There is one, and each that there is has one of these values."
     )
     repeated: Literal[True] | None = Field(default=None, description="It has the value of one before it.")
-    beside: list[str] | None = Field(
-        default=None, description="The same object has a key besides this one that is none of these."
-    )
+    beside: list[str] | None = Field(default=None, description="The same object has another key that is none of these.")
     outside: str | None = Field(
         default=None,
         min_length=1,
@@ -110,12 +108,12 @@ class Condition(Strict):
 
     @property
     def operator(self) -> str:
-        """The one operator, as it is written."""
+        """The name of the operator."""
         return self._given[0]
 
     @property
     def operand(self) -> JsonValue:
-        """What the operator compares with."""
+        """The value that the operator compares with."""
         name = self.operator
         value: JsonValue = getattr(self, _field(name))
         return value
@@ -144,11 +142,11 @@ class Condition(Strict):
 
 
 Holds: TypeAlias = Callable[[JSON], bool]
-"""Whether a value that is there is such as a condition wants it."""
+"""Tests a value that is present."""
 
 
 def comparison(condition: Condition) -> Holds:  # noqa: C901, PLR0912 - one case for each operator
-    """The operator of a condition, made ready. `null` in a body is an absent field, and in a schema a value."""
+    """Return the test of a condition's operator. `null` in a body is an absent field, in a schema a value."""
     operand = condition.operand
     unset: list[JSON] = [None] if condition.schemas is None else []
     match condition.operator:

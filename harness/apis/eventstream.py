@@ -1,7 +1,7 @@
-"""Server-sent events: bytes → events, as the WHATWG grammar has it.
+"""Server-sent events: bytes → events, by the WHATWG grammar.
 
-Lines end at LF, CR or CRLF and nowhere else: U+2028, U+2029 and U+0085 are legal inside the JSON of an event, so
-`str.splitlines` must not be used.
+Lines end at LF, CR or CRLF only: U+2028, U+2029 and U+0085 are legal inside the JSON of an event, so `str.splitlines`
+must not be used.
 """
 
 from __future__ import annotations
@@ -17,23 +17,22 @@ from harness.contract.model import JSON
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _BOM = b"\xef\xbb\xbf"
 _FIELDS = (b"data", b"event", b"id", b"retry", b"")
-"""What stands before the colon of a line; nothing, of a comment."""
+"""Field names before the colon of a line; a comment has none."""
 
 DONE = "[DONE]"
-"""The data of an event that is no JSON: the end of OpenAI's streams."""
+"""The data of the event that ends OpenAI's streams."""
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
-    """One event. `name` is `None` without an `event:` line; `data` are the joined `data:` lines."""
+class ServerSentEvent:
+    """An event. `name` is `None` without an `event:` line; `data` are the joined `data:` lines."""
 
     name: str | None
     data: str
 
 
 def is_event_stream(headers_content_type: str, body: bytes) -> bool:
-    """Whether a response body is an event stream, by its content type or, where that is missing or says no more than
-    plain text, by its first line."""
+    """Return whether a body is an event stream: by content type, or by its first line if that says too little."""
     media_type = headers_content_type.partition(";")[0].strip().lower()
     if media_type not in ("", "text/plain"):
         return media_type == "text/event-stream"
@@ -41,19 +40,19 @@ def is_event_stream(headers_content_type: str, body: bytes) -> bool:
 
 
 def starts_as_one(body: bytes) -> bool:
-    """Whether a response body is an event stream by its first line, whatever it is called."""
+    """Return whether the first line of a body is one of an event stream."""
     return body.removeprefix(_BOM).lstrip().startswith((b"data:", b"event:", b":"))
 
 
-def events(body: bytes) -> Iterator[Event]:
-    """The events of a whole body. An event that the end of the body cuts off is dropped, as the grammar says."""
+def events(body: bytes) -> Iterator[ServerSentEvent]:
+    """Yield the events of a whole body. An event that the end of the body cuts off is dropped."""
     name: str | None = None
     data: list[str] = []
     lines = _LINE_END.split(body.removeprefix(_BOM))
     for line in lines[:-1]:  # what follows the last line end is no line yet
         if not line:
             if data:
-                yield Event(name, "\n".join(data))
+                yield ServerSentEvent(name, "\n".join(data))
             name, data = None, []
             continue
         key, _, value = line.partition(b":")
@@ -64,11 +63,11 @@ def events(body: bytes) -> Iterator[Event]:
             data.append(text)
 
 
-def events_of(body: bytes) -> list[Event]:
-    """The events of a response body.
+def events_of(body: bytes) -> list[ServerSentEvent]:
+    """Return the events of a response body.
 
     Raises:
-        WireError: it does not begin as an event stream does: it is a page, or plain JSON.
+        WireError: the body does not begin as an event stream does.
     """
     if not _begins(body):
         raise WireError("the body is no event stream")
@@ -76,7 +75,7 @@ def events_of(body: bytes) -> list[Event]:
 
 
 def _begins(body: bytes) -> bool:
-    """Whether the first line that is not blank may be one of an event stream, as far as it has come."""
+    """Return whether the first line that is not blank may belong to an event stream."""
     if _BOM.startswith(body):
         return True
     first, *behind = _LINE_END.split(body.removeprefix(_BOM).lstrip(), maxsplit=1)
@@ -85,7 +84,7 @@ def _begins(body: bytes) -> bool:
 
 
 def written(data: JSON, name: str | None = None) -> bytes:
-    """One event that carries a JSON value. Text goes out as UTF-8, and half of a surrogate pair as its escape."""
+    """Return one event with a JSON value. Half of a surrogate pair is written as its escape."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     head = f"event: {name}\n" if name else ""
     return f"{head}data: {text}\n\n".encode(errors="backslashreplace")
@@ -95,8 +94,7 @@ _SEPARATORS = {separator.encode(): f"\\u{ord(separator):04x}".encode() for separ
 
 
 def separators_escaped(stream: bytes) -> bytes:
-    """A stream of JSON without a raw line separator of Unicode. They can only stand in its texts, and no provider was
-    recorded sending one as it is."""
+    """Return a stream of JSON with Unicode's line separators escaped, as all recorded streams have them."""
     for raw, escaped in _SEPARATORS.items():
         stream = stream.replace(raw, escaped)
     return stream

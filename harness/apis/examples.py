@@ -1,10 +1,10 @@
-"""Requests of examples: the smallest chat of an API, with what an example changes in it.
+"""Example requests of facts: the minimal request of an API with changes.
 
-An example maps places in the body to values: `tools[0].function.name: get weather`. Objects and lists on the way are
-made, and `messages[]` is a new last element. `{repeated: x, times: 65}` is a text of that many; of another value it is
-a list, with the number of each element for `#` in its texts. Some keys are no places: `from` names a base of the file
-of facts, whose changes come first; `without` lists places that are left out; `model`, `path` and `headers` replace
-those of the request; `raw` is a text in place of the body.
+An example maps places in the body to values: `tools[0].function.name: get weather`. Missing objects and lists are
+created, and `messages[]` appends an element. `{repeated: x, times: 65}` is a text of that length; of other values it is
+a list, with `#` in its texts replaced by the element's number. Reserved keys: `from` names a base of the fact file,
+whose changes come first; `without` lists places to delete; `model`, `path` and `headers` replace those of the request;
+`raw` is a text in place of the body.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from typing import Any, TypeAlias, cast
 
 from harness import catalog
 from harness.apis.api import Api
-from harness.apis.conditions import Asked
 from harness.apis.fact import Example, Fact
-from harness.apis.facts import SHIPPED, Edition, Facts, facts_in
-from harness.apis.law import OWN, Law
-from harness.apis.limit import Violation
+from harness.apis.fact_files import SHIPPED, Facts, FactSelection, read_fact_file
+from harness.apis.limits import Violation
+from harness.apis.matching import RequestData
+from harness.apis.services import OWN, RuleSet
 from harness.contract.errors import FactsError, FileError
 from harness.contract.http import HttpRequest
 from harness.contract.model import JSON
@@ -47,8 +47,8 @@ class _Made:
 
 
 def request_of(api: Api, bases: Mapping[str, Example], example: Example, model: str, base_url: str) -> HttpRequest:
-    """The request of an example, without a key. Raises `ValueError`: there is no such base."""
-    smallest = api.smallest
+    """Return the request of an example, without a key. Raises `ValueError` for an unknown base."""
+    smallest = api.minimal_request
     made = _Made({}, model, "")
     if smallest is not None:
         made.path = smallest.path
@@ -84,7 +84,7 @@ def _change(made: _Made, bases: Mapping[str, Example], example: Example) -> None
 
 
 def _keys(path: str) -> list[str | int | None]:
-    """The keys of a path; `None` is a new element of a list."""
+    """Return the keys of a path; `None` is a new element of a list."""
     return [step[1] or (int(step[2]) if step[2] else None) for step in _STEP.finditer(path)]
 
 
@@ -124,39 +124,39 @@ def _drop(holder: Any, keys: list[str | int | None]) -> None:
 
 
 def model_of(api: Api, fact: Fact) -> str:
-    """A model that a fact is about; one of which little else is known, if it is about any."""
-    own = api.smallest if (fact.service or [OWN])[0] == OWN else None
+    """Return a model that a fact is about; if the fact names none, one with few other facts."""
+    own = api.minimal_request if (fact.service or [OWN])[0] == OWN else None
     pattern = (fact.models or [own.model if own else "a-model"])[0]
     return re.sub(r"\[!?([^\]])[^\]]*\]", r"\1", pattern).replace("*", "").replace("?", "x")
 
 
 def day_of(fact: Fact) -> dt.date:
-    """A day on which a fact holds."""
+    """Return a day on which a fact applies."""
     return fact.until or max(fact.since or dt.date.min, *(each.date for each in fact.evidence))
 
 
-def law_of(api: Api, fact: Fact, model: str, edition: Edition) -> Law:
-    """The rules by which the examples of a fact are judged: those of its service, on a day on which it holds."""
-    profile = api.profile_for(model, Edition(day_of(fact), edition.files))
-    return api.services.law_of(profile, (fact.service or [OWN])[0])
+def rules_of(api: Api, fact: Fact, model: str, edition: FactSelection) -> RuleSet:
+    """Return the rules that judge the examples of a fact: those of its service, on a day on which it applies."""
+    profile = api.profile_for(model, FactSelection(day_of(fact), edition.files))
+    return api.services.rules_of(profile, (fact.service or [OWN])[0])
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """An example as it is judged. `id` is that of its limit, or of the fact itself."""
+class JudgedExample:
+    """An example with its violations. `id` is that of its limit, or of the fact."""
 
     api: Api
     fact: Fact
     id: str
     key: Key
     refused: bool
-    law: Law
+    law: RuleSet
     request: HttpRequest
     found: tuple[Violation, ...]
 
     @property
     def fault(self) -> str | None:
-        """The reason why the example is not what it says, or `None`."""
+        """The reason why the example contradicts its entry, or `None`."""
         named = [each for each in self.found if self.id == each.rule or self.id in each.source.split(", ")]
         if self.refused and not named and not (self._is_met and self.found):
             return f"{self.id} does not refuse it" + (f"; {self.found[0].rule} does." if self.found else ".")
@@ -167,19 +167,19 @@ class Judged:
 
     @property
     def _is_met(self) -> bool:
-        """Whether the conditions of the fact itself are met: of two that refuse one place, one is reported."""
+        """Whether the conditions of the fact are met. Of two facts that refuse one place, only one is reported."""
         try:
             body = json.loads(self.request.body)
         except ValueError:
             return False
-        asked = Asked(body, self.request.headers, self.api.schema_places)
+        asked = RequestData(body, self.request.headers, self.api.schema_places)
         return self.id == self.fact.id and self.fact.conditions.met(asked) is not None
 
 
 def judged(
-    api: Api, facts: Facts, fact: Fact, edition: Edition = SHIPPED, base_url: str = "https://example.com"
-) -> Iterator[Judged]:
-    """Judge the examples of a fact and of its limits. Raises `ValueError`: one has no base."""
+    api: Api, facts: Facts, fact: Fact, edition: FactSelection = SHIPPED, base_url: str = "https://example.com"
+) -> Iterator[JudgedExample]:
+    """Judge the examples of a fact and of its limits. Raises `ValueError` for an unknown base."""
     entries: list[tuple[str, Key, bool, Example]] = []
     for holder, place in ((fact, ()), *((each, ("limits", at)) for at, each in enumerate(fact.limits))):
         for name, refused, examples in (("refuses", True, holder.refuses), ("accepts", False, holder.accepts)):
@@ -187,19 +187,19 @@ def judged(
     bases = facts.bases
     for name, key, refused, example in entries:
         model = str(example.get("model", model_of(api, fact)))
-        law = law_of(api, fact, model, edition)
+        law = rules_of(api, fact, model, edition)
         request = request_of(api, bases, example, model, base_url)
         of_embeddings = api.embeddings is not None and api.embeddings.recognises(request)
         found = (api.judge_embeddings if of_embeddings else api.judge)(request, law)
-        yield Judged(api, fact, name, key, refused, law, request, tuple(found))
+        yield JudgedExample(api, fact, name, key, refused, law, request, tuple(found))
 
 
 def problems(file: Path) -> list[FileError]:
-    """Return everything that is wrong with a file of facts: its form, or else its examples."""
+    """Return all faults of a fact file: of its form, or else of its examples."""
     try:
-        edition = Edition(files=(file,))
+        edition = FactSelection(files=(file,))
         edition.check(catalog.APIS.names())
-        found = facts_in(file)
+        found = read_fact_file(file)
     except FactsError as error:
         return [error]
     document = read(contents(file, MAX_BYTES), str(file), FactsError)

@@ -1,7 +1,6 @@
-"""A fact: what a provider takes and refuses, of which models, since when, and how that is known.
+"""Facts: what a provider accepts and refuses, for which models, since when, and how that is known.
 
-Facts are data, one file an API (`facts.yaml` in its package), in the form that this module says. `harness.apis.facts`
-reads them and chooses those that hold.
+Facts are data: one `facts.yaml` per API, in the form of this module. `harness.apis.fact_files` reads and selects them.
 """
 
 from __future__ import annotations
@@ -14,18 +13,18 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, model_validator
 
 from harness.apis.condition import Condition
-from harness.apis.conditions import Conditions
+from harness.apis.matching import Conditions
 from harness.contract.protocols import Capability
 from harness.scenarios.fields import Strict, misfit
 
 Verdict = Literal["refused", "accepted", "behaviour"]
 
 EvidenceKind = Literal["captured", "probe", "documents", "report"]
-"""How something is known. `captured`: the provider's words or a recording were shown. `probe`: somebody sent it on
-purpose and told the result. `documents`: the vendor's documents or SDK. `report`: somebody says so."""
+"""Kind of evidence. `captured`: the provider's words or a recording. `probe`: a request sent on purpose. `documents`:
+the vendor's documents or SDK. `report`: a user's report."""
 
 STRONG: frozenset[EvidenceKind] = frozenset({"captured", "probe"})
-"""The evidence on which a refusal is an error."""
+"""Evidence that makes a refusal an error."""
 
 
 def _day(value: Any) -> Any:
@@ -36,7 +35,6 @@ def _day(value: Any) -> Any:
 
 
 Day = Annotated[dt.date, BeforeValidator(_day)]
-"""A day, written as ISO 8601 has it."""
 
 
 def _address(value: str) -> str:
@@ -45,8 +43,8 @@ def _address(value: str) -> str:
     return value
 
 
-class Evidence(Strict):
-    """Where something was seen."""
+class Sighting(Strict):
+    """Place and day of an observation."""
 
     kind: EvidenceKind
     address: Annotated[str, AfterValidator(_address)] = Field(
@@ -55,19 +53,19 @@ class Evidence(Strict):
     date: Day = Field(description="The day of the sighting; where the source tells none, the day on which it was read.")
 
 
-class Check(Strict):
-    """The written check that finds a fact broken."""
+class WrittenCheck(Strict):
+    """The Python check of a fact."""
 
     limit: str = Field(description="The id of its limit.")
 
 
 Example = dict[str, JsonValue]
-"""A request, as what differs from the API's smallest one (`harness.apis.examples`)."""
+"""A request, as its differences from the API's minimal request (`harness.apis.examples`)."""
 
 
 class Breach(Strict):
-    """A request that breaks a limit, by conditions, and the refusal that it gets. Every place that meets the first
-    condition is one finding."""
+    """Conditions under which a request breaks a limit, and the refusal. Each place that meets the first condition is
+    one finding."""
 
     when: list[Condition] = Field(default_factory=list[Condition], description="The conditions; all are met.")
     own: bool | None = Field(
@@ -88,7 +86,7 @@ class Breach(Strict):
 
 
 class LimitEntry(Breach):
-    """A limit that rests on the fact that it is written in: findings have its id."""
+    """A limit that rests on its fact; findings have its id."""
 
     id: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)+$", description="Kebab-case.")
     says: str = Field(min_length=1, description="The requirement, in a sentence.")
@@ -105,24 +103,28 @@ class LimitEntry(Breach):
 
     @property
     def breaches(self) -> tuple[Breach, ...]:
-        """All ways to break it that conditions say."""
+        """The conditional breaches."""
         return (self, *self.ways) if self.when else tuple(self.ways)
 
 
-Said = Literal["refused", "taken"]
+KnownRuling = Literal["refused", "taken"]
+
+Ruling = Literal["taken", "refused", "unclear"]
+"""Acceptance of a feature by the provider. `unclear` gives a warning: sources contradict each other, or only a document
+says so. `None` next to it means that nothing is known."""
 
 
 Mechanism = Literal["native", "emulated", "unsupported"]
-"""How something is had: `native`, by a field; `emulated`, by an instruction."""
+"""Availability of a feature: `native`, by a field; `emulated`, by an instruction."""
 
 Thinking = Literal["adaptive", "budget", "effort", "level", "none"]
-"""How reasoning is asked for."""
+"""Control of reasoning by a request."""
 
 
 class Effects(Strict):
-    """What a fact makes of the profile of its models: the fields of `harness.apis.profile.Profile` by their names.
+    """Changes to the profile of the fact's models: fields of `harness.apis.targets.Profile` by name.
 
-    A generation that nobody here knows yet is described by them alone.
+    An unknown generation can be described by these alone.
     """
 
     call_ids: bool | None = None
@@ -132,12 +134,12 @@ class Effects(Strict):
     reasons_by_default: bool | None = None
     strict_requests: bool | None = None
     strict_pairing: bool | None = None
-    prefill: Said | None = None
+    prefill: KnownRuling | None = None
     sampling: Literal["any", "default", "refused"] | None = None
-    system_in_messages: Said | None = None
-    mixed_tools: Said | None = None
-    thinking_types: dict[str, Said] | None = None
-    tool_types: dict[str, Said] | None = None
+    system_in_messages: KnownRuling | None = None
+    mixed_tools: KnownRuling | None = None
+    thinking_types: dict[str, KnownRuling] | None = None
+    tool_types: dict[str, KnownRuling] | None = None
     thinking_up_to_high: list[str] | None = None
     thought_signatures: Literal["required", "optional", "none"] | None = None
     tools_want_no_reasoning: bool | None = None
@@ -152,7 +154,7 @@ def _listed(value: Any) -> Any:
 
 
 class Fact(Strict):
-    """One fact. It holds for the models and at the service that it names, from `since` to `until`."""
+    """A fact. It holds for the models and at the service that it names, from `since` to `until`."""
 
     id: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)+$", description="Kebab-case, begins with the API's name.")
     verdict: Verdict
@@ -171,7 +173,7 @@ class Fact(Strict):
     contested: bool = Field(default=False, description="Sources contradict each other.")
     words: str | None = Field(default=None, description="The provider's words.")
     status: int = Field(default=400, ge=100, le=599, description="The HTTP status of the refusal.")
-    evidence: list[Evidence] = Field(min_length=1)
+    evidence: list[Sighting] = Field(min_length=1)
     when: list[Condition] = Field(
         default_factory=list[Condition],
         description="What a request has that meets the fact; without the first of them its twin does not.",
@@ -182,7 +184,7 @@ class Fact(Strict):
     )
     refuses: list[Example] = Field(default_factory=list[Example], description="Requests that it refuses.")
     accepts: list[Example] = Field(default_factory=list[Example], description="Requests that it does not refuse.")
-    check: Check | None = Field(default=None, description="The written check that finds it.")
+    check: WrittenCheck | None = Field(default=None, description="The written check that finds it.")
     unchecked: str | None = Field(default=None, description="Why no check finds it.")
     unless: str | None = Field(default=None, description="Under which circumstances it does not hold.")
     profile: Effects | None = Field(default=None, description="What it makes of the profile of its models.")
@@ -196,24 +198,24 @@ class Fact(Strict):
 
     @cached_property
     def conditions(self) -> Conditions:
-        """`when`, made ready to be held against requests."""
+        """Compiled form of `when`."""
         return Conditions(self.when)
 
     @property
     def is_certain(self) -> bool:
-        """Whether a refusal is an error: it was captured or probed, and nobody contradicts."""
+        """Whether a refusal is an error: it was captured or probed, and no source contradicts it."""
         return not self.contested and any(each.kind in STRONG for each in self.evidence)
 
     def is_of(self, model: str) -> bool:
-        """Whether it is about a model."""
+        """Return whether the fact is about a model."""
         return _matches(model, self.models, if_none=True) and not _matches(model, self.except_models, if_none=False)
 
     def is_at(self, services: frozenset[str]) -> bool:
-        """Whether it is about one of these services."""
+        """Return whether the fact is about one of these services."""
         return self.service is None or not services.isdisjoint(self.service)
 
     def is_on(self, day: dt.date) -> bool:
-        """Whether it holds on a day."""
+        """Return whether the fact applies on a day."""
         return (self.since is None or self.since <= day) and (self.until is None or day <= self.until)
 
 
@@ -232,6 +234,6 @@ class FactFile(Strict):
 
 
 def json_schema() -> dict[str, Any]:
-    """The JSON Schema of a file of facts, which ships for editors as `facts.schema.json`."""
+    """Return the JSON Schema of a fact file, which ships for editors as `facts.schema.json`."""
     schema = FactFile.model_json_schema(by_alias=True)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "harness facts"}

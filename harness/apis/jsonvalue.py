@@ -1,19 +1,21 @@
-"""JSON values: strict reading, equality, pointers."""
+"""JSON values: strict and cached parsing, equality, pointers."""
 
 from __future__ import annotations
 
 import json
+import marshal
 import math
 import re
-from collections.abc import Iterator
-from typing import NoReturn
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from typing import Any, NoReturn, TypeVar, cast
 
 from harness.apis.view import WireError
 from harness.contract.http import HttpResponse
 from harness.contract.model import JSON
 
 MAX_DEPTH = 500
-"""Levels of nesting that are read: as many as a function that calls itself once for each can follow in Python."""
+"""Levels of nesting that recursive functions can follow in Python."""
 
 _TOO_DEEP = f"nested too deeply: more than {MAX_DEPTH} levels"
 _JSON_TYPE = re.compile(r"[^/]+/([^/]+\+)?json")
@@ -21,12 +23,11 @@ _INDEX = re.compile(r"0|[1-9][0-9]*", re.ASCII)
 
 
 def loads(data: bytes | str) -> JSON:
-    """Parse strict JSON. Of a key that stands twice in an object the last counts; half of a surrogate pair, which JSON
-    can escape and UTF-8 cannot write, is kept as it is.
+    """Parse strict JSON. The last of duplicate keys counts; half of a surrogate pair is kept.
 
     Raises:
-        WireError: it is not JSON in UTF-8, or it holds NaN, an infinity, a number beyond the doubles (`1e400`), or more
-            than `MAX_DEPTH` levels.
+        WireError: it is not JSON in UTF-8, or it has NaN, an infinity, a number beyond doubles, or more than
+    `MAX_DEPTH` levels.
     """
     try:
         text = data.decode("utf-8-sig") if isinstance(data, bytes) else data
@@ -41,13 +42,13 @@ def loads(data: bytes | str) -> JSON:
 
 
 def is_json(content_type: str) -> bool:
-    """Whether a body of this content type may be JSON. None at all says nothing, nor does plain text."""
+    """Return whether a body of this content type may be JSON. No content type and plain text may be."""
     media_type = content_type.partition(";")[0].strip().lower()
     return media_type in ("", "text/plain") or _JSON_TYPE.fullmatch(media_type) is not None
 
 
 def body_of(response: HttpResponse) -> JSON:
-    """The JSON that a response is. Raises `WireError`, for a content type that says something else too."""
+    """Parse the JSON of a response. Raises `WireError`, for another content type as well."""
     content_type = response.headers.get("content-type", "")
     if not is_json(content_type):
         raise WireError(f"the content type of the body is {content_type!r}")
@@ -66,7 +67,7 @@ def _finite(number: str) -> float:
 
 
 def is_deeper(value: JSON, levels: int) -> bool:
-    """Whether there is a value below `levels` lists and objects, told level by level, without recursion."""
+    """Return whether a value nests deeper than `levels`, without recursion."""
     level: list[JSON] = [value]
     for _ in range(levels + 1):
         containers = [item for item in level if isinstance(item, dict | list)]
@@ -80,17 +81,17 @@ _STRICT = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
 
 
 def scan(text: str, position: int) -> tuple[JSON, int]:
-    """The strict JSON value that begins at a place of a text, whose depth nobody has looked at, and where it ends.
+    """Parse the strict JSON value at a position of a text, and return its end. The depth is not checked.
 
     Raises:
-        WireError: it holds NaN, an infinity, or a number beyond the doubles.
-        ValueError, RecursionError: there is none, or none that can be read.
+        WireError: it has NaN, an infinity, or a number beyond doubles.
+        ValueError, RecursionError: there is no readable value.
     """
     return _STRICT.raw_decode(text, position)
 
 
 def equal(one: JSON, other: JSON) -> bool:
-    """JSON equality: integers exact, other numbers as doubles, `true` is not `1`, key order free."""
+    """Return JSON equality: integers exact, other numbers as doubles, `true` is not `1`, key order free."""
     if one is other:  # as what a body repeats is
         return True
     if isinstance(one, str):
@@ -112,8 +113,8 @@ def equal(one: JSON, other: JSON) -> bool:
 
 
 def join(pointer: str, *keys: str | int) -> str:
-    """A JSON pointer (RFC 6901) extended by keys and indices."""
-    # A witness names every place that it looks at, so this is called more often than anything else here.
+    """Return a JSON pointer (RFC 6901) extended by keys and indices."""
+    # The hottest function of the wire reader: every view carries pointers.
     for key in keys:
         if isinstance(key, str) and ("~" in key or "/" in key):
             key = key.replace("~", "~0").replace("/", "~1")  # noqa: PLW2901 - the same key, spelled for a pointer
@@ -122,12 +123,12 @@ def join(pointer: str, *keys: str | int) -> str:
 
 
 def keys(pointer: str) -> tuple[str, ...]:
-    """The keys and indices that a JSON pointer is made of, as texts."""
+    """Return the keys and indices of a JSON pointer, as texts."""
     return tuple(token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:])
 
 
 def canonical(value: JSON) -> str:
-    """One text for all equal values: sorted keys, and a float that is a whole number written as the integer."""
+    """Return one text for all equal values: sorted keys, whole floats as integers."""
     return json.dumps(_whole(value), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -142,14 +143,14 @@ def _whole(value: JSON) -> JSON:
 
 
 def without_nulls(value: JSON) -> JSON:
-    """The value without the fields that are null."""
+    """Return the value without the fields that are null."""
     if isinstance(value, dict):
         return {key: without_nulls(each) for key, each in value.items() if each is not None}
     return [without_nulls(each) for each in value] if isinstance(value, list) else value
 
 
 def every(value: JSON) -> Iterator[JSON]:
-    """The value and all values inside it, each before those inside it. Without recursion, for any depth."""
+    """Yield the value and all values inside it, outer ones first, without recursion."""
     waiting = [value]
     while waiting:
         each = waiting.pop()
@@ -161,7 +162,7 @@ def every(value: JSON) -> Iterator[JSON]:
 
 
 def resolve(value: JSON, pointer: str) -> JSON:
-    """What a JSON pointer leads to, `None` where it leads nowhere."""
+    """Return the value at a JSON pointer, or `None`."""
     for key in keys(pointer):
         if isinstance(value, dict):
             value = value.get(key)
@@ -170,3 +171,48 @@ def resolve(value: JSON, pointer: str) -> JSON:
         else:
             return None
     return value
+
+
+T = TypeVar("T")
+
+_MAX_ELEMENTS = 1024
+_MAX_ELEMENT_BYTES = 16_384
+_WITHOUT_REFERENCES = 2
+"""The marshal version that writes equal values as equal bytes."""
+
+
+def parsed(body: bytes) -> JSON:
+    """Parse the body of a request, once for repeated calls; each call returns a new value.
+
+    Raises:
+        WireError: it is not JSON (see `loads`).
+    """
+    return marshal.loads(_written(body))  # noqa: S302 - what `_written` has just made
+
+
+@lru_cache(4)
+def _written(body: bytes) -> bytes:
+    return marshal.dumps(loads(body), _WITHOUT_REFERENCES)
+
+
+def cached_per_element(read: Callable[[Any, str], T]) -> Callable[[object, str], Sequence[T]]:
+    """Make a reader of lists that applies `read` to each element and its pointer.
+
+    `read` must be a pure function of the two. Results are cached by the element's value and place, except for large
+    elements, since each request of a conversation repeats the previous ones. A value that is no list gives no results.
+    """
+
+    @lru_cache(_MAX_ELEMENTS)
+    def once(element: bytes, pointer: str) -> T:
+        return read(marshal.loads(element), pointer)  # noqa: S302 - what `of` has just made
+
+    def of(listed: object, pointer: str) -> Sequence[T]:
+        if not isinstance(listed, list):
+            return ()
+        found: list[T] = []
+        for index, element in enumerate(cast("list[JSON]", listed)):
+            written, place = marshal.dumps(element, _WITHOUT_REFERENCES), f"{pointer}/{index}"
+            found.append(once(written, place) if len(written) <= _MAX_ELEMENT_BYTES else read(element, place))
+        return found
+
+    return of

@@ -1,34 +1,67 @@
-"""In what an API is unlike others, where rules look at it."""
+"""Traits and words of an API, and the opaque state that its provider has issued."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal, TypeAlias
 
+from harness.apis.limits import Violation
+from harness.apis.view import RequestView, ResponseView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiTerms:
+    """Words of one API for remedies; the defaults fit any API.
+
+    `results` is the place of a turn's results, `failed` the mark of a failed tool, `state` the state that must come
+    back unchanged, `end` the end of a complete stream.
+    """
+
+    system: str = "the field of the API that is made for it"
+    call: str = "a call"
+    call_id: str = "the id of the call"
+    arguments: str = "the arguments of the call"
+    result: str = "a result"
+    result_id: str = "the call's id in the result"
+    results: str = "the turn right after the calls"
+    failed: str = "the words of the error"
+    tools: str = "the declarations of tools"
+    parameters: str = "the schema of the tool's parameters"
+    choice: str = "the field for the tool choice"
+    json: str = "the field for the form of the answer"
+    state: str = "the opaque state of the answer"
+    stop: str = "the reason why the model stopped"
+    usage: str = "the token counts"
+    stream: str = "the API's way of asking for a stream"
+    end: str = "the event that ends the stream"
+
+    def fill(self, remedy: str) -> str:
+        """Return the remedy with this API's words in place of `{system}` and the like."""
+        return remedy.format_map(asdict(self)) if "{" in remedy else remedy
+
+
 Framing: TypeAlias = Literal["byte-order-mark", "comments"]
-"""What is legal in an event stream beside its events."""
+"""Legal contents of an event stream besides its events."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traits:
-    """Each is named for what is so where it is set.
+    """Differences of an API from others.
 
-    `calls_apart`: a message has a field for its text and one for its calls, and so no order between them.
-    `flags_errors`: a result has a field that says that its tool failed. Elsewhere the words of the error are all that a
-    model gets.
-    `ids_optional`: a call may go back without an id. Elsewhere none is taken (anthropic-call-fields,
+    `calls_apart`: a message has one field for text and one for calls, without an order between them.
+    `flags_errors`: a result has a field for the failure of its tool. Elsewhere the model gets only the error's text.
+    `ids_optional`: a call may go back without an id. Elsewhere it is refused (anthropic-call-fields,
     openai-chat-call-form, openai-responses-call-form).
-    `one_turn_for_results`: the results of parallel calls spread over turns are taken and do harm. Elsewhere they are
-    refused (gemini-responses-counted), or each is an entry of its own.
-    `stop_reason_may_end`: the official SDK takes a stream that has its stop reason and not its last event
-    (anthropic-stream-cut-unnoticed), and no captured stream shows what the service means by it.
-    `counts_when_asked`: the tokens of a stream are counted only if the request says so (openai-chat-stream-usage).
-    `schema_by_tool`: a JSON schema is asked for by a tool that has to be called, as released libraries do.
-    `files_are_pdf`: a file of the user is a PDF; the text of another file goes into a text part
+    `one_turn_for_results`: results of parallel calls in several turns are accepted and do harm. Elsewhere they are
+    refused (gemini-responses-counted), or each result is an entry.
+    `stop_reason_may_end`: the official SDK accepts a stream with a stop reason and without its last event
+    (anthropic-stream-cut-unnoticed).
+    `counts_when_asked`: a stream counts its tokens only on request (openai-chat-stream-usage).
+    `schema_by_tool`: released libraries request a JSON schema by a forced tool.
+    `files_are_pdf`: a file of the user is a PDF; the text of other files goes into a text part
     (openai-chat-file-inline-pdf).
-    `strict_unless_told`: a tool that does not say whether it is strict is, where its schema can be
-    (openai-responses-strict-default).
-    `unread_framings`: what no recorded stream of the API has and its official SDK cannot read.
+    `strict_unless_told`: a tool without `strict` is strict if its schema can be (openai-responses-strict-default).
+    `unread_framings`: framings that no recorded stream has and the official SDK cannot read.
     """
 
     calls_apart: bool = False
@@ -43,5 +76,18 @@ class Traits:
     unread_framings: frozenset[Framing] = frozenset()
 
 
-PLAIN = Traits()
-"""Of an API that is unlike others in none of this."""
+class IssuedState:
+    """The opaque state that an API has issued in one conversation. This one objects to nothing.
+
+    `foreign`: the conversation began elsewhere, with state that this provider did not issue here.
+    """
+
+    def __init__(self, *, foreign: bool) -> None:
+        self.foreign = foreign
+
+    def note(self, response: ResponseView) -> None:
+        """Remember the state in a response."""
+
+    def objection(self, request: RequestView) -> Violation | None:  # noqa: ARG002 - others look at it
+        """Return the violation of a request that brings state back altered."""
+        return None

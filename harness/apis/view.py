@@ -1,11 +1,12 @@
-"""The neutral view: a wire request or response as the witness reads it, each fact with its JSON pointer.
+"""The neutral view: a request or response as the wire reader reads it, each fact with its JSON pointer.
 
-The same vocabulary for all APIs, so that rules, comparisons and difference tables are written once. A pointer (RFC
-6901) leads into the JSON body that the fact was read from; for a folded event stream, into the folded body.
+All APIs share it, so that rules and comparisons are written once. A pointer (RFC 6901) leads into the JSON body, or
+into the folded body of an event stream.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,7 +17,7 @@ from harness.scenarios.schema import Provocation
 
 
 class WireError(Exception):
-    """A body that is not of its API. `reason` is a sentence, `pointer` the place."""
+    """A body that does not belong to its API. `reason` is a sentence, `pointer` the place."""
 
     def __init__(self, reason: str, pointer: str = "") -> None:
         super().__init__(f"{pointer or '/'}: {reason}")
@@ -26,7 +27,7 @@ class WireError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TextView:
-    """Text. `opaque` is state that sits on it and has to go back (Gemini's thoughtSignature)."""
+    """Text. `opaque` is state of the text that must go back (Gemini's thoughtSignature)."""
 
     text: str
     pointer: str
@@ -45,7 +46,7 @@ class MediaView:
 
 @dataclass(frozen=True, slots=True)
 class JsonView:
-    """A JSON value that travels as such, not inside a string (Gemini's functionResponse.response)."""
+    """A JSON value outside of a string (Gemini's functionResponse.response)."""
 
     value: JSON
     pointer: str
@@ -53,11 +54,11 @@ class JsonView:
 
 @dataclass(frozen=True, slots=True)
 class CallView:
-    """A tool call. `id` is what pairs it with its result, or `None` where the wire has none.
+    """A tool call. `id` pairs it with its result; `None` without one.
 
-    `arguments` is the parsed value, whatever its type. `malformed` holds the raw text if it is no JSON, or if the
-    answer may have ended before it was whole: nobody may make such a call. `item_id` is a second id of the carrying
-    item (Responses `fc_…`). `opaque` is state that sits on the call (thoughtSignature).
+    `arguments` is the parsed value of any type. `malformed` is the raw text if it is no JSON, or if the response may
+    have ended early: such a call must not run. `item_id` is the id of the item (Responses `fc_…`). `opaque` is state of
+    the call (thoughtSignature).
     """
 
     id: str | None
@@ -72,14 +73,14 @@ class CallView:
 
 
 ErrorMark: TypeAlias = Literal["flag", "error-key", "error-text"]
-"""How a result says that it is an error: a field of its own, an `error` key in a JSON payload, words in its text."""
+"""Mark of an error in a result: a field, an `error` key in a JSON payload, or words in its text."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResultView:
-    """A tool result. `call_id` and `name` are what the wire carries (`None`: the wire has none).
+    """A tool result. `call_id` and `name` are `None` if the wire has none.
 
-    `payload` is the content in order; `error_mark` says how an error is marked, `None` if it is not.
+    `payload` is the content in order; `error_mark` is the mark of an error, if any.
     """
 
     call_id: str | None
@@ -92,13 +93,12 @@ class ResultView:
 
 @dataclass(frozen=True, slots=True)
 class OpaqueView:
-    """A part that has no type here, or opaque state that has to go back as it came.
+    """A part without a type here, or opaque state that must go back unchanged.
 
-    `kind` is the wire's own word (`thinking`, `redacted_thinking`, `reasoning`, `server_tool_use`, …), but for two that
-    every API has for what is shown to people: `refusal`, of which `raw` is the words or has them under that name, and
-    `thought`. `returns`: the API is known to take it back; of an answer it may also be something that is only shown.
-    `labels`: fields of `raw` that carry no state, such as a name for the part. `signature`: state inside of `raw` that
-    also counts where it stands on a part beside it.
+    `kind` is the wire's word (`thinking`, `redacted_thinking`, `reasoning`, `server_tool_use`, …). Two kinds are the
+    same in every API: `refusal`, whose `raw` is the text or has it under that name, and `thought`. `returns`: the API
+    accepts it back. `labels`: fields of `raw` without state, such as a name. `signature`: state in `raw` that also
+    counts on a neighbouring part.
     """
 
     kind: str
@@ -114,7 +114,7 @@ PartView: TypeAlias = TextView | MediaView | CallView | ResultView | OpaqueView
 
 @dataclass(frozen=True, slots=True)
 class TurnView:
-    """One entry of the conversation as the wire has it. `wire_role` is the wire's own word for `role`.
+    """One entry of the conversation on the wire. `wire_role` is the wire's word for `role`.
 
     On Responses every input item is an entry; on Chat every tool message is one, with role `user`.
     """
@@ -127,8 +127,8 @@ class TurnView:
 
 @dataclass(frozen=True, slots=True)
 class SystemView:
-    """System text. `place` is `system`, `instructions`, `systemInstruction`, or `message:<role>`; `before_turn` is the
-    number of turns that stand before it (0: at the start)."""
+    """System text. `place` is `system`, `instructions`, `systemInstruction`, or `message:<role>`. `before_turn` is the
+    number of turns before it."""
 
     text: str
     place: str
@@ -138,8 +138,8 @@ class SystemView:
 
 @dataclass(frozen=True, slots=True)
 class ToolView:
-    """A tool declaration. `parameters` is the schema as the wire has it (`None`: absent); `dialect` says which language
-    it is in. Server tools have `parameters=None` and their wire type in `kind`."""
+    """A tool declaration. `parameters` is the schema on the wire (`None`: absent), in the language `dialect`. Server
+    tools have `parameters=None` and their wire type in `kind`."""
 
     name: str
     description: str | None
@@ -152,9 +152,9 @@ class ToolView:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceView:
-    """A tool choice. `mode` is canonical; `other` is one without a canonical word.
+    """A tool choice. `mode` is canonical; `other` is a mode without a canonical word.
 
-    `name` is the one tool of `named`, `allowed` the tools to which `auto` and `required` are kept (`None`: to none).
+    `name` is the tool of `named`. `allowed` are the tools that `auto` and `required` allow (`None`: all).
     """
 
     mode: Literal["auto", "none", "required", "named", "other"]
@@ -165,7 +165,7 @@ class ChoiceView:
 
 @dataclass(frozen=True, slots=True)
 class FormatView:
-    """How the request asks for JSON. `mechanism` is the wire field that does it."""
+    """A requested JSON format. `mechanism` is the wire field that requests it."""
 
     kind: Literal["json", "json-schema"]
     mechanism: str
@@ -178,7 +178,7 @@ class FormatView:
 
 @dataclass(frozen=True, slots=True)
 class SettingView:
-    """A value that steers the answer."""
+    """A setting of a request."""
 
     value: JSON
     pointer: str
@@ -192,16 +192,15 @@ def _no_settings() -> dict[str, SettingView]:
 class RequestView:
     """A whole request.
 
-    `settings` holds those of the canonical ones that the wire carries (max_tokens, temperature, top_p, stop, thinking),
-    under canonical names, and what the contract has no name for if it is not as the API has it by itself: `answers`,
-    how many are wanted of one question, and `one_call`, that a turn may not call several tools.
-    `effort` is how much reasoning is asked for, in the words that all APIs share (`low`), or as a number of tokens; it
-    stands somewhere in what `settings` has as thinking, or beside it.
-    `stateful` names the field by which the request leans on state that the server keeps (previous_response_id …).
-    `usage_pointer` is where a request has a stream count its tokens, which Chat alone wants to be asked for
-    (openai-chat-stream-usage). `cache_marks` are the pointers of cache marks on tools and system prompt (`None`: the
-    API has none). `stream_format` is the form of a streamed answer (Gemini gives an array unless `alt=sse` asks for
-    events).
+    `settings` holds the canonical settings (max_tokens, temperature, top_p, stop, thinking), and two without a
+    canonical name if they differ from the default: `answers`, the number of answers, and `one_call`, at most one call
+    per turn.
+    `effort` is the requested amount of reasoning, as a word that all APIs share (`low`) or in tokens.
+    `stateful` names the field that uses state of the server (previous_response_id …).
+    `usage_pointer` is the place where a request asks for the token counts of a stream, which only Chat needs
+    (openai-chat-stream-usage).
+    `cache_marks` are the pointers of cache marks on tools and system prompt (`None`: the API has none).
+    `stream_format` is the form of a streamed response (Gemini sends an array without `alt=sse`).
     """
 
     api: str
@@ -221,22 +220,22 @@ class RequestView:
 
     @cached_property
     def calls(self) -> tuple[CallView, ...]:
-        """All tool calls, in their order."""
+        """Tool calls in their order."""
         return tuple(part for turn in self.turns for part in turn.parts if isinstance(part, CallView))
 
     @cached_property
     def results(self) -> tuple[ResultView, ...]:
-        """All tool results, in their order."""
+        """Tool results in their order."""
         return tuple(part for turn in self.turns for part in turn.parts if isinstance(part, ResultView))
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorView:
-    """An error that a response carries, be it by status or inside HTTP 200.
+    """An error of a response, by status or inside HTTP 200.
 
-    `meant` is the status that it stands for: the response's own, or inside HTTP 200 the one that its code comes with
-    elsewhere (`None`: its code says nothing). `retry_after` is in seconds; `retry_after_rounded` is what `retry-after`
-    says where a header of the API's own says it more exactly: who reads the standard's header alone waits as asked.
+    `meant` is the status that it means: the response's own, or inside HTTP 200 the usual one of its code (`None`:
+    unknown). `retry_after` is in seconds; `retry_after_rounded` is the value of `retry-after` where a header of the API
+    is more exact.
     """
 
     status: int
@@ -264,17 +263,17 @@ class ResponseView:
 
     @cached_property
     def calls(self) -> tuple[CallView, ...]:
-        """The tool calls, in their order."""
+        """Tool calls in their order."""
         return tuple(part for part in self.parts if isinstance(part, CallView))
 
     @cached_property
     def text(self) -> str:
-        """All text, joined without a separator."""
+        """Text, joined without a separator."""
         return "".join(part.text for part in self.parts if isinstance(part, TextView))
 
     @property
     def refusal(self) -> str:
-        """The model's own words for not answering, where the API keeps them apart from the text."""
+        """The model's words of refusal, where the API separates them from the text."""
         raws = [part.raw for part in self.parts if isinstance(part, OpaqueView) and part.kind == "refusal"]
         words = [raw.get("refusal") if isinstance(raw, dict) else raw for raw in raws]
         return "".join(each for each in words if isinstance(each, str))
@@ -282,10 +281,10 @@ class ResponseView:
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """What of a request a provider may have cached, in tokens, roughly.
+    """The part of a request that a provider may have cached, in tokens, roughly.
 
-    `repeated`: what it has in common with the request before it, from its beginning on. `marked`: its tools and system
-    prompt, if a cache mark stands on them; `again`: they are those of the request before.
+    `repeated`: the common beginning with the previous request. `marked`: tools and system prompt with a cache mark;
+    `again`: the previous request had the same.
     """
 
     repeated: int = 0
@@ -295,10 +294,12 @@ class Prefix:
 
 @dataclass(frozen=True, slots=True)
 class ModelStep:
-    """What the reference server's model does in one answer, in neutral words. `raw` are wire parts put in verbatim,
-    before the text. `truncated`: the answer reaches its bound in the middle of the last call's arguments.
-    `provocations`: what its stream does that no provider was recorded doing. `prefix`: what of the request may come out
-    of a cache. `served`: what the model calls itself, if not as it was asked."""
+    """One response of the reference server's model, in neutral terms.
+
+    `raw` are wire parts that come verbatim before the text. `truncated`: the response reaches its limit in the last
+    call's arguments. `provocations`: stream behaviour that no recording shows. `prefix`: cached part of the request.
+    `served`: the model's name in the response, if it differs.
+    """
 
     text: str | None = None
     thinking: str | None = None
@@ -310,3 +311,11 @@ class ModelStep:
     provocations: frozenset[Provocation] = frozenset()
     prefix: Prefix = Prefix()
     served: str | None = None
+
+
+_REDACTED = re.compile(r"redacted|scrubbed|\*{3}|…|^[<\[{].*[>\]}]$", re.IGNORECASE)
+
+
+def is_redacted_id(value: str) -> bool:
+    """Return whether an id of a recording was overwritten, so that it is no evidence about ids."""
+    return _REDACTED.search(value) is not None

@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from harness import catalog
-from harness.apis.facts import SHIPPED, Edition
+from harness.apis.fact_files import SHIPPED, FactSelection
 from harness.auditing.cassette_audit import Audit, files, marked
 from harness.contract.errors import CassetteError
 from harness.host.credentials import is_secret_header
@@ -51,7 +51,7 @@ class FoundCassette:
 
 
 def adopt_cassettes(
-    paths: Sequence[Path], to: Path | None = None, edition: Edition = SHIPPED, allowed: Sequence[str] = ()
+    paths: Sequence[Path], to: Path | None = None, edition: FactSelection = SHIPPED, allowed: Sequence[str] = ()
 ) -> Iterator[FoundCassette]:
     """Inspect cassette files, and all cassettes below folders.
 
@@ -81,7 +81,7 @@ def marks(paths: Sequence[Path]) -> list[Path]:
     return sorted(found)
 
 
-def _looked_at(file: Path, cassette: Cassette, edition: Edition) -> FoundCassette:
+def _looked_at(file: Path, cassette: Cassette, edition: FactSelection) -> FoundCassette:
     exchanges = Counter(_whose(each) for each in cassette.interactions)
     silent = [at for at, each in enumerate(cassette.interactions) if each.response is None]
     unplayable = f"interaction {silent[0]} has no answer" if silent else None
@@ -130,7 +130,7 @@ def _tells(name: str, value: str) -> bool:
 _WRITTEN_OVER = frozenset({"REDACTED", "FILTERED", "SCRUBBED", "DUMMY-KEY", "PLACEHOLDER", "FAKE-API-KEY", "NOT-A-KEY"})
 
 
-def _broken(file: Path, cassette: Cassette, edition: Edition) -> Iterator[tuple[str, int]]:
+def _broken(file: Path, cassette: Cassette, edition: FactSelection) -> Iterator[tuple[str, int]]:
     audit = Audit(catalog.rules(), edition)
     audit.add(str(file), cassette)
     first: dict[str, int] = {}

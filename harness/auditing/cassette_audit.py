@@ -20,11 +20,10 @@ from typing import TYPE_CHECKING, cast
 from harness import catalog
 from harness.apis.api import Api
 from harness.apis.eventstream import events, starts_as_one
-from harness.apis.facts import SHIPPED, Edition
+from harness.apis.fact_files import SHIPPED, FactSelection
 from harness.apis.jsonvalue import loads
-from harness.apis.profile import Profile
-from harness.apis.scrubbed import is_scrubbed
-from harness.apis.view import WireError
+from harness.apis.targets import Profile
+from harness.apis.view import WireError, is_redacted_id
 from harness.contract.errors import CassetteError, CassetteMissing
 from harness.contract.http import HttpResponse
 from harness.contract.model import JSON
@@ -93,7 +92,7 @@ class Audit:
     """
 
     def __init__(
-        self, rules: Sequence[Rule], edition: Edition = SHIPPED, room: int = 0, scope: Scope = EVERYTHING
+        self, rules: Sequence[Rule], edition: FactSelection = SHIPPED, room: int = 0, scope: Scope = EVERYTHING
     ) -> None:
         self._rules = rules
         self._scope = scope
@@ -186,7 +185,7 @@ class Audit:
             severity = _IN_AUDIT.get(finding.kind, finding.severity)
             if at is not None and limit and severity is Severity.ERROR:
                 request = evidence.readings[at].exchange.request
-                settled = evidence.api.is_settled(finding.source, evidence.law(evidence.readings[at])) or (
+                settled = evidence.api.applies_at(finding.source, evidence.law(evidence.readings[at])) or (
                     evidence.api.services.is_test_double(evidence.api.model_of(request) or "", request.url)
                 )
                 may_be_older = not is_dated and _began_once(finding, evidence.transcript.profile)
@@ -232,7 +231,7 @@ def audit(  # noqa: PLR0913 - all but the first two have a default
     paths: Sequence[Path],
     rules: Sequence[Rule],
     redrive: Redrive | None = None,
-    edition: Edition = SHIPPED,
+    edition: FactSelection = SHIPPED,
     *,
     conversations: bool = False,
     scope: Scope = EVERYTHING,
@@ -350,7 +349,7 @@ def _about_a_scrubbed_id(finding: Finding) -> bool:
         for value in (finding.actual, finding.expected)
         for each in (cast("list[JSON]", value) if isinstance(value, list) else [value])
     ]
-    return any(isinstance(each, str) and is_scrubbed(each) for each in values)
+    return any(isinstance(each, str) and is_redacted_id(each) for each in values)
 
 
 def _outcome(reading: Reading) -> Outcome:

@@ -25,8 +25,7 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
 from harness.apis.jsonvalue import canonical, equal
-from harness.apis.scrubbed import is_scrubbed
-from harness.apis.view import ResponseView
+from harness.apis.view import ResponseView, is_redacted_id
 from harness.auditing.redrive_pairs import TurnSlice, answered_calls, issued_calls
 from harness.auditing.turn_comparison import REASONING_NAMES, TurnFact, following_facts, spoken_facts
 from harness.contract.model import JSON
@@ -225,7 +224,7 @@ class _EditFinder:
         if theirs.id is None:
             self.edits["id-left-out"] += ours.id is not None
             return ours.id
-        if theirs.id == ours.id or is_scrubbed(theirs.id):
+        if theirs.id == ours.id or is_redacted_id(theirs.id):
             return theirs.id
         if any(theirs.id == other.id for other in self._calls):
             self.edits["id-mispaired"] += 1

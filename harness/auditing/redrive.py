@@ -19,8 +19,8 @@ import httpx2
 
 from harness import catalog
 from harness.apis.api import Api
+from harness.apis.conversion import CanonicalReader
 from harness.apis.jsonvalue import loads
-from harness.apis.lift import Lift
 from harness.apis.view import CallView, MediaView, OpaqueView, PartView, ResultView, SystemView, TextView
 from harness.auditing.client_edits import unedited
 from harness.auditing.redrive_pairs import (
@@ -143,7 +143,7 @@ def _whole(pair: RedrivePair) -> HttpResponse:
     return HttpResponse(200, {"content-type": "application/json"}, body)
 
 
-def _asked(pair: RedrivePair, lift: Lift) -> ChatRequest:
+def _asked(pair: RedrivePair, lift: CanonicalReader) -> ChatRequest:
     system = lift.system()
     opening = (*(Opaque(lift.api, raw) for raw in system.opening), Text(OPENING))
     metadata = {**system.metadata, **lift.hosted_metadata()}
@@ -156,7 +156,7 @@ def _asked(pair: RedrivePair, lift: Lift) -> ChatRequest:
     )
 
 
-def _following(pair: RedrivePair, lift: Lift, answer: Message) -> Iterator[Part]:
+def _following(pair: RedrivePair, lift: CanonicalReader, answer: Message) -> Iterator[Part]:
     """Yield the parts after the calls, in order. System text is a separate entry of the conversation."""
     results = iter(_results(pair, lift, answer))
     for is_system, group in groupby((entry.part for entry in pair.slice.answers), key=_is_system):
@@ -186,7 +186,7 @@ def _carried(pair: RedrivePair, answer: Message) -> Message:
     return replace(answer, parts=tuple(part for part in answer.parts if not any(part is each for each in dropped)))
 
 
-def _results(pair: RedrivePair, lift: Lift, answer: Message) -> list[ToolResult]:
+def _results(pair: RedrivePair, lift: CanonicalReader, answer: Message) -> list[ToolResult]:
     """Return the results in the order of their calls, without those of calls that the client made up."""
     calls = pair.i.response.calls
     named = [
@@ -360,7 +360,11 @@ def _is_driven(api: Api) -> bool:
     No recorded data may leave the process.
     """
     adapter = catalog.adapter(api.targets[0].adapter)
-    return api.lift is not None and adapter.route is Route.CLIENT and Capability.STREAMING in adapter.capabilities
+    return (
+        api.canonical_reader is not None
+        and adapter.route is Route.CLIENT
+        and Capability.STREAMING in adapter.capabilities
+    )
 
 
 def _stream(pair: RedrivePair) -> HttpResponse | None:

@@ -15,8 +15,8 @@ from typing import Literal, TypeAlias
 
 from harness import catalog
 from harness.apis.api import Api
+from harness.apis.conversion import CanonicalReader
 from harness.apis.jsonvalue import canonical, equal, loads
-from harness.apis.lift import Lift
 from harness.apis.view import (
     CallView,
     OpaqueView,
@@ -84,10 +84,10 @@ def _read(index: int, request: HttpRequest, response: HttpResponse | None) -> Re
         return None
 
 
-def lifted(wire: Api, body: JSON, view: RequestView) -> Lift:
+def lifted(wire: Api, body: JSON, view: RequestView) -> CanonicalReader:
     """Return the reader that turns a request into canonical values."""
-    assert wire.lift is not None  # noqa: S101 - pairs of others are not driven
-    return wire.lift(body, view)
+    assert wire.canonical_reader is not None  # noqa: S101 - pairs of others are not driven
+    return wire.canonical_reader(body, view)
 
 
 Role: TypeAlias = Literal["user", "assistant", "system"]

@@ -33,10 +33,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 
+from harness.apis.conversion import CanonicalReader
 from harness.apis.jsonvalue import without_nulls
-from harness.apis.lift import Lift
-from harness.apis.scrubbed import is_scrubbed
-from harness.apis.view import CallView, JsonView, MediaView, OpaqueView, PartView, ResultView, SystemView, TextView
+from harness.apis.view import (
+    CallView,
+    JsonView,
+    MediaView,
+    OpaqueView,
+    PartView,
+    ResultView,
+    SystemView,
+    TextView,
+    is_redacted_id,
+)
 from harness.auditing.redrive_pairs import TurnSlice, paired
 from harness.contract.model import JSON, Tool
 from harness.meaning.result_meaning import core
@@ -119,17 +128,17 @@ def _says_something(fact: TurnFact) -> bool:
     return fact.kind != "text" or any(fact.fields.values())
 
 
-def system_facts(lift: Lift) -> tuple[TurnFact, ...]:
+def system_facts(lift: CanonicalReader) -> tuple[TurnFact, ...]:
     """Return the system text before the conversation."""
     return tuple(_fact(text, "system") for text in lift.view.system if not text.before_turn and text.text)
 
 
-def tool_facts(lift: Lift) -> tuple[TurnFact, ...]:
+def tool_facts(lift: CanonicalReader) -> tuple[TurnFact, ...]:
     """Return the functions, in order."""
     return tuple(_tool(tool, lift.api, view.pointer) for view, tool in zip(lift.functions, lift.tools(), strict=True))
 
 
-def hosted_facts(lift: Lift) -> tuple[TurnFact, ...]:
+def hosted_facts(lift: CanonicalReader) -> tuple[TurnFact, ...]:
     """Return the tools that the provider runs, in order."""
     return tuple(
         _opaque(OpaqueView(view.kind, lift.raw(view), view.pointer), "system", "hosted-tool") for view in lift.hosted
@@ -287,7 +296,7 @@ class TurnComparison:
         return False
 
     def _renamed(self, recorded: TurnFact, produced: TurnFact) -> None:
-        if recorded.id is not None and is_scrubbed(recorded.id):
+        if recorded.id is not None and is_redacted_id(recorded.id):
             self.allowances["id-scrubbed"] += 1
         elif recorded.id is None or recorded.id in self._issued:
             self._disagree(recorded.pointer, recorded.id, produced.id, "call-id")

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
-from harness.apis.facts import Edition
+from harness.apis.fact_files import FactSelection
 from harness.checking import gateway_findings, server_checks
 from harness.contract.errors import UsageError
 from harness.rules.scope import Scope
@@ -15,7 +15,7 @@ from harness.running.verdicts import CASSETTE_UNREADABLE, findable
 _NEAR = 3
 
 
-def scope(rules: Sequence[str], ignored: Sequence[str], by: Edition, place: str = "--ignore") -> Scope:
+def scope(rules: Sequence[str], ignored: Sequence[str], by: FactSelection, place: str = "--ignore") -> Scope:
     """Return the selected findings. `place` names the option or setting of the ignored ones.
 
     Raises:
@@ -34,7 +34,7 @@ def scope(rules: Sequence[str], ignored: Sequence[str], by: Edition, place: str 
     return Scope(tuple(rules), tuple(ignored))
 
 
-def _known(by: Edition) -> frozenset[str]:
+def _known(by: FactSelection) -> frozenset[str]:
     """Return the ids of all possible findings: a project may ignore rules that this command does not check."""
     return findable(by) | gateway_findings.RULES | server_checks.RULES
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from harness import catalog
-from harness.apis.facts import Edition
-from harness.apis.targets import Shipped, Target
+from harness.apis.fact_files import FactSelection
+from harness.apis.targets import ShippedTarget, Target
 from harness.catalog import versions
 from harness.checking.checked_endpoints import graded, suggestion
 from harness.checking.gateway_exchange import ApiPair, GatewayExchange, GatewayFact, Side
@@ -103,7 +103,7 @@ class GatewayRoute:
 
 
 def gateway_route(
-    client: Shipped, upstream: Shipped, models: Mapping[str, str], asked: str, edition: Edition
+    client: ShippedTarget, upstream: ShippedTarget, models: Mapping[str, str], asked: str, edition: FactSelection
 ) -> GatewayRoute:
     """Return the route between two targets. `models` maps upstream targets to models, `asked` is the client's model."""
     there = _target(upstream, models.get(upstream.name, upstream.model), edition)
@@ -111,7 +111,7 @@ def gateway_route(
     return GatewayRoute(here, there)
 
 
-def _target(shipped: Shipped, model: str, edition: Edition) -> Target:
+def _target(shipped: ShippedTarget, model: str, edition: FactSelection) -> Target:
     profile = catalog.api(shipped.api).profile_for(model, edition)
     return Target(shipped.name, catalog.adapter(shipped.adapter), model, profile, shipped.name, edition)
 

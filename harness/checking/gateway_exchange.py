@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import wraps
 
 from harness.apis.api import Api
-from harness.apis.frontage import json_response
 from harness.apis.jsonvalue import equal
+from harness.apis.server import json_response
 from harness.apis.view import CallView, ModelStep, RequestView, ResponseView, WireError
 from harness.checking.checked_endpoints import legible
 from harness.contract.model import JSON

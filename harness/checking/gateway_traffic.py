@@ -24,7 +24,7 @@ import httpx2
 
 from harness import catalog
 from harness.apis.api import Api, ClientForm
-from harness.apis.frontage import json_response
+from harness.apis.server import json_response
 from harness.apis.targets import Target
 from harness.checking.gateway_exchange import ApiPair, GatewayExchange, gateway_exchanges
 from harness.contract.errors import UsageError
@@ -201,7 +201,7 @@ class Upstream:
         wire = held.conversation.wire
         if wire.recognises(replace(request, body=wire.least_body)):
             return held.answer(request)
-        arrived = wire.frontage.desk(request, self._terms.models)
+        arrived = wire.server_endpoints.respond(request, self._terms.models)
         return (
             arrived if arrived is not None else self._stray(request, f"{wire.name} has no such path{_whose(request)}")
         )

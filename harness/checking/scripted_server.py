@@ -10,7 +10,7 @@ from threading import Lock
 
 from harness import catalog
 from harness.apis.api import Api
-from harness.apis.frontage import json_response
+from harness.apis.server import json_response
 from harness.apis.view import RequestView, TextView, WireError
 from harness.checking.server_checks import CHECKS
 from harness.checking.server_session import ServerCheck
@@ -76,7 +76,9 @@ class ScriptedServers:
     """Scripted servers of all APIs, selected by path."""
 
     def __init__(self, *models: str) -> None:
-        self._players = [(api, ScriptedServer(api, *models)) for api in catalog.apis() if api.questions is not None]
+        self._players = [
+            (api, ScriptedServer(api, *models)) for api in catalog.apis() if api.request_builder is not None
+        ]
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         """Answer one request as the provider would; a path of no API gets HTTP 404."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 
-from harness.apis.departure import PROMISES, Promise
+from harness.apis.response_rules import RESPONSE_RULES, ResponseRule
 from harness.apis.view import RequestView, WireError
 from harness.checking.checked_endpoints import graded, suggestion
 from harness.checking.scripted_server import ScriptedServer
@@ -73,9 +73,9 @@ class CheckSelection:
                 if variant in self.variants:
                     yield check, variant
 
-    def promises(self) -> Iterator[tuple[Promise, Variant]]:
+    def promises(self) -> Iterator[tuple[ResponseRule, Variant]]:
         """Yield the selected promises with their variants."""
-        for promise in PROMISES.values():
+        for promise in RESPONSE_RULES.values():
             if self.only is None or promise.id in self.only or not CHECKS.keys() & self.only:
                 variants: tuple[Variant, ...] = ("stream",) if promise.subject is Subject.STREAMING else BOTH
                 for variant in variants:
@@ -91,7 +91,7 @@ def greeted(server: ServerUnderTest, line: RetryingClient) -> ServerUnderTest:
         RequestLimitReached: no request may be sent.
     """
     refused: list[ServerUnderTest] = []
-    bounds = dict.fromkeys((server.bound, *server.questions.bounds))
+    bounds = dict.fromkeys((server.bound, *server.request_builder.bounds))
     for bound in bounds:
         asked = replace(server, bound=bound)
         plain = ChatRequest(model=server.model, messages=[Message.user("Hello.")], max_tokens=64)
@@ -281,7 +281,7 @@ _GREETING = Usage(20, 20)
 def estimate(server: ServerUnderTest, asked: CheckSelection, most: int | None, price: Price | None) -> Spending:
     """Estimate the requests and tokens of the checks by playing their scripts. Sends nothing."""
     understudy = ScriptedServer(server.api, _MODEL)
-    stand_in = replace(server, model=_MODEL, bound=server.questions.bounds[0])
+    stand_in = replace(server, model=_MODEL, bound=server.request_builder.bounds[0])
     usages = [_GREETING]
     with RetryingClient(server.api, NO_KEY, send=understudy) as line:
         for check, variant in asked.cells():

@@ -11,7 +11,9 @@ from decimal import Decimal, InvalidOperation
 from http import HTTPStatus
 from typing import Literal
 
-from harness.apis.departure import (
+from harness.apis.eventstream import is_event_stream, starts_as_one
+from harness.apis.jsonvalue import loads
+from harness.apis.response_rules import (
     ARGUMENTS,
     CALL_ID,
     CONTENT_TYPE,
@@ -22,14 +24,12 @@ from harness.apis.departure import (
     FIELDS,
     FRAMING,
     INDEX,
-    PROMISES,
+    RESPONSE_RULES,
     STOP_REASON,
     USAGE,
-    Departure,
-    Promise,
+    ResponseRule,
+    ResponseViolation,
 )
-from harness.apis.eventstream import is_event_stream, starts_as_one
-from harness.apis.jsonvalue import loads
 from harness.apis.view import RequestView, WireError
 from harness.checking.server_session import (
     CheckFailure,
@@ -272,7 +272,7 @@ BECAUSE = "clients read what the API promises, and break or lose something where
 class _FirstSighting:
     """A broken promise with the check that showed it first, and an excerpt."""
 
-    departure: Departure
+    departure: ResponseViolation
     check: str
     evidence: tuple[str, ...]
 
@@ -289,14 +289,14 @@ class ResponseMonitor:
     def __call__(self, check: str, reply: Reply, asked: RequestView | None) -> None:
         """Record the promises that a response keeps and breaks."""
         variant: Variant = "stream" if asked is not None and asked.stream else "whole"
-        broken = {departure.promise.id for departure in reply.departures}
+        broken = {departure.rule.id for departure in reply.departures}
         for promise in {each.id for each in _looked_for(reply, variant)} | broken:
             self._looked[promise, variant] += 1
         for departure in reply.departures:
             self._note(departure, check, variant, reply)
 
-    def _note(self, departure: Departure, check: str, variant: Variant, reply: Reply) -> None:
-        key = (departure.promise.id, variant)
+    def _note(self, departure: ResponseViolation, check: str, variant: Variant, reply: Reply) -> None:
+        key = (departure.rule.id, variant)
         alike = (*key, _VALUE.sub("", departure.message))
         self._alike[alike] += 1
         if self._alike[alike] == 1:  # what is the same in every answer is shown of the first
@@ -304,14 +304,16 @@ class ResponseMonitor:
             self._found.setdefault(key, []).append(_FirstSighting(departure, check, shown))
 
     def cells(
-        self, server: ServerUnderTest, provenance: Provenance, promises: Iterable[tuple[Promise, Variant]]
+        self, server: ServerUnderTest, provenance: Provenance, promises: Iterable[tuple[ResponseRule, Variant]]
     ) -> Iterator[CellResult]:
         """Yield a cell for each selected promise, and for each other one that is broken."""
         wanted: dict[tuple[str, Variant], None] = dict.fromkeys((promise.id, variant) for promise, variant in promises)
         for name, variant in dict.fromkeys((*wanted, *self._found)):
-            yield self._cell(PROMISES[name], variant, server, provenance)
+            yield self._cell(RESPONSE_RULES[name], variant, server, provenance)
 
-    def _cell(self, promise: Promise, variant: Variant, server: ServerUnderTest, provenance: Provenance) -> CellResult:
+    def _cell(
+        self, promise: ResponseRule, variant: Variant, server: ServerUnderTest, provenance: Provenance
+    ) -> CellResult:
         found = self._found.get((promise.id, variant), [])
         looked = self._looked[promise.id, variant]
         verdict = Verdict.FAIL if found else Verdict.PASS if looked else Verdict.INCONCLUSIVE
@@ -331,11 +333,11 @@ class ResponseMonitor:
 
     def _finding(self, seen: _FirstSighting, variant: Variant, server: ServerUnderTest) -> Finding:
         departure = seen.departure
-        times = self._alike[departure.promise.id, variant, _VALUE.sub("", departure.message)]
+        times = self._alike[departure.rule.id, variant, _VALUE.sub("", departure.message)]
         where = "" if departure.event is None else f"event {departure.event + 1}: "
         more = f", and {times - 1} more like it" if times > 1 else ""
         return Finding(
-            rule=departure.promise.id,
+            rule=departure.rule.id,
             kind=Kind.LOSS,
             severity=Severity.ERROR,
             blame=Blame.PROVIDER,
@@ -343,10 +345,10 @@ class ResponseMonitor:
             pointer=departure.pointer or None,
             actual=departure.actual,
             expected=departure.expected,
-            source=server.sources(departure.promise.source),
+            source=server.sources(departure.rule.source),
             of_response=True,
             piece=seen.evidence,
-            subject=departure.promise.subject,
+            subject=departure.rule.subject,
         )
 
     def first_seen(self) -> dict[str, str]:
@@ -354,7 +356,7 @@ class ResponseMonitor:
         return {promise: found[0].check for (promise, _), found in reversed(self._found.items())}
 
 
-def _looked_for(reply: Reply, variant: Variant) -> Iterator[Promise]:
+def _looked_for(reply: Reply, variant: Variant) -> Iterator[ResponseRule]:
     """Yield the promises that a response can show to be kept."""
     view = reply.view
     if reply.response.status >= HTTPStatus.INTERNAL_SERVER_ERROR:

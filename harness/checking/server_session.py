@@ -13,14 +13,14 @@ from typing import Any, NoReturn, Protocol, Self
 import httpx2
 
 from harness.apis.api import Api
-from harness.apis.departure import CALL_ID, END, FIELDS, Departure, Strictly
+from harness.apis.conversion import AnsweredCall, Body, RequestBuilder
 from harness.apis.eventstream import starts_as_one
-from harness.apis.facts import SHIPPED, Edition
-from harness.apis.failure import waiting_time
+from harness.apis.fact_files import SHIPPED, FactSelection
 from harness.apis.jsonvalue import loads
-from harness.apis.law import Law
-from harness.apis.profile import Profile
-from harness.apis.questions import Answered, Body, Questions
+from harness.apis.response_rules import CALL_ID, END, FIELDS, ResponseCheck, ResponseViolation
+from harness.apis.server import waiting_time
+from harness.apis.services import RuleSet
+from harness.apis.targets import Profile
 from harness.apis.view import CallView, RequestView, ResponseView, WireError
 from harness.checking.checked_endpoints import legible
 from harness.contract.errors import UsageError
@@ -47,30 +47,32 @@ class ServerUnderTest:
     model: str
     base_url: str
     profile: Profile
-    law: Law
-    questions: Questions
-    strictly: Strictly
+    law: RuleSet
+    request_builder: RequestBuilder
+    strictly: ResponseCheck
     bound: str
     longest: int = LONGEST
     name: str = NAME
 
     @staticmethod
-    def of(api: Api, model: str, base_url: str, longest: int = LONGEST, edition: Edition = SHIPPED) -> ServerUnderTest:
+    def of(
+        api: Api, model: str, base_url: str, longest: int = LONGEST, edition: FactSelection = SHIPPED
+    ) -> ServerUnderTest:
         """Return the server at a base URL, with the facts of an edition.
 
         Raises:
             UsageError: nothing is known here of how a server of the API is asked.
             FactsError: see `Api.profile_for`.
         """
-        if api.questions is None or api.departures is None or api.smallest is None:
+        if api.request_builder is None or api.check_response is None or api.minimal_request is None:
             raise UsageError(f"--api {api.name}: 'harness check server' has no checks for this API.")
         profile = api.profile_for(model, edition)
-        law = api.services.law_at(profile, model, base_url)
-        bounds = api.questions.bounds
+        law = api.services.rules_at(profile, model, base_url)
+        bounds = api.request_builder.bounds
         own = api.is_provider(base_url)
         bound = bounds[-1] if own else bounds[0]  # the newest is the provider's own, and others know the oldest
-        root = _root(base_url, api.questions.path)
-        return ServerUnderTest(api, model, root, profile, law, api.questions, api.departures, bound, longest)
+        root = _root(base_url, api.request_builder.path)
+        return ServerUnderTest(api, model, root, profile, law, api.request_builder, api.check_response, bound, longest)
 
     def sources(self, source: str) -> str:
         """Return the sources of a rule that concern this API, or all if none does."""
@@ -79,18 +81,21 @@ class ServerUnderTest:
 
     def written(self, request: ChatRequest) -> Body:
         """Return the body of a request."""
-        return self.questions.write(request, self.bound)
+        return self.request_builder.write(request, self.bound)
 
     def request(self, body: Body | bytes, *, stream: bool, model: str | None = None) -> HttpRequest:
         """Return the HTTP request for a body, without a key. Bytes are sent unchanged."""
-        path = self.questions.stream_path if stream else self.questions.path
+        path = self.request_builder.stream_path if stream else self.request_builder.path
         url = self.base_url + path.format((model or self.model).removeprefix("models/"))
-        headers = {"content-type": "application/json", **(self.api.smallest.headers if self.api.smallest else {})}
+        headers = {
+            "content-type": "application/json",
+            **(self.api.minimal_request.headers if self.api.minimal_request else {}),
+        }
         if isinstance(body, bytes):
             return HttpRequest("POST", url, headers, body)
         made: dict[str, Any] = copy.deepcopy(body)
         if stream:
-            made |= self.questions.streaming
+            made |= self.request_builder.streaming
         return HttpRequest("POST", url, headers, json.dumps(made, ensure_ascii=False).encode())
 
 
@@ -147,7 +152,7 @@ class RetryingClient:
             RequestLimitReached: the request may not be sent.
             NoResponse: no response arrived.
         """
-        authorized = self.api.smallest.authorized(request, self.key) if self.api.smallest else request
+        authorized = self.api.minimal_request.authorized(request, self.key) if self.api.minimal_request else request
         own = {name: value for name, value in authorized.headers.items() if name.lower() not in self.headers}
         authorized = replace(authorized, headers={**own, **self.headers})
         send = self.send or self._over_http
@@ -215,7 +220,7 @@ class Reply:
     response: HttpResponse
     view: ResponseView | None
     damage: str = ""
-    departures: tuple[Departure, ...] = ()
+    departures: tuple[ResponseViolation, ...] = ()
 
     @property
     def words(self) -> str:
@@ -280,7 +285,7 @@ class CheckSession:
         bound = self.server.longest if request.max_tokens is None else request.max_tokens
         body = self.server.written(replace(request, model=self.server.model, max_tokens=bound))
         for name in way:
-            body = getattr(self.server.questions, name)(body)
+            body = getattr(self.server.request_builder, name)(body)
         streamed = self.stream if stream is None else stream
         for violation in self.server.api.judge(self.server.request(body, stream=streamed), self.server.law):
             if violation.severity == "error":
@@ -293,7 +298,7 @@ class CheckSession:
         view = self.send(body).view
         return view is not None and view.error is not None
 
-    def go_on(self, reply: Reply, results: Sequence[Answered], *, refused: str) -> Reply:
+    def go_on(self, reply: Reply, results: Sequence[AnsweredCall], *, refused: str) -> Reply:
         """Send the response back unchanged, with results of its calls.
 
         The server has to accept what it issued itself, whatever limits apply to other clients.
@@ -305,12 +310,16 @@ class CheckSession:
         if any(call.malformed is not None for call, _ in results):
             raise Inconclusive("the arguments of a call are no JSON object, so that it cannot be answered")
         answer = reply.view.body if reply.view is not None else None
-        return self._answered(self.server.questions.goes_on(reply.body, answer, results), refused, self.stream)
+        return self._answered(
+            self.server.request_builder.append_answer(reply.body, answer, results), refused, self.stream
+        )
 
     def say(self, reply: Reply, text: str, *, refused: str = "the conversation is refused") -> Reply:
         """Send the response back unchanged, with another user message. Raises as `go_on` does."""
         answer = reply.view.body if reply.view is not None else None
-        body = self.server.questions.says(self.server.questions.goes_on(reply.body, answer, ()), text)
+        body = self.server.request_builder.append_text(
+            self.server.request_builder.append_answer(reply.body, answer, ()), text
+        )
         return self._answered(body, refused, self.stream)
 
     def send(self, body: Body | bytes, *, model: str | None = None) -> Reply:
@@ -352,7 +361,7 @@ class CheckSession:
         reply = self._sent(self.server.request(body, stream=stream), body)
         if reply.view is None:
             if reply.departures:
-                raise Inconclusive(f"the answer cannot be read, as {reply.departures[0].promise.id} reports")
+                raise Inconclusive(f"the answer cannot be read, as {reply.departures[0].rule.id} reports")
             self._end(f"the answer cannot be read: {reply.damage}", reply)
         if reply.view.error is not None:
             meaning = refused if isinstance(refused, str) else refused()
@@ -396,7 +405,9 @@ class CheckSession:
             plain = self.server.written(ChatRequest(model=self.server.model, max_tokens=self.server.longest))
             return self.server.api.view(self.server.request(plain, stream=self.stream))
 
-    def _departures(self, response: HttpResponse, asked: RequestView, view: ResponseView | None) -> Iterator[Departure]:
+    def _departures(
+        self, response: HttpResponse, asked: RequestView, view: ResponseView | None
+    ) -> Iterator[ResponseViolation]:
         if response.delivery.ending != "complete":
             yield END.broken("the connection is closed before the answer has ended")
         if response.status >= HTTPStatus.INTERNAL_SERVER_ERROR:

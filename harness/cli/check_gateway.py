@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 
 from harness import catalog
-from harness.apis.facts import Edition
-from harness.apis.targets import Shipped
+from harness.apis.fact_files import FactSelection
+from harness.apis.targets import ShippedTarget
 from harness.checking import gateway_findings, gateway_traffic
 from harness.checking.checked_endpoints import client_base_url
 from harness.checking.gateway_check import GatewayCheck, GatewayRoute, gateway_route
@@ -173,7 +173,7 @@ def _named(typed: GatewayOptions) -> GatewayOptions:
 def _played(  # noqa: PLR0913 - what a check is made of
     typed: GatewayOptions,
     options: GatewayOptions,
-    by: Edition,
+    by: FactSelection,
     standing: Standing,
     redactor: Redactor,
     *,
@@ -214,7 +214,7 @@ def _played(  # noqa: PLR0913 - what a check is made of
 
 
 @contextmanager
-def _open(options: GatewayOptions, pairs: Sequence[GatewayRoute], by: Edition) -> Generator[Upstream]:
+def _open(options: GatewayOptions, pairs: Sequence[GatewayRoute], by: FactSelection) -> Generator[Upstream]:
     """The upstream, listening, and the gateway in front of it."""
     upstream = Upstream(Terms(edition=by, models=tuple(each.upstream.model for each in pairs), pace=PACE))
     with serve(upstream, options.upstream_port or 0) as server:
@@ -243,7 +243,7 @@ def _configuration(options: GatewayOptions, pairs: Sequence[GatewayRoute], origi
     return lines
 
 
-def _pairs(options: GatewayOptions, by: Edition) -> list[GatewayRoute]:
+def _pairs(options: GatewayOptions, by: FactSelection) -> list[GatewayRoute]:
     if options.api is None or not options.upstreams:
         raise UsageError(
             "check gateway: name the API in front of it and what is behind it, as in --api openai-chat --upstream "
@@ -270,7 +270,7 @@ def _pairs(options: GatewayOptions, by: Edition) -> list[GatewayRoute]:
     return found
 
 
-def _shipped(name: str, option: str) -> Shipped:
+def _shipped(name: str, option: str) -> ShippedTarget:
     """The first target of an API, or the target of this name: one that is spoken over HTTP."""
     served = [each for each in catalog.targets() if catalog.api(each.api).provider_url.startswith("http")]
     found = next((each for each in served if each.name == name), None)

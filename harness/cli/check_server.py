@@ -12,8 +12,8 @@ from typing import Annotated, cast, get_args
 import typer
 
 from harness import catalog
-from harness.apis.departure import PROMISES
-from harness.apis.facts import Edition
+from harness.apis.fact_files import FactSelection
+from harness.apis.response_rules import RESPONSE_RULES
 from harness.checking.server_check import INTERRUPTED, CheckSelection, ServerCheckRun, estimate
 from harness.checking.server_checks import CHECKS, RULES
 from harness.checking.server_results import Price
@@ -162,9 +162,9 @@ def _named(typed: ServerOptions) -> ServerOptions:
     return options
 
 
-def _server(options: ServerOptions, by: Edition) -> ServerUnderTest:
+def _server(options: ServerOptions, by: FactSelection) -> ServerUnderTest:
     """Return the server, which nobody has asked yet. Raises `UsageError`."""
-    known = sorted(each.name for each in catalog.apis() if each.questions is not None)
+    known = sorted(each.name for each in catalog.apis() if each.request_builder is not None)
     if options.api is None:
         raise UsageError(
             f"check server: name the API that it speaks, as in --api openai-chat. Known: {', '.join(known)}."
@@ -213,7 +213,7 @@ def _checks(given: Sequence[str], place: str) -> frozenset[str]:
 def _matching(words: str, among: AbstractSet[str]) -> frozenset[str]:
     """The checks and promises that an expression matches. Raises `UsageError`: it is none, or matches none of them."""
     wanted = parse_keywords(words)
-    every = (*PROMISES.values(), *CHECKS.values())
+    every = (*RESPONSE_RULES.values(), *CHECKS.values())
     found = frozenset(each.id for each in every if each.id in among and wanted.match(f"{each.id} {each.subject}"))
     if not found:
         raise UsageError(f"-k {words!r} matches none of the checks. 'harness list rules' has them: server-...")

@@ -12,11 +12,10 @@ from typing import Annotated
 import typer
 
 from harness import catalog
-from harness.apis.departure import PROMISES
+from harness.apis.api import known_limits, severity
 from harness.apis.fact import Fact, LimitEntry
-from harness.apis.limit import Limit
-from harness.apis.tables import known_limits, severity
-from harness.apis.wording import remedy
+from harness.apis.limits import Limit, remedy
+from harness.apis.response_rules import RESPONSE_RULES
 from harness.checking import server_checks
 from harness.checking.gateway_exchange import GatewayFact
 from harness.checking.gateway_findings import FACTS, OTHERS
@@ -307,8 +306,8 @@ def _remedies(rule: Rule) -> Iterator[str]:
 
 def _of_server(topic: str) -> Iterator[str]:
     """What 'harness check server' judges by."""
-    if topic in PROMISES:
-        promise = PROMISES[topic]
+    if topic in RESPONSE_RULES:
+        promise = RESPONSE_RULES[topic]
         yield f"{topic} (promise of a server; subject {promise.subject}; blame provider)"
         yield from _wrapped(promise.sentence)
         yield "  seen in:  every answer, whatever it was asked for"

@@ -8,10 +8,10 @@ from typing import Annotated, Literal, get_args
 import typer
 
 from harness import catalog
-from harness.apis.departure import PROMISES
+from harness.apis.api import known_limits, severity
 from harness.apis.fact import Fact
-from harness.apis.facts import Edition, today
-from harness.apis.tables import known_limits, severity
+from harness.apis.fact_files import FactSelection, today
+from harness.apis.response_rules import RESPONSE_RULES
 from harness.checking.gateway_findings import FACTS, OTHERS, SOURCE
 from harness.checking.server_checks import CHECKS
 from harness.checking.server_results import BECAUSE
@@ -114,7 +114,7 @@ def _rules() -> Iterator[Sequence[str]]:
     yield from _of_servers()
 
 
-def _facts(apis: Sequence[str], models: Sequence[str], by: Edition) -> Iterator[Sequence[str]]:
+def _facts(apis: Sequence[str], models: Sequence[str], by: FactSelection) -> Iterator[Sequence[str]]:
     """Those about a model hold for it on the day; without a model they are all there are."""
     yield "FACT", "VERDICT", "SINCE", "UNTIL", "SERVICE", "EVIDENCE", "SAYS"
     for api in [catalog.api(name) for name in apis] or catalog.apis():
@@ -144,7 +144,7 @@ _KNOWN = {True: "yes", False: "no", None: "?"}
 def _of_servers() -> Iterator[Sequence[str]]:
     """What 'harness check server' judges by: what it looks at in every answer, and what it asks for."""
     how = Kind.LOSS, Severity.ERROR, Blame.PROVIDER
-    for promise in PROMISES.values():
+    for promise in RESPONSE_RULES.values():
         yield promise.id, *how, promise.source, "-", promise.sentence, BECAUSE
     for check in CHECKS.values():
         yield check.id, *how, check.source, "-", check.promise, check.because

@@ -14,8 +14,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import typer
 
 from harness import catalog
-from harness.apis import facts as known_facts
-from harness.apis.facts import Edition
+from harness.apis.fact_files import FactSelection, parse_day
 from harness.cli import completion
 from harness.contract.errors import UsageError
 from harness.host.project import project
@@ -497,9 +496,9 @@ def fact_files(given: Sequence[Path] | None) -> list[Path]:
     return list(dict.fromkeys((*project(Path()).facts, *(given or ()))))
 
 
-def edition(as_of: str | None, files: Sequence[Path] | None) -> Edition:
+def edition(as_of: str | None, files: Sequence[Path] | None) -> FactSelection:
     """Return the edition of the facts that was asked for. Raises `UsageError`: no such day, or an unreadable file."""
-    made = Edition(None if as_of is None else known_facts.day(as_of, "--as-of"), tuple(files or ()))
+    made = FactSelection(None if as_of is None else parse_day(as_of, "--as-of"), tuple(files or ()))
     made.check(catalog.APIS.names())
     return made
 

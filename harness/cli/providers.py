@@ -13,7 +13,7 @@ from urllib.parse import urlsplit, urlunsplit
 import typer
 
 from harness import catalog
-from harness.apis.targets import Shipped
+from harness.apis.targets import ShippedTarget
 from harness.cli.table import aligned
 from harness.contract import distribution
 from harness.contract.errors import UsageError
@@ -145,7 +145,7 @@ def _embeddings(environ: Mapping[str, str]) -> _Embeddings:
     return {"provider": record.provider, "model": record.model, "dimensions": record.dimensions, "problem": None}
 
 
-def _target(shipped: Shipped) -> _Target:
+def _target(shipped: ShippedTarget) -> _Target:
 
     profile = catalog.api(shipped.api).profile_for(shipped.model)
     able = catalog.adapter(shipped.adapter).capabilities - profile.lacks

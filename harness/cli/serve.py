@@ -158,7 +158,7 @@ def _environment(origin: str, scenarios: Sequence[Scenario]) -> dict[str, str]:
     for api in catalog.apis():
         if api.provider_url.startswith("http"):
             told.update(dict.fromkeys(api.key_variables[:1], NO_KEY))
-            told.update(dict.fromkeys(api.frontage.variables, base + api.base_url_ending))
+            told.update(dict.fromkeys(api.server_endpoints.variables, base + api.base_url_ending))
     return {**told, "HARNESS_SCENARIO": scenarios[0].id, "HARNESS_BASE_URL": base}
 
 

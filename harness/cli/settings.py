@@ -10,7 +10,7 @@ from typing import cast
 import typer
 
 from harness import catalog
-from harness.apis.facts import Edition
+from harness.apis.fact_files import FactSelection
 from harness.checking.finding_scope import scope
 from harness.cli.options import Options, edition
 from harness.cli.table import aligned
@@ -113,7 +113,7 @@ def _pace(options: Options, own: Project) -> dict[str, list[str]]:
     return {"rates": options.rates or rates, "concurrency": at_once}
 
 
-def scope_for(rules: Sequence[str] | None, ignored: Sequence[str] | None, own: Project, by: Edition) -> Scope:
+def scope_for(rules: Sequence[str] | None, ignored: Sequence[str] | None, own: Project, by: FactSelection) -> Scope:
     """Return which findings count: as options say, or the project. Raises `UsageError`: no finding has such an id."""
     return scope(rules or (), ignored, by) if ignored else scope(rules or (), own.ignore, by, own.at("ignore"))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from harness.apis.jsonvalue import canonical, join, resolve
-from harness.apis.subschemas import LISTS, MAPS, ONE
+from harness.apis.schemas import LISTS, MAPS, ONE
 from harness.contract.model import JSON
 from harness.scenarios.json_schema import is_simple, schema_error
 

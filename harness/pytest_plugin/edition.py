@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from harness import catalog
-from harness.apis.facts import Edition, day
+from harness.apis.fact_files import FactSelection, parse_day
 from harness.host.project import Project
 
 
-def edition(config: pytest.Config, own: Project) -> Edition:
+def edition(config: pytest.Config, own: Project) -> FactSelection:
     """The edition of the facts. Raises `UsageError`, `FactsError`."""
     given: str = config.getini("harness_as_of")
-    made = Edition(day(given, "harness_as_of") if given else None, _files(config, own))
+    made = FactSelection(parse_day(given, "harness_as_of") if given else None, _files(config, own))
     made.check(catalog.APIS.names())
     return made
 

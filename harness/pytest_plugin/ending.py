@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.apis.facts import Edition
+from harness.apis.fact_files import FactSelection
 from harness.pytest_plugin.recording import noted
 from harness.reports.words import CRASHED, place, plain_line, values, what_to_do
 from harness.results import CellResult, Finding, Invocation, StaleExpectation, Verdict
 
 
-def note(item: pytest.Item, result: CellResult, recorded: Path | None, edition: Edition) -> None:
+def note(item: pytest.Item, result: CellResult, recorded: Path | None, edition: FactSelection) -> None:
     """What the item's report keeps of a cell, and what its adapter printed."""
     item.user_properties.append(("verdict", result.verdict.value))
     if result.provenance is not None:

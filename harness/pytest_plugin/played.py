@@ -12,7 +12,7 @@ from typing import cast
 import pytest
 
 from harness import catalog
-from harness.apis.facts import Edition
+from harness.apis.fact_files import FactSelection
 from harness.apis.targets import Target, targets_for
 from harness.checking.finding_scope import scope
 from harness.contract.errors import ScenarioError, UnknownName, UsageError
@@ -195,7 +195,7 @@ def _folders(config: pytest.Config, own: Project) -> list[Path]:
     return given or [config.rootpath / (own.cassettes or "cassettes"), suite.shipped("cassettes")]
 
 
-def _plan(config: pytest.Config, own: Project, edition: Edition, scenarios: Sequence[Path]) -> Plan:
+def _plan(config: pytest.Config, own: Project, edition: FactSelection, scenarios: Sequence[Path]) -> Plan:
     recuts = _recuts(config)
     mode: str = config.getoption("--harness-mode") or config.getini("harness_mode") or "replay"
     if mode not in ("replay", "reference"):

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from harness.apis.facts import Edition
+from harness.apis.fact_files import FactSelection
 from harness.contract.errors import UnknownName, UsageError
 
 MARK = "tape"
@@ -53,7 +53,7 @@ class Settings:
     allowed_secrets: tuple[str, ...] = ()
 
 
-def settings(item: pytest.Item, edition: Edition) -> Settings:
+def settings(item: pytest.Item, edition: FactSelection) -> Settings:
     """The settings of a test. Those of the nearest mark hold, but lists are added up.
 
     Raises:

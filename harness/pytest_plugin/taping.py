@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from harness import catalog
-from harness.apis.facts import Edition
+from harness.apis.fact_files import FactSelection
 from harness.auditing.cassette_audit import Audit
 from harness.contract.errors import CassetteMissing, HarnessError, UsageError
 from harness.host.project import project
@@ -46,7 +46,7 @@ class Session:
     """What the tapes of a session share: by which facts and rules is judged, which tests have recorded where, and how
     many exchanges were written there, and of which only the form was."""
 
-    edition: Edition
+    edition: FactSelection
     rules: Sequence[Rule]
     recorded: dict[Path, str] = field(default_factory=dict[Path, str])
     written: dict[Path, int] = field(default_factory=dict[Path, int])

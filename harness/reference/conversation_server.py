@@ -13,12 +13,11 @@ from http import HTTPStatus
 from threading import Lock
 from typing import TypeAlias
 
-from harness.apis.api import Api
-from harness.apis.endpoint import turned_away
-from harness.apis.facts import SHIPPED, Edition
-from harness.apis.frontage import Forgotten, json_response
-from harness.apis.limit import Limit
-from harness.apis.profile import Profile
+from harness.apis.api import Api, endpoint_violation
+from harness.apis.fact_files import SHIPPED, FactSelection
+from harness.apis.limits import Limit
+from harness.apis.server import StateNotFound, json_response
+from harness.apis.targets import Profile
 from harness.apis.view import CallView, ModelStep, RequestView, SystemView, TextView, WireError
 from harness.contract.http import AT_ONCE, EXHAUSTED, Delivery, HttpRequest, HttpResponse
 from harness.contract.model import JSON
@@ -69,7 +68,7 @@ class ConversationServer:
         name: str,
         *,
         known: Known,
-        edition: Edition = SHIPPED,
+        edition: FactSelection = SHIPPED,
         pace: float = 0.0,
         origin: str | None = None,
     ) -> None:
@@ -106,15 +105,15 @@ class ConversationServer:
             self._requests += 1
             served = self._served(request)
             model = self._wire.model_of(request) or ""
-            headers = self._wire.frontage.headers(f"{self._scenario.id}/{self._name}/{self._requests}", model)
+            headers = self._wire.server_endpoints.headers(f"{self._scenario.id}/{self._name}/{self._requests}", model)
         response = replace(served.response, headers={**headers, **served.response.headers})
         return replace(served, response=self._paced(response, served.request))
 
     def _served(self, request: HttpRequest) -> ServedAnswer:
         wire = self._wire
-        if not wire.frontage.has_key(request):
-            return self._failed(request, wire.frontage.keyless, "there is no key in the request")
-        if turned_away(wire, request, origin=self._origin) is not None:
+        if not wire.server_endpoints.has_key(request):
+            return self._failed(request, wire.server_endpoints.status_without_key, "there is no key in the request")
+        if endpoint_violation(wire, request, origin=self._origin) is not None:
             return ServedAnswer(self._session(request), request)
         model = wire.model_of(request)
         if model is not None and not self._known(model):
@@ -123,8 +122,8 @@ class ConversationServer:
         if key in self._answers:
             return replace(self._answers[key], again=True)
         try:
-            whole = wire.frontage.whole(request, self._kept)
-        except Forgotten as forgotten:
+            whole = wire.server_endpoints.restore(request, self._kept)
+        except StateNotFound as forgotten:
             response = wire.error_for(forgotten.response, request)
             return ServedAnswer(response, request, reason=f"the request leans on what was never said: {forgotten}")
         served = self._chat(whole, model or "")
@@ -159,7 +158,7 @@ class ConversationServer:
         except WireError:  # a fault of the scenario
             return
         self._ids.update(call.id or call.name for call in answer.calls)
-        kept = self._wire.frontage.keep(request, answer)
+        kept = self._wire.server_endpoints.store(request, answer)
         if kept is not None:
             self._kept[kept[0]] = kept[1]
 
@@ -192,14 +191,14 @@ class ConversationServer:
         self, request: HttpRequest, view: RequestView, side: SideSpec, model: str, profile: Profile
     ) -> HttpResponse:
         wire = self._wire
-        law = wire.services.provider_law(profile, model)
+        law = wire.services.provider_rules(profile, model)
         refused = [each for each in wire.judge(request, law) if each.severity == "error"]
         if refused:
             return wire.error_for(wire.refuse(refused[0]), request)
         seed = f"{self._scenario.id}/{self._name}/beside {self._requests}"
         body = wire.build(ModelStep(side.text), seed, model, profile)
-        if wire.frontage.echo is not None:
-            body = wire.frontage.echo(body, request)
+        if wire.server_endpoints.echo is not None:
+            body = wire.server_endpoints.echo(body, request)
         if view.stream:
             return wire.stream_of(body, seed, profile, view)
         return json_response(body)

@@ -16,14 +16,13 @@ from http import HTTPStatus
 from itertools import takewhile
 from threading import Lock
 
-from harness.apis.api import Api
-from harness.apis.embedding import EmbeddingFormat
-from harness.apis.endpoint import turned_away
+from harness.apis.api import Api, endpoint_violation
+from harness.apis.embeddings import EmbeddingFormat
 from harness.apis.eventstream import separators_escaped
 from harness.apis.jsonvalue import canonical
-from harness.apis.law import Law
-from harness.apis.limit import Violation
-from harness.apis.profile import Profile
+from harness.apis.limits import Violation
+from harness.apis.services import RuleSet
+from harness.apis.targets import Profile
 from harness.apis.view import (
     CallView,
     JsonView,
@@ -124,7 +123,7 @@ class ScriptSession:
         wire: Api,
         model: str,
         profile: Profile,
-        law: Law | None = None,
+        law: RuleSet | None = None,
         *,
         name: str = "",
         origin: str | None = None,
@@ -133,7 +132,7 @@ class ScriptSession:
         self._wire = wire
         self._model = model
         self._profile = profile
-        self._law = law or wire.services.provider_law(profile, model)
+        self._law = law or wire.services.provider_rules(profile, model)
         self._script = [step for turn in scenario.turns for step in turn.model]
         self._faults = {fault.answer: fault for fault in scenario.faults}
         self._origin = origin
@@ -143,7 +142,7 @@ class ScriptSession:
         self._cut: tuple[ResponseView, int] | None = None
         """The cut answer, and the number of calls in the request that it answers."""
         self._lock = Lock()
-        self._memory = wire.memory(foreign=bool(scenario.history))
+        self._memory = wire.issued_state(foreign=bool(scenario.history))
         self._prefixes = Prefixes()
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
@@ -160,7 +159,7 @@ class ScriptSession:
     def speak_as(self, model: str, profile: Profile) -> None:
         """Answer as another model from now on."""
         self._model, self._profile = model, profile
-        self._law = self._wire.services.provider_law(profile, model)
+        self._law = self._wire.services.provider_rules(profile, model)
 
     @property
     def script(self) -> int:
@@ -174,7 +173,7 @@ class ScriptSession:
 
     def _answer_to(self, request: HttpRequest) -> ScriptedAnswer:
         embeddings = self._wire.embeddings if self._scenario.embeddings is not None else None
-        lost = turned_away(self._wire, request, embedded=embeddings is not None, origin=self._origin)
+        lost = endpoint_violation(self._wire, request, embedded=embeddings is not None, origin=self._origin)
         if lost is not None:
             return ScriptedAnswer(self._wire.refuse(lost))
         if embeddings is not None:
@@ -227,8 +226,8 @@ class ScriptSession:
         view = self._wire.view(request)
         self._go_on_behind_a_cut(view)
         objection = self._memory.objection(view)
-        borne_out = self._wire.borne_out([] if objection is None else [objection], self._law)
-        return borne_out[0] if borne_out and borne_out[0].severity == "error" else view
+        supported_by_facts = self._wire.supported_by_facts([] if objection is None else [objection], self._law)
+        return supported_by_facts[0] if supported_by_facts and supported_by_facts[0].severity == "error" else view
 
     def _step(self, index: int, request: RequestView) -> ModelStep:
         step, api = self._script[index], self._wire.name
@@ -247,7 +246,7 @@ class ScriptSession:
 
     def _answers(self, step: ModelStep, seed: str, asked: RequestView, request: HttpRequest) -> HttpResponse:
         """Return the answer, or as many as the request asks for if the API has a form for several."""
-        several, wanted = self._wire.frontage.several, asked.settings.get("answers")
+        several, wanted = self._wire.server_endpoints.combine, asked.settings.get("answers")
         count = wanted.value if wanted is not None and isinstance(wanted.value, int) else 1
         if several is None or not 1 < count <= MOST_ANSWERS:
             return self._answer(step, seed, asked, request)
@@ -255,7 +254,7 @@ class ScriptSession:
         return several([self._answer(step, each, asked, request) for each in seeds])
 
     def _answer(self, step: ModelStep, seed: str, asked: RequestView, request: HttpRequest) -> HttpResponse:
-        wire, echo = self._wire, self._wire.frontage.echo if self._echoes else None
+        wire, echo = self._wire, self._wire.server_endpoints.echo if self._echoes else None
         model = step.served or self._model
         if asked.stream and (echo is None or step.provocations):  # what is provoked is made event by event
             response = wire.build_stream(step, seed, model, self._profile, asked)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from harness.apis.profile import Profile
+from harness.apis.targets import Profile
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import JSON, ChatRequest, ChatResponse, StreamEvent, ToolCall, ToolResult
 from harness.contract.protocols import Capability

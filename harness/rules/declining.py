@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.apis.subschemas import inner
+from harness.apis.schemas import inner
 from harness.contract.errors import Unsupported
 from harness.contract.model import (
     JSON,

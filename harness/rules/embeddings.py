@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from harness.apis.embedding import VectorView
+from harness.apis.embeddings import VectorView
 from harness.apis.view import TextView
 from harness.results import Blame, Embedded, EmbeddingTranscript, Kind
 from harness.rules.evidence import Evidence

@@ -14,10 +14,9 @@ from operator import eq
 from typing import Any, TypeVar
 
 from harness import catalog
-from harness.apis.api import Api
-from harness.apis.endpoint import elsewhere, turned_away
-from harness.apis.law import Law
-from harness.apis.limit import Violation
+from harness.apis.api import Api, elsewhere, endpoint_violation
+from harness.apis.limits import Violation
+from harness.apis.services import RuleSet
 from harness.apis.view import CallView, RequestView, TurnView
 from harness.contract.model import JSON, Text, ToolCall, ToolResult
 from harness.kit.thread import failure
@@ -128,7 +127,7 @@ class Evidence:
         """What the provider refuses in a request, or takes with a loss."""
         transcript, request, law = self.transcript, reading.exchange.request, self.law(reading)
         embedded = isinstance(transcript, EmbeddingTranscript)
-        lost = turned_away(self.api, request, embedded=embedded) if transcript.scripted else None
+        lost = endpoint_violation(self.api, request, embedded=embedded) if transcript.scripted else None
         if lost is None and (transcript.mode == "replay" or request.url.startswith(REFERENCE_URL)):
             lost = elsewhere(self.api, request, REFERENCE_URL)
         if lost is not None:
@@ -136,7 +135,10 @@ class Evidence:
         if embedded:
             return self.api.judge_embeddings(request, law)
         objection = self._objections.get(reading.index)
-        return [*self.api.judge(request, law), *self.api.borne_out([] if objection is None else [objection], law)]
+        return [
+            *self.api.judge(request, law),
+            *self.api.supported_by_facts([] if objection is None else [objection], law),
+        ]
 
     def is_refused(self, reading: Reading) -> bool:
         """The provider refuses the request. What it takes with a loss, or is only said to refuse, makes none faulty."""
@@ -153,17 +155,17 @@ class Evidence:
         texts = (part.text for message in request.messages for part in message.parts if isinstance(part, Text))
         return not any(word in text.lower() for text in (request.system or "", *texts))
 
-    def law(self, reading: Reading) -> Law:
+    def law(self, reading: Reading) -> RuleSet:
         """Whose rules a request is held to: the provider's own where the reference server answers or answered, else
         those of the service that was asked, or was when it was recorded."""
         transcript, services = self.transcript, self.api.services
         if isinstance(transcript, ServedTranscript):
             model = self.api.model_of(reading.exchange.request) or transcript.model
-            return services.provider_law(transcript.profiles.get(model, transcript.profile), model)
+            return services.provider_rules(transcript.profiles.get(model, transcript.profile), model)
         asked = reading.exchange.recorded or reading.exchange.request
         if transcript.scripted or asked.url.startswith(REFERENCE_URL):
-            return services.provider_law(transcript.profile, transcript.model)
-        return services.law_at(transcript.profile, transcript.model, asked.url)
+            return services.provider_rules(transcript.profile, transcript.model)
+        return services.rules_at(transcript.profile, transcript.model, asked.url)
 
     @cached_property
     def _objections(self) -> Mapping[int, Violation]:
@@ -172,7 +174,7 @@ class Evidence:
         scenario = self.transcript.scenario
         if not self.transcript.scripted or scenario is None:
             return found
-        memory = self.api.memory(foreign=bool(scenario.history))
+        memory = self.api.issued_state(foreign=bool(scenario.history))
         for reading in self.readings:
             objection = memory.objection(reading.request) if reading.request else None
             if objection is not None:

@@ -7,8 +7,7 @@ from dataclasses import replace
 from itertools import groupby, takewhile
 from typing import TypeVar
 
-from harness.apis.entries import parsed
-from harness.apis.jsonvalue import resolve
+from harness.apis.jsonvalue import parsed, resolve
 from harness.apis.view import MediaView, PartView, RequestView, ResultView, TextView, TurnView
 from harness.contract.model import JSON, JSON_INSTRUCTION, File, Image, Message, Role, Text, Thinking, ToolResult
 from harness.meaning.request_meaning import meant, with_ids_of

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from harness.apis.api import Api
-from harness.apis.embedding import EmbeddingFormat, EmbeddingView, VectorView
+from harness.apis.embeddings import EmbeddingFormat, EmbeddingView, VectorView
 from harness.apis.view import RequestView, ResponseView, WireError
 from harness.contract.http import EXHAUSTED
 from harness.results import Exchange

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from harness import catalog
-from harness.apis.terms import Terms
+from harness.apis.traits import ApiTerms
 from harness.contract.model import JSON
 from harness.results import Blame, Finding, Kind, Severity
 from harness.rules.evidence import Evidence
@@ -49,7 +49,7 @@ class Rule:
     `requirement` says in one sentence what must hold, `source` where that comes from, `because` why a breach is of this
     `kind`: what the provider, the model or the caller has to suffer, or that nobody does and the rule is ours. `also`
     are ids under which it finds something that are those of no rule and of no limit. `remedy` says what its author has
-    to do about a breach; `{system}` and the like stand for the words of the API (`harness.apis.terms`).
+    to do about a breach; `{system}` and the like stand for the words of the API (`harness.apis.traits`).
     """
 
     id: str
@@ -69,7 +69,7 @@ class Rule:
         for flaw in self.check(evidence):
             yield self.finding(flaw, catalog.api(evidence.transcript.api).terms)
 
-    def finding(self, flaw: Flaw, terms: Terms) -> Finding:
+    def finding(self, flaw: Flaw, terms: ApiTerms) -> Finding:
         """Make the finding of a flaw, with its remedy in the terms of the API. A flaw whose blame is not the rule's has
         no remedy."""
         blame = flaw.blame or self.blame
@@ -92,5 +92,5 @@ class Rule:
             remedy=self._remedy(flaw, terms) if blame is self.blame else "",
         )
 
-    def _remedy(self, flaw: Flaw, terms: Terms) -> str:
+    def _remedy(self, flaw: Flaw, terms: ApiTerms) -> str:
         return terms.fill(self.remedy) if flaw.remedy is None else flaw.remedy

@@ -9,7 +9,7 @@ from functools import partial
 from threading import Lock
 
 from harness import catalog
-from harness.apis.profile import Profile
+from harness.apis.targets import Profile
 from harness.contract.errors import CassetteError, CassetteMissing, CassetteTaken, UsageError
 from harness.host.exceptions import class_of, located, traceback_of
 from harness.results import CellResult, EmbeddingTranscript, Mode, Transcript, Verdict

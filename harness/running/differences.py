@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from harness.apis.entries import parsed
-from harness.apis.jsonvalue import equal, resolve
+from harness.apis.jsonvalue import equal, parsed, resolve
 from harness.apis.view import CallView, JsonView, OpaqueView, PartView, ResultView, TextView, TurnView, WireError
 from harness.contract.http import endpoint
 from harness.contract.model import JSON, JSON_INSTRUCTION, ArgumentsDelta, JsonMode, JsonSchema, ToolCallEnd

@@ -12,9 +12,8 @@ from functools import cached_property
 import httpx2
 
 from harness import catalog
-from harness.apis.entries import parsed
 from harness.apis.eventstream import starts_as_one
-from harness.apis.jsonvalue import equal, join, loads, resolve
+from harness.apis.jsonvalue import equal, join, loads, parsed, resolve
 from harness.apis.targets import Target
 from harness.apis.view import ResponseView, WireError
 from harness.contract.errors import HarnessError

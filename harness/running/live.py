@@ -15,7 +15,7 @@ from typing import Self, TypeVar
 import httpx2
 
 from harness import catalog
-from harness.apis.failure import waiting_time
+from harness.apis.server import waiting_time
 from harness.apis.targets import Target
 from harness.contract.errors import MissingKey, UsageError
 from harness.contract.protocols import ProcessRunner, Route

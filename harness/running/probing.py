@@ -17,9 +17,9 @@ from harness import catalog
 from harness.apis.api import Api
 from harness.apis.examples import request_of
 from harness.apis.fact import Example, Fact
-from harness.apis.facts import today
-from harness.apis.failure import waiting_time
-from harness.apis.law import OTHER, OWN, Law
+from harness.apis.fact_files import today
+from harness.apis.server import waiting_time
+from harness.apis.services import OTHER, OWN, RuleSet
 from harness.apis.targets import Target
 from harness.apis.view import WireError
 from harness.contract.errors import UnknownName, UsageError
@@ -83,7 +83,7 @@ def questions(
 
 def _of(target: Target, base_url: str, service: str | None, ids: Sequence[str]) -> Iterator[Question]:
     api = catalog.api(target.api)
-    if api.smallest is None:
+    if api.minimal_request is None:
         raise UsageError(f"the target {target.name!r} cannot be probed: no request of {api.name!r} can be made here.")
     law = _law(api, target, base_url, service)
     holding = [fact for fact in target.profile.facts if fact.is_at(law.services)]
@@ -102,18 +102,18 @@ def _all(target: Target) -> tuple[Fact, ...]:
     return catalog.api(target.api).facts.together(target.api, target.edition.files).all()
 
 
-def _law(api: Api, target: Target, base_url: str, service: str | None) -> Law:
+def _law(api: Api, target: Target, base_url: str, service: str | None) -> RuleSet:
     services = api.services
     if service is None:
-        law = services.law_at(target.profile, target.model, base_url)
-        return services.provider_law(target.profile, target.model) if law.service == OTHER else law
+        law = services.rules_at(target.profile, target.model, base_url)
+        return services.provider_rules(target.profile, target.model) if law.service == OTHER else law
     known = {OWN, *(each for fact in _all(target) for each in fact.service or ())}
     if service not in known:
         raise UnknownName("service", service, sorted(known), "--service")
-    return services.law_of(target.profile, service)
+    return services.rules_of(target.profile, service)
 
 
-def _question(api: Api, target: Target, base_url: str, law: Law, fact: Fact) -> Question:
+def _question(api: Api, target: Target, base_url: str, law: RuleSet, fact: Fact) -> Question:
     if fact.verdict == "behaviour":
         return Question(target, base_url, fact, None, "it is about what answers are like, and no request can ask that")
     if not fact.refuses and not fact.accepts:
@@ -126,14 +126,14 @@ def _question(api: Api, target: Target, base_url: str, law: Law, fact: Fact) -> 
 
 
 def paired(  # noqa: PLR0913, PLR0917 - a fact, and the server that is probed
-    api: Api, fact: Fact, model: str, base_url: str, law: Law, bases: Mapping[str, Example]
+    api: Api, fact: Fact, model: str, base_url: str, law: RuleSet, bases: Mapping[str, Example]
 ) -> Pair | None:
     """The first example that a fact is about and the first that it is not about, which else is the smallest chat.
 
     `None`: there is none, or the request of a fact that something is accepted would be refused for something else.
     """
     about, other = (fact.refuses, fact.accepts) if fact.verdict == "refused" else (fact.accepts, fact.accepts[1:])
-    if api.smallest is None or not about:
+    if api.minimal_request is None or not about:
         return None
     chosen = {"model": model}
     meant, twin = (
@@ -371,9 +371,9 @@ class Probe:
 
     def _response(self, api: Api, question: Question, request: HttpRequest) -> HttpResponse:
         """The answer, once the server is not too busy. Raises `httpx2.TransportError`."""
-        if api.smallest is None:
+        if api.minimal_request is None:
             raise AssertionError(api.name)
-        authorized = api.smallest.authorized(request, self._live.key(question.target))
+        authorized = api.minimal_request.authorized(request, self._live.key(question.target))
         for tries in range(1, _TRIES + 1):
             self.sent += 1
             got = self._client.request(

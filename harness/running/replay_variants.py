@@ -140,7 +140,7 @@ def _whole(wire: Api, reading: Reading) -> HttpResponse | None:
     if asked is None or not _is_good(response, view):
         return None
     whole = one_body(view)
-    departs = wire.departures is not None and any(wire.departures(whole, replace(asked, stream=False)))
+    departs = wire.check_response is not None and any(wire.check_response(whole, replace(asked, stream=False)))
     return None if departs else whole
 
 

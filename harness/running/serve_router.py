@@ -11,10 +11,9 @@ from threading import Lock
 from urllib.parse import unquote, urlsplit
 
 from harness import catalog
-from harness.apis.api import Api
-from harness.apis.endpoint import missing_version
-from harness.apis.frontage import json_response
+from harness.apis.api import Api, missing_version
 from harness.apis.jsonvalue import loads
+from harness.apis.server import json_response
 from harness.apis.view import CallView, WireError
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import JSON, File, Image, Message, Text, ToolCall, ToolResult
@@ -200,11 +199,11 @@ class Reception:
             if wire.recognises(replace(request, body=wire.least_body)):
                 return self._answered(scenario, session, wire, request)
         for wire in _served_apis():
-            response = wire.frontage.desk(request, self._models(wire))
+            response = wire.server_endpoints.respond(request, self._models(wire))
             if response is not None:
-                if wire.frontage.has_key(request):
+                if wire.server_endpoints.has_key(request):
                     return response
-                return wire.fail(wire.frontage.keyless, None, request.url)
+                return wire.fail(wire.server_endpoints.status_without_key, None, request.url)
         base = f"{self.origin}/{scenario.id}/{session}"
         path = urlsplit(request.url).path.removeprefix(urlsplit(base).path)
         return self._nowhere(request, f"no API has this path{_suggestion(path, base)}")

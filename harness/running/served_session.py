@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from harness import catalog
 from harness.apis.api import Api, StreamShape
-from harness.apis.facts import Edition
+from harness.apis.fact_files import FactSelection
 from harness.apis.jsonvalue import equal
 from harness.contract.http import Delivery, HttpRequest, HttpResponse
 from harness.contract.model import ToolCall
@@ -169,7 +169,7 @@ class Terms:
     """On what terms all conversations are held: by which facts, with which models beside those that the API's provider
     is known to have, and how fast. With `ways` streams are sent in other ways."""
 
-    edition: Edition
+    edition: FactSelection
     models: tuple[str, ...] = ()
     pace: float = 0.0
     ways: Ways | None = None

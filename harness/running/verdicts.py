@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from harness import catalog
-from harness.apis.endpoint import PATH_UNKNOWN
-from harness.apis.entries import parsed
-from harness.apis.facts import SHIPPED, Edition
+from harness.apis.api import PATH_UNKNOWN
+from harness.apis.fact_files import SHIPPED, FactSelection
+from harness.apis.jsonvalue import parsed
 from harness.apis.view import WireError
 from harness.contract.errors import CassetteError
 from harness.host.exceptions import shortened
@@ -210,7 +210,7 @@ def _unanswered(execution: ToolExecution) -> Finding:
     )
 
 
-def findable(edition: Edition = SHIPPED) -> frozenset[str]:
+def findable(edition: FactSelection = SHIPPED) -> frozenset[str]:
     """The ids of all findings that a run can have: of rules, of limits, and of facts of an edition that have
     conditions. Raises `FactsError`."""
     rules = catalog.rules()
@@ -221,6 +221,6 @@ def findable(edition: Edition = SHIPPED) -> frozenset[str]:
             PATH_UNKNOWN.id,
             *(rule.id for rule in rules),
             *(each for rule in rules for each in rule.also),
-            *(each for api in catalog.apis() for each in api.violable(edition)),
+            *(each for api in catalog.apis() for each in api.violation_ids(edition)),
         )
     )

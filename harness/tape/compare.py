@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from harness.apis import jsonvalue
 from harness.apis.api import Api
-from harness.apis.embedding import EmbeddingView
+from harness.apis.embeddings import EmbeddingView
 from harness.apis.view import RequestView, WireError
 from harness.contract.http import HttpRequest, endpoint
 from harness.contract.model import JSON

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from harness.apis.api import Api
 from harness.apis.eventstream import separators_escaped
 from harness.apis.jsonvalue import canonical, loads
-from harness.apis.profile import Profile
+from harness.apis.targets import Profile
 from harness.apis.view import RequestView, ResponseView, WireError
 from harness.contract.http import EXHAUSTED, HttpRequest, HttpResponse, endpoint
 from harness.results import Exchange

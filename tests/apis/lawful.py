@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from harness import catalog
 from harness.apis.api import Api
-from harness.apis.limit import Violation
-from harness.apis.profile import Profile
+from harness.apis.limits import Violation
+from harness.apis.targets import Profile
 from harness.contract.http import HttpRequest
 
 
@@ -15,4 +15,4 @@ def violations(
     """What is refused of a request to its own model, or to one of `profile`, at the address that it goes to."""
     model = wire.model_of(request) or "" if model is None else model
     held_to = catalog.api(wire.name).profile_for(model) if profile is None else profile
-    return wire.judge(request, wire.services.law_at(held_to, model, request.url))
+    return wire.judge(request, wire.services.rules_at(held_to, model, request.url))

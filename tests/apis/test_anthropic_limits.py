@@ -13,8 +13,8 @@ from pydantic import ValidationError
 
 from harness import catalog
 from harness.apis.anthropic import API
-from harness.apis.limit import Violation
-from harness.apis.profile import Profile
+from harness.apis.limits import Violation
+from harness.apis.targets import Profile
 from harness.apis.view import WireError
 from harness.contract.http import HttpRequest
 from tests.apis import lawful
@@ -445,7 +445,7 @@ def test_no_shape_of_a_body_makes_the_limits_fail() -> None:
     ],
 )
 def test_the_version_stands_in_the_header_once(headers: dict[str, str], body: bytes, *, refused: bool) -> None:
-    found = API.misheaded(HttpRequest("POST", URL, headers, body))
+    found = API.header_violation(HttpRequest("POST", URL, headers, body))
     assert (found is not None and found.limit.id == "anthropic-version") is refused
 
 

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from harness import catalog
 from harness.apis.anthropic import API
-from harness.apis.limit import Limit
+from harness.apis.limits import Limit
 from harness.apis.view import CallView, ErrorView, ModelStep, OpaqueView, Prefix, ResponseView, TextView, WireError
 from harness.contract.http import HttpResponse
 from harness.contract.model import StopReason, Usage

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from harness import catalog
 from harness.apis.anthropic import API
-from harness.apis.anthropic.building import spell
+from harness.apis.anthropic.mock import spell
 from harness.apis.eventstream import events, is_event_stream
 from harness.apis.view import ErrorView, ModelStep, ResponseView, WireError
 from harness.contract.http import HttpRequest, HttpResponse

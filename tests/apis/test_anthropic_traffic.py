@@ -8,7 +8,7 @@ from typing import Any
 
 from harness import catalog
 from harness.apis.anthropic import API
-from harness.apis.limit import Violation
+from harness.apis.limits import Violation
 from harness.apis.view import CallView, MediaView, OpaqueView, RequestView, ResultView, TextView
 from harness.contract.http import HttpRequest
 from harness.contract.model import StopReason

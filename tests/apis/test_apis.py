@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from harness import catalog
-from harness.apis.limit import Limit
+from harness.apis.limits import Limit
 from harness.apis.view import WireError
 from harness.contract.errors import UnknownName
 from harness.contract.http import HttpRequest

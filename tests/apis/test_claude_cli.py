@@ -9,7 +9,7 @@ import pytest
 from harness import catalog
 from harness.apis.claude_cli import API
 from harness.apis.jsonvalue import loads, resolve
-from harness.apis.limit import Limit
+from harness.apis.limits import Limit
 from harness.apis.view import (
     ErrorView,
     FormatView,

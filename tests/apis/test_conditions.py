@@ -9,8 +9,8 @@ import pytest
 from pydantic import ValidationError
 
 from harness.apis.condition import Condition
-from harness.apis.conditions import Asked, Conditions, SchemaPlaces, met
-from harness.apis.sieve import Sieve
+from harness.apis.matching import Conditions, RequestData, SchemaPlaces, met
+from harness.apis.prefilter import Sieve
 
 PLACES = SchemaPlaces(("tools[].input_schema",), ("format.schema",))
 BODY: dict[str, Any] = {
@@ -33,7 +33,7 @@ BODY: dict[str, Any] = {
 
 def where(*conditions: dict[str, Any]) -> str | None:
     made = [Condition.model_validate_json(json.dumps(each)) for each in conditions]
-    return met(made, Asked(BODY, {"x-beta": "one"}, PLACES))
+    return met(made, RequestData(BODY, {"x-beta": "one"}, PLACES))
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ CHAT: dict[str, Any] = {
 )
 def test_conditions_about_other_places(conditions: list[dict[str, Any]], pointer: str | None) -> None:
     made = [Condition.model_validate_json(json.dumps(each)) for each in conditions]
-    asked = Asked(CHAT, {}, PLACES)
+    asked = RequestData(CHAT, {}, PLACES)
     assert met(made, asked) == pointer
     passing = {*Sieve([Conditions(made)], PLACES).passing(asked)}
     assert pointer is None or passing == {0}, "the sieve lets pass what is met"
@@ -228,7 +228,7 @@ _DEFS = {"properties": {"a": {"$ref": "#/$defs/A"}}, "$defs": {"A": _nested(2)}}
     ],
 )
 def test_measures_of_a_value_and_of_a_schema(condition: dict[str, Any], body: dict[str, Any], is_met: bool) -> None:
-    asked = Asked({"format": {"schema": body}} if "schema" in condition else body, {}, PLACES)
+    asked = RequestData({"format": {"schema": body}} if "schema" in condition else body, {}, PLACES)
     assert (met([Condition.model_validate_json(json.dumps(condition))], asked) is not None) is is_met
 
 
@@ -264,7 +264,7 @@ def test_every_place_that_meets_the_first_condition_is_found(
     conditions: list[dict[str, Any]], pointers: list[str]
 ) -> None:
     made = Conditions([Condition.model_validate_json(json.dumps(each)) for each in conditions])
-    asked = Asked(CHAT, {}, PLACES)
+    asked = RequestData(CHAT, {}, PLACES)
     assert [*made.places(asked)] == pointers
     assert {*Sieve([made], PLACES).passing(asked)} == ({0} if pointers else set())
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from harness import catalog
-from harness.apis.embedding import EmbeddingFormat, EmbeddingView
+from harness.apis.embeddings import EmbeddingFormat, EmbeddingView
 from harness.apis.view import TextView, WireError
 from harness.contract.http import HttpRequest, HttpResponse
 
@@ -39,7 +39,7 @@ def answer(body: Any) -> HttpResponse:
 
 
 def rules(api: str, request: HttpRequest) -> list[tuple[str, str]]:
-    law = catalog.api(api).services.law_at(catalog.api(api).profile_for(""), "", request.url)
+    law = catalog.api(api).services.rules_at(catalog.api(api).profile_for(""), "", request.url)
     return [(each.rule, each.pointer) for each in of(api).violations(request, law)]
 
 

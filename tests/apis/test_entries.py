@@ -7,8 +7,7 @@ import json
 import pytest
 
 from harness import catalog
-from harness.apis.entries import entrywise, parsed
-from harness.apis.jsonvalue import loads
+from harness.apis.jsonvalue import cached_per_element, loads, parsed
 from harness.apis.view import RequestView, WireError
 from harness.contract.http import HttpRequest
 from harness.contract.model import JSON
@@ -77,7 +76,7 @@ def test_a_body_that_is_not_json_is_refused_each_time() -> None:
 @pytest.mark.parametrize("size", [1, 100_000])
 def test_a_caller_may_change_what_was_read(size: int) -> None:
     seen: list[JSON] = []
-    read = entrywise(lambda element, pointer: seen.append(element) or f"{pointer} {element['n']}")
+    read = cached_per_element(lambda element, pointer: seen.append(element) or f"{pointer} {element['n']}")
     listed: list[dict[str, JSON]] = [{"n": 1, "text": "a" * size}, {"n": 2}]
     assert [*read(listed, "/l")] == ["/l/0 1", "/l/1 2"]
     listed[0]["n"] = 3

@@ -8,58 +8,67 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.apis.eventstream import Event, events, is_event_stream, written
+from harness.apis.eventstream import ServerSentEvent, events, is_event_stream, written
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=12)
 
 
-def read(body: bytes | str) -> list[Event]:
+def read(body: bytes | str) -> list[ServerSentEvent]:
     return list(events(body.encode() if isinstance(body, str) else body))
 
 
 @pytest.mark.parametrize(
     ("body", "found"),
     [
-        ("data: a\n\n", [Event(None, "a")]),
-        ("data:a\n\n", [Event(None, "a")]),
-        ("data:  a \n\n", [Event(None, " a ")]),
-        ("data\n\n", [Event(None, "")]),
-        ("data:\n\n", [Event(None, "")]),
-        ("data: a\ndata: b\n\n", [Event(None, "a\nb")]),
-        ("data\ndata\n\n", [Event(None, "\n")]),
-        ("event: x\ndata: a\n\ndata: b\n\n", [Event("x", "a"), Event(None, "b")]),
-        ("data: a\nevent: x\n\n", [Event("x", "a")]),
-        ("event: x\nevent: y\ndata: a\n\n", [Event("y", "a")]),
-        ("event: x\n\ndata: a\n\n", [Event(None, "a")]),  # without data there is no event, and its name is gone
-        (": a comment\n\ndata: a\n\n", [Event(None, "a")]),
-        ("data: a\n: a comment\ndata: b\n\n", [Event(None, "a\nb")]),
-        ("id: 1\nretry: 3\nother: x\ndata: a\n\n", [Event(None, "a")]),
+        ("data: a\n\n", [ServerSentEvent(None, "a")]),
+        ("data:a\n\n", [ServerSentEvent(None, "a")]),
+        ("data:  a \n\n", [ServerSentEvent(None, " a ")]),
+        ("data\n\n", [ServerSentEvent(None, "")]),
+        ("data:\n\n", [ServerSentEvent(None, "")]),
+        ("data: a\ndata: b\n\n", [ServerSentEvent(None, "a\nb")]),
+        ("data\ndata\n\n", [ServerSentEvent(None, "\n")]),
+        ("event: x\ndata: a\n\ndata: b\n\n", [ServerSentEvent("x", "a"), ServerSentEvent(None, "b")]),
+        ("data: a\nevent: x\n\n", [ServerSentEvent("x", "a")]),
+        ("event: x\nevent: y\ndata: a\n\n", [ServerSentEvent("y", "a")]),
+        (
+            "event: x\n\ndata: a\n\n",
+            [ServerSentEvent(None, "a")],
+        ),  # without data there is no event, and its name is gone
+        (": a comment\n\ndata: a\n\n", [ServerSentEvent(None, "a")]),
+        ("data: a\n: a comment\ndata: b\n\n", [ServerSentEvent(None, "a\nb")]),
+        ("id: 1\nretry: 3\nother: x\ndata: a\n\n", [ServerSentEvent(None, "a")]),
         ("Data: a\n\n data: b\n\n", []),  # field names are exact
-        ("data: a: b\n\n", [Event(None, "a: b")]),
-        ("\n\n\ndata: a\n\n\n\n", [Event(None, "a")]),
-        ("\ufeffdata: a\n\n", [Event(None, "a")]),
-        ("data: \ufeff\n\n", [Event(None, "\ufeff")]),
+        ("data: a: b\n\n", [ServerSentEvent(None, "a: b")]),
+        ("\n\n\ndata: a\n\n\n\n", [ServerSentEvent(None, "a")]),
+        ("\ufeffdata: a\n\n", [ServerSentEvent(None, "a")]),
+        ("data: \ufeff\n\n", [ServerSentEvent(None, "\ufeff")]),
         ("\ufeff\ufeffdata: a\n\n", []),  # only the first one is a mark
-        ("data: a\u2028b\u2029c\x85d\x0be\x0cf\x1cg\n\n", [Event(None, "a\u2028b\u2029c\x85d\x0be\x0cf\x1cg")]),
-        ("data: a\x00b\n\n", [Event(None, "a\x00b")]),
+        (
+            "data: a\u2028b\u2029c\x85d\x0be\x0cf\x1cg\n\n",
+            [ServerSentEvent(None, "a\u2028b\u2029c\x85d\x0be\x0cf\x1cg")],
+        ),
+        ("data: a\x00b\n\n", [ServerSentEvent(None, "a\x00b")]),
         ("", []),
         ("\ufeff", []),
     ],
 )
-def test_the_grammar(body: str, found: list[Event]) -> None:
+def test_the_grammar(body: str, found: list[ServerSentEvent]) -> None:
     assert read(body) == found
 
 
 @pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
 def test_lines_end_in_three_ways(end: str) -> None:
     assert read(f"event: x{end}data: a{end}data: b{end}{end}data: c{end}{end}") == [
-        Event("x", "a\nb"),
-        Event(None, "c"),
+        ServerSentEvent("x", "a\nb"),
+        ServerSentEvent(None, "c"),
     ]
 
 
 def test_line_ends_may_be_mixed() -> None:
-    assert read("data: a\r\ndata: b\rdata: c\n\r\ndata: d\n\r") == [Event(None, "a\nb\nc"), Event(None, "d")]
+    assert read("data: a\r\ndata: b\rdata: c\n\r\ndata: d\n\r") == [
+        ServerSentEvent(None, "a\nb\nc"),
+        ServerSentEvent(None, "d"),
+    ]
 
 
 def test_every_event_that_the_end_cuts_off_is_dropped() -> None:
@@ -71,7 +80,7 @@ def test_every_event_that_the_end_cuts_off_is_dropped() -> None:
 
 
 def test_bytes_that_are_no_text_are_replaced() -> None:
-    assert read(b"data: \xff\n\n") == [Event(None, "\ufffd")]
+    assert read(b"data: \xff\n\n") == [ServerSentEvent(None, "\ufffd")]
 
 
 @given(
@@ -79,7 +88,9 @@ def test_bytes_that_are_no_text_are_replaced() -> None:
 )
 def test_what_is_written_is_read(written: list[tuple[str, list[str]]], end: str) -> None:
     blocks = [f"event: {name}{end}" + "".join(f"data: {line}{end}" for line in data) for name, data in written]
-    assert read("".join(block + end for block in blocks)) == [Event(name, "\n".join(data)) for name, data in written]
+    assert read("".join(block + end for block in blocks)) == [
+        ServerSentEvent(name, "\n".join(data)) for name, data in written
+    ]
 
 
 @given(st.binary() | st.lists(st.sampled_from([b"data", b"event", b":", b" ", b"\r", b"\n", b"\xff"])).map(b"".join))

@@ -14,15 +14,13 @@ from typing import Any
 import pytest
 
 from harness import catalog
-from harness.apis.api import Api
-from harness.apis.conditions import Asked
-from harness.apis.examples import Judged, day_of, judged
+from harness.apis.api import Api, severity
+from harness.apis.examples import JudgedExample, day_of, judged
 from harness.apis.fact import Fact
-from harness.apis.facts import Docket
+from harness.apis.fact_files import CompiledFacts
 from harness.apis.jsonvalue import loads
-from harness.apis.law import OTHER, OWN
-from harness.apis.servers import SERVERS
-from harness.apis.tables import severity
+from harness.apis.matching import RequestData
+from harness.apis.services import OTHER, OWN, SERVERS
 from harness.apis.view import ModelStep, WireError
 from harness.cli.main import main
 from harness.contract.http import HttpResponse
@@ -51,10 +49,10 @@ def base_of(api: Api, fact: Fact) -> str:
 
 
 @cache
-def examples() -> Mapping[str, Judged]:
+def examples() -> Mapping[str, JudgedExample]:
     """All examples, by their entry and place."""
 
-    def found() -> Iterator[tuple[str, Judged]]:
+    def found() -> Iterator[tuple[str, JudgedExample]]:
         for api in catalog.apis():
             for fact in api.facts.all():
                 for each in judged(api, api.facts, fact, base_url=base_of(api, fact)):
@@ -64,12 +62,12 @@ def examples() -> Mapping[str, Judged]:
     return dict(found())
 
 
-def is_huge(example: Judged) -> bool:
+def is_huge(example: JudgedExample) -> bool:
     """Return whether a request takes seconds: those that break limits of size are sent to the judge and the server."""
     return len(example.request.body) > 100_000
 
 
-def recorded(example: Judged) -> dict[str, Any]:
+def recorded(example: JudgedExample) -> dict[str, Any]:
     """A recording of the request as one that was accepted, in vcrpy's format."""
     api, request = example.api, example.request
     body = api.build(ModelStep(text="ok"), example.id, "a-model", example.law.profile)
@@ -141,7 +139,7 @@ def test_what_only_the_provider_refuses_is_not_held_against_other_servers() -> N
     for example in examples().values():
         entry = example.api.facts.limits.get(example.id, (None, None))[1]
         if entry is not None and entry.breaches and all(breach.own for breach in entry.breaches) and not entry.check:
-            law = example.api.services.law_of(example.law.profile, OTHER)
+            law = example.api.services.rules_of(example.law.profile, OTHER)
             assert example.id not in {each.rule for each in example.api.judge(example.request, law)}
             asked += 1
     assert asked > 50
@@ -152,10 +150,10 @@ def test_a_docket_finds_what_each_fact_finds_by_itself(name: str) -> None:
     """The sieve of conditions lets nothing through that is met."""
     api = catalog.api(name)
     facts = [fact for fact in api.facts.all() if fact.when]
-    docket = Docket(facts, api.schema_places)
+    docket = CompiledFacts(facts, api.schema_places)
     for example in (each for each in examples().values() if each.api is api and not is_huge(each)):
         try:
-            asked = Asked(loads(example.request.body), example.request.headers, api.schema_places)
+            asked = RequestData(loads(example.request.body), example.request.headers, api.schema_places)
         except WireError:
             continue
         met = [fact.id for fact in facts if fact.conditions.met(asked) is not None]
@@ -185,6 +183,7 @@ def test_every_entry_that_refuses_something_has_an_example() -> None:
     missing = [
         entry.id
         for api in catalog.apis()
+        if api.minimal_request is not None
         for fact in api.facts.all()
         for entry in (*((fact,) if fact.verdict == "refused" and fact.when else ()), *fact.limits)
         if not entry.refuses and entry.id not in ELSEWHERE
@@ -192,7 +191,7 @@ def test_every_entry_that_refuses_something_has_an_example() -> None:
     assert missing == []
 
 
-@pytest.mark.parametrize("api", [each for each in catalog.apis() if each.smallest], ids=lambda api: api.name)
+@pytest.mark.parametrize("api", [each for each in catalog.apis() if each.minimal_request], ids=lambda api: api.name)
 def test_the_smallest_chat_is_refused_by_no_fact_that_has_no_other_example_of_what_is_accepted(api: Api) -> None:
     for fact in api.facts.all():
         if fact.refuses and not fact.accepts:

@@ -13,9 +13,9 @@ from jsonschema import Draft202012Validator
 import harness
 from harness import catalog
 from harness.apis import fact as form
+from harness.apis.api import known_limits
 from harness.apis.fact import Fact
-from harness.apis.facts import Edition, Facts, facts_in
-from harness.apis.tables import known_limits
+from harness.apis.fact_files import Facts, FactSelection, read_fact_file
 from harness.contract.errors import FactsError
 from harness.scenarios.document import read
 
@@ -102,7 +102,7 @@ def test_nothing_that_does_not_ship_is_cited() -> None:
 
 
 def test_a_file_is_read(tmp_path: Path) -> None:
-    read = facts_in(written(tmp_path, A_FACT))
+    read = read_fact_file(written(tmp_path, A_FACT))
     api, (fact,) = read.api, read.facts
     assert (api, fact.id, fact.is_certain, fact.status) == ("anthropic", "anthropic-a-b", True, 400)
     assert fact.is_of("any model")
@@ -130,7 +130,7 @@ WHEN = "    when:\n      - {{{}}}\n    says:"
             "ftp:",
             "7:26 at facts[0].evidence[0].address: must be an address that begins with https:// or http://",
         ),
-        ("anthropic-a-b", "gemini-a-b", "3:9 at facts[0].id: the id has to begin with the API's name, anthropic-."),
+        ("anthropic-a-b", "gemini-a-b", "3:9 at facts[0].id: the id must begin with the API's name, anthropic-."),
         ("captured", "seen", "7:16 at facts[0].evidence[0].kind: unknown value 'seen'."),
         (
             "    says:",
@@ -149,21 +149,21 @@ WHEN = "    when:\n      - {{{}}}\n    says:"
 def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, old: str, new: str, error: str) -> None:
     file = written(tmp_path, A_FACT.replace(old, new, 1))
     with pytest.raises(FactsError) as raised:
-        facts_in(file)
+        read_fact_file(file)
     assert str(raised.value).removeprefix(f"{file}:").startswith(error)
 
 
 def test_an_id_stands_once(tmp_path: Path) -> None:
     again = A_FACT.partition("facts:\n")[2]
     with pytest.raises(FactsError, match=r"8:9 at facts\[1\].id: the id 'anthropic-a-b' is that of facts\[0\] already"):
-        facts_in(written(tmp_path, A_FACT + again))
+        read_fact_file(written(tmp_path, A_FACT + again))
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(FactsError, match="there is no such file"):
-        facts_in(tmp_path / "none.yaml")
+        read_fact_file(tmp_path / "none.yaml")
     with pytest.raises(FactsError, match="cannot be read"):
-        facts_in(tmp_path)
+        read_fact_file(tmp_path)
 
 
 def test_facts_are_chosen_by_model_service_and_day() -> None:
@@ -201,9 +201,9 @@ def test_of_two_facts_with_one_id_the_later_file_s_counts(tmp_path: Path) -> Non
 def test_a_profile_is_made_once_for_a_day_and_anew_when_a_file_has_changed(tmp_path: Path) -> None:
     anthropic = catalog.api("anthropic")
     file = written(tmp_path, A_FACT.replace("says:", "since: 2026-09-02\n    says:"))
-    before, after = (Edition(dt.date(2026, 9, day), (file,)) for day in (1, 2))
+    before, after = (FactSelection(dt.date(2026, 9, day), (file,)) for day in (1, 2))
 
-    def said(edition: Edition, model: str = "a-model") -> list[str]:
+    def said(edition: FactSelection, model: str = "a-model") -> list[str]:
         return [fact.says for fact in anthropic.profile_for(model, edition).facts if fact.id == "anthropic-a-b"]
 
     assert anthropic.profile_for("a-model", after) is anthropic.profile_for("models/a-model", after)

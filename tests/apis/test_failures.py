@@ -10,7 +10,7 @@ from typing import Any, get_args
 import pytest
 
 from harness import catalog
-from harness.apis.failure import wait_headers, waiting_time
+from harness.apis.server import wait_headers, waiting_time
 from harness.apis.view import ErrorView, ModelStep
 from harness.contract.errors import provider_error
 from harness.contract.http import HttpResponse

@@ -7,9 +7,8 @@ import pytest
 
 from harness import catalog
 from harness.apis.gemini import API
-from harness.apis.gemini.fields import messages
-from harness.apis.gemini.proto import camel
-from harness.apis.limit import Limit
+from harness.apis.gemini.proto import camel, messages
+from harness.apis.limits import Limit
 from harness.apis.view import CallView, ModelStep, OpaqueView, Prefix, ResponseView, TextView
 from harness.contract.http import HttpResponse
 from harness.contract.model import StopReason

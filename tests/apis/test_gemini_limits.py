@@ -7,7 +7,7 @@ import pytest
 
 from harness import catalog
 from harness.apis.gemini import API
-from harness.apis.limit import Violation
+from harness.apis.limits import Violation
 from harness.contract.http import HttpRequest
 from tests.apis import lawful
 from tests.apis.pointers import oddities

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from harness import catalog
 from harness.apis.gemini import API
-from harness.apis.gemini.building import array, event_stream
+from harness.apis.gemini.mock import array, event_stream
 from harness.apis.gemini.responses import array_chunks, event_chunks, fold
 from harness.apis.view import ErrorView, ModelStep, OpaqueView, PartView, RequestView, ResponseView, TextView, WireError
 from harness.contract.http import HttpRequest, HttpResponse

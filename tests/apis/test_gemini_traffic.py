@@ -3,7 +3,7 @@ from collections import Counter
 from harness import catalog
 from harness.apis.gemini import API
 from harness.apis.jsonvalue import equal, loads, resolve
-from harness.apis.profile import Profile
+from harness.apis.targets import Profile
 from harness.apis.view import CallView, JsonView, TextView
 from tests.apis import lawful
 from tests.traffic import Recorded, needs_traffic, recorded

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness import catalog
-from harness.apis.limit import Violation
+from harness.apis.limits import Violation
 from harness.apis.openai_chat import API
 from harness.contract.http import HttpRequest
 from tests.apis import lawful

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from harness import catalog
 from harness.apis.eventstream import events
 from harness.apis.openai_chat import API
-from harness.apis.openai_chat.building import streamed
+from harness.apis.openai_chat.mock import streamed
 from harness.apis.openai_chat.responses import DIALECTS
-from harness.apis.profile import Profile
+from harness.apis.targets import Profile
 from harness.apis.view import ModelStep, RequestView, ResponseView, WireError
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import StopReason, Usage

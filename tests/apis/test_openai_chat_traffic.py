@@ -4,7 +4,7 @@ import json
 from collections import Counter
 
 from harness import catalog
-from harness.apis.limit import Violation
+from harness.apis.limits import Violation
 from harness.apis.openai_chat import API
 from harness.apis.view import CallView, OpaqueView, TextView
 from tests.apis import lawful

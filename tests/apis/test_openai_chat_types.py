@@ -11,7 +11,7 @@ import pytest
 from harness import catalog
 from harness.apis.examples import request_of
 from harness.apis.openai_chat import API
-from harness.apis.openai_chat.limits import LIMITS
+from harness.apis.openai_chat.checks import LIMITS
 from harness.apis.view import ModelStep
 from harness.contract.model import StopReason
 from tests.apis.hardened import validator

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from harness import catalog
-from harness.apis.limit import Violation
-from harness.apis.openai_checks import open_objects, schema_nodes
+from harness.apis.limits import Violation
+from harness.apis.openai_common import open_objects, schema_nodes
 from harness.apis.openai_responses import API
 from harness.contract.http import HttpRequest
 from tests.apis import lawful

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from harness.apis.limit import Limit
+from harness.apis.limits import Limit
 from harness.apis.openai_responses import API
-from harness.apis.profile import Profile
+from harness.apis.targets import Profile
 from harness.apis.view import ModelStep, OpaqueView, Prefix, ResponseView, TextView, WireError
 from harness.contract.http import HttpResponse
 from harness.contract.model import StopReason, Usage

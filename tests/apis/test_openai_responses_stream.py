@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from harness import catalog
 from harness.apis.eventstream import events
 from harness.apis.openai_responses import API
-from harness.apis.openai_responses.building import streamed
+from harness.apis.openai_responses.mock import streamed
 from harness.apis.openai_responses.responses import DIALECTS
-from harness.apis.profile import Profile
+from harness.apis.targets import Profile
 from harness.apis.view import ModelStep, OpaqueView, RequestView, ResponseView, WireError
 from harness.contract.http import HttpResponse
 from harness.contract.model import StopReason

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from harness import catalog
-from harness.apis.limit import Violation
+from harness.apis.limits import Violation
 from harness.apis.openai_responses import API
 from harness.apis.view import CallView, MediaView, OpaqueView, PartView, RequestView, ResultView, TextView
 from harness.contract.http import HttpRequest

@@ -5,7 +5,7 @@ import base64
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.apis.seeded import ALPHANUMERIC, fragments, number, signature, token
+from harness.apis.server import ALPHANUMERIC, fragments, number, signature, token
 
 
 @given(st.text(), st.text(), st.integers(0, 64), st.sampled_from([ALPHANUMERIC, "01", "abc"]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.apis.wording import said_of
+from harness.apis.limits import adapt_words
 from harness.contract.model import JSON
 
 TOO_LONG = "Invalid 'messages[{}].tool_calls[{}].id': string too long, but got a string with length {} instead."
@@ -29,4 +29,4 @@ TOO_LONG = "Invalid 'messages[{}].tool_calls[{}].id': string too long, but got a
     ],
 )
 def test_the_place_and_the_length_are_this_requests(words: str, pointer: str, value: JSON, told: str) -> None:
-    assert said_of(words, pointer, value) == told
+    assert adapt_words(words, pointer, value) == told

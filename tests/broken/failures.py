@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness import catalog
-from harness.apis.limit import Limit
+from harness.apis.limits import Limit
 from harness.contract.errors import ProviderError, RateLimited, ServerError
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import ChatRequest, ChatResponse, Message, Role, StopReason, Usage

@@ -7,9 +7,9 @@ from typing import get_args
 import pytest
 
 from harness import catalog
+from harness.apis.api import known_limits
 from harness.apis.fact import EvidenceKind
 from harness.apis.fact import Verdict as FactVerdict
-from harness.apis.tables import known_limits
 from harness.cli.explain import lines
 from harness.contract.protocols import Capability
 from harness.results import Blame, Kind, Severity, Verdict

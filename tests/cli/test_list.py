@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from harness import catalog
-from harness.apis.departure import PROMISES
-from harness.apis.tables import known_limits
+from harness.apis.api import known_limits
+from harness.apis.response_rules import RESPONSE_RULES
 from harness.checking.gateway_findings import FACTS, OTHERS, SOURCE
 from harness.checking.server_checks import CHECKS
 from harness.checking.server_results import BECAUSE
@@ -56,11 +56,11 @@ def test_rules_are_listed_with_what_they_demand_and_why(harness: Command) -> Non
         *((rule.id, rule.requirement, rule.source) for rule in catalog.rules()),
         *((fact.id, fact.requirement, SOURCE) for fact in (*FACTS, *OTHERS)),
         *((limit.id, limit.sentence, limit.source) for limit in known_limits()),
-        *((promise.id, promise.sentence, promise.source) for promise in PROMISES.values()),
+        *((promise.id, promise.sentence, promise.source) for promise in RESPONSE_RULES.values()),
         *((check.id, check.promise, check.source) for check in CHECKS.values()),
     ]
     because = {each.id: each.because for each in (*catalog.rules(), *FACTS, *OTHERS)}
-    because |= {**dict.fromkeys(PROMISES, BECAUSE), **{check.id: check.because for check in CHECKS.values()}}
+    because |= {**dict.fromkeys(RESPONSE_RULES, BECAUSE), **{check.id: check.because for check in CHECKS.values()}}
     assert all(row["BECAUSE"] == because.get(row["RULE"], because["limits"]) for row in rows)
     listed = {row["RULE"]: (row["KIND"], row["SEVERITY"], row["BLAME"]) for row in rows}
     assert listed["anthropic-result-missing"] == ("limit", "error", "adapter")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from harness import catalog
-from harness.apis.facts import facts_in, today
+from harness.apis.fact_files import read_fact_file, today
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.tape.server import serve
 from tests.cli.conftest import Command, Outcome
@@ -112,7 +112,7 @@ def test_what_is_written_is_the_change_and_holds_from_today(harness: Command, tm
     assert first.out.splitlines()[-1] == (
         f"The change of the facts is in {file}: read it, and use it with --facts {file}."
     )
-    written = facts_in(file)
+    written = read_fact_file(file)
     by_id = {fact.id: fact for fact in written.facts}
     assert written.api == "anthropic"
     for name, change in DRIFT["anthropic"].items():

@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from harness import catalog
-from harness.apis.departure import PROMISES
+from harness.apis.response_rules import RESPONSE_RULES
 from harness.apis.view import ModelStep
 from harness.checking.server_check import ServerCheckRun
 from harness.checking.server_checks import CHECKS
@@ -87,7 +87,7 @@ def test_what_breaks_is_shown_with_its_request_its_raw_answer_and_the_command_fo
 def test_the_scorecard_says_of_each_subject_what_holds_whole_and_streamed(scorecard: Scorecard) -> None:
     assert "feature whole streamed" in scorecard.words
     assert "json-mode 4 pass 4 pass" in scorecard.words
-    assert {cell.scenario for cell in scorecard.run.cells} == {*PROMISES, *CHECKS}
+    assert {cell.scenario for cell in scorecard.run.cells} == {*RESPONSE_RULES, *CHECKS}
     assert scorecard.words.count("server (toy-1)") == 1
 
 
@@ -390,11 +390,11 @@ def test_a_check_that_is_interrupted_keeps_what_was_done(
     assert "UNFINISHED interrupted" in " ".join(capsys.readouterr().out.split())
 
 
-@pytest.mark.parametrize("topic", [*PROMISES, *CHECKS])
+@pytest.mark.parametrize("topic", [*RESPONSE_RULES, *CHECKS])
 def test_each_check_is_explained_and_rests_on_facts_or_a_document(harness: Command, topic: str) -> None:
     told = harness("explain", topic)
     facts = {fact.id for api in catalog.apis() for fact in api.facts.all()}
-    source = PROMISES[topic].source if topic in PROMISES else CHECKS[topic].source
+    source = RESPONSE_RULES[topic].source if topic in RESPONSE_RULES else CHECKS[topic].source
 
     assert told.code == 0
     assert told.out.startswith(f"{topic} (")
@@ -404,7 +404,7 @@ def test_each_check_is_explained_and_rests_on_facts_or_a_document(harness: Comma
 def test_checks_are_listed_beside_the_rules(harness: Command) -> None:
     listed = [line.split()[0] for line in harness("list", "rules").out.splitlines()]
 
-    assert {*PROMISES, *CHECKS} <= set(listed)
+    assert {*RESPONSE_RULES, *CHECKS} <= set(listed)
 
 
 def test_the_reference_server_is_there_for_everybody_to_check(

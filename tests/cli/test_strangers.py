@@ -124,9 +124,9 @@ def test_a_cassette_and_an_answer_of_a_stranger_open_nothing(
             told = {"status": {"code": 200, "message": "OK"}, "headers": {"content-type": ["application/json"]}}
             interactions.append({"request": request, "response": {**told, "body": {"string": json.dumps(answered)}}})
             response = HttpResponse(200, {"content-type": "application/json"}, json.dumps(answered).encode())
-            assert wire.departures is not None
-            departures = wire.departures(response, wire.view(each.request))
-            assert all(departure.promise.id.startswith("server-") for departure in departures)
+            assert wire.check_response is not None
+            departures = wire.check_response(response, wire.view(each.request))
+            assert all(departure.rule.id.startswith("server-") for departure in departures)
             assert wire.read(response).error is None
     (folder / "theirs.yaml").write_text(json.dumps({"version": 1, "interactions": interactions}))
 

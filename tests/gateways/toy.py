@@ -11,7 +11,7 @@ from typing import Any
 import httpx2
 
 from harness import catalog
-from harness.apis.facts import SHIPPED
+from harness.apis.fact_files import SHIPPED
 from harness.checking.gateway_check import GatewayCheck, gateway_route
 from harness.checking.gateway_traffic import GatewayEndpoint, Upstream
 from harness.contract.http import Delivery, HttpRequest, HttpResponse

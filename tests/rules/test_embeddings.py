@@ -8,7 +8,7 @@ from typing import Literal
 import pytest
 
 from harness import catalog
-from harness.apis.endpoint import PATH_UNKNOWN
+from harness.apis.api import PATH_UNKNOWN
 from harness.contract.http import HttpResponse
 from harness.results import Blame, EmbeddingTranscript
 from harness.running.cells import Cell

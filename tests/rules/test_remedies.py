@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from harness import catalog
+from harness.apis.api import known_limits
 from harness.apis.fact import Fact
-from harness.apis.tables import known_limits
-from harness.apis.wording import remedy
+from harness.apis.limits import remedy
 from harness.reports.words import what_to_do
 from harness.results import Blame, Severity
 from harness.rules.rule import Flaw, Rule

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness import catalog
-from harness.apis.endpoint import PATH_UNKNOWN
+from harness.apis.api import PATH_UNKNOWN
 from harness.results import Blame, Finding, Kind, Severity
 from harness.running.causes import RELATIONS, linked
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from harness import catalog
-from harness.apis.departure import PROMISES
+from harness.apis.response_rules import RESPONSE_RULES
 from harness.apis.view import ModelStep, RequestView
 from harness.checking.server_session import ServerUnderTest
 from harness.contract.http import HttpResponse
@@ -38,8 +38,8 @@ DEPARTING = {
 
 def _departures(exchange: Recorded) -> set[str]:
     api = catalog.api(exchange.api)
-    assert api.departures is not None
-    return {each.promise.id for each in api.departures(exchange.response, api.view(exchange.request))}
+    assert api.check_response is not None
+    return {each.rule.id for each in api.check_response(exchange.response, api.view(exchange.request))}
 
 
 @needs_traffic
@@ -79,8 +79,8 @@ def departures(api: str, *, dialect: str | None = None, provocations: frozenset[
         events = wire.build_stream(asked, str(seed), "toy-1", profile, stream)
         body = json.dumps(wire.build(asked, str(seed), "toy-1", profile)).encode()
         whole = HttpResponse(200, {"content-type": "application/json"}, body)
-        broken |= {each.promise.id for each in server.strictly(events, stream)}
-        broken |= {each.promise.id for each in server.strictly(whole, wire.view(server.request(plain, stream=False)))}
+        broken |= {each.rule.id for each in server.strictly(events, stream)}
+        broken |= {each.rule.id for each in server.strictly(whole, wire.view(server.request(plain, stream=False)))}
     return broken
 
 
@@ -135,7 +135,7 @@ def test_a_bound_cuts_the_arguments_of_the_last_block(stopped: str, broken: set[
 
     found = server.strictly(answer, wire.view(server.request(plain, stream=True)))
 
-    assert {each.promise.id for each in found} == broken
+    assert {each.rule.id for each in found} == broken
 
 
 VALUES: tuple[JSON, ...] = (None, True, -1, 1.5, 10**400, "", "{", [], [1], {}, [{}])
@@ -171,7 +171,7 @@ def test_whatever_stands_in_an_answer_it_is_read(api: str) -> None:
 
     def is_read(status: int, content_type: str, written: bytes, asked: RequestView) -> None:
         found = server.strictly(HttpResponse(status, {"content-type": content_type}, written), asked)
-        assert all(each.promise.id in PROMISES for each in found)
+        assert all(each.rule.id in RESPONSE_RULES for each in found)
 
     for path in places(body):
         for value in VALUES:

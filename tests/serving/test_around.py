@@ -87,12 +87,12 @@ def test_what_is_sent_again_gets_the_same_answer(served: Served, api: str) -> No
     ],
 )
 def test_nothing_is_answered_without_a_key(served: Served, api: str, status: int, said: str) -> None:
-    path, body = begin(served, api, f"keyless-{api}")
+    path, body = begin(served, api, f"status_without_key-{api}")
 
     answer = served.ask(path, body, {"anthropic-version": "2023-06-01"})
 
     assert (answer.status, said in answer.body.decode()) == (status, True)
-    found = served.told("call-single", f"keyless-{api}")["findings"]
+    found = served.told("call-single", f"status_without_key-{api}")["findings"]
     assert [(each["rule"], each["message"]) for each in found] == [
         ("request-turned-away", f"POST {PATHS[api]} is refused: there is no key in the request")
     ]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.apis.facts import Edition
+from harness.apis.fact_files import FactSelection
 from harness.contract.http import HttpRequest
 from harness.running import serve_router
 from harness.running.serve_router import Reception
@@ -20,7 +20,7 @@ CALL = {"name": SCENARIO.tools[0].name, "arguments": {"city": "Lisbon"}}
 
 
 def opened(said: list[str]) -> Reception:
-    made = Reception([SCENARIO], {}, Terms(edition=Edition()), said.append)
+    made = Reception([SCENARIO], {}, Terms(edition=FactSelection()), said.append)
     made.origin = "http://127.0.0.1:1"
     return made
 

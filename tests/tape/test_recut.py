@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness import catalog
-from harness.apis.eventstream import Event, events, is_event_stream
+from harness.apis.eventstream import ServerSentEvent, events, is_event_stream
 from harness.contract.http import Delivery, Ending, HttpResponse
 from harness.tape.recut import BYTE_BY_BYTE, recut
 from tests.traffic import FOLDERS, needs_traffic, recorded
@@ -39,12 +39,12 @@ def told(response: HttpResponse, way: str) -> HttpResponse:
     pytest.fail(f"no number is {way!r}")
 
 
-def meant(body: bytes) -> list[Event | tuple[str | None, Any]]:
+def meant(body: bytes) -> list[ServerSentEvent | tuple[str | None, Any]]:
     """The events, with JSON as what it means."""
     return [_meant(event) for event in events(body)]
 
 
-def _meant(event: Event) -> Event | tuple[str | None, Any]:
+def _meant(event: ServerSentEvent) -> ServerSentEvent | tuple[str | None, Any]:
     try:
         return event.name, json.loads(event.data, parse_constant=repr)
     except (ValueError, RecursionError):

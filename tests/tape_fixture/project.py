@@ -10,7 +10,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from harness.apis.facts import Edition
+from harness.apis.fact_files import FactSelection
 from harness.running.serve_router import Reception
 from harness.running.served_session import Terms, cut
 from harness.scenarios import suite
@@ -139,7 +139,7 @@ def serving(*, recut: int | None = None) -> Generator[str, None, None]:
     cut in the way of a number."""
     found = load_file(suite.shipped("scenarios") / f"{SCENARIO}.yaml")
     ways = None if recut is None else (lambda _: [cut(recut)])
-    reception = Reception([found], {}, Terms(edition=Edition(), pace=PACE, ways=ways), print)
+    reception = Reception([found], {}, Terms(edition=FactSelection(), pace=PACE, ways=ways), print)
     with serve(reception) as server:
         reception.origin = server.origin
         yield server.origin

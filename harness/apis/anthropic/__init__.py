@@ -4,24 +4,97 @@ from __future__ import annotations
 
 import re
 
-from harness.apis.anthropic.asking import CLIENT_FORMS, QUESTIONS, AnthropicLift
-from harness.apis.anthropic.building import SHAPES, build, build_stream, stream_of
-from harness.apis.anthropic.conversation import FACTS, Memory, dotted
-from harness.apis.anthropic.failures import FRONTAGE, fail, refuse, stream_error
-from harness.apis.anthropic.limits import misheaded, violations
-from harness.apis.anthropic.profiles import PROFILES
-from harness.apis.anthropic.promises import departures
+from harness.apis.anthropic.checks import header_violation, violations
+from harness.apis.anthropic.conversion import CLIENT_FORMS, REQUEST_BUILDER, AnthropicReader
+from harness.apis.anthropic.mock import SHAPES, build, build_stream, stream_of
+from harness.apis.anthropic.pairing import FACTS, AnthropicState, dotted
 from harness.apis.anthropic.requests import model_of, recognises, view
-from harness.apis.anthropic.responses import read
+from harness.apis.anthropic.responses import check_response, read
+from harness.apis.anthropic.server import SERVER_ENDPOINTS, fail, refuse, stream_error
 from harness.apis.api import Api
-from harness.apis.conditions import SchemaPlaces
-from harness.apis.law import OWN, Services
-from harness.apis.smallest import Smallest
-from harness.apis.targets import Shipped
-from harness.apis.terms import Terms
-from harness.apis.traits import Traits
+from harness.apis.conversion import MinimalRequest
+from harness.apis.matching import SchemaPlaces
+from harness.apis.services import OWN, Services
+from harness.apis.targets import Profile, ShippedTarget
+from harness.apis.traits import ApiTerms, Traits
 from harness.contract.model import StopReason
 from harness.scenarios.schema import Provocation
+
+PROFILES = (
+    Profile(
+        "claude-4-5",
+        r"claude-((opus|sonnet|haiku)-4(-[0-5])?(-\d{8})?|3-7-.*|sonnet-4-5.*|haiku-4-5.*)",
+        thinking="budget",
+        json_mode="emulated",
+    ),
+    Profile(
+        "claude-4-6",
+        r"claude-(opus|sonnet)-4-6\b.*",
+        thinking="adaptive",
+        json_mode="emulated",
+    ),
+    Profile(
+        "claude-4-7",
+        r"claude-opus-4-7\b.*",
+        thinking="adaptive",
+        json_mode="emulated",
+    ),
+    Profile(
+        "claude-4-8",
+        r"claude-opus-4-8\b.*",
+        thinking="adaptive",
+        json_mode="emulated",
+    ),
+    Profile(
+        "claude-sonnet-5",
+        r"claude-sonnet-5\b(?!-\d\b).*",
+        thinking="adaptive",
+        json_mode="emulated",
+    ),
+    Profile(
+        "claude-fable-5",
+        r"claude-(fable|mythos)-5\b(?!-\d\b).*",
+        thinking="adaptive",
+        json_mode="emulated",
+    ),
+    Profile(
+        "claude-opus-5",
+        r"claude-opus-5\b(?!-\d\b).*",
+        thinking="adaptive",
+        json_mode="emulated",
+    ),
+    Profile(
+        "claude-fable-5-1",
+        r"claude-(fable|mythos)-5-1\b.*",
+        thinking="adaptive",
+        json_mode="emulated",
+    ),
+    Profile(
+        "claude-fable-5-2",
+        r"claude-(fable|mythos)-5-2\b.*",
+        thinking="adaptive",
+        json_mode="emulated",
+    ),
+    Profile(
+        "claude-opus-5-5",
+        r"claude-opus-5-5\b.*",
+        thinking="adaptive",
+        json_mode="emulated",
+    ),
+    Profile(
+        "claude-sonnet-5-5",
+        r"claude-sonnet-5-5\b.*",
+        thinking="adaptive",
+        json_mode="emulated",
+    ),
+    Profile(
+        "claude-haiku-5-5",
+        r"claude-haiku-5-5\b.*",
+        thinking="adaptive",
+        json_mode="emulated",
+    ),
+    Profile("claude", r".*", prefill=None, thinking="budget", json_mode="emulated"),
+)
 
 API = Api(
     name="anthropic",
@@ -38,7 +111,6 @@ API = Api(
         stand_ins=r"claude-.*",
         clouds=frozenset({"vertex", "azure", "foundry"}),  # they host its models, and hold them to the same rules
     ),
-    limits=(),
     facts=FACTS,
     spelled=dotted,
     schema_places=SchemaPlaces(
@@ -46,7 +118,7 @@ API = Api(
         ("output_config.format.schema", "output_format.schema"),
         {"name": "f", "input_schema": {"type": "object", "properties": {}}},
     ),
-    smallest=Smallest(
+    minimal_request=MinimalRequest(
         "/v1/messages",
         {"messages": [{"role": "user", "content": "Hello."}], "max_tokens": 16},
         "x-api-key",
@@ -55,13 +127,13 @@ API = Api(
     profiles=PROFILES,
     targets=(
         # A model that refuses a forced tool choice, and one that takes it (anthropic-no-forced-choice).
-        Shipped("anthropic", "anthropic", "anthropic", "claude-opus-5-5"),
-        Shipped("anthropic-opus-5", "anthropic", "anthropic", "claude-opus-5"),
+        ShippedTarget("anthropic", "anthropic", "anthropic", "claude-opus-5-5"),
+        ShippedTarget("anthropic-opus-5", "anthropic", "anthropic", "claude-opus-5"),
     ),
     system_places=frozenset({"system"}),  # anthropic-system-field
     recognises=recognises,
     view=view,
-    misheaded=misheaded,
+    header_violation=header_violation,
     violations=violations,
     read=read,
     build=build,
@@ -76,7 +148,7 @@ API = Api(
     least_body=b'{"messages": [], "max_tokens": 1}',
     provocations=frozenset({Provocation.UNKNOWN_EVENTS, Provocation.RAW_LINE_SEPARATORS}),
     own_stops={StopReason.PAUSE: ("only Anthropic pauses a turn that can go on", "pauses")},
-    terms=Terms(
+    terms=ApiTerms(
         system="the field `system`",
         call="a `tool_use` block",
         call_id="the `id` of the `tool_use` block",
@@ -100,15 +172,15 @@ API = Api(
         one_turn_for_results=True,
         stop_reason_may_end=True,
         schema_by_tool=True,
-        unread_framings=frozenset({"byte-order-mark"}),  # measured: anthropic 2.11 loses the first event behind one
+        unread_framings=frozenset({"byte-order-mark"}),  # anthropic 2.11 loses the first event after one
     ),
-    memory=Memory,
+    issued_state=AnthropicState,
     one_call={"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}},
     strict_tool={"strict": True},
-    lift=AnthropicLift,
-    frontage=FRONTAGE,
-    questions=QUESTIONS,
-    departures=departures,
+    canonical_reader=AnthropicReader,
+    server_endpoints=SERVER_ENDPOINTS,
+    request_builder=REQUEST_BUILDER,
+    check_response=check_response,
     column=1,
 )
 

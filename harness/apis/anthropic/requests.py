@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterator
 from urllib.parse import unquote, urlsplit
 
-from harness.apis.entries import entrywise, parsed
-from harness.apis.jsonvalue import equal, join
+from harness.apis.jsonvalue import cached_per_element, equal, join, parsed
 from harness.apis.view import (
     CallView,
     ChoiceView,
@@ -43,16 +42,16 @@ _DIRECT: JSON = {"type": "direct"}
 _HOSTED = re.compile(
     r"/model/(?P<bedrock>[^/]+)/invoke(-with-response-stream)?|/models/(?P<vertex>[^/:]+):\w*[rR]awPredict"
 )
-"""Paths of the hosts that take the same body with the model in the path and the API version in the body."""
+"""Paths of clouds that accept the same body, with the model in the path and the API version in the body."""
 
 _HOSTED_KEYS = frozenset({"anthropic_version", "anthropic_beta"})
 
 
 def recognises(request: HttpRequest) -> bool:
-    """Whether this is a chat of the Messages API.
+    """Return whether this is a chat of Messages, or of Bedrock or Vertex.
 
-    That is POST to a path that ends in /v1/messages, with two of the three fields that it must have, so that one that
-    lacks a field is refused for it and not for its path; or the same messages at Bedrock or Vertex.
+    The path ends in /v1/messages. Two of the three required fields are enough, so that a request without one is refused
+    for the field, not for its path.
     """
     path = urlsplit(request.url).path
     if request.method.upper() != "POST":
@@ -69,13 +68,13 @@ def recognises(request: HttpRequest) -> bool:
 
 
 def is_invoked(request: HttpRequest) -> bool:
-    """Whether the request is in the form that Bedrock takes, whoever answers it."""
+    """Return whether the request is in Bedrock's form."""
     hosted = _HOSTED.search(urlsplit(request.url).path) if "/model/" in request.url else None
     return hosted is not None and hosted["bedrock"] is not None
 
 
 def model_of(request: HttpRequest) -> str | None:
-    """The model that the body names, or the path of a host."""
+    """Return the model in the body, or in the path of a cloud."""
     try:
         body = body_of(request)
     except WireError:
@@ -84,7 +83,7 @@ def model_of(request: HttpRequest) -> str | None:
 
 
 def body_of(request: HttpRequest) -> JSON:
-    """The body as the Messages API itself takes it: a host's model and stream are in its path. Raises `WireError`."""
+    """Return the body as Messages accepts it; clouds have model and stream in the path. Raises `WireError`."""
     body = parsed(request.body)
     if not isinstance(body, dict) or "anthropic_version" not in body:
         return body
@@ -99,7 +98,7 @@ def body_of(request: HttpRequest) -> JSON:
 
 
 def view(request: HttpRequest) -> RequestView:
-    """The neutral view of a request. Raises `WireError` where messages, blocks or tools are not of their JSON type."""
+    """Return the neutral view of a request. Raises `WireError` for messages, blocks or tools of another JSON type."""
     body = _object(body_of(request), "")
     turns: list[TurnView] = []
     system = [SystemView(text.text, "system", text.pointer) for text in _texts(body.get("system"), "/system")]
@@ -113,7 +112,7 @@ def view(request: HttpRequest) -> RequestView:
             if isinstance(part, TextView)
         )
         others = tuple(part for part in turn.parts if not isinstance(part, TextView))
-        if others:  # tool_addition and its kin change the tools in mid-conversation: no text, and not to be lost
+        if others:  # tool_addition and similar blocks change the tools in mid-conversation, so they must be kept
             turns.append(TurnView("user", others, turn.pointer, "system"))
     return RequestView(
         api="anthropic",
@@ -137,8 +136,10 @@ def view(request: HttpRequest) -> RequestView:
 
 
 def is_continued(body: dict[str, JSON]) -> bool:
-    """Whether a request goes on with a thread: what was said before, the system prompt and the tools are the server's
-    to remember, and it carries none of them (anthropic-thread-continue)."""
+    """Return whether a request continues a thread (anthropic-thread-continue).
+
+    The server has stored the messages, the system prompt and the tools, and the request carries none of them.
+    """
     thread = body.get("thread")
     return isinstance(thread, dict) and thread.get("type") == "continue"
 
@@ -153,7 +154,7 @@ def _settings(body: dict[str, JSON]) -> Iterator[tuple[str, SettingView]]:
 
 
 def _effort(body: dict[str, JSON]) -> SettingView | None:
-    """How much reasoning is asked for (anthropic-thinking-form)."""
+    """Return the requested amount of reasoning (anthropic-thinking-form)."""
     for outer, inner in (("output_config", "effort"), ("thinking", "budget_tokens")):
         holder = body.get(outer)
         if isinstance(holder, dict) and holder.get(inner) is not None:
@@ -162,7 +163,7 @@ def _effort(body: dict[str, JSON]) -> SettingView | None:
 
 
 def content_parts(content: JSON, pointer: str) -> tuple[PartView, ...]:
-    """The parts of a message's content. Raises `WireError`."""
+    """Return the parts of a message's content. Raises `WireError`."""
     if content is None:
         return ()
     if isinstance(content, str):
@@ -174,7 +175,7 @@ def content_parts(content: JSON, pointer: str) -> tuple[PartView, ...]:
     return tuple(parts)
 
 
-@entrywise
+@cached_per_element
 def _turns(message: JSON, pointer: str) -> TurnView:
     entry = _object(message, pointer)
     role = entry.get("role")
@@ -261,7 +262,7 @@ def _texts(system: JSON, pointer: str) -> Iterator[TextView]:
             yield part
 
 
-@entrywise
+@cached_per_element
 def _tools(member: JSON, pointer: str) -> ToolView:
     tool = _object(member, pointer)
     kind = _string(tool.get("type")) or "custom"
@@ -321,7 +322,7 @@ def _list(value: JSON, pointer: str) -> list[JSON]:
 
 
 def objects(value: JSON, pointer: str) -> Iterator[tuple[str, dict[str, JSON]]]:
-    """The members of a list that are objects, each with its pointer."""
+    """Yield the members of a list that are objects, with their pointers."""
     for index, member in enumerate(value if isinstance(value, list) else ()):
         if isinstance(member, dict):
             yield join(pointer, index), member

@@ -1,16 +1,20 @@
-"""Response bodies and event streams → neutral views."""
+"""Response bodies and event streams → neutral views, and the rules that servers must keep."""
 
 from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
-from harness.apis.anthropic.failures import read_error
 from harness.apis.anthropic.requests import content_parts
+from harness.apis.anthropic.server import read_error
 from harness.apis.eventstream import events_of, is_event_stream
-from harness.apis.failure import error_view
-from harness.apis.jsonvalue import body_of, join, loads
+from harness.apis.jsonvalue import body_of, join, loads, resolve
+from harness.apis.response_checks import EventGrammar, EventOrder, ReceivedEvent, ResponseChecks
+from harness.apis.response_rules import EVENTS, ResponseViolation
+from harness.apis.server import error_view
 from harness.apis.view import CallView, ErrorView, OpaqueView, PartView, ResponseView, WireError
 from harness.contract.http import HttpResponse
 from harness.contract.model import JSON, StopReason, Usage
@@ -28,12 +32,13 @@ _ENDED = (StopReason.TOOL_USE, StopReason.END_TURN, StopReason.STOP_SEQUENCE)
 
 
 def read(response: HttpResponse) -> ResponseView:
-    """The neutral view of a response, an event stream folded (anthropic-response-blocks, anthropic-stream-order,
-    anthropic-stream-arguments, anthropic-stream-signature, anthropic-broken-arguments, anthropic-stream-usage).
+    """Return the neutral view of a response, with its event stream folded (anthropic-response-blocks,
+    anthropic-stream-order, anthropic-stream-arguments, anthropic-stream-signature, anthropic-broken-arguments,
+    anthropic-stream-usage).
 
     Raises:
-        WireError: a body of HTTP 200 that is neither a message nor an error. A refusal with a body of any other shape
-            (a proxy's page) is an error with that body as its message.
+        WireError: a body of HTTP 200 that is neither a message nor an error. A refusal with another body, such as a
+    proxy's page, is an error with that body as its message.
     """
     if response.status >= 400:
         return _refusal(response)
@@ -90,7 +95,7 @@ def _message(
 
 
 def _stop_reason(raw: JSON, parts: tuple[PartView, ...], error: ErrorView | None) -> StopReason:
-    """The API has no word for a call that is none (anthropic-broken-arguments): it stops as if all were well."""
+    """Return the stop reason. The API has no word for a malformed call (anthropic-broken-arguments)."""
     if error:
         return StopReason.ERROR
     reason = _STOP_REASONS.get(raw, StopReason.UNKNOWN) if isinstance(raw, str) else StopReason.UNKNOWN
@@ -100,8 +105,11 @@ def _stop_reason(raw: JSON, parts: tuple[PartView, ...], error: ErrorView | None
 
 
 def _cut_short(call: CallView) -> CallView:
-    """The last call of an answer that reached its bound. Nobody can tell whether it was whole: the API closes the JSON
-    of one that it cuts (anthropics/anthropic-sdk-python#794), or leaves it open (anthropic-broken-arguments)."""
+    """Mark the last call of a truncated answer as malformed.
+
+    It may or may not be complete: the API closes the JSON of a truncated call (anthropics/anthropic-sdk-python#794), or
+    leaves it open (anthropic-broken-arguments).
+    """
     text = json.dumps(call.arguments, ensure_ascii=False) if call.malformed is None else call.malformed
     return replace(call, arguments=None, malformed=text)
 
@@ -125,8 +133,7 @@ def _count(value: JSON) -> int | None:
 
 
 _DONE = "[DONE]"
-"""The end of OpenAI's streams, which compatible servers send here too. The SDKs skip events with a name that they do
-not know."""
+"""End of OpenAI's streams, which compatible servers send here too. The SDKs skip events with an unknown name."""
 
 
 def _empty() -> dict[str, JSON]:
@@ -153,14 +160,14 @@ class _Block:
         elif kind == "citations_delta":
             self._append("citations", [delta.get("citation")])
         elif kind == "signature_delta":
-            self.data["signature"] = delta.get("signature")  # replaces what stands there
+            self.data["signature"] = delta.get("signature")  # replaces the former value
         else:  # text_delta, thinking_delta, and deltas of another day
             for key, value in delta.items():
                 if key != "type":
                     self._append(key, value)
 
     def finished(self) -> dict[str, JSON]:
-        """The block as a whole response has it. Input that is no JSON stays the text it is."""
+        """Return the block as in a whole response. Input that is no JSON stays a text."""
         text = "".join(self.fragments or ())
         if text:
             try:
@@ -181,7 +188,7 @@ class _Block:
 
 @dataclass(slots=True)
 class Folded:
-    """What a stream said. `complete` is true once `message_stop` came; `error` is the body of an `error` event."""
+    """Result of a stream. `complete` is true after `message_stop`; `error` is the body of an `error` event."""
 
     message: dict[str, JSON] = field(default_factory=_empty)
     complete: bool = False
@@ -219,9 +226,9 @@ class _Fold:
             raise WireError("a delta for a block that has not started", "/index") from None
 
     def _finish(self, event: dict[str, JSON]) -> None:
-        """Apply a `message_delta`: its numbers are cumulative, and what it does not say stays (anthropic-stream-usage).
+        """Apply a `message_delta`: its numbers are cumulative, and absent fields stay (anthropic-stream-usage).
 
-        Beside `delta` and `usage` an event of the beta surface holds fields of the message (`context_management`).
+        Events of the beta surface have further fields of the message (`context_management`).
         """
         message = self.result.message
         known, counted = message.get("usage"), event.get("usage")
@@ -232,16 +239,16 @@ class _Fold:
 
 
 def _updated(known: dict[str, JSON], said: dict[str, JSON]) -> dict[str, JSON]:
-    """`known` with what is said now; null says nothing new."""
+    """Return `known` with the new values; null changes nothing."""
     return {**known, **{key: value for key, value in said.items() if value is not None or key not in known}}
 
 
 def fold(body: bytes) -> Folded:
-    """Fold an event stream into the message of a whole response; one that is cut before its first event is empty.
+    """Fold an event stream into the message of a whole response; one without any event is empty.
 
     Raises:
         WireError: this is no event stream, an event is no JSON object, a delta belongs to no block, or there is neither
-            a message nor an error.
+    a message nor an error.
     """
     fold_ = _Fold()
     silent = True
@@ -273,3 +280,44 @@ def _index(event: dict[str, JSON]) -> int:
     if not isinstance(index, int):
         raise WireError("not an index", "/index")
     return index
+
+
+_DELTAS = {
+    "text_delta": ("text",),
+    "citations_delta": ("text",),
+    "input_json_delta": ("tool_use", "server_tool_use", "mcp_tool_use"),
+    "thinking_delta": ("thinking",),
+    "signature_delta": ("thinking",),
+}
+"""Type of a delta → types of its blocks."""
+
+
+class _Order(EventOrder):
+    grammar = EventGrammar(
+        is_named=True,
+        first="message_start",
+        last=frozenset({"message_stop"}),
+        before_last="message_delta",
+        closing=frozenset({"message_delta"}),
+        opens="content_block_start",
+        grows=frozenset({"content_block_delta"}),
+        closes="content_block_stop",
+        holds="content_block",
+    )
+
+    def check(self, event: ReceivedEvent) -> Iterator[ResponseViolation]:
+        data = event.data or {}
+        of, index = resolve(data, "/delta/type"), self.block_at(data)
+        block = None if index is None else self.open.get(index)
+        if block is not None and isinstance(of, str) and of in _DELTAS and block.get("type") not in _DELTAS[of]:
+            said = f"a {of} is for a block of type {block.get('type')!r}"
+            yield EVENTS.broken(said, "/delta/type", event.index, of)
+
+
+check_response = ResponseChecks(
+    file=Path(__file__).with_suffix(".yaml"),
+    read=read,
+    order=_Order,
+    arguments=("input",),
+    stop=("/stop_reason", frozenset({"end_turn", "stop_sequence"}), "tool_use"),
+)

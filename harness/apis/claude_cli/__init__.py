@@ -7,17 +7,15 @@ of a result, they mean the one JSON object on stdout.
 from __future__ import annotations
 
 from harness.apis.api import Api
-from harness.apis.claude_cli.limits import LIMITS
-from harness.apis.claude_cli.limits.judging import violations
-from harness.apis.claude_cli.profiles import PROFILES
+from harness.apis.claude_cli.checks import FACTS, violations
+from harness.apis.claude_cli.mock import build, build_stream, fail, refuse, stream_error, stream_of
 from harness.apis.claude_cli.requests import model_of, recognises, view
 from harness.apis.claude_cli.responses import read
-from harness.apis.claude_cli.responses.building import build, build_stream, fail, refuse, stream_error, stream_of
-from harness.apis.facts import Facts
-from harness.apis.law import OWN, Services
-from harness.apis.targets import Shipped
-from harness.apis.terms import Terms
-from harness.apis.traits import Traits
+from harness.apis.services import OWN, Services
+from harness.apis.targets import Profile, ShippedTarget
+from harness.apis.traits import ApiTerms, Traits
+
+PROFILES = (Profile("claude-cli", r".*"),)
 
 API = Api(
     name="claude-cli",
@@ -27,10 +25,9 @@ API = Api(
     domain="anthropic.com",
     base_url_ending="",
     services=Services({"local": OWN}),
-    limits=LIMITS,
-    facts=Facts.beside(__file__),
+    facts=FACTS,
     profiles=PROFILES,
-    targets=(Shipped("claude-cli", "claude-cli", "claude-cli", "claude-opus-5-5"),),
+    targets=(ShippedTarget("claude-cli", "claude-cli", "claude-cli", "claude-opus-5-5"),),
     system_places=frozenset({"--system-prompt"}),
     recognises=recognises,
     view=view,
@@ -43,7 +40,7 @@ API = Api(
     fail=fail,
     stream_error=stream_error,
     model_of=model_of,
-    terms=Terms(system="the option `--system-prompt`"),
+    terms=ApiTerms(system="the option `--system-prompt`"),
     traits=Traits(flags_errors=True),
     base_url_variable="ANTHROPIC_BASE_URL",
     column=5,

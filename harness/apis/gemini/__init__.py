@@ -1,7 +1,7 @@
-"""Gemini generateContent: the Developer API and, where the wire is the same, Vertex.
+"""Gemini generateContent: the Developer API, and Vertex where the wire is the same.
 
-Keys come in camelCase, in snake_case and mixed (gemini-casing). They are normalised everywhere but in payloads of the
-user; pointers keep the spelling that was sent.
+Keys come in camelCase, in snake_case and mixed (gemini-casing). They are normalised except in the user's payloads;
+pointers keep the original spelling.
 """
 
 from __future__ import annotations
@@ -9,25 +9,66 @@ from __future__ import annotations
 import re
 
 from harness.apis.api import Api
-from harness.apis.conditions import SchemaPlaces
-from harness.apis.gemini.asking import QUESTIONS, GeminiLift
-from harness.apis.gemini.building import SHAPES, broken_for, build, build_stream, stream_of
+from harness.apis.conversion import MinimalRequest
+from harness.apis.gemini.checks import GeminiState, violations
+from harness.apis.gemini.conversion import REQUEST_BUILDER, GeminiReader
 from harness.apis.gemini.embeddings import EMBEDDINGS
-from harness.apis.gemini.failures import FRONTAGE, error_for, fail, refuse, stream_error
-from harness.apis.gemini.fields import FACTS
-from harness.apis.gemini.limits import violations
-from harness.apis.gemini.pairing import Memory
-from harness.apis.gemini.profiles import PROFILES
-from harness.apis.gemini.promises import departures
+from harness.apis.gemini.mock import SHAPES, broken_for, build, build_stream, stream_of
+from harness.apis.gemini.proto import FACTS
 from harness.apis.gemini.requests import model_of, recognises, view
-from harness.apis.gemini.responses import read
-from harness.apis.law import OWN, Services
-from harness.apis.smallest import Smallest
-from harness.apis.targets import Shipped
-from harness.apis.terms import Terms
-from harness.apis.traits import Traits
+from harness.apis.gemini.responses import check_response, read
+from harness.apis.gemini.server import SERVER_ENDPOINTS, error_for, fail, refuse, stream_error
+from harness.apis.matching import SchemaPlaces
+from harness.apis.services import OWN, Services
+from harness.apis.targets import Profile, ShippedTarget
+from harness.apis.traits import ApiTerms, Traits
 from harness.contract.model import StopReason
+from harness.contract.protocols import Capability
 from harness.scenarios.schema import Provocation
+
+PROFILES = (
+    Profile(  # no recording is known, with or without ids for calls
+        "gemini-4",
+        r"gemini-4.*",
+        call_ids=None,
+        strict_pairing=True,
+        thinking="level",
+    ),
+    Profile(
+        "gemini-3.7",
+        r"gemini-3\.[78]\b.*",
+        strict_pairing=True,
+        thinking="level",
+    ),
+    Profile(
+        "gemini-3.6",
+        r"gemini-3\.(6\b|5-flash-lite).*",
+        strict_pairing=True,
+        thinking="level",
+    ),
+    Profile(
+        "gemini-3-ids",
+        r"gemini-3\.[1-9].*",
+        strict_pairing=True,
+        thinking="level",
+    ),
+    Profile(
+        "gemini-3",
+        r"gemini-3.*",
+        call_ids=None,
+        strict_pairing=True,
+        thinking="level",
+    ),
+    Profile(
+        "gemini-2",
+        r"gemini-2.*",
+        call_ids=False,
+        thought_signatures="optional",
+        thinking="budget",
+        lacks=frozenset({Capability.IMAGE_RESULTS}),
+    ),
+    Profile("gemini", r".*", call_ids=None, thought_signatures="optional", thinking="budget"),
+)
 
 API = Api(
     name="gemini",
@@ -42,14 +83,13 @@ API = Api(
         stand_ins=r"gemini-.*",
         clouds=frozenset({"vertex"}),
     ),
-    limits=(),
     facts=FACTS,
     schema_places=SchemaPlaces(
         ("tools[].functionDeclarations[].parameters", "tools[].functionDeclarations[].parametersJsonSchema"),
         ("generationConfig.responseSchema", "generationConfig.responseJsonSchema"),
         closed=False,  # gemini-response-schema-additional-properties-refused
     ),
-    smallest=Smallest(
+    minimal_request=MinimalRequest(
         "/v1beta/models/{}:generateContent",
         {
             "contents": [{"role": "user", "parts": [{"text": "Hello."}]}],
@@ -59,10 +99,10 @@ API = Api(
     ),
     profiles=PROFILES,
     targets=(
-        # The newest, and two that show what nobody has seen of it yet: ids for tool calls on the wire, and their lack.
-        Shipped("gemini-4", "gemini", "gemini", "gemini-4-argon"),
-        Shipped("gemini-3", "gemini", "gemini", "gemini-3.8-flash"),
-        Shipped("gemini-2.5", "gemini", "gemini", "gemini-2.5-flash-lite"),
+        # The newest model, and two with known behaviour: ids for tool calls, and none.
+        ShippedTarget("gemini-4", "gemini", "gemini", "gemini-4-argon"),
+        ShippedTarget("gemini-3", "gemini", "gemini", "gemini-3.8-flash"),
+        ShippedTarget("gemini-2.5", "gemini", "gemini", "gemini-2.5-flash-lite"),
     ),
     system_places=frozenset({"systemInstruction"}),  # gemini-system-instruction
     recognises=recognises,
@@ -81,8 +121,8 @@ API = Api(
     model_of=model_of,
     embeddings=EMBEDDINGS,
     provocations=frozenset({Provocation.RAW_LINE_SEPARATORS}),
-    own_stops={StopReason.MALFORMED_CALL: ("only Gemini says that a call is malformed", "writes a malformed call")},
-    terms=Terms(
+    own_stops={StopReason.MALFORMED_CALL: ("only Gemini reports a malformed call", "writes a malformed call")},
+    terms=ApiTerms(
         system="the field `systemInstruction`",
         call="a `functionCall` part",
         call_id="the `id` of the `functionCall` part",
@@ -104,11 +144,11 @@ API = Api(
         ids_optional=True,
         unread_framings=frozenset({"byte-order-mark", "comments"}),  # measured: google-genai 3.4 says broken JSON
     ),
-    memory=Memory,
-    lift=GeminiLift,
-    frontage=FRONTAGE,
-    questions=QUESTIONS,
-    departures=departures,
+    issued_state=GeminiState,
+    canonical_reader=GeminiReader,
+    server_endpoints=SERVER_ENDPOINTS,
+    request_builder=REQUEST_BUILDER,
+    check_response=check_response,
     column=4,
 )
 

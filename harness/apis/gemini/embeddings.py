@@ -1,5 +1,7 @@
-"""`models/…:batchEmbedContents` and `models/…:embedContent`. The bound of a batch is the provider's own words, seen in
-many reports (langchain-ai/langchainjs 4491)."""
+"""`models/…:batchEmbedContents` and `models/…:embedContent`.
+
+The limit of a batch is in the provider's words, as in many reports (langchain-ai/langchainjs 4491).
+"""
 
 from __future__ import annotations
 
@@ -7,13 +9,11 @@ import re
 from collections.abc import Iterator
 from urllib.parse import unquote, urlsplit
 
-from harness.apis.embedding import EmbeddingFormat, EmbeddingView, VectorView, seeded_vector, vector_of
-from harness.apis.entries import parsed
-from harness.apis.gemini.fields import limit
-from harness.apis.gemini.proto import ProtoMessage, repeated
-from harness.apis.jsonvalue import body_of
-from harness.apis.law import Law
-from harness.apis.limit import Violation
+from harness.apis.embeddings import EmbeddingFormat, EmbeddingView, VectorView, seeded_vector, vector_of
+from harness.apis.gemini.proto import ProtoMessage, limit, repeated
+from harness.apis.jsonvalue import body_of, parsed
+from harness.apis.limits import Violation
+from harness.apis.services import RuleSet
 from harness.apis.view import TextView, WireError
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import JSON
@@ -26,16 +26,16 @@ _REFERENCE = "Gemini API, models.batchEmbedContents"
 
 
 def recognises(request: HttpRequest) -> bool:
-    """Whether a request is one for embeddings."""
+    """Return whether a request is one for embeddings."""
     return request.method.upper() == "POST" and _method(request) is not None
 
 
 def view(request: HttpRequest) -> EmbeddingView:
-    """The neutral view of a request: a text for each content, since the parts of one share a vector.
+    """Return the neutral view of a request, with a text for each content, since its parts share a vector.
 
     Raises:
-        WireError: the body is not JSON, or a field that the view reads has the wrong type; or its parts ask for vectors
-            of different models or lengths.
+        WireError: the body is not JSON, a field has a wrong type, or its parts request vectors of different models or
+    lengths.
     """
     method = _method(request)
     if method is None:
@@ -65,8 +65,8 @@ def _text(asked: ProtoMessage) -> TextView:
     return TextView("\n".join(texts), content.pointer)
 
 
-def violations(request: HttpRequest, _law: Law) -> list[Violation]:
-    """What the provider refuses."""
+def violations(request: HttpRequest, _law: RuleSet) -> list[Violation]:
+    """Return the refusals by the provider."""
     try:
         seen = view(request)
     except WireError as error:
@@ -90,10 +90,10 @@ def _refusals(seen: EmbeddingView) -> Iterator[Violation]:
 
 
 def read(response: HttpResponse) -> tuple[VectorView, ...]:
-    """The vectors of an answer.
+    """Return the vectors of a response.
 
     Raises:
-        WireError: the body holds none.
+        WireError: the body has none.
     """
     body = ProtoMessage.of(body_of(response))
     if not {"embeddings", "embedding"} & {*body.names}:
@@ -107,7 +107,7 @@ def _values(entry: ProtoMessage) -> tuple[float, ...]:
 
 
 def build(seen: EmbeddingView) -> dict[str, JSON]:
-    """The body of an answer to a batch. What was shortened is not of the length 1, as with gemini-embedding-001."""
+    """Return the body of a response. Shortened vectors do not have length 1, as with gemini-embedding-001."""
     length = seen.dimensions or _LENGTH
     entries: list[JSON] = []
     for text in seen.texts:

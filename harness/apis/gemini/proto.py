@@ -1,20 +1,23 @@
-"""JSON objects as the protobuf JSON mapping reads them (gemini-casing).
+"""The protobuf JSON mapping: field names, types, and checks of both (gemini-casing, gemini-no-unknown-fields).
 
-`thought_signature` and `thoughtSignature` are one field, `null` is an absent field, one object may stand for a list of
-one, an enum is its name or its number, and bytes are base64 in either alphabet.
+`thought_signature` and `thoughtSignature` are one field, `null` is an absent field, one object may replace a list of
+one, an enum is its name or its number, and bytes are base64 in either alphabet. The user's payloads (`args`,
+`response`, JSON schemas) and the settings of server tools are not checked.
 """
 
 from __future__ import annotations
 
 import base64
+import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, TypeVar
 
-from harness.apis.entries import entrywise
-from harness.apis.jsonvalue import join
+from harness.apis.fact_files import Facts
+from harness.apis.jsonvalue import cached_per_element, join
+from harness.apis.limits import Limit, Violation
 from harness.apis.view import WireError
 from harness.contract.model import JSON
 
@@ -27,18 +30,18 @@ _STANDARD_ALPHABET = str.maketrans("-_", "+/")
 
 @lru_cache(4096)
 def camel(key: str) -> str:
-    """The camelCase spelling of a field's name."""
+    """Return the camelCase spelling of a field's name."""
     return _UNDERSCORED.sub(lambda match: match[1].upper(), key)
 
 
 @lru_cache(4096)
 def snake(key: str) -> str:
-    """The snake_case spelling of a field's name, which the provider's messages use."""
+    """Return the snake_case spelling of a field's name, as in the provider's messages."""
     return _CAPITAL.sub(lambda match: f"_{match[1].lower()}", key)
 
 
 def decoded(text: str) -> bytes | None:
-    """The bytes of a base64 text in either alphabet, padded or not; `None` if it is none."""
+    """Return the bytes of base64 text in either alphabet, padded or not, or `None`."""
     bare = text.translate(_STANDARD_ALPHABET).rstrip("=")
     try:
         return base64.b64decode(bare + "=" * (-len(bare) % 4), validate=True)
@@ -47,14 +50,14 @@ def decoded(text: str) -> bytes | None:
 
 
 def canonical(value: JSON) -> JSON:
-    """Base64 text in the standard alphabet with padding, so that equal bytes are equal texts. Else the value itself."""
+    """Return base64 text in the standard alphabet with padding; other values unchanged."""
     data = decoded(value) if isinstance(value, str) else None
     return value if data is None else base64.b64encode(data).decode()
 
 
 @dataclass(frozen=True, slots=True)
 class ProtoMessage:
-    """One JSON object, read by the camelCase names of its fields. `pointer` is its place in the body as sent."""
+    """A JSON object, read by the camelCase names of its fields. `pointer` is its place in the body."""
 
     pointer: str
     _fields: Mapping[str, tuple[str, JSON]]
@@ -74,49 +77,51 @@ class ProtoMessage:
         return tuple(self._fields)
 
     def get(self, name: str) -> JSON:
-        """The value of a field, `None` if it is not set."""
+        """Return the value of a field, `None` if it is not set."""
         return self._fields[name][1] if name in self._fields else None
 
     def spelling(self, name: str) -> str:
-        """The key of a set field as it was sent."""
+        """Return the key of a set field in its original spelling."""
         return self._fields[name][0]
 
     def at(self, name: str) -> str:
-        """Pointer to a field, or to this object if the field is not set."""
+        """Return the pointer to a field, or to this object if the field is not set."""
         return join(self.pointer, self._fields[name][0]) if name in self._fields else self.pointer
 
     def text(self, name: str) -> str | None:
-        """A string field. Raises `WireError` for a value of another type."""
+        """Return a string field. Raises `WireError` for another type."""
         value = self.get(name)
         if value is None or isinstance(value, str):
             return value
         raise WireError("a string is expected", self.at(name))
 
     def enum(self, name: str, values: Sequence[str]) -> str | None:
-        """An enum field by the name of its value: some clients send its number, which is the index in `values`. A
-        number beyond them is returned as text. Raises `WireError` for a value of another type."""
+        """Return an enum field by name; its number is the index in `values`. Raises `WireError` for another type.
+
+        A number beyond them is returned as text.
+        """
         value = self.get(name)
         if not isinstance(value, int) or isinstance(value, bool):
             return self.text(name)
         return values[value] if 0 <= value < len(values) else str(value)
 
     def message(self, name: str) -> ProtoMessage | None:
-        """An object field. Raises `WireError` for a value of another type."""
+        """Return an object field. Raises `WireError` for another type."""
         value = self.get(name)
         return None if value is None else ProtoMessage.of(value, self.at(name))
 
     def messages(self, name: str) -> list[ProtoMessage]:
-        """A repeated object field. Raises `WireError` for a value of another type."""
+        """Return a repeated object field. Raises `WireError` for another type."""
         return [ProtoMessage.of(item, pointer) for item, pointer in repeated(self.get(name), self.at(name))]
 
     def camelised(self) -> dict[str, JSON]:
-        """The object with its own keys in camelCase and its nested values as they are."""
+        """Return the object with its own keys in camelCase."""
         return {name: value for name, (_, value) in self._fields.items()}
 
 
-def entrywise_repeated(read: Callable[[Any, str], T]) -> Callable[[JSON, str], Sequence[T]]:
-    """`harness.apis.entries.entrywise` for the values of a repeated field."""
-    of_list = entrywise(read)
+def cached_per_value(read: Callable[[Any, str], T]) -> Callable[[JSON, str], Sequence[T]]:
+    """Make a reader of repeated fields. See `harness.apis.jsonvalue.cached_per_element`."""
+    of_list = cached_per_element(read)
 
     def of(value: JSON, pointer: str) -> Sequence[T]:
         return of_list(value, pointer) if value is None or isinstance(value, list) else (read(value, pointer),)
@@ -125,7 +130,7 @@ def entrywise_repeated(read: Callable[[Any, str], T]) -> Callable[[JSON, str], S
 
 
 def repeated(value: JSON, pointer: str) -> list[tuple[JSON, str]]:
-    """The values of a repeated field, each with its pointer. A value that is no list is a list of one."""
+    """Return the values of a repeated field with their pointers. A value that is no list is a list of one."""
     if value is None:
         return []
     if isinstance(value, list):
@@ -134,11 +139,11 @@ def repeated(value: JSON, pointer: str) -> list[tuple[JSON, str]]:
 
 
 TYPES = ("type_unspecified", "string", "number", "integer", "boolean", "array", "object", "null")
-"""The types of a schema; the number of one is its index (google.ai.generativelanguage.v1beta.Type)."""
+"""Types of a schema by number (google.ai.generativelanguage.v1beta.Type)."""
 
 
 def schema_view(schema: JSON) -> JSON:
-    """An OpenAPI schema in one spelling: keys in camelCase, types in lower case, absent fields left out
+    """Return an OpenAPI schema in one spelling: camelCase keys, lower-case types, no absent fields
     (gemini-schema-fields)."""
     if not isinstance(schema, dict):
         return schema
@@ -160,3 +165,126 @@ def _schema_field(name: str, value: JSON) -> JSON:
             return {key: schema_view(member) for key, member in value.items()}
         case _:
             return value
+
+
+ANY = "any"
+BYTES = "bytes"
+OBJECT = "object"
+STRING = "string"
+ENUM = "enum"
+BOOL = "bool"
+FLOAT, DOUBLE = "float", "double"
+INT32, INT64 = "int32", "int64"
+REPEATED = "[]"
+MAP = "{}"
+
+FACTS = Facts.beside(__file__)
+
+
+def limit(name: str) -> Limit:
+    """Return a limit of the API by its id without the API's name."""
+    return FACTS.limits[f"gemini-{name}"][0]
+
+
+@cache
+def messages() -> dict[str, dict[str, str]]:
+    """Return message → field → type, from the parameters of `gemini-unknown-field`.
+
+    A type is the name of a message or one of the words above; `X[]` is repeated, `X{}` a map to X.
+    """
+    parameters: Any = FACTS.limits["gemini-unknown-field"][1].parameters
+    return parameters
+
+
+_SOURCES = {
+    "Schema": "gemini-schema-fields",
+    "FunctionCall": "gemini-no-unknown-fields, gemini-function-call-form",
+    "FunctionResponse": "gemini-function-response-form",
+}
+
+
+def misfits(body: JSON) -> list[Violation]:
+    """Return unknown fields (`gemini-unknown-field`) and wrongly typed values (`gemini-field-type`) of a request."""
+    return list(_value(body, "GenerateContentRequest", "gemini-no-unknown-fields", "", ""))
+
+
+def _value(value: JSON, kind: str, source: str, pointer: str, path: str) -> Iterator[Violation]:
+    if kind.endswith(REPEATED):
+        listed, member = isinstance(value, list), kind.removesuffix(REPEATED)
+        if listed and member == "Content":
+            for found in _contents(value, pointer):
+                yield from found
+            return
+        for index, (item, place) in enumerate(repeated(value, pointer)):
+            yield from _value(item, member, source, place, f"{path}[{index}]" if listed else path)
+    elif kind.endswith(MAP) and isinstance(value, dict):
+        for index, (key, item) in enumerate(value.items()):
+            yield from _value(item, kind.removesuffix(MAP), source, join(pointer, key), f"{path}[{index}].value")
+    elif kind in messages() and isinstance(value, dict):
+        yield from _message(ProtoMessage.of(value, pointer), kind, path)
+    elif not _fits(value, kind):
+        expected = OBJECT if kind in messages() or kind.endswith(MAP) else kind
+        yield limit("field-type").broken(
+            f"Invalid value at '{path}' (TYPE_{expected.upper()}): {_shown(value)}",
+            pointer,
+            actual=value,
+            expected=expected,
+            source=source,
+        )
+
+
+@cached_per_element
+def _contents(content: JSON, pointer: str) -> list[Violation]:
+    path = f"contents[{pointer.rpartition('/')[2]}]"
+    return [*_value(content, "Content", "gemini-no-unknown-fields", pointer, path)]
+
+
+def _message(message: ProtoMessage, kind: str, path: str) -> Iterator[Violation]:
+    fields = messages()[kind]
+    for name in message.names:
+        if name in fields:
+            source = _SOURCES.get(kind, "gemini-no-unknown-fields")
+            inner = f"{path}.{snake(name)}" if path else snake(name)
+            yield from _value(message.get(name), fields[name], source, message.at(name), inner)
+        else:
+            key = message.spelling(name)
+            place = f" at '{path}'" if path else ""
+            yield limit("unknown-field").broken(
+                f'Invalid JSON payload received. Unknown name "{key}"{place}: Cannot find field.',
+                message.at(name),
+                actual=key,
+                expected=[*fields],
+                source="gemini-schema-fields" if kind == "Schema" else "gemini-no-unknown-fields",
+            )
+
+
+def _fits(value: JSON, kind: str) -> bool:
+    if kind == ANY:
+        return True
+    if kind == STRING:
+        return isinstance(value, str)
+    if kind == ENUM:
+        return isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool))
+    if kind == BOOL:
+        return isinstance(value, bool) or value in ("true", "false")
+    if kind in (FLOAT, DOUBLE, INT32, INT64):
+        return _is_number(value, whole=kind in (INT32, INT64))
+    if kind == BYTES:
+        return isinstance(value, str) and decoded(value) is not None
+    return kind == OBJECT and isinstance(value, dict)
+
+
+def _is_number(value: JSON, *, whole: bool) -> bool:
+    """Return whether a value is a number, or the text of one, which the provider's parser accepts too."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return False
+    try:
+        number = float(value)
+    except ValueError:
+        return False
+    return not whole or number.is_integer()
+
+
+def _shown(value: JSON) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 80 else f"{text[:80]}…"

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from itertools import chain
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from harness.apis.entries import parsed
-from harness.apis.gemini.proto import ProtoMessage, canonical, decoded, entrywise_repeated, repeated, schema_view
+from harness.apis.gemini.proto import ProtoMessage, cached_per_value, canonical, decoded, repeated, schema_view
+from harness.apis.jsonvalue import parsed
 from harness.apis.view import (
     CallView,
     ChoiceView,
@@ -42,11 +42,11 @@ DATA_FIELDS = (
     "toolResponse",
     "audioTranscription",
 )
-"""The members of a part's `data`, of which exactly one is set (gemini-contents)."""
+"""Members of a part's `data`, of which exactly one is set (gemini-contents)."""
 
 
 def part_views(content: ProtoMessage) -> tuple[PartView, ...]:
-    """The parts of a content. Raises `WireError`."""
+    """Return the parts of a content. Raises `WireError`."""
     return tuple(view for part in content.messages("parts") for view in _part(part))
 
 
@@ -146,7 +146,7 @@ _STREAMED = "streamGenerateContent"
 _METHOD = re.compile(r"/([^/:]+):(generateContent|streamGenerateContent)")
 
 MODES = ("MODE_UNSPECIFIED", "AUTO", "ANY", "NONE")
-"""The modes of a tool choice; the number of one is its index."""
+"""Modes of a tool choice by number."""
 
 _SETTINGS = {
     "max_tokens": "maxOutputTokens",
@@ -158,28 +158,28 @@ _SETTINGS = {
 
 
 def recognises(request: HttpRequest) -> bool:
-    """Whether this is a chat of the API: a POST to `…/{model}:generateContent` or `:streamGenerateContent`."""
+    """Return whether this is a chat: a POST to `…/{model}:generateContent` or `:streamGenerateContent`."""
     return request.method.upper() == "POST" and _method(request) is not None
 
 
 def model_of(request: HttpRequest) -> str | None:
-    """The model that the path names, without `models/`."""
+    """Return the model in the path, without `models/`."""
     method = _method(request)
     return method[1] if method else None
 
 
 def on_vertex(request: HttpRequest) -> bool:
-    """Whether the path is one of Vertex, which differs from the Developer API in places (gemini-vertex)."""
+    """Return whether the path is one of Vertex, which differs from the Developer API in places (gemini-vertex)."""
     return "/projects/" in _path(request)
 
 
 def view(request: HttpRequest) -> RequestView:
-    """The neutral view of a request.
+    """Return the neutral view of a request.
 
     Server tools have the wire's field as name and kind. Explicit `AUTO` is the documented default and no choice.
 
     Raises:
-        WireError: the body is not JSON, is nested too deeply, or a field that the view reads has the wrong type.
+        WireError: the body is not JSON, is nested too deeply, or has a field of a wrong type.
     """
     try:
         return _view(request, ProtoMessage.of(parsed(request.body)))
@@ -212,7 +212,7 @@ def _path(request: HttpRequest) -> str:
 
 
 def asks_for_array(request: HttpRequest) -> bool:
-    """Whether the answer comes as a JSON array: a stream that is not asked for as events."""
+    """Return whether the response comes as a JSON array: a stream without `alt=sse`."""
     method = _method(request)
     if method is None or method[2] != _STREAMED:
         return False
@@ -231,7 +231,7 @@ def _system(body: ProtoMessage) -> Iterator[SystemView]:
             yield SystemView(text, "systemInstruction", part.at("text"))
 
 
-@entrywise_repeated
+@cached_per_value
 def _turns(entry: JSON, pointer: str) -> TurnView:
     content = ProtoMessage.of(entry, pointer)
     role = content.text("role") or "user"
@@ -240,7 +240,7 @@ def _turns(entry: JSON, pointer: str) -> TurnView:
     )
 
 
-@entrywise_repeated
+@cached_per_value
 def _tools(entry: JSON, pointer: str) -> tuple[ToolView, ...]:
     return tuple(_declared(ProtoMessage.of(entry, pointer)))
 
@@ -319,7 +319,7 @@ def _settings(config: ProtoMessage) -> Iterator[tuple[str, SettingView]]:
 
 
 def _effort(config: ProtoMessage) -> SettingView | None:
-    """How much reasoning is asked for: a level in the words of the other APIs, or a budget (gemini-level-or-budget)."""
+    """Return the requested reasoning: a level in the words of other APIs, or a budget (gemini-level-or-budget)."""
     value = config.get("thinkingConfig")
     if not isinstance(value, dict):
         return None

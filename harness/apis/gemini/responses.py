@@ -1,4 +1,4 @@
-"""Responses: whole bodies, streams of chunks (gemini-chunks) and errors → neutral views."""
+"""Responses → neutral views, and the rules that servers must keep."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 from harness.apis.eventstream import events, events_of, is_event_stream
-from harness.apis.failure import error_view
-from harness.apis.gemini.failures import read_error
 from harness.apis.gemini.proto import ProtoMessage
 from harness.apis.gemini.requests import part_views
+from harness.apis.gemini.server import read_error
 from harness.apis.jsonvalue import body_of, is_json, loads
-from harness.apis.view import CallView, PartView, ResponseView, WireError
+from harness.apis.response_checks import EventGrammar, EventOrder, ReceivedEvent, ResponseChecks, sent
+from harness.apis.response_rules import ResponseViolation
+from harness.apis.server import error_view
+from harness.apis.view import CallView, PartView, RequestView, ResponseView, WireError
 from harness.contract.http import HttpResponse
 from harness.contract.model import JSON, StopReason, Usage
 
@@ -23,7 +26,7 @@ _VALUES = ("stringValue", "numberValue", "boolValue")
 
 
 def whole_calls(parts: Iterable[dict[str, JSON]]) -> list[dict[str, JSON]]:
-    """The parts with every call in one part and its arguments under `args`."""
+    """Return the parts with every call in one part and its arguments under `args`."""
     whole: list[dict[str, JSON]] = []
     growing: _GrowingCall | None = None
     for part in parts:
@@ -71,7 +74,7 @@ def _steps(path: str) -> list[str | int]:
 
 
 def _placed(place: JSON, steps: list[str | int], value: JSON, *, continues: bool) -> JSON:
-    """`place` with the value at the end of the steps; a string that continues is put behind the one that is there."""
+    """Return `place` with the value at the end of the steps; a continued string is appended to the one there."""
     if not steps:
         return place + value if continues and isinstance(place, str) and isinstance(value, str) else value
     step, rest = steps[0], steps[1:]
@@ -92,14 +95,14 @@ _BARE = re.compile(rb"(?:\A|[\r\n])([\[{].*)", re.DOTALL)
 
 
 def event_chunks(body: bytes) -> list[dict[str, JSON]]:
-    """The chunks of an event stream. Raises `WireError`."""
+    """Return the chunks of an event stream. Raises `WireError`."""
     bare = [*_bare_error(body)]
     sent = events(body) if bare else events_of(body)
     return [*(_chunk(loads(event.data)) for event in sent), *bare]
 
 
 def _bare_error(body: bytes) -> Iterator[dict[str, JSON]]:
-    """An error that stands behind the events as it would without a stream (google-genai: `_RawJsonLineBuffer`)."""
+    """Yield an error that follows the events as plain JSON (google-genai: `_RawJsonLineBuffer`)."""
     bare = _BARE.search(body)
     try:
         value = loads(bare[1]) if bare else None
@@ -110,7 +113,7 @@ def _bare_error(body: bytes) -> Iterator[dict[str, JSON]]:
 
 
 def array_chunks(body: bytes) -> tuple[list[dict[str, JSON]], bool]:
-    """The chunks of a JSON array, and whether it is closed; a chunk that the end of the body cuts off is dropped.
+    """Return the chunks of a JSON array, and whether it is closed; a truncated chunk is dropped.
 
     Raises:
         WireError: a chunk is no object.
@@ -138,7 +141,7 @@ def _next(text: str, position: int) -> int:
 
 
 def _chunk(value: JSON) -> dict[str, JSON]:
-    """A chunk. Errors are objects too, or lists of one."""
+    """Return a chunk. Errors are objects too, or lists of one."""
     match value:
         case dict() as chunk:
             return chunk
@@ -149,11 +152,11 @@ def _chunk(value: JSON) -> dict[str, JSON]:
 
 
 def fold(chunks: Iterable[dict[str, JSON]]) -> dict[str, JSON]:
-    """One body from its chunks, as the API's whole answer would be: parts in order, of all other fields the last.
+    """Fold chunks into the body of a whole response: parts in order, and the last value of all other fields.
 
-    Adjacent texts without a signature become one. The signature of an empty text belongs to the text that it ends: a
-    whole answer has it there, and no such part (recorded are 9 in streams, none in a whole answer). Any other signed
-    part stays as it is (gemini-thought-signature).
+    Adjacent texts without a signature are joined. The signature of an empty text belongs to the text before it, as
+    whole responses have it (9 recorded in streams, none in a whole response). Other signed parts stay unchanged
+    (gemini-thought-signature).
     """
     body: dict[str, JSON] = {}
     candidates: dict[int, dict[str, JSON]] = {}
@@ -202,7 +205,7 @@ def _joined(parts: list[dict[str, JSON]]) -> Iterator[JSON]:
 
 
 def _ends(text: dict[str, JSON], part: dict[str, JSON]) -> bool:
-    """Whether a part is nothing but the signature of the text before it."""
+    """Return whether a part is only the signature of the text before it."""
     signed = {*part} - {"text", "thought"} in ({"thoughtSignature"}, {"thought_signature"})
     return signed and part.get("text") == "" and bool(text.get("thought")) == bool(part.get("thought"))
 
@@ -232,7 +235,7 @@ _STOP_REASONS = {
     "IMAGE_OTHER": StopReason.ERROR,
     "NO_IMAGE": StopReason.ERROR,
 }
-"""gemini-stop-reasons; `IMAGE_…` is a refusal too, and `STOP` with calls is a tool use."""
+"""See gemini-stop-reasons. `IMAGE_…` is a refusal too, and `STOP` with calls is a tool use."""
 
 _FINISH_REASONS = (
     "FINISH_REASON_UNSPECIFIED",
@@ -253,20 +256,19 @@ _FINISH_REASONS = (
     "UNEXPECTED_TOOL_CALL",
     "NO_IMAGE",
 )
-"""Vertex's reasons by their numbers, which it sends where the URL asks for `enum-encoding=int`
+"""Vertex's reasons by number, as it sends them with `enum-encoding=int` in the URL
 (google.cloud.aiplatform.v1.Candidate.FinishReason)."""
 
 _BLOCK_REASONS = ("BLOCKED_REASON_UNSPECIFIED", "SAFETY", "OTHER", "BLOCKLIST", "PROHIBITED_CONTENT", "MODEL_ARMOR")
-"""Vertex's reasons for a blocked prompt, by their numbers."""
+"""Vertex's reasons for a blocked prompt, by number."""
 
 _FIELDS = frozenset({"candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId", "error"})
 
 
 def read(response: HttpResponse) -> ResponseView:
-    """The neutral view of a response: one JSON object, server-sent events, or a JSON array of chunks.
+    """Return the neutral view of a response: a JSON object, server-sent events, or a JSON array of chunks.
 
-    The parts are those of the first candidate. The body of a refusal that is no JSON (a proxy's page) becomes the
-    message of the error.
+    The parts are those of the first candidate. The body of a refusal that is no JSON becomes the message of the error.
 
     Raises:
         WireError: the body is not one of this API.
@@ -343,3 +345,39 @@ def _usage(usage: ProtoMessage | None) -> Usage:
 def _sum(usage: ProtoMessage, *names: str) -> int | None:
     counts = [count for name in names if isinstance(count := usage.get(name), int)]
     return sum(counts) if counts else None
+
+
+class _Order(EventOrder):
+    grammar = EventGrammar(
+        stable=("responseId",),
+        finish="/candidates/0/finishReason",
+        content=("/candidates/0/content/parts",),
+    )
+
+    def check(self, event: ReceivedEvent) -> Iterator[ResponseViolation]:
+        self.ended = self.ended or bool(self.stop or (event.data or {}).get("promptFeedback"))
+        yield from ()
+
+
+def _events(response: HttpResponse, request: RequestView) -> list[ReceivedEvent]:
+    """Return the chunks of a stream of events or of a JSON array, even of an array that is not closed."""
+    if request.stream_format == "events":
+        return sent(response)
+    try:
+        chunks, _ = array_chunks(response.body)
+    except (ValueError, WireError):  # it does not begin as an array does, or holds something else
+        return []
+    return [ReceivedEvent(at, None, "", chunk) for at, chunk in enumerate(chunks)]
+
+
+check_response = ResponseChecks(
+    file=Path(__file__).with_suffix(".yaml"),
+    read=read,
+    order=_Order,
+    arguments=("functionCall", "args"),
+    usage="/usageMetadata",
+    total="totalTokenCount",
+    parts=("promptTokenCount", "candidatesTokenCount", "thoughtsTokenCount", "toolUsePromptTokenCount"),
+    error_code=True,
+    events=_events,
+)

@@ -1,29 +1,82 @@
-"""OpenAI Chat Completions, and the many servers that speak it. `embeddings` is the same for `/embeddings`."""
+"""OpenAI Chat Completions and compatible servers, with `/embeddings`."""
 
 from __future__ import annotations
 
 import re
 
 from harness.apis.api import Api
-from harness.apis.conditions import SchemaPlaces
-from harness.apis.law import OWN, Services
-from harness.apis.openai_chat.building import SHAPES, build, build_stream, stream_of
-from harness.apis.openai_chat.client_forms import CLIENT_FORMS
+from harness.apis.conversion import MinimalRequest
+from harness.apis.matching import SchemaPlaces
+from harness.apis.openai_chat.checks import FACTS, violations
+from harness.apis.openai_chat.conversion import CLIENT_FORMS, REQUEST_BUILDER, OpenAIChatReader
 from harness.apis.openai_chat.embeddings import EMBEDDINGS
-from harness.apis.openai_chat.failures import fail, refuse, stream_error
-from harness.apis.openai_chat.frontage import FRONTAGE
-from harness.apis.openai_chat.lift import OpenAIChatLift
-from harness.apis.openai_chat.limits import FACTS, violations
-from harness.apis.openai_chat.profiles import PROFILES
-from harness.apis.openai_chat.promises import departures
-from harness.apis.openai_chat.questions import QUESTIONS
+from harness.apis.openai_chat.mock import SHAPES, build, build_stream, stream_of
 from harness.apis.openai_chat.requests import model_of, recognises, view
-from harness.apis.openai_chat.responses import read
-from harness.apis.smallest import Smallest
-from harness.apis.targets import Shipped
-from harness.apis.terms import Terms
-from harness.apis.traits import Traits
+from harness.apis.openai_chat.responses import check_response, read
+from harness.apis.openai_chat.server import SERVER_ENDPOINTS, fail, refuse, stream_error
+from harness.apis.services import OWN, Services
+from harness.apis.targets import Profile, ShippedTarget
+from harness.apis.traits import ApiTerms, Traits
+from harness.contract.protocols import Capability
 from harness.scenarios.schema import Provocation
+
+_LACKS = frozenset({Capability.THINKING, Capability.AUDIO})
+"""Capabilities that models without sound lack (openai-chat-audio-models)."""
+
+PROFILES = (
+    Profile(
+        "gpt-6-astra-chat",
+        r"gpt-6-astra.*",
+        reasons_by_default=True,
+        lacks=_LACKS,
+    ),
+    Profile(
+        "gpt-6.1-chat",
+        r"gpt-6\.[12].*",
+        sampling="unclear",
+        reasons_by_default=True,
+        lacks=_LACKS,
+    ),
+    Profile(
+        "gpt-5.5-chat",
+        r"gpt-(5\.[5-9]|6).*",
+        sampling="unclear",
+        reasons_by_default=True,
+        lacks=_LACKS,
+    ),
+    Profile(
+        "gpt-5-chat",
+        r"gpt-5\.4.*",
+        lacks=_LACKS,
+    ),
+    Profile(
+        "o1-preview-chat",
+        r"o1-(mini|preview).*",
+        sampling="unclear",
+        reasons_by_default=True,
+        lacks=_LACKS,
+    ),
+    Profile(
+        "gpt-5-mini-chat",
+        r"gpt-5-(mini|nano).*",
+        reasons_by_default=True,
+        lacks=_LACKS,
+    ),
+    Profile(
+        "o-series-chat",
+        r"(o[134]|gpt-5(\.[1-3])?)(-(?!chat).*)?",
+        sampling="unclear",
+        reasons_by_default=True,
+        lacks=_LACKS,
+    ),
+    Profile(
+        "mistral-chat",
+        r"(mistral|ministral|magistral|codestral|devstral|pixtral)-.*",
+        lacks=_LACKS,
+        dialect="mistral",
+    ),
+    Profile("openai-chat", r".*", lacks=frozenset({Capability.THINKING})),
+)
 
 API = Api(
     name="openai-chat",
@@ -40,14 +93,13 @@ API = Api(
         stand_ins=r"gpt-(?!oss).*|o\d.*",
         models=r"(ft:)?(gpt-(?!oss)|chatgpt-|codex-|text-embedding-|o\d).*",
     ),
-    limits=(),
     facts=FACTS,
     schema_places=SchemaPlaces(
         ("tools[].function.parameters",),
         ("response_format.json_schema.schema",),
         {"type": "function", "function": {"name": "f"}},
     ),
-    smallest=Smallest(
+    minimal_request=MinimalRequest(
         "/chat/completions",
         {"messages": [{"role": "user", "content": "Hello."}], "max_completion_tokens": 16},
         "authorization",
@@ -55,7 +107,7 @@ API = Api(
         model="gpt-4.1",
     ),
     profiles=PROFILES,
-    targets=(Shipped("openai-chat", "openai-chat", "openai-chat", "gpt-6-sol"),),
+    targets=(ShippedTarget("openai-chat", "openai-chat", "openai-chat", "gpt-6-sol"),),
     system_places=frozenset({"message:system", "message:developer"}),  # openai-chat-system-anywhere
     recognises=recognises,
     view=view,
@@ -74,7 +126,7 @@ API = Api(
     base_url_variable="OPENAI_BASE_URL",
     least_body=b'{"messages": []}',
     provocations=frozenset(Provocation) - {Provocation.UNKNOWN_EVENTS},
-    terms=Terms(
+    terms=ApiTerms(
         system="a first message with the role `system` or `developer`",
         call="an entry of `tool_calls`",
         call_id="the `id` of the entry of `tool_calls`",
@@ -94,9 +146,9 @@ API = Api(
     traits=Traits(calls_apart=True, counts_when_asked=True, files_are_pdf=True),
     one_call={"parallel_tool_calls": False},
     strict_tool={"strict": True},
-    lift=OpenAIChatLift,
-    frontage=FRONTAGE,
-    questions=QUESTIONS,
-    departures=departures,
+    canonical_reader=OpenAIChatReader,
+    server_endpoints=SERVER_ENDPOINTS,
+    request_builder=REQUEST_BUILDER,
+    check_response=check_response,
     column=2,
 )

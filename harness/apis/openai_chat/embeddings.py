@@ -1,40 +1,38 @@
-"""`POST /embeddings`. What is refused here stands in the API's reference, which the SDK quotes
-(openai-chat-embeddings)."""
+"""`POST /embeddings`. The limits are those of the API's reference, which the SDK quotes (openai-chat-embeddings)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from harness.apis.embedding import EmbeddingFormat, EmbeddingView, VectorView, seeded_vector, vector_of
-from harness.apis.entries import parsed
-from harness.apis.jsonvalue import body_of, join
-from harness.apis.law import Law
-from harness.apis.limit import Violation
-from harness.apis.openai_chat.limits import FACTS
-from harness.apis.openai_checks import Entries
+from harness.apis.embeddings import EmbeddingFormat, EmbeddingView, VectorView, seeded_vector, vector_of
+from harness.apis.jsonvalue import body_of, join, parsed
+from harness.apis.limits import Violation
+from harness.apis.openai_chat.checks import FACTS
+from harness.apis.openai_common import LimitTable
+from harness.apis.services import RuleSet
 from harness.apis.view import TextView, WireError
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import JSON, Usage
 
 _LENGTHS = {"text-embedding-3-large": 3072}
 _LENGTH = 1536
-"""Of the vectors of text-embedding-3-small and text-embedding-ada-002, and here of those of any other model."""
+"""Length of the vectors of text-embedding-3-small, text-embedding-ada-002 and unknown models."""
 
-_LIMITS = Entries(FACTS, "openai-embeddings")
+_LIMITS = LimitTable(FACTS, "openai-embeddings")
 _MOST_TEXTS = 2048
 
 
 def recognises(request: HttpRequest) -> bool:
-    """Whether a request is one for embeddings: a POST to …/embeddings."""
+    """Return whether a request is a POST to …/embeddings."""
     return request.method.upper() == "POST" and urlsplit(request.url).path.endswith("/embeddings")
 
 
 def view(request: HttpRequest) -> EmbeddingView:
-    """The neutral view of a request.
+    """Return the neutral view of a request.
 
     Raises:
-        WireError: the body is no JSON object, or its input no text and no list of texts.
+        WireError: the body is no JSON object, or its input no text or list of texts.
     """
     if not recognises(request):
         raise WireError("no request for embeddings")
@@ -62,8 +60,8 @@ def _texts(given: JSON) -> Iterator[TextView]:
         yield TextView(text, join("/input", index))
 
 
-def violations(request: HttpRequest, law: Law) -> list[Violation]:
-    """What the provider refuses."""
+def violations(request: HttpRequest, law: RuleSet) -> list[Violation]:
+    """Return the refusals by the provider."""
     try:
         seen = view(request)
     except WireError as error:
@@ -72,7 +70,7 @@ def violations(request: HttpRequest, law: Law) -> list[Violation]:
     return [*_refusals(seen, law)]
 
 
-def _refusals(seen: EmbeddingView, law: Law) -> Iterator[Violation]:
+def _refusals(seen: EmbeddingView, law: RuleSet) -> Iterator[Violation]:
     if not law.is_own:
         return
     if seen.model is None:
@@ -94,10 +92,10 @@ def _refusals(seen: EmbeddingView, law: Law) -> Iterator[Violation]:
 
 
 def read(response: HttpResponse) -> tuple[VectorView, ...]:
-    """The vectors of an answer, by their index.
+    """Return the vectors of a response, by their index.
 
     Raises:
-        WireError: the body holds no vectors, or their indices are not those of a list.
+        WireError: the body has no vectors, or its indices are not those of a list.
     """
     body = body_of(response)
     entries = body.get("data") if isinstance(body, dict) else None
@@ -117,7 +115,7 @@ def read(response: HttpResponse) -> tuple[VectorView, ...]:
 
 
 def usage(response: HttpResponse) -> Usage:
-    """The tokens that an answer says it took; nothing is written but vectors. Raises `WireError`."""
+    """Return the token counts of a response. Raises `WireError`."""
     match body_of(response):
         case {"usage": {"prompt_tokens": int(count)}}:
             return Usage(count, 0)
@@ -126,7 +124,7 @@ def usage(response: HttpResponse) -> Usage:
 
 
 def build(seen: EmbeddingView) -> dict[str, JSON]:
-    """The body of an answer."""
+    """Return the body of a response."""
     length = seen.dimensions or _LENGTHS.get(seen.model or "", _LENGTH)
     data: list[JSON] = [
         {"object": "embedding", "index": index, "embedding": [*seeded_vector(seen, text.text, length)]}

@@ -1,20 +1,23 @@
-"""Answers of Chat Completions → neutral views, by the dialect that a server speaks."""
+"""Responses → neutral views by dialect, and the rules that servers must keep."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 from harness.apis.eventstream import is_event_stream
-from harness.apis.failure import error_view
-from harness.apis.jsonvalue import body_of, loads, resolve
-from harness.apis.openai_chat.failures import read_error
-from harness.apis.openai_chat.limits import MISTRAL
-from harness.apis.openai_chat.requests.parts import assistant_views
+from harness.apis.jsonvalue import body_of, join, loads, resolve
+from harness.apis.openai_chat.checks import MISTRAL
+from harness.apis.openai_chat.parts import assistant_views
+from harness.apis.openai_chat.server import read_error
 from harness.apis.openai_chat.streams import fold
-from harness.apis.profile import Profile
+from harness.apis.response_checks import EventGrammar, EventOrder, ReceivedEvent, ResponseChecks
+from harness.apis.response_rules import CALL_ID, FIELDS, INDEX, ResponseViolation
+from harness.apis.server import error_view
+from harness.apis.targets import Profile
 from harness.apis.view import CallView, ErrorView, OpaqueView, PartView, ResponseView, WireError
 from harness.contract.http import HttpResponse
 from harness.contract.model import JSON, StopReason, Usage
@@ -22,15 +25,14 @@ from harness.contract.model import JSON, StopReason, Usage
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """One way to speak. As it stands it is OpenAI's.
+    """A dialect of servers; the defaults are OpenAI's.
 
-    `ids`: calls have theirs, a short one, an empty one, or none. `repeats`: id, type and name are in every piece of a
-    call. `later`: what later pieces have in their place: nothing, empty strings, or a new id and an empty name.
-    `whole`: a call is one piece, with all its arguments. `opens_with_arguments`: the piece that opens a call has the
-    first of its arguments, which are empty there otherwise. `first_index`: where the calls of a stream are counted
-    from; `None`: they have no index. `one_index`: all calls of an answer have the first. `no_arguments`: how a call
-    without arguments says so. `usage`: a stream counts its tokens in a chunk of its own if asked, in every chunk as far
-    as they are known, or never. `comments`: the stream is kept alive by comments.
+    `ids`: call ids are issued, short, empty, or absent. `repeats`: every piece of a call has id, type and name.
+    `later`: later pieces have only arguments, empty strings, or a new id and an empty name. `whole`: a call is one
+    piece. `opens_with_arguments`: the first piece of a call has arguments, otherwise they are empty there.
+    `first_index`: index of the first call; `None`: no index. `one_index`: all calls have the first index.
+    `no_arguments`: text for a call without arguments. `usage`: token counts come in a chunk of their own on request, in
+    every chunk, or never. `comments`: comments keep the stream alive.
     """
 
     ids: Literal["issued", "short", "empty", "absent"] = "issued"
@@ -67,12 +69,12 @@ DIALECTS: Mapping[str, Dialect] = {
 
 
 def dialect_of(profile: Profile) -> Dialect:
-    """The dialect that a profile names."""
+    """Return the dialect of a profile."""
     return OPENAI if profile.dialect is None else DIALECTS[profile.dialect]
 
 
 def call_as(dialect: Dialect, call: JSON) -> JSON:
-    """A tool call as the dialect has it."""
+    """Return a tool call in the dialect."""
     if not isinstance(call, dict):
         return call
     spoken = dict(call)
@@ -89,19 +91,18 @@ def call_as(dialect: Dialect, call: JSON) -> JSON:
 
 
 _STATE = frozenset({"reasoning_details", "reasoning_opaque", "thinking_blocks", "extra_content"})
-"""Fields of a message: OpenRouter's guide to reasoning tokens; Copilot (anomalyco/opencode#8900); LiteLLM's page on
-reasoning content; Gemini's compatible endpoint (openai-chat-gemini-signature)."""
+"""State in fields of a message: OpenRouter's guide to reasoning tokens; Copilot (anomalyco/opencode#8900); LiteLLM's
+page on reasoning content; Gemini's compatible endpoint (openai-chat-gemini-signature)."""
 
 _STATE_OF_CALL = frozenset({"extra_content", "provider_specific_fields"})
-"""Fields of a call: openai-chat-gemini-signature; LiteLLM's notes on Gemini 3."""
+"""State in fields of a call: openai-chat-gemini-signature; LiteLLM's notes on Gemini 3."""
 
 _WANTS_REASONING = re.compile(r"(.*/)?deepseek-v4\b.*", re.IGNORECASE)
-"""Models that refuse a turn with calls whose `reasoning_content` did not come back
-(openai-chat-deepseek-reasoning-back)."""
+"""Models that refuse a turn with calls but without `reasoning_content` (openai-chat-deepseek-reasoning-back)."""
 
 
 def marked(parts: Iterable[PartView], model: str) -> tuple[PartView, ...]:
-    """The parts of an answer of this model, each saying whether it goes back."""
+    """Return the parts of a response, each with whether the API accepts it back."""
     found = tuple(parts)
     state = _STATE
     if _WANTS_REASONING.fullmatch(model) and any(isinstance(part, CallView) for part in found):
@@ -128,16 +129,16 @@ _STOPS = {
     "length": StopReason.MAX_TOKENS,
     "content_filter": StopReason.REFUSAL,
 }
-"""openai-chat-stop-reasons. A word that is not here is unknown."""
+"""See openai-chat-stop-reasons."""
 
 
 def read(response: HttpResponse) -> ResponseView:
-    """The neutral view of a response, its first choice read, a stream folded.
+    """Return the neutral view of a response: its first choice, a stream folded.
 
-    An error is read wherever it stands: in the status, in a body with status 200, or in the middle of a stream.
+    An error is found in the status, in a body with status 200, and inside a stream.
 
     Raises:
-        WireError: the body is no answer of this API and no error.
+        WireError: the body is no response of this API and no error.
     """
     if is_event_stream(response.headers.get("content-type", ""), response.body):
         body, complete = fold(response.body)
@@ -188,8 +189,11 @@ def _choice(body: dict[str, JSON]) -> dict[str, JSON]:
 
 
 def _cut_short(parts: tuple[PartView, ...], body: dict[str, JSON]) -> tuple[PartView, ...]:
-    """The parts of an answer that reached its bound. Arguments that end early are no JSON; if none had come yet, the
-    last call looks like one without arguments (openai-chat-no-arguments), and is none."""
+    """Mark the last call of a truncated response as malformed.
+
+    Truncated arguments are no JSON. Without any arguments yet, the call looks like one without arguments
+    (openai-chat-no-arguments).
+    """
     last = next((part for part in reversed(parts) if isinstance(part, CallView)), None)
     if last is None or last.arguments != {} or resolve(body, last.arguments_pointer) == "{}":
         return parts
@@ -197,15 +201,18 @@ def _cut_short(parts: tuple[PartView, ...], body: dict[str, JSON]) -> tuple[Part
 
 
 def _is_malformed(part: PartView) -> bool:
-    """Whether a part is a call of a function whose arguments are no object. A custom tool takes any text."""
+    """Return whether a part is a function call whose arguments are no object. A custom tool accepts any text."""
     if not isinstance(part, CallView) or "/custom" in part.arguments_pointer:
         return False
     return not isinstance(part.arguments, dict)
 
 
 def _stop_reason(raw: str | None, parts: tuple[PartView, ...]) -> StopReason:
-    """A forced call ends with `stop` all the same, and a refusal in the message does too. The API has no
-    word for a call whose arguments are none (openai-chat-message-answer)."""
+    """Return the stop reason.
+
+    A forced call and a refusal in the message may end with `stop` too. The API has no word for malformed arguments
+    (openai-chat-message-answer).
+    """
     if raw in ("stop", "tool_calls", "function_call") and any(map(_is_malformed, parts)):
         return StopReason.MALFORMED_CALL
     if raw == "stop" and any(isinstance(part, CallView) for part in parts):
@@ -216,7 +223,7 @@ def _stop_reason(raw: str | None, parts: tuple[PartView, ...]) -> StopReason:
 
 
 def _usage(usage: JSON) -> Usage:
-    """openai-chat-usage: prompt tokens include what was cached, completion tokens include reasoning."""
+    """Return the usage: prompt tokens include cached ones, completion tokens include reasoning (openai-chat-usage)."""
     if not isinstance(usage, dict):
         return Usage()
     prompt, completion = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
@@ -232,3 +239,78 @@ def _usage(usage: JSON) -> Usage:
 def _count(counts: JSON, key: str) -> int | None:
     value = counts.get(key) if isinstance(counts, dict) else None
     return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+_DELTA = "/choices/0/delta"
+
+
+class _Order(EventOrder):
+    grammar = EventGrammar(
+        sentinel="end",
+        # The documents also promise a stable time of creation; some servers send the chunk's, which is harmless.
+        stable=("id", "model"),
+        finish="/choices/0/finish_reason",
+        content=(f"{_DELTA}/content", f"{_DELTA}/tool_calls", f"{_DELTA}/refusal"),
+    )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._has_role = False
+        self._calls: list[dict[str, Any]] = []
+
+    def check(self, event: ReceivedEvent) -> Iterator[ResponseViolation]:
+        data = event.data or {}
+        at = event.index
+        delta = resolve(data, _DELTA)
+        if not isinstance(delta, dict):
+            return
+        if not self._has_role and delta.get("role") != "assistant":
+            said = "the first delta has not the role of the assistant"
+            yield FIELDS.broken(said, f"{_DELTA}/role", at, delta.get("role"), "assistant")
+        self._has_role = True
+        pieces = delta.get("tool_calls")
+        for number, piece in enumerate(pieces if isinstance(pieces, list) else ()):
+            if isinstance(piece, dict):
+                yield from self._piece(piece, join(f"{_DELTA}/tool_calls", number), at)
+
+    def _piece(self, piece: dict[str, JSON], pointer: str, at: int) -> Iterator[ResponseViolation]:
+        """Check one piece of a call, which belongs to a call only by its index."""
+        calls, given, call_id = self._calls, piece.get("index"), piece.get("id")
+        name = resolve(piece, "/function/name")
+        index = given if isinstance(given, int) else len(calls) if call_id else max(len(calls) - 1, 0)
+        known = next((call for call in reversed(calls) if call["index"] == index), None)
+        if known is None:
+            if index != len(calls):
+                said = f"call {len(calls) + 1} of the answer has another index than {len(calls)}"
+                yield INDEX.broken(said, f"{pointer}/index", at, index, len(calls))
+            if not call_id:
+                yield CALL_ID.broken("the first piece of a call has no id", f"{pointer}/id", at, call_id)
+        elif call_id and call_id != known["id"] and name:
+            said = "two calls have one index: clients put their arguments together into one call"
+            yield INDEX.broken(said, f"{pointer}/index", at, given)
+            known = None
+        elif call_id and call_id != known["id"]:
+            said = "the id of a call changes from one piece to the next"
+            yield CALL_ID.broken(said, f"{pointer}/id", at, call_id, known["id"])
+        elif index == given:
+            # Only the first piece has them: OpenAI's own SDK joins the texts of one call, whatever they are
+            # (`openai/lib/streaming/_deltas.py` of 3.54.0).
+            for rule, key, place, value in ((CALL_ID, "id", "id", call_id), (FIELDS, "name", "function/name", name)):
+                if value:
+                    said = f"a later piece of a call has its {key} again: clients put the two together"
+                    yield rule.broken(said, f"{pointer}/{place}", at, value)
+        if known is None:
+            calls.append({"index": index, "id": call_id})
+
+
+check_response = ResponseChecks(
+    file=Path(__file__).with_suffix(".yaml"),
+    read=read,
+    order=_Order,
+    arguments=("function", "arguments"),
+    is_text=True,
+    stop=("/choices/0/finish_reason", frozenset({"stop", "function_call"}), "tool_calls"),
+    total="total_tokens",
+    parts=("prompt_tokens", "completion_tokens"),
+    counts_on_request=True,
+)

@@ -1,5 +1,4 @@
-"""Chunks of a streamed answer → the body that the API would have sent whole (openai-chat-call-deltas,
-openai-chat-stream-usage)."""
+"""Chunks of a stream → the body of a whole response (openai-chat-call-deltas, openai-chat-stream-usage)."""
 
 from __future__ import annotations
 
@@ -11,22 +10,22 @@ from harness.apis.view import WireError
 from harness.contract.model import JSON
 
 WHOLE = frozenset({"role", "type", "id", "name", "format", "channel", "signature"})
-"""Text fields that come whole; a server that repeats one means no more by it. All others come in pieces."""
+"""Text fields that come whole and may be repeated. All other texts come in pieces."""
 
 _NOISE = frozenset({"choices", "object", "obfuscation", "p", "error"})
-"""Fields of a chunk that have no place in a whole body, or one of their own."""
+"""Fields of a chunk without a place in a whole body, or with a special one."""
 
 
 @dataclass(slots=True)
 class _Choice:
-    """One choice as it grows. `calls` are its tool calls, each with the index that its pieces carry."""
+    """A choice under construction. `calls` are its tool calls, each with the index of its pieces."""
 
     message: dict[str, JSON] = field(default_factory=lambda: {"role": "assistant", "content": None})
     calls: list[tuple[JSON, dict[str, JSON]]] = field(default_factory=list[tuple[JSON, dict[str, JSON]]])
     rest: dict[str, JSON] = field(default_factory=lambda: {"finish_reason": None})
 
     def body(self, index: int) -> dict[str, JSON]:
-        """The choice as it stands in a whole body."""
+        """Return the choice as in a whole body."""
         calls: list[JSON] = [call for _, call in self.calls]
         message = dict(self.message)
         if calls:
@@ -36,9 +35,9 @@ class _Choice:
 
 
 def fold(stream: bytes) -> tuple[dict[str, JSON], bool]:
-    """The folded body, and whether the stream came to its end. An error inside stands under `error`.
+    """Return the folded body, and whether the stream is complete. An error is under `error`.
 
-    The end is `[DONE]`, which some compatible servers leave out, or the finish reason of every choice.
+    The end is `[DONE]`, which some compatible servers omit, or the finish reason of every choice.
 
     Raises:
         WireError: this is no event stream, or an event is no chunk.
@@ -78,7 +77,7 @@ def _take(whole: dict[str, JSON], choices: dict[int, _Choice], chunk: dict[str, 
 
 
 def _usage(old: JSON, new: dict[str, JSON]) -> dict[str, JSON]:
-    """Counts of a later chunk replace those of an earlier one; what it does not count stays."""
+    """Return the counts with those of a later chunk; absent counts stay."""
     return (old if isinstance(old, dict) else {}) | {key: value for key, value in new.items() if value is not None}
 
 
@@ -99,11 +98,11 @@ def _grow(choice: _Choice, piece: dict[str, JSON]) -> None:
 
 
 def _grow_call(calls: list[tuple[JSON, dict[str, JSON]]], piece: dict[str, JSON]) -> None:
-    """Add a piece to the call that it belongs to: the last one with its index, unless it opens another.
+    """Add a piece to its call: the last one with its index, unless it opens another.
 
-    Without an index it belongs to the last call. Some servers give every call the index 0 and tell them apart by id,
-    and some make a new id for each piece (openai-chat-id-per-delta): only a piece that names a function opens a call.
-    The id of a call is the first one that it came with.
+    Without an index it belongs to the last call. Some servers give every call the index 0 and a new id, and some a new
+    id to each piece (openai-chat-id-per-delta): only a piece with a function's name opens a call. A call keeps its
+    first id.
     """
     index, call_id = piece.get("index"), piece.get("id")
     near = [i for i in reversed(range(len(calls))) if index is None or calls[i][0] == index]
@@ -123,13 +122,13 @@ def _grow_call(calls: list[tuple[JSON, dict[str, JSON]]], piece: dict[str, JSON]
 
 
 def _says_what_is_called(piece: dict[str, JSON]) -> bool:
-    """It names a function, or it is of a tool of another kind."""
+    """Return whether a piece names a function, or belongs to a tool of another kind."""
     function = piece.get("function")
     return "custom" in piece or (isinstance(function, dict) and bool(function.get("name")))
 
 
 def _with_arguments(call: dict[str, JSON]) -> dict[str, JSON]:
-    """A first piece whose arguments are text, so that pieces can be added."""
+    """Return a first piece with text as arguments, so that pieces can be appended."""
     function = call.get("function")
     if isinstance(function, dict) and function.get("arguments") is None:
         called = dict(function)
@@ -139,7 +138,7 @@ def _with_arguments(call: dict[str, JSON]) -> dict[str, JSON]:
 
 
 def _grown(key: str, old: JSON, new: JSON) -> JSON:
-    """A value of a message and the next piece of it."""
+    """Return a value of a message with its next piece."""
     if new is None or old is None:
         return old if new is None else new
     if isinstance(old, str) and isinstance(new, str):
@@ -156,15 +155,15 @@ def _grown(key: str, old: JSON, new: JSON) -> JSON:
 
 
 _GROWING = {"reasoning.text": "text", "reasoning.summary": "summary"}
-"""Type of a block of reasoning → what of it comes in pieces."""
+"""Type of a reasoning block → the field that comes in pieces."""
 
 
 def _details(old: list[JSON], new: list[JSON]) -> list[JSON]:
-    """The blocks of `reasoning_details` once more deltas have come (OpenRouter's guide to reasoning tokens).
+    """Return the blocks of `reasoning_details` with further deltas (OpenRouter's guide to reasoning tokens).
 
-    Text and summaries are streamed in pieces, encrypted data is not. All blocks of a stream may carry one index, so a
-    block also ends where another type begins (OpenRouterTeam/ai-sdk-provider#519, #520), where the id changes, and with
-    its signature. A delta without an index is a block.
+    Text and summaries come in pieces, encrypted data does not. All blocks may have one index, so a block also ends at
+    another type (OpenRouterTeam/ai-sdk-provider#519, #520), at another id, and at its signature. A delta without an
+    index is a block.
     """
     blocks = list(old)
     for delta in new:
@@ -185,7 +184,7 @@ def _details(old: list[JSON], new: list[JSON]) -> list[JSON]:
 
 
 def _open_block(blocks: list[JSON], delta: JSON) -> int | None:
-    """The place of the block that a delta goes on with."""
+    """Return the position of the block that a delta continues."""
     if not isinstance(delta, dict) or delta.get("index") is None:
         return None
     growing = _GROWING.get(str(delta.get("type")))

@@ -5,24 +5,47 @@ from __future__ import annotations
 import re
 
 from harness.apis.api import Api
-from harness.apis.conditions import SchemaPlaces
-from harness.apis.law import OWN, Services
-from harness.apis.openai_responses.building import SHAPES, build, build_stream, stream_error, stream_of
-from harness.apis.openai_responses.failures import fail, refuse
-from harness.apis.openai_responses.frontage import FRONTAGE
-from harness.apis.openai_responses.lift import OpenAIResponsesLift
-from harness.apis.openai_responses.limits import FACTS, violations
-from harness.apis.openai_responses.profiles import PROFILES
-from harness.apis.openai_responses.promises import departures
-from harness.apis.openai_responses.questions import QUESTIONS
-from harness.apis.openai_responses.requests import model_of, recognises, view
-from harness.apis.openai_responses.requests.items import NAME
-from harness.apis.openai_responses.responses import read
-from harness.apis.smallest import Smallest
-from harness.apis.targets import Shipped
-from harness.apis.terms import Terms
-from harness.apis.traits import Traits
+from harness.apis.conversion import MinimalRequest
+from harness.apis.matching import SchemaPlaces
+from harness.apis.openai_responses.checks import FACTS, violations
+from harness.apis.openai_responses.conversion import REQUEST_BUILDER, OpenAIResponsesReader
+from harness.apis.openai_responses.mock import SHAPES, build, build_stream, stream_error, stream_of
+from harness.apis.openai_responses.requests import NAME, model_of, recognises, view
+from harness.apis.openai_responses.responses import check_response, read
+from harness.apis.openai_responses.server import SERVER_ENDPOINTS, fail, refuse
+from harness.apis.services import OWN, Services
+from harness.apis.targets import Profile, ShippedTarget
+from harness.apis.traits import ApiTerms, Traits
+from harness.contract.protocols import Capability
 from harness.scenarios.schema import Provocation
+
+PROFILES = (
+    Profile(
+        "gpt-5.6-responses",
+        r"(gpt-5\.[26]|gpt-6-astra)\b.*",
+        thinking="effort",
+        strict_requests=True,
+    ),
+    Profile(
+        "gpt-5-responses",
+        r"(gpt-[56]|o[134]).*",
+        sampling="unclear",
+        thinking="effort",
+        strict_requests=True,
+    ),
+    Profile(
+        "gpt-4-responses",
+        r"(gpt-4|chatgpt-4).*",
+        strict_requests=True,
+        lacks=frozenset({Capability.THINKING}),
+    ),
+    Profile(
+        "deepseek-responses",
+        r"deepseek.*",
+        lacks=frozenset({Capability.THINKING}),
+    ),
+    Profile("openai-responses", r".*", lacks=frozenset({Capability.THINKING})),
+)
 
 API = Api(
     name=NAME,
@@ -37,12 +60,11 @@ API = Api(
         stand_ins=r"gpt-(?!oss).*|o\d.*",
         clouds=frozenset({"azure", "foundry"}),  # they serve the same models by the same rules
     ),
-    limits=(),
     facts=FACTS,
     schema_places=SchemaPlaces(
         ("tools[].parameters",), ("text.format.schema",), {"type": "function", "name": "f", "strict": False}
     ),
-    smallest=Smallest(
+    minimal_request=MinimalRequest(
         "/responses",
         {"input": [{"role": "user", "content": "Hello."}], "max_output_tokens": 16},
         "authorization",
@@ -50,7 +72,7 @@ API = Api(
         model="gpt-4.1",
     ),
     profiles=PROFILES,
-    targets=(Shipped("openai-responses", "openai-responses", "openai-responses", "gpt-6-astra"),),
+    targets=(ShippedTarget("openai-responses", "openai-responses", "openai-responses", "gpt-6-astra"),),
     system_places=frozenset({"instructions", "message:system", "message:developer"}),  # openai-responses-system-places
     recognises=recognises,
     view=view,
@@ -67,7 +89,7 @@ API = Api(
     base_url_variable="OPENAI_BASE_URL",
     least_body=b'{"input": []}',
     provocations=frozenset({Provocation.INTERLEAVED_CALLS, Provocation.RAW_LINE_SEPARATORS}),
-    terms=Terms(
+    terms=ApiTerms(
         system="the field `instructions`",
         call="a `function_call` item",
         call_id="the `call_id` of the `function_call` item",
@@ -88,10 +110,10 @@ API = Api(
     traits=Traits(strict_unless_told=True),
     one_call={"parallel_tool_calls": False},
     strict_tool={"strict": True},
-    lift=OpenAIResponsesLift,
-    frontage=FRONTAGE,
-    questions=QUESTIONS,
-    departures=departures,
+    canonical_reader=OpenAIResponsesReader,
+    server_endpoints=SERVER_ENDPOINTS,
+    request_builder=REQUEST_BUILDER,
+    check_response=check_response,
     column=3,
 )
 

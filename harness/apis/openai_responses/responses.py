@@ -1,16 +1,20 @@
-"""Answers of the Responses API → neutral views, by the dialect that a server speaks."""
+"""Responses → neutral views by dialect, and the rules that servers must keep."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from harness.apis.eventstream import is_event_stream
-from harness.apis.jsonvalue import body_of, join, loads
-from harness.apis.openai_responses.failures import read_error
-from harness.apis.openai_responses.requests.items import NAME, item_kind, item_parts, string
-from harness.apis.openai_responses.streams import fold
-from harness.apis.profile import Profile
+from harness.apis.jsonvalue import body_of, equal, join, loads, resolve
+from harness.apis.openai_responses.requests import NAME, item_kind, item_parts, string
+from harness.apis.openai_responses.server import read_error
+from harness.apis.openai_responses.streams import FIELDS as STRINGS
+from harness.apis.openai_responses.streams import TERMINAL, TEXTS, fold
+from harness.apis.response_checks import EventGrammar, EventOrder, ReceivedEvent, ResponseChecks
+from harness.apis.response_rules import EVENTS, ResponseViolation
+from harness.apis.targets import Profile
 from harness.apis.view import CallView, OpaqueView, PartView, ResponseView, WireError
 from harness.contract.http import HttpResponse
 from harness.contract.model import JSON, StopReason, Usage
@@ -18,10 +22,10 @@ from harness.contract.model import JSON, StopReason, Usage
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """One way to speak. As it stands it is OpenAI's.
+    """A dialect of servers; the defaults are OpenAI's.
 
-    `unique_ids`: call ids are issued once, or else count from `call_0` in every response. `numbered`: events have a
-    `sequence_number`. `repeats`: the last event of a stream repeats the items. `sentinel`: behind it comes `[DONE]`.
+    `unique_ids`: call ids are unique, otherwise they count from `call_0` in every response. `numbered`: events have a
+    `sequence_number`. `repeats`: the last event repeats the items. `sentinel`: `[DONE]` follows it.
     """
 
     unique_ids: bool = True
@@ -41,7 +45,7 @@ DIALECTS: Mapping[str, Dialect] = {
 
 
 def dialect_of(profile: Profile) -> Dialect:
-    """The dialect that a profile names."""
+    """Return the dialect of a profile."""
     return OPENAI if profile.dialect is None else DIALECTS[profile.dialect]
 
 
@@ -62,10 +66,10 @@ _STATUS = {
 
 
 def read(response: HttpResponse) -> ResponseView:
-    """The neutral view of a response, an event stream folded.
+    """Return the neutral view of a response, with its event stream folded.
 
     Raises:
-        WireError: a body that is no response of this API, though the status says that it is.
+        WireError: a successful status with a body that is no response of this API.
     """
     if response.status >= 400:
         return _refusal(response)
@@ -80,7 +84,7 @@ def read(response: HttpResponse) -> ResponseView:
 
 
 def _refusal(response: HttpResponse) -> ResponseView:
-    """An error by status. A proxy's error need not be JSON."""
+    """Return the view of an error by status. A proxy's error need not be JSON."""
     try:
         body: JSON = loads(response.body)
     except WireError:
@@ -128,8 +132,11 @@ def _view(
 
 
 def _unless_cut_short(part: PartView, item: dict[str, JSON], *, last: bool) -> PartView:
-    """A part of an answer that is incomplete. A call that is cut short is malformed, whatever its arguments say: by
-    the status of its item, or as the last one without any arguments, where a server calls every item completed."""
+    """Return a part of an incomplete response, with a truncated call marked as malformed.
+
+    A call is truncated by the status of its item, or as the last one without arguments, where a server marks every item
+    as completed.
+    """
     raw = item.get("arguments")
     if not isinstance(part, CallView) or not isinstance(raw, str):
         return part
@@ -150,7 +157,7 @@ def _items(body: dict[str, JSON]) -> list[tuple[str, dict[str, JSON]]]:
 
 
 def _stop(body: dict[str, JSON], kinds: tuple[str, ...], parts: tuple[PartView, ...]) -> tuple[StopReason, str | None]:
-    """There is no finish reason, so the status and the items have to tell (openai-responses-stop-reasons)."""
+    """Return the stop reason by status and items; the API has no finish reason (openai-responses-stop-reasons)."""
     status, details = string(body.get("status")), body.get("incomplete_details")
     if status == "completed":
         if any(isinstance(part, CallView) and not isinstance(part.arguments, dict) for part in parts):
@@ -166,7 +173,7 @@ def _stop(body: dict[str, JSON], kinds: tuple[str, ...], parts: tuple[PartView, 
 
 
 def _usage(usage: JSON) -> Usage:
-    """Gross numbers (openai-responses-usage); the details are parts of them."""
+    """Return the usage. The numbers are gross; the details are parts of them (openai-responses-usage)."""
     if not isinstance(usage, dict):
         return Usage()
     return Usage(
@@ -181,3 +188,109 @@ def _usage(usage: JSON) -> Usage:
 def _count(counts: JSON, key: str) -> int | None:
     value = counts.get(key) if isinstance(counts, dict) else None
     return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+_FAMILIES = {**STRINGS, **{family: key for family, (_, _, key) in TEXTS.items()}}
+"""Event family → the string of its deltas, which its `done` event has whole."""
+
+_PIECES = frozenset(f"{family}.{step}" for family in _FAMILIES for step in ("delta", "done"))
+_ARGUMENTS = "response.function_call_arguments"
+
+
+class _Order(EventOrder):
+    """Some servers end with Chat's sentinel. It is harmless: the official SDK stops reading there too."""
+
+    grammar = EventGrammar(
+        is_named=True,
+        sentinel="skipped",
+        first="response.created",
+        last=frozenset(TERMINAL),
+        closing=frozenset({"response.completed"}),
+        opens="response.output_item.added",
+        grows=_PIECES,
+        closes="response.output_item.done",
+        schemas={
+            "response.output_item.added": "item",
+            "response.output_item.done": "item",
+            **dict.fromkeys(_PIECES, "piece"),
+            **dict.fromkeys(TERMINAL, "end"),
+        },
+        index="output_index",
+        holds="item",
+    )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._number: int | None = None
+        self._done: dict[int, dict[str, JSON]] = {}
+        self._texts: dict[tuple[int, str, JSON], str] = {}
+
+    def block_at(self, data: dict[str, JSON]) -> int | None:
+        index, item = super().block_at(data), data.get("item")
+        if index is not None or data.get("type") == self.grammar.opens:
+            return index
+        name = item.get("id") if isinstance(item, dict) else data.get("item_id")
+        return next((at for at, block in self.open.items() if block.get("id") == name), None)
+
+    def check(self, event: ReceivedEvent) -> Iterator[ResponseViolation]:
+        data = event.data or {}
+        number, at, index = data.get("sequence_number"), event.index, self.block_at(data)
+        if isinstance(number, int):
+            if self._number is not None and number <= self._number:
+                yield EVENTS.broken("the sequence numbers do not grow", "/sequence_number", at, number)
+            self._number = number
+        if event.kind in TERMINAL:
+            yield from self._repeated(data, at)
+        elif index in self.open and event.kind == self.grammar.closes:
+            item = data.get("item")
+            yield from self._closed(index, item if isinstance(item, dict) else {}, at)
+        elif index in self.open and event.kind in _PIECES:
+            yield from self._piece(index, event.kind, data, at)
+
+    def _repeated(self, data: dict[str, JSON], at: int) -> Iterator[ResponseViolation]:
+        output, done = resolve(data, "/response/output"), [_bare(item) for _, item in sorted(self._done.items())]
+        if done and isinstance(output, list) and not self.open and not equal([*map(_bare, output)], done):
+            said = "the output of the last event differs from the items of the stream"
+            yield EVENTS.broken(said, "/response/output", at, output, done)
+
+    def _piece(self, index: int, kind: str, data: dict[str, JSON], at: int) -> Iterator[ResponseViolation]:
+        family, _, step = kind.rpartition(".")
+        if data.get("item_id") != self.open[index].get("id"):
+            said = "the item_id is not the id of the item with this output_index"
+            yield EVENTS.broken(said, "/item_id", at, data.get("item_id"), self.open[index].get("id"))
+        part = data.get("content_index", data.get("summary_index"))
+        where = (index, family, part if isinstance(part, int) else None)
+        so_far, delta, key = self._texts.get(where, ""), data.get("delta"), _FAMILIES[family]
+        if step == "delta":
+            self._texts[where] = so_far + (delta if isinstance(delta, str) else "")
+        elif data.get(key) != so_far:
+            yield EVENTS.broken("the pieces do not add up to the whole", f"/{key}", at, so_far, data.get(key))
+
+    def _closed(self, index: int, item: dict[str, JSON], at: int) -> Iterator[ResponseViolation]:
+        self._done[index], begun = item, self.open[index]
+        for name in ("id", "call_id", "name"):
+            if begun.get(name) != item.get(name):
+                said = f"the {name!r} of an item changes while it is streamed"
+                yield EVENTS.broken(said, f"/item/{name}", at, item.get(name), begun.get(name))
+        pieces, whole = self._texts.get((index, _ARGUMENTS, None), ""), item.get("arguments")
+        if isinstance(whole, str) and item.get("type") == "function_call" and pieces != whole:
+            said = "the pieces of the arguments do not add up to the arguments of the item"
+            yield EVENTS.broken(said, "/item/arguments", at, pieces, whole)
+
+
+def _bare(item: JSON) -> JSON:
+    """Return an item without state that is encrypted anew each time (openai-responses-reasoning-back)."""
+    if not isinstance(item, dict):
+        return item
+    return {key: value for key, value in item.items() if key != "encrypted_content"}
+
+
+check_response = ResponseChecks(
+    file=Path(__file__).with_suffix(".yaml"),
+    read=read,
+    order=_Order,
+    arguments=("arguments",),
+    is_text=True,
+    total="total_tokens",
+    parts=("input_tokens", "output_tokens"),
+)

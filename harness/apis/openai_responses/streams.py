@@ -1,4 +1,4 @@
-"""Event streams → the body that the same response would have had without streaming."""
+"""Event streams → the body of the same response without streaming."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from harness.apis.eventstream import events_of
 from harness.apis.jsonvalue import loads
-from harness.apis.openai_responses.requests.items import string
+from harness.apis.openai_responses.requests import string
 from harness.apis.view import WireError
 from harness.contract.model import JSON
 
@@ -22,7 +22,7 @@ FIELDS = {
     "response.mcp_call_arguments": "arguments",
     "response.custom_tool_call_input": "input",
 }
-"""Event family → the string of an item that its deltas add to."""
+"""Event family → the string of an item that its deltas extend."""
 
 TEXTS = {
     "response.output_text": ("content", "output_text", "text"),
@@ -30,7 +30,7 @@ TEXTS = {
     "response.reasoning_text": ("content", "reasoning_text", "text"),
     "response.reasoning_summary_text": ("summary", "summary_text", "text"),
 }
-"""Event family → the list, the type of the part and the string of the part that its deltas add to."""
+"""Event family → list, part type and string that its deltas extend."""
 
 _PARTS = {"response.content_part": "content", "response.reasoning_summary_part": "summary"}
 """Event family → the list that it adds a part to."""
@@ -38,7 +38,7 @@ _PARTS = {"response.content_part": "content", "response.reasoning_summary_part":
 
 @dataclass(slots=True)
 class _Item:
-    """An item as it grows. `index` is its `output_index`; `done` says that its last event has come."""
+    """An item under construction. `index` is its `output_index`; `done`: its last event has come."""
 
     index: int
     item: dict[str, JSON]
@@ -47,7 +47,7 @@ class _Item:
 
 @dataclass(slots=True)
 class Folded:
-    """What a stream adds up to. `error` is the payload of its error event; `complete` says that its end was seen."""
+    """The result of a stream. `error` is the payload of its error event; `complete`: its end was seen."""
 
     response: dict[str, JSON] = field(default_factory=dict[str, JSON])
     items: list[_Item] = field(default_factory=list[_Item])
@@ -58,9 +58,8 @@ class Folded:
     def body(self) -> dict[str, JSON]:
         """The whole body.
 
-        Its last event repeats the items, but some streams leave them out. An item as its own
-        `done` has it is authoritative (openai-responses-stream-order): the last event encrypts the state of reasoning
-        anew (openai-responses-reasoning-back).
+        The last event repeats the items, but some streams omit them. An item of its own `done` event has precedence
+        (openai-responses-stream-order): the last event encrypts reasoning state anew (openai-responses-reasoning-back).
         """
         if not self.items:
             return self.response
@@ -74,12 +73,12 @@ class Folded:
 
 
 def fold(stream: bytes) -> Folded:
-    """Add up a stream; one that is cut before its first event is empty.
+    """Fold a stream; one without any event is empty.
 
-    Items are correlated by `output_index` or `item_id`, since several may be open (openai-responses-stream-order).
+    Items are found by `output_index` or `item_id`, since several may be open (openai-responses-stream-order).
 
     Raises:
-        WireError: this is no event stream, an event is no JSON object, or none is of a response.
+        WireError: this is no event stream, an event is no JSON object, or none belongs to a response.
     """
     folded = Folded()
     sent = events_of(stream)
@@ -113,7 +112,7 @@ def _take(folded: Folded, kind: str, payload: dict[str, JSON]) -> None:
 
 
 def _open(folded: Folded, payload: dict[str, JSON], item: dict[str, JSON], *, done: bool) -> None:
-    """Take an item that begins, or what it came to, which is authoritative over all that was added up."""
+    """Add a new item, or replace one by its final form."""
     known = _find(folded.items, payload) if done else None
     if known is None or known.done:
         index = payload.get("output_index")
@@ -123,7 +122,7 @@ def _open(folded: Folded, payload: dict[str, JSON], item: dict[str, JSON], *, do
 
 
 def _find(items: list[_Item], payload: dict[str, JSON]) -> _Item | None:
-    """The item that an event speaks of: the last one with its index, by its id where several have the same."""
+    """Return the item of an event: the last one with its index, or by id among several with that index."""
     index, item = payload.get("output_index"), payload.get("item")
     identity = item.get("id") if isinstance(item, dict) else payload.get("item_id")
     near = [one for one in reversed(items) if not isinstance(index, int) or one.index == index]
@@ -154,7 +153,7 @@ def _write(target: dict[str, JSON], key: str, step: str, payload: dict[str, JSON
 def _place(
     item: dict[str, JSON], where: str, payload: dict[str, JSON], part: dict[str, JSON] | None
 ) -> dict[str, JSON] | None:
-    """The part that the event speaks of; `part`, if given, is put there."""
+    """Return the part of an event; `part`, if given, is put there first."""
     parts = item.setdefault(where, [])
     index = payload.get("summary_index" if where == "summary" else "content_index")
     if not isinstance(parts, list) or not isinstance(index, int) or index < 0:

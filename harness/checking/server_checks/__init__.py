@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from harness.apis.departure import PROMISES
+from harness.apis.response_rules import RESPONSE_RULES
 from harness.checking.server_checks import answer_checks, call_checks, choice_checks, prompt_checks
 from harness.checking.server_session import ServerCheck
 
@@ -19,5 +19,5 @@ _ALL = (
 CHECKS: Mapping[str, ServerCheck] = {check.id: check for check in _ALL}
 """Checks in the order of their runs."""
 
-RULES = frozenset((*PROMISES, *CHECKS))
+RULES = frozenset((*RESPONSE_RULES, *CHECKS))
 """Ids of all rules about servers."""

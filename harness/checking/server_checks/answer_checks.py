@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from harness.apis.questions import Body
+from harness.apis.conversion import Body
 from harness.apis.view import OpaqueView
 from harness.checking.server_session import (
     WEATHER,
@@ -89,7 +89,7 @@ def _stop(session: CheckSession) -> None:
 
 
 def _no_stop(server: ServerUnderTest) -> str | None:
-    return None if server.questions.stop_sequences else "the API has no stop sequences"
+    return None if server.request_builder.stop_sequences else "the API has no stop sequences"
 
 
 OTHERWISE = "the model did not do what the prompt asks for"
@@ -242,7 +242,7 @@ def _unreadable(session: CheckSession) -> None:
 
 
 def _nothing(session: CheckSession) -> None:
-    least = session.server.api.smallest
+    least = session.server.api.minimal_request
     body = {key: value for key, value in _body(session).items() if least is None or key not in least.body}
     _refused(session, session.send(body), "a request without messages")
 

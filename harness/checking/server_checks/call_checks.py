@@ -151,7 +151,7 @@ def _integer(session: CheckSession) -> None:
 
 
 def _no_integers(server: ServerUnderTest) -> str | None:
-    return None if server.questions.exact_integers else "the API's own arguments hold doubles, no larger integers"
+    return None if server.request_builder.exact_integers else "the API's own arguments hold doubles, no larger integers"
 
 
 TEXT = 'C:\\new\\table is "quoted"; naïve 雪\nand a second line'
@@ -192,7 +192,7 @@ _STRICT = "Book a table in the garden for dinner, for four. Use book_table."
 
 
 def _strict(session: CheckSession) -> None:
-    forced = session.server.questions.keeps_schemas == "forced"
+    forced = session.server.request_builder.keeps_schemas == "forced"
     choice = NamedTool(TABLE.name) if forced else "auto"
     reply = session.ask(ChatRequest(messages=[Message.user(_STRICT)], tools=[TABLE], tool_choice=choice))
     call = _called(session, reply, TABLE)

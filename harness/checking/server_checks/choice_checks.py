@@ -74,7 +74,7 @@ def _one(session: CheckSession) -> None:
 
 
 def _no_switch(server: ServerUnderTest) -> str | None:
-    return None if server.questions.one_call is not None else "the API has no switch for it"
+    return None if server.request_builder.one_call is not None else "the API has no switch for it"
 
 
 CHECKS = (

@@ -48,7 +48,7 @@ def _developer(session: CheckSession) -> None:
 
 
 def _no_developer(server: ServerUnderTest) -> str | None:
-    return None if server.questions.developer is not None else "the API has no messages of a developer"
+    return None if server.request_builder.developer is not None else "the API has no messages of a developer"
 
 
 _PARTS = "Which number follows twelve? Answer with the number alone."
@@ -62,7 +62,7 @@ def _parts(session: CheckSession) -> None:
 
 
 def _always_parts(server: ServerUnderTest) -> str | None:
-    return None if server.questions.parted is not None else "the API has no other form, or every check uses it"
+    return None if server.request_builder.parted is not None else "the API has no other form, or every check uses it"
 
 
 _OTTER = "Which animal did I name? Answer with its name."
@@ -77,7 +77,7 @@ def _plain(session: CheckSession) -> None:
 
 
 def _no_strings(server: ServerUnderTest) -> str | None:
-    return None if server.questions.plain is not None else "the API has no other form, or every check uses it"
+    return None if server.request_builder.plain is not None else "the API has no other form, or every check uses it"
 
 
 FOREIGN = "call_9pBQ4xTz7Kfe21Lm"

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from harness import catalog
 from harness.apis.api import Api
-from harness.apis.servers import address
+from harness.apis.services import address
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.host import credentials
 from harness.host.credentials import is_secret_field, is_secret_header

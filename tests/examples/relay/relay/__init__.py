@@ -16,11 +16,11 @@ A stream has one part or piece of a part to an event, a head before them and `en
 from __future__ import annotations
 
 from harness.apis.api import Api
-from harness.apis.law import OWN, Services
-from harness.apis.targets import Shipped
+from harness.apis.services import OWN, Services
+from harness.apis.targets import ShippedTarget
 from harness.apis.traits import Traits
 from relay.failures import fail, refuse, stream_error
-from relay.limits import LIMITS, misheaded, violations
+from relay.limits import LIMITS, header_violation, violations
 from relay.profiles import PROFILES
 from relay.requests import model_of, recognises, view
 from relay.responses import build, build_stream, read
@@ -36,12 +36,12 @@ API = Api(
     services=Services({"relay.example": OWN}),
     limits=LIMITS,
     profiles=PROFILES,
-    targets=(Shipped("relay", "relay", "relay", "relay-1"),),
+    targets=(ShippedTarget("relay", "relay", "relay", "relay-1"),),
     system_places=frozenset({"system"}),
     recognises=recognises,
     view=view,
     violations=violations,
-    misheaded=misheaded,
+    header_violation=header_violation,
     read=read,
     build=build,
     build_stream=build_stream,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from harness.apis.eventstream import written
-from harness.apis.failure import error_view, message, wait_headers
-from harness.apis.limit import Violation
+from harness.apis.limits import Violation
+from harness.apis.server import error_view, message, wait_headers
 from harness.apis.view import ErrorView, RequestView
 from harness.contract.http import HttpResponse
 from harness.contract.model import JSON

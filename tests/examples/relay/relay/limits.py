@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.apis.jsonvalue import join, loads
-from harness.apis.law import Law
-from harness.apis.limit import Limit, Violation, limits_among
+from harness.apis.limits import Limit, Violation, limits_among
+from harness.apis.services import RuleSet
 from harness.apis.view import CallView, RequestView, ResultView, WireError
 from harness.contract.http import HttpRequest
 from relay.requests import SETTINGS, view
@@ -25,12 +25,12 @@ LIMITS = limits_among(globals())
 _FIELDS = frozenset({"model", "system", "turns", "tools", "calling", "answer", "stream", *SETTINGS})
 
 
-def misheaded(request: HttpRequest) -> Violation | None:
+def header_violation(request: HttpRequest) -> Violation | None:
     """The version is not named."""
     return None if "relay-version" in request.headers else VERSION.broken("relay-version is missing", "")
 
 
-def violations(request: HttpRequest, _law: Law) -> list[Violation]:
+def violations(request: HttpRequest, _law: RuleSet) -> list[Violation]:
     """Everything that is refused."""
     try:
         body, seen = loads(request.body), view(request)

@@ -1,6 +1,6 @@
 """The generations of Relay's models."""
 
-from harness.apis.profile import Profile
+from harness.apis.targets import Profile
 from harness.contract.protocols import Capability
 
 PROFILES = (

@@ -6,8 +6,8 @@ import json
 
 from harness.apis.eventstream import is_event_stream
 from harness.apis.jsonvalue import body_of, loads
-from harness.apis.profile import Profile
-from harness.apis.seeded import number, token
+from harness.apis.server import number, token
+from harness.apis.targets import Profile
 from harness.apis.view import CallView, ModelStep, RequestView, ResponseView, WireError
 from harness.contract.http import HttpResponse
 from harness.contract.model import JSON, StopReason, Usage

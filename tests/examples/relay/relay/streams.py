@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from harness.apis.eventstream import events_of, written
 from harness.apis.jsonvalue import loads
-from harness.apis.profile import Profile
-from harness.apis.seeded import fragments
+from harness.apis.server import fragments
+from harness.apis.targets import Profile
 from harness.apis.view import RequestView, WireError
 from harness.contract.http import HttpResponse
 from harness.contract.model import JSON

@@ -1,0 +1,395 @@
+"""Checks of requests that conditions cannot express: forms of objects, sizes, schemas."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from harness.apis.anthropic.pairing import FACTS, Entry, dotted, entries, limit, nested, pairing_limits, turns
+from harness.apis.anthropic.requests import body_of, is_continued, is_invoked, objects
+from harness.apis.jsonvalue import cached_per_element, join, resolve
+from harness.apis.limits import Severity, Violation, severity_of
+from harness.apis.schemas import schema_fault, subschemas
+from harness.apis.services import RuleSet
+from harness.apis.view import WireError
+from harness.contract.http import HttpRequest
+from harness.contract.model import JSON
+from harness.scenarios.json_schema import UndecidedSchema, Validator, schema_error
+
+_MOST_BYTES = 32 * 1024 * 1024
+_MOST_MESSAGES = 100_000
+_MOST_CACHE_MARKS = 4
+_VERSION = re.compile(r"\d{4}-\d{2}-\d{2}")
+_BEDROCK = "bedrock"
+"""Amazon's service. It applies the provider's rules, except those for the provider's tools."""
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "boolean": (bool,),
+    "integer": (int,),
+    "list": (list,),
+    "number": (int, float),
+    "object": (dict,),
+    "string": (str,),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Surface:
+    """The API surface of a request.
+
+    `beta`: the beta surface, which knows more fields. `betas_named`: the request names betas, to which an unknown field
+    may belong. `own`: the provider or a cloud with its models responds.
+    """
+
+    beta: bool
+    betas_named: bool
+    own: bool
+
+    @property
+    def unknown(self) -> Severity:
+        """The severity of an unknown field or type (anthropic-no-extra-inputs)."""
+        return "error" if self.own and not self.betas_named else "warning"
+
+
+def violations(request: HttpRequest, law: RuleSet) -> list[Violation]:
+    """Return the violations of rules that conditions cannot express."""
+    if len(request.body) > _MOST_BYTES:
+        message = "Request exceeds the maximum size"
+        return [limit("body-size").broken(message, "", actual=len(request.body), expected=_MOST_BYTES, status=413)]
+    try:
+        body = body_of(request)
+    except WireError as error:
+        return [limit("body").broken(f"The request body is not valid JSON: {error.reason}", "")]
+    if not isinstance(body, dict):
+        return [limit("body").broken("Input should be a valid dictionary or object to extract fields from", "")]
+    messages = body.get("messages")
+    if isinstance(messages, list) and len(messages) > _MOST_MESSAGES:  # before any of them is looked at
+        message = f"messages: at most {_MOST_MESSAGES} messages are allowed"
+        return [limit("messages-many").broken(message, "/messages", actual=len(messages), expected=_MOST_MESSAGES)]
+    named = bool(request.headers.get("anthropic-beta"))
+    beta = named or ("?" in request.url and "beta" in parse_qs(urlsplit(request.url).query))
+    surface = _Surface(beta, named, law.is_own or law.service == _BEDROCK)
+    forms, conversation = _Forms(surface), entries(body)
+    return [
+        *forms.of(body, "", "Request"),
+        *_budget(body, surface),
+        *(_tool_types(body, law) if law.is_own and not is_invoked(request) else ()),
+        *schema_limits(body),
+        *_cache_marks(body, conversation, forms),
+        *_tools_missing(body, conversation),
+        *pairing_limits(body, turns(conversation), law.profile),
+    ]
+
+
+@cache
+def _forms() -> dict[str, Any]:
+    """Return the fields of all objects, from the parameters of `anthropic-extra-input`.
+
+    A form has a `source` for missing or wrongly typed fields. Its fields `needs`, `may` and `beta` (beta surface only)
+    map names to types: a JSON type, `any`, a form, or a list of these (`Block[]`). A form with `by` is chosen among
+    `forms` by that field; another value is `other`, or breaks `unknown`, unless it matches `also`. Missing `wanted`
+    fields break a limit of their own.
+    """
+    parameters: Any = FACTS.limits["anthropic-extra-input"][1].parameters
+    return parameters
+
+
+class _Forms:
+    """Checks objects by their forms."""
+
+    def __init__(self, surface: _Surface) -> None:
+        self._surface = surface
+
+    def of(self, data: dict[str, JSON], pointer: str, name: str) -> Iterator[Violation]:
+        """Check an object and the objects inside it for missing, wrongly typed and unknown fields."""
+        form = _forms()[name]
+        if "by" in form:
+            yield from self._chosen(form, data, pointer)
+            return
+        if not form:
+            return
+        needs: dict[str, str] = form.get("needs", {})
+        beta: dict[str, str] = form.get("beta", {}) if self._surface.beta else {}
+        known: dict[str, str] = {**needs, **form.get("may", {}), **beta}
+        for key in needs:
+            if key not in data:
+                message = f"{dotted(join(pointer, key))}: Field required"
+                yield limit("field-missing").broken(message, pointer, expected=key, source=form["source"])
+        for key, broken in form.get("wanted", {}).items():
+            if data.get(key) is None:
+                yield limit(broken).broken(f"{dotted(pointer)}.custom.{key}: Field required", pointer)
+        for key, value in data.items():
+            place = join(pointer, key)
+            if key not in known:
+                message = f"{dotted(place)}: Extra inputs are not permitted"
+                severity = "warning" if value is None else self._surface.unknown  # no refusal of a null was shown
+                yield limit("extra-input").broken(message, place, actual=key, severity=severity)
+            elif known[key] != "any" and (value is not None or key in needs):
+                yield from self._value(value, place, known[key], form["source"])
+
+    def _chosen(self, form: dict[str, Any], data: dict[str, JSON], pointer: str) -> Iterator[Violation]:
+        tag = data.get(form["by"])
+        forms: dict[str, str] = form["forms"]
+        if isinstance(tag, str) and tag in forms:
+            yield from self.of(data, pointer, forms[tag])
+        elif (tag is None and "absent" in form) or "other" in form:
+            yield from self.of(data, pointer, form["absent"] if tag is None and "absent" in form else form["other"])
+        elif form.get("required") and (not isinstance(tag, str) or not tag):
+            message = f"{dotted(pointer)}.{form['by']}: Field required"
+            yield limit("field-missing").broken(message, pointer, expected=form["by"])
+        elif not (isinstance(tag, str) and re.fullmatch(form.get("also", ""), tag)):
+            beta: list[str] = form.get("beta", []) if self._surface.beta else []
+            if tag in beta:
+                return
+            message = f"{dotted(pointer)}: Input tag '{tag}' found using 'type' does not match any of the expected tags"
+            place = join(pointer, "type") if form.get("required") else pointer
+            severity = None if form["unknown"] == "anthropic-choice-type" else self._surface.unknown
+            yield limit(form["unknown"].removeprefix("anthropic-")).broken(
+                message, place, actual=tag, expected=[*sorted((*forms, *beta))], severity=severity
+            )
+
+    def _value(self, value: JSON, place: str, kind: str, source: str) -> Iterator[Violation]:
+        """Check a value of a type. In an alternative such as `string|Block[]` the list holds forms."""
+        types, form, words = _kind(kind)
+        if type(value) not in types:
+            message = f"{dotted(place)}: Input should be a valid {words}"
+            yield limit("field-type").broken(message, place, actual=value, expected=words, source=source)
+        elif isinstance(value, dict) and form:
+            yield from self.of(value, place, form)
+        elif isinstance(value, list) and form:
+            for found in _members(self._surface, form.removesuffix("[]"))(value, place):
+                yield from found
+
+
+@cache
+def _members(surface: _Surface, form: str) -> Callable[[object, str], Sequence[list[Violation]]]:
+    def of(member: JSON, pointer: str) -> list[Violation]:
+        if isinstance(member, dict):
+            return [*_Forms(surface).of(member, pointer, form)]
+        message = f"{dotted(pointer)}: Input should be an object"
+        return [limit("field-type").broken(message, pointer, actual=member, expected="object")]
+
+    return cached_per_element(of)
+
+
+@cache
+def _kind(kind: str) -> tuple[tuple[type, ...], str, str]:
+    """Return the Python types, the form and the words of a field's type."""
+    kinds = kind.split("|")
+    names = [each if each in _TYPES else "list" if each.endswith("[]") else "object" for each in kinds]
+    form = next((each for each in kinds if each[:1].isupper()), "")
+    return tuple(each for name in names for each in _TYPES[name]), form, " or ".join(names)
+
+
+def _budget(body: dict[str, JSON], surface: _Surface) -> Iterator[Violation]:
+    thinking, most = body.get("thinking"), body.get("max_tokens")
+    is_enabled = isinstance(thinking, dict) and thinking.get("type") == "enabled"
+    budget = resolve(thinking, "/budget_tokens") if is_enabled else None
+    if surface.betas_named or not isinstance(budget, int) or not isinstance(most, int):
+        return  # interleaved thinking lifts this bound
+    if budget >= max(most, 1024):
+        message = "`max_tokens` must be greater than `thinking.budget_tokens`"
+        yield limit("thinking-budget").broken(message, "/thinking/budget_tokens", actual=budget, expected=most)
+
+
+def _tool_types(body: dict[str, JSON], law: RuleSet) -> Iterator[Violation]:
+    for pointer, tool in objects(body.get("tools"), "/tools"):
+        kind = tool.get("type")
+        severity = severity_of(law.profile.tool_types.get(kind)) if isinstance(kind, str) else None
+        if severity:
+            message = f"'{body.get('model')}' does not support tool types: {kind}."
+            yield limit("tool-type").broken(message, join(pointer, "type"), actual=kind, severity=severity)
+
+
+def _tools_missing(body: dict[str, JSON], conversation: list[Entry]) -> Iterator[Violation]:
+    blocks = (block for entry in conversation for block in entry.blocks)
+    used = next((block for block in blocks if block.kind in ("tool_use", "tool_result")), None)
+    if used is not None and not body.get("tools") and not is_continued(body):
+        message = "Requests which include `tool_use` or `tool_result` blocks must define tools."
+        yield limit("tools-missing").broken(message, used.pointer)
+
+
+def _cache_marks(body: dict[str, JSON], conversation: list[Entry], forms: _Forms) -> Iterator[Violation]:
+    marks: list[tuple[str, JSON]] = []
+    blocks = (inner for entry in conversation for block in entry.blocks for inner in (block, *nested(block)))
+    outside = (*objects(body.get("tools"), "/tools"), *objects(body.get("system"), "/system"))
+    for place, data in (*outside, *((block.pointer, block.data) for block in blocks)):
+        if data.get("cache_control") is not None:
+            marks.append((join(place, "cache_control"), data["cache_control"]))
+    if len(marks) > _MOST_CACHE_MARKS:
+        message = f"A maximum of {_MOST_CACHE_MARKS} blocks with cache_control may be provided. Found {len(marks)}."
+        place = marks[_MOST_CACHE_MARKS][0]
+        yield limit("cache-marks").broken(message, place, actual=len(marks), expected=_MOST_CACHE_MARKS)
+    for place, mark in marks:
+        if isinstance(mark, dict):
+            yield from forms.of(mark, place, "CacheMark")
+            if mark.get("type", "ephemeral") != "ephemeral" or mark.get("ttl") not in (None, "5m", "1h"):
+                message = f"{dotted(place)}: Input should be {{'type': 'ephemeral', 'ttl': '5m' or '1h'}}"
+                yield limit("cache-mark").broken(message, place, actual=mark)
+
+
+def header_violation(request: HttpRequest) -> Violation | None:
+    """Return the violation of a missing or invalid version. Clouds accept the version in the body instead."""
+    version = request.headers.get("anthropic-version")
+    if not request.headers or b'"anthropic_version"' in request.body:
+        return None
+    if version is None:
+        return limit("version").broken("anthropic-version: header is required", "")
+    if _VERSION.fullmatch(version) is None:
+        return limit("version").broken(f'anthropic-version: "{version}" is not a valid version', "", actual=version)
+    return None
+
+
+_CONTESTED = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength")
+"""Keywords that the documents forbid and some current models accept (anthropic-strict-closed)."""
+_UNIONS = ("anyOf", "oneOf")
+
+_MOST_TOOLS, _MOST_OPTIONAL, _MOST_UNIONS = 20, 24, 16
+
+
+def schema_limits(body: dict[str, JSON]) -> Iterator[Violation]:
+    """Check the schemas of the caller's tools and of the answer."""
+    strict: list[tuple[str, dict[str, JSON]]] = []
+    for pointer, tool in objects(body.get("tools"), "/tools"):
+        schema, place = tool.get("input_schema"), join(pointer, "input_schema")
+        if not is_custom(tool) or not isinstance(schema, dict):
+            continue
+        if schema.get("type") != "object":
+            message = f"{dotted(place)}.type: Input should be 'object'"
+            yield limit("tool-schema").broken(message, place, actual=schema.get("type"), expected="object")
+        fault = schema_fault(schema)
+        if fault:
+            keys, reason = fault
+            message = f"{dotted(place)}: JSON schema is invalid. It must match JSON Schema draft 2020-12: {reason}"
+            yield limit("tool-schema").broken(message, join(place, *keys))
+        yield from example_limits(tool, schema, pointer)
+        if tool.get("strict") is True:
+            strict.append((place, schema))
+            yield from _strict(schema, place)
+    yield from _together(strict)
+    answer, place = resolve(body, "/output_config/format/schema"), "/output_config/format/schema"
+    if isinstance(answer, dict):
+        yield from _strict(answer, place)
+
+
+def is_custom(tool: dict[str, JSON]) -> bool:
+    """Return whether the caller runs this tool; the provider's tools have other types."""
+    return tool.get("type") in (None, "custom")
+
+
+def example_limits(tool: dict[str, JSON], schema: dict[str, JSON], pointer: str) -> Iterator[Violation]:
+    """Check `input_examples` against the tool's schema (anthropic-tool-examples-valid)."""
+    examples = tool.get("input_examples")
+    for index, example in enumerate(examples if isinstance(examples, list) else ()):
+        if not _is_valid(example, schema):
+            place = join(pointer, "input_examples", index)
+            yield limit("tool-examples").broken(
+                f"{dotted(place)}: does not match the input_schema", place, actual=example
+            )
+
+
+def _is_valid(example: JSON, schema: dict[str, JSON]) -> bool:
+    """Return whether an example is valid or cannot be judged; a broken schema is a violation of its own."""
+    try:
+        return schema_error(schema) is not None or Validator(schema).is_valid(example)
+    except (UndecidedSchema, RecursionError):
+        return True
+
+
+def _strict(schema: dict[str, JSON], pointer: str) -> Iterator[Violation]:
+    """Check a strict schema: every object is closed, nothing is recursive (anthropic-strict-closed)."""
+    for place, member in subschemas(schema, pointer):
+        others = member.get("additionalProperties")
+        if isinstance(others, dict):
+            message = f"{dotted(place)}: 'additionalProperties' cannot be a schema: name every property"
+            yield limit("strict-map").broken(
+                message, join(place, "additionalProperties"), actual=others, expected=False
+            )
+        elif _is_object(member) and others is not False:
+            message = f"{dotted(place)}: For 'object' type, 'additionalProperties' must be explicitly set to false"
+            yield limit("strict-schema").broken(message, place, expected=False)
+        for key in _CONTESTED:
+            if key in member:
+                message = f"{dotted(place)}: For this type, property '{key}' may not be supported"
+                yield limit("strict-keyword").broken(message, join(place, key), actual=key)
+    recursive = _recursive(schema, pointer)
+    if recursive is not None:
+        message = f"{dotted(recursive)}: Recursive schemas are not supported"
+        yield limit("strict-recursion").broken(message, recursive)
+
+
+def _together(schemas: list[tuple[str, dict[str, JSON]]]) -> Iterator[Violation]:
+    """Check the schemas of all strict tools together (anthropic-strict-closed, anthropic-strict-complexity).
+
+    The provider has one text for all of it. Its grammar may be too large far below these bounds, depending on the model
+    (anthropic-strict-grammar-size).
+    """
+    message = "Schema is too complex for compilation. Try reducing the number of tools or simplifying tool schemas."
+    if len(schemas) > _MOST_TOOLS:
+        place = schemas[_MOST_TOOLS][0]
+        yield limit("strict-tools").broken(message, place, actual=len(schemas), expected=_MOST_TOOLS)
+    members = [member for pointer, schema in schemas for member in subschemas(schema, pointer)]
+    optional = [place for place, member in members for place in _optional(member, place)]
+    if len(optional) > _MOST_OPTIONAL:
+        place = optional[_MOST_OPTIONAL]
+        yield limit("strict-optional").broken(message, place, actual=len(optional), expected=_MOST_OPTIONAL)
+    unions = [place for place, member in members for place in _unions(member, place)]
+    if len(unions) > _MOST_UNIONS:
+        place = unions[_MOST_UNIONS]
+        yield limit("strict-unions").broken(message, place, actual=len(unions), expected=_MOST_UNIONS)
+
+
+def _properties(schema: dict[str, JSON], pointer: str) -> Iterator[tuple[str, str, JSON]]:
+    properties = schema.get("properties")
+    for name, member in properties.items() if isinstance(properties, dict) else ():
+        yield name, join(pointer, "properties", name), member
+
+
+def _optional(schema: dict[str, JSON], pointer: str) -> list[str]:
+    """Return the optional properties of an object."""
+    required = schema.get("required")
+    needed = required if isinstance(required, list) else []
+    return [place for name, place, _ in _properties(schema, pointer) if name not in needed]
+
+
+def _unions(schema: dict[str, JSON], pointer: str) -> list[str]:
+    """Return the properties of an object with several types."""
+    return [place for _, place, member in _properties(schema, pointer) if _is_union(member)]
+
+
+def _is_union(schema: JSON) -> bool:
+    if not isinstance(schema, dict):
+        return False
+    kind = schema.get("type")
+    return any(key in schema for key in _UNIONS) or (isinstance(kind, list) and len(kind) > 1)
+
+
+def _recursive(schema: dict[str, JSON], pointer: str) -> str | None:
+    """Return the place of a `$ref` that leads back to itself.
+
+    A reference leads to the references inside its target. `#` is the whole schema.
+    """
+    places = {
+        place.removeprefix(pointer): reference.removeprefix("#")
+        for place, member in subschemas(schema, pointer)
+        if isinstance(reference := member.get("$ref"), str) and reference.startswith("#")
+    }
+    leads = {
+        place: [inner for inner in places if inner == target or inner.startswith(f"{target}/")]
+        for place, target in places.items()
+    }
+    try:
+        TopologicalSorter(leads).prepare()
+    except CycleError as error:
+        return pointer + error.args[1][0]
+    return None
+
+
+def _is_object(schema: dict[str, JSON]) -> bool:
+    kind = schema.get("type")
+    return kind == "object" or (isinstance(kind, list) and "object" in kind)

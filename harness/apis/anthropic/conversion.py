@@ -1,0 +1,188 @@
+"""Requests of Messages to and from canonical values, and forms in which clients write them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from typing_extensions import override
+
+from harness.apis.api import ClientForm
+from harness.apis.conversion import AnsweredCall, Body, CanonicalReader, RequestBuilder, SystemText, without
+from harness.apis.jsonvalue import resolve
+from harness.apis.view import MediaView, ResultView, TextView
+from harness.contract.model import JSON, ChatRequest, JsonSchema, Message, NamedTool, Role, Tool, ToolResult
+
+REMINDER = "Answer in one sentence."
+
+
+def _system_turn(body: dict[str, JSON]) -> None:
+    """Insert a system turn after the first message, as coding agents send reminders (litellm issue 36917)."""
+    messages = body.get("messages")
+    if isinstance(messages, list):
+        messages.insert(1, {"role": "system", "content": REMINDER})
+
+
+def _system_blocks(body: dict[str, JSON]) -> None:
+    """Split the system prompt into blocks, the first of them cached."""
+    system = body.get("system")
+    text = system if isinstance(system, str) else _text(system)
+    body["system"] = [
+        {"type": "text", "text": text or "You help.", "cache_control": {"type": "ephemeral"}},
+        {"type": "text", "text": REMINDER},
+    ]
+
+
+def _text(blocks: JSON) -> str:
+    texts = (block.get("text") for block in blocks if isinstance(block, dict)) if isinstance(blocks, list) else ()
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+def _text_before_result(body: dict[str, JSON]) -> None:
+    """Insert a user text before the result in the same message."""
+    messages = body.get("messages")
+    for message in messages if isinstance(messages, list) else ():
+        content = message.get("content") if isinstance(message, dict) else None
+        if isinstance(content, list) and any(_is_result(block) for block in content):
+            content.insert(0, {"type": "text", "text": REMINDER})
+
+
+def _is_result(block: JSON) -> bool:
+    return isinstance(block, dict) and block.get("type") == "tool_result"
+
+
+CLIENT_FORMS: Mapping[str, ClientForm] = {
+    "system-turn": _system_turn,
+    "system-blocks": _system_blocks,
+    "text-before-result": _text_before_result,
+}
+
+
+class AnthropicReader(CanonicalReader):
+    """Reads requests of Messages. Further system blocks and hosted tools extend the lists of the request."""
+
+    api = "anthropic"
+
+    @override
+    def system(self) -> SystemText:
+        first, *others = [text for text in self.view.system if text.place == "system"] or [None]
+        if first is None:
+            return SystemText()
+        blocks = [self.raw(text) for text in others if text is not None]
+        return SystemText(first.text, {"system": blocks} if blocks else {})
+
+    @override
+    def result(self, view: ResultView, call_id: str, name: str) -> ToolResult:
+        raw = self.raw(view)
+        block = raw if isinstance(raw, dict) else {}
+        content = block.get("content")
+        parts = tuple(self.part(part) for part in view.payload)
+        fields = self._kept(without(block, "type", "tool_use_id", "content", "is_error"))
+        said = content if isinstance(content, str) else parts
+        return ToolResult(call_id, name, said, is_error=block.get("is_error") is True, provider_metadata=fields)
+
+    @override
+    def _function(self, raw: dict[str, JSON]) -> dict[str, JSON]:
+        return without(raw, "name", "description", "input_schema", "type")
+
+    @override
+    def _bare(self, raw: dict[str, JSON], view: TextView | MediaView) -> dict[str, JSON] | None:
+        if isinstance(view, TextView):
+            return without(raw, "type", "text")
+        return without(raw, "type", "source")
+
+
+_CHOICES = {"auto": "auto", "none": "none", "required": "any"}
+
+
+def write(request: ChatRequest, bound: str) -> Body:
+    """Write the body of a request."""
+    messages: list[JSON] = [_entry(message) for message in request.messages]
+    body: Body = {"model": request.model, "messages": messages, bound: request.max_tokens}
+    if request.system:
+        body["system"] = request.system
+    if request.tools:
+        body["tools"] = [_tool(tool) for tool in request.tools]
+    if isinstance(request.tool_choice, NamedTool):
+        body["tool_choice"] = {"type": "tool", "name": request.tool_choice.name}
+    elif request.tool_choice is not None:
+        body["tool_choice"] = {"type": _CHOICES[request.tool_choice]}
+    if isinstance(request.response_format, JsonSchema):
+        body["output_config"] = {"format": {"type": "json_schema", "schema": request.response_format.schema}}
+    if request.stop:
+        body["stop_sequences"] = [*request.stop]
+    return body
+
+
+def _tool(tool: Tool) -> Body:
+    marks = tool.provider_metadata.get("anthropic")
+    named: Body = {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
+    return {**named, **(marks if isinstance(marks, dict) else {})}
+
+
+def _entry(message: Message) -> JSON:
+    said: list[JSON] = [{"type": "text", "text": message.text}] if message.text else []
+    if message.role is Role.USER:
+        results: list[JSON] = [_result(each.call_id, each.text, failed=each.is_error) for each in message.tool_results]
+        return {"role": "user", "content": [*results, *said]}
+    calls: list[JSON] = [
+        {"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments} for call in message.tool_calls
+    ]
+    return {"role": "assistant", "content": [*said, *calls]}
+
+
+def _result(call_id: str | None, text: str, *, failed: bool = False) -> JSON:
+    result: Body = {"type": "tool_result", "tool_use_id": call_id, "content": text}
+    return result | ({"is_error": True} if failed else {})
+
+
+def _with(body: Body, *entries: JSON) -> Body:
+    messages = body["messages"]
+    return {**body, "messages": [*(messages if isinstance(messages, list) else ()), *entries]}
+
+
+def append_answer(body: Body, answer: JSON, results: Sequence[AnsweredCall]) -> Body:
+    """Append the unchanged blocks, and one message with all results (anthropic-results-in-one-message)."""
+    said: Body = {"role": "assistant", "content": resolve(answer, "/content")}
+    blocks: list[JSON] = [_result(call.id, json.dumps({**value}, ensure_ascii=False)) for call, value in results]
+    answered: Body = {"role": "user", "content": blocks}
+    return _with(body, said, *([answered] if blocks else ()))
+
+
+def append_text(body: Body, text: str) -> Body:
+    """Append a user message."""
+    return _with(body, {"role": "user", "content": text})
+
+
+def one_call(body: Body) -> Body:
+    """Allow one call per answer (anthropic-parallel-switch)."""
+    choice = body.get("tool_choice")
+    known: Body = choice if isinstance(choice, dict) else {"type": "auto"}
+    return {**body, "tool_choice": {**known, "disable_parallel_tool_use": True}}
+
+
+def plain(body: Body) -> Body:
+    """Write the content of messages with one text as a string (anthropic-content-form)."""
+    messages = body["messages"]
+    return {**body, "messages": [_plain(each) for each in (messages if isinstance(messages, list) else ())]}
+
+
+def _plain(message: JSON) -> JSON:
+    match message:
+        case {"content": [{"type": "text", "text": str(text)}], **rest}:
+            return {**rest, "content": text}
+        case _:
+            return message
+
+
+REQUEST_BUILDER = RequestBuilder(
+    path="/v1/messages",
+    stream_path="/v1/messages",
+    bounds=("max_tokens",),
+    write=write,
+    append_answer=append_answer,
+    append_text=append_text,
+    streaming={"stream": True},
+    one_call=one_call,
+    plain=plain,
+)

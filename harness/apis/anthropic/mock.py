@@ -1,0 +1,301 @@
+"""Responses of the reference server: whole messages and event streams."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import islice
+
+from harness.apis.api import StreamShape
+from harness.apis.eventstream import events, written
+from harness.apis.jsonvalue import loads
+from harness.apis.server import fragments, number, signature, token
+from harness.apis.targets import Profile
+from harness.apis.view import ModelStep, RequestView
+from harness.contract.http import HttpResponse
+from harness.contract.model import JSON, StopReason
+from harness.scenarios.schema import Provocation
+
+_WORDS = {
+    StopReason.END_TURN: "end_turn",
+    StopReason.TOOL_USE: "tool_use",
+    StopReason.MAX_TOKENS: "max_tokens",
+    StopReason.STOP_SEQUENCE: "stop_sequence",
+    StopReason.REFUSAL: "refusal",
+    StopReason.PAUSE: "pause_turn",
+}
+
+
+_LEAST_CACHED = 1024
+"""Tokens: the documented minimum of any model. Some models need more."""
+
+
+def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str, JSON]:
+    """Return the body of a response. Ids, usage and signatures are functions of `seed`.
+
+    A stop reason without a word in this API goes out under its canonical name, like an unknown word. A truncated call
+    has its first complete parameters: the API sends each parameter only when it is complete, and closes the JSON
+    (anthropics/anthropic-sdk-python#794).
+    """
+    stop = step.stop or _derived(step)
+    refused = stop is StopReason.REFUSAL
+    return {
+        "model": model,
+        "id": f"msg_01{token(seed, 'message', 22)}",
+        "type": "message",
+        "role": "assistant",
+        "content": _content(step, seed),
+        "stop_reason": _WORDS.get(stop, stop.value),
+        "stop_sequence": "\n\nHuman:" if stop is StopReason.STOP_SEQUENCE else None,
+        "stop_details": {"type": "refusal", "category": None, "explanation": step.refusal} if refused else None,
+        "usage": _usage(step, seed, profile),
+    }
+
+
+def build_stream(step: ModelStep, seed: str, model: str, profile: Profile, _request: RequestView) -> HttpResponse:
+    """Return the same response as an event stream. The API has one form of streams."""
+    return _stream(spell(build(step, seed, model, profile), seed, step.provocations))
+
+
+def stream_of(body: dict[str, JSON], seed: str, _profile: Profile, _request: RequestView) -> HttpResponse:
+    """Return a whole message as an event stream."""
+    return _stream(spell(body, seed))
+
+
+def _stream(body: bytes) -> HttpResponse:
+    return HttpResponse(200, {"content-type": "text/event-stream; charset=utf-8"}, body)
+
+
+def _derived(step: ModelStep) -> StopReason:
+    if step.truncated:
+        return StopReason.MAX_TOKENS
+    if step.refusal is not None:
+        return StopReason.REFUSAL
+    return StopReason.TOOL_USE if step.calls else StopReason.END_TURN
+
+
+def _content(step: ModelStep, seed: str) -> list[JSON]:
+    content: list[JSON] = []
+    if step.thinking is not None:
+        state = signature(seed, "thinking")
+        content.append({"type": "thinking", "thinking": step.thinking, "signature": state})
+    content.extend(step.raw)
+    if step.text:  # the API has no empty text block (anthropic-no-empty-text)
+        content.append({"type": "text", "text": step.text})
+    for index, (name, arguments) in enumerate(step.calls):
+        cut_short = step.truncated and index == len(step.calls) - 1
+        content.append(
+            {
+                "type": "tool_use",
+                "id": f"toolu_01{token(seed, f'call {index}', 22)}",
+                "name": name,
+                "input": dict(islice(arguments.items(), len(arguments) // 2)) if cut_short else arguments,
+                "caller": {"type": "direct"},
+            }
+        )
+    return content
+
+
+def _usage(step: ModelStep, seed: str, profile: Profile) -> dict[str, JSON]:
+    """Return counts that an adapter must add up: cached tokens are not part of `input_tokens`.
+
+    Only a marked prefix that is long enough is cached: written once, read when it is repeated. None of the 170 recorded
+    responses counts cached tokens without a mark.
+    """
+    marked = step.prefix.marked if step.prefix.marked >= _LEAST_CACHED else 0
+    written = 0 if step.prefix.again else marked
+    thought = number(seed, "thought", 20, 200) if step.thinking is not None else 0
+    usage: dict[str, JSON] = {
+        "input_tokens": number(seed, "input", 40, 900),
+        "cache_creation_input_tokens": written,
+        "cache_read_input_tokens": marked - written,
+        "cache_creation": {"ephemeral_5m_input_tokens": written, "ephemeral_1h_input_tokens": 0},
+        "output_tokens": thought + number(seed, "output", 10, 120),
+        "service_tier": "standard",
+        "inference_geo": "global",
+    }
+    if profile.thinking == "adaptive":  # the older models do not break their output down
+        usage["output_tokens_details"] = {"thinking_tokens": thought}
+    return usage
+
+
+_AT_THE_END = ("stop_reason", "stop_sequence", "stop_details")
+_CUMULATIVE = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
+_KNOWN_AT_START = frozenset({*_CUMULATIVE, "cache_creation", "service_tier", "inference_geo"})
+
+_PING: dict[str, JSON] = {"type": "ping"}
+_PINGED = frozenset({"content_block_start", "content_block_delta", "content_block_stop"})
+"""Events after which recorded streams have a ping: 18, 9 and 1 of 29. A stream never begins with one."""
+
+_UNKNOWN: dict[str, JSON] = {"type": "of_another_day"}
+"""Documented, though in no recording: new event types may appear, and clients must ignore them."""
+
+
+def spell(message: dict[str, JSON], seed: str, provocations: Collection[Provocation] = ()) -> bytes:
+    """Return the event stream of a whole message (anthropic-stream-order). Cuts and pings are functions of `seed`.
+
+    Everything but the `provocations` is as in recorded traffic.
+    """
+    events = _interspersed(_events(message, seed), seed)
+    if Provocation.UNKNOWN_EVENTS in provocations:
+        events = _with_unknown_events(events)
+    return b"".join(_written(event, seed, at) for at, event in enumerate(events))
+
+
+def _written(event: dict[str, JSON], seed: str, at: int) -> bytes:
+    """Return one event. The provider pads the objects of its events with up to 15 blanks."""
+    text = json.dumps(event, ensure_ascii=False, separators=(",", ":"))
+    padding = " " * number(seed, f"padding {at}", 0, 15)
+    return f"event: {event['type']}\ndata: {text[:-1]}{padding}}}\n\n".encode(errors="backslashreplace")
+
+
+def _interspersed(events: Iterable[dict[str, JSON]], seed: str) -> Iterator[dict[str, JSON]]:
+    """Insert pings, most often after the first start of a block."""
+    pinged = number(seed, "ping", 0, 2) == 0
+    for at, event in enumerate(events):
+        yield event
+        first_block = event["type"] == "content_block_start" and not pinged
+        if first_block or (event["type"] in _PINGED and number(seed, f"ping {at}", 0, 11) == 0):
+            pinged = True
+            yield _PING
+
+
+def _with_unknown_events(events: Iterable[dict[str, JSON]]) -> Iterator[dict[str, JSON]]:
+    """Insert unknown events inside a block and before the end, where clients may treat them differently."""
+    begun = False
+    for event in events:
+        if event["type"] == "message_delta":
+            yield _UNKNOWN
+        yield event
+        if event["type"] == "content_block_start" and not begun:
+            begun = True
+            yield _UNKNOWN
+
+
+def _events(message: dict[str, JSON], seed: str) -> Iterator[dict[str, JSON]]:
+    usage, content = message.get("usage"), message.get("content")
+    counts = usage if isinstance(usage, dict) else {}
+    known = {key: value for key, value in counts.items() if key in _KNOWN_AT_START}
+    begun: dict[str, JSON] = {"output_tokens": number(seed, "begun", 1, 8)} if "output_tokens" in known else {}
+    nothing_yet: dict[str, JSON] = {key: None for key in _AT_THE_END if key in message}
+    yield {"type": "message_start", "message": {**message, **nothing_yet, "content": [], "usage": known | begun}}
+    for index, block in enumerate(content if isinstance(content, list) else ()):
+        if isinstance(block, dict):
+            yield from _block(index, block, seed)
+    # Each of the 37 recorded streams repeats the input's counts at the end.
+    ended = {key: value for key, value in counts.items() if key in _CUMULATIVE or key not in known}
+    yield {
+        "type": "message_delta",
+        "delta": {key: message[key] for key in _AT_THE_END if key in message},
+        "usage": ended,
+    }
+    yield {"type": "message_stop"}
+
+
+def _block(index: int, block: dict[str, JSON], seed: str) -> Iterator[dict[str, JSON]]:
+    begun, deltas = _taken_apart(block, seed, f"block {index}")
+    yield {"type": "content_block_start", "index": index, "content_block": begun}
+    for delta in deltas:
+        yield {"type": "content_block_delta", "index": index, "delta": delta}
+    yield {"type": "content_block_stop", "index": index}
+
+
+def _taken_apart(block: dict[str, JSON], seed: str, label: str) -> tuple[dict[str, JSON], Iterator[dict[str, JSON]]]:
+    """Return the beginning of a block, and its deltas. Results of server tools and unknown blocks start whole."""
+    match block:
+        case {"type": "text", "text": str(), "citations": list()}:
+            return block | {"text": "", "citations": []}, _text(block, seed, label)
+        case {"type": "text", "text": str()}:
+            return block | {"text": ""}, _text(block, seed, label)
+        case {"type": "thinking", "thinking": str(), "signature": str()}:
+            return block | {"thinking": "", "signature": ""}, _thinking(block, seed, label)
+        case {"type": str(kind), "input": value} if kind.endswith("tool_use"):
+            return block | {"input": {}}, _input(value, seed, label)
+        case _:
+            return block, iter(())
+
+
+def _text(block: dict[str, JSON], seed: str, label: str) -> Iterator[dict[str, JSON]]:
+    citations = block.get("citations")
+    for citation in citations if isinstance(citations, list) else ():
+        yield {"type": "citations_delta", "citation": citation}
+    for fragment in fragments(str(block["text"]), seed, label):
+        yield {"type": "text_delta", "text": fragment}
+
+
+def _thinking(block: dict[str, JSON], seed: str, label: str) -> Iterator[dict[str, JSON]]:
+    for fragment in fragments(str(block["thinking"]), seed, label):
+        yield {"type": "thinking_delta", "thinking": fragment}
+    yield {"type": "signature_delta", "signature": block["signature"]}
+
+
+def _input(value: JSON, seed: str, label: str) -> Iterator[dict[str, JSON]]:
+    """Yield the input as JSON text, with or without escapes.
+
+    The first fragment is empty, and a call without arguments has only that one or none (anthropic-stream-arguments).
+    Input that is no JSON stays text.
+    """
+    if value == {}:
+        pieces = [""] * number(seed, f"{label} empty", 0, 1)
+    else:
+        escaped = number(seed, f"{label} escaped", 0, 2) == 0
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=escaped)
+        pieces = ["", *fragments(text, seed, label)]
+    for fragment in pieces:
+        yield {"type": "input_json_delta", "partial_json": fragment}
+
+
+Fields = dict[str, JSON]
+
+
+def _read(stream: bytes) -> list[Fields]:
+    read = (loads(event.data) for event in events(stream) if event.data.startswith("{"))
+    return [event for event in read if isinstance(event, dict)]
+
+
+def _write(told: Iterable[Fields]) -> bytes:
+    return b"".join(written(event, str(event.get("type"))) for event in told)
+
+
+def _is_argument_delta(event: Fields) -> bool:
+    delta = event.get("delta")
+    return isinstance(delta, dict) and delta.get("type") == "input_json_delta"
+
+
+def _in_one_delta(stream: bytes, _seed: str) -> bytes:
+    """Join all arguments of a call into one delta, without an empty one before it."""
+    told: list[Fields] = []
+    for event in _read(stream):
+        last = told[-1] if told else {}
+        if _is_argument_delta(event) and _is_argument_delta(last) and event.get("index") == last.get("index"):
+            told[-1] = {**last, "delta": _joined(last["delta"], event["delta"])}
+        else:
+            told.append(event)
+    return _write(told)
+
+
+def _joined(one: JSON, other: JSON) -> JSON:
+    if not isinstance(one, dict) or not isinstance(other, dict):
+        return one
+    return {**one, "partial_json": f"{one.get('partial_json') or ''}{other.get('partial_json') or ''}"}
+
+
+def _output_tokens_alone(stream: bytes, _seed: str) -> bytes:
+    """Reduce the last usage to the output tokens; the other counts are those of `message_start`."""
+    told = _read(stream)
+    first = next((event["message"] for event in told if event.get("type") == "message_start"), None)
+    begun = first.get("usage") if isinstance(first, dict) else None
+    for at, event in enumerate(told):
+        usage = event.get("usage")
+        if event.get("type") == "message_delta" and isinstance(usage, dict) and isinstance(begun, dict):
+            kept = {key: value for key, value in usage.items() if key == "output_tokens" or begun.get(key) != value}
+            told[at] = {**event, "usage": kept}
+    return _write(told)
+
+
+SHAPES: Mapping[str, StreamShape] = {
+    "arguments-in-one-delta": StreamShape(_in_one_delta),  # 13 of 22 calls recorded of the API itself
+    "output-tokens-alone": StreamShape(
+        _output_tokens_alone
+    ),  # anthropic-usage: seen at compatible servers and older versions
+}

@@ -1,0 +1,313 @@
+"""Messages of a request, the pairing of calls and results, and the state that must come back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise, takewhile
+from operator import attrgetter
+from typing import NamedTuple
+
+from harness.apis.anthropic.requests import is_continued, objects
+from harness.apis.fact_files import Facts
+from harness.apis.jsonvalue import cached_per_element, canonical, join
+from harness.apis.limits import Limit, Violation, severity_of
+from harness.apis.targets import Profile
+from harness.apis.traits import IssuedState
+from harness.apis.view import OpaqueView, PartView, RequestView, ResponseView, ResultView
+from harness.contract.model import JSON
+
+FACTS = Facts.beside(__file__)
+
+
+def limit(name: str) -> Limit:
+    """Return a limit of the API by its id without the API's name."""
+    return FACTS.limits[f"anthropic-{name}"][0]
+
+
+class Block(NamedTuple):
+    """A content block. `kind` is its `type`, empty without one; a string content is one `text` block."""
+
+    kind: str
+    pointer: str
+    data: dict[str, JSON]
+
+    @property
+    def path(self) -> str:
+        """The place in the provider's spelling: `messages.1.content.0`."""
+        return dotted(self.pointer)
+
+    def string(self, key: str) -> str | None:
+        """Return the value of `key` if it is a string."""
+        value = self.data.get(key)
+        return value if isinstance(value, str) else None
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """A member of `messages`, with the blocks that are objects."""
+
+    role: str
+    pointer: str
+    data: dict[str, JSON]
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Turn:
+    """Consecutive entries of one role, which the provider combines into one turn (anthropic-roles)."""
+
+    role: str
+    entries: tuple[Entry, ...]
+    blocks: tuple[Block, ...]
+
+    def of_kind(self, kind: str) -> tuple[Block, ...]:
+        """Return the blocks of one type."""
+        return tuple(block for block in self.blocks if block.kind == kind)
+
+
+def dotted(pointer: str) -> str:
+    """Return a JSON pointer in the provider's spelling."""
+    return pointer.removeprefix("/").replace("/", ".")
+
+
+def blocks(content: JSON, pointer: str) -> tuple[Block, ...]:
+    """Return the blocks of a `content` or a `system`."""
+    if isinstance(content, str):
+        return (Block("text", pointer, {"type": "text", "text": content}),)
+    return tuple(Block(_word(data.get("type")), place, data) for place, data in objects(content, pointer))
+
+
+def entries(body: dict[str, JSON]) -> list[Entry]:
+    """Return the members of `messages` that are objects."""
+    return [entry for entry in _entries(body.get("messages"), "/messages") if entry is not None]
+
+
+@cached_per_element
+def _entries(data: JSON, pointer: str) -> Entry | None:
+    if not isinstance(data, dict):
+        return None
+    return Entry(_word(data.get("role")), pointer, data, blocks(data.get("content"), join(pointer, "content")))
+
+
+def turns(conversation: list[Entry]) -> list[Turn]:
+    """Combine consecutive entries of one role."""
+    groups = [(role, tuple(group)) for role, group in groupby(conversation, key=attrgetter("role"))]
+    return [Turn(role, group, tuple(block for entry in group for block in entry.blocks)) for role, group in groups]
+
+
+def is_server_work(block: Block) -> bool:
+    """Return whether the provider's tools made this block: a call to one, or its result."""
+    return block.kind in ("server_tool_use", "mcp_tool_use") or (
+        block.kind.endswith("_tool_result") and block.kind != "tool_result"
+    )
+
+
+def nested(block: Block) -> tuple[Block, ...]:
+    """Return the blocks inside a `tool_result`. Its content may be any string (anthropic-result-content)."""
+    content = block.data.get("content")
+    if block.kind != "tool_result" or isinstance(content, str):
+        return ()
+    return blocks(content, join(block.pointer, "content"))
+
+
+def _word(value: JSON) -> str:
+    return value if isinstance(value, str) else ""
+
+
+_EMPTY = Turn("", (), ())
+
+
+def pairing_limits(body: dict[str, JSON], conversation: Sequence[Turn], profile: Profile) -> Iterator[Violation]:
+    """Check calls and results, and the places of system messages.
+
+    Consecutive messages of a role are one turn (anthropic-roles). A continued thread begins after calls that the server
+    has stored (anthropic-thread-continue).
+    """
+    if conversation and not is_continued(body):
+        yield from _pair(_EMPTY, conversation[0])
+    for turn, following in pairwise([*conversation, _EMPTY]):
+        yield from _pair(turn, following)
+        for kind, home in (("tool_use", "assistant"), ("tool_result", "user")):
+            for block in turn.of_kind(kind) if turn.role != home else ():
+                message = f"{block.path}: `{kind}` blocks can only be in `{home}` messages"
+                yield limit("block-role").broken(message, block.pointer, actual=turn.role, expected=home)
+    if severity_of(profile.system_in_messages) != "error":  # otherwise the role is refused in any place
+        # A model that may take the role refuses it in a wrong place all the same (anthropic-sonnet-5-system-role).
+        for before, turn, after in zip([None, *conversation], conversation, [*conversation[1:], None], strict=False):
+            if turn.role == "system":
+                yield from _placement(turn, before, after)
+
+
+def _placement(turn: Turn, before: Turn | None, after: Turn | None) -> Iterator[Violation]:
+    if all(entry.data.get("output_config") and not entry.blocks for entry in turn.entries):
+        return  # the directive-only form is allowed anywhere (anthropic-system-directive)
+    place = turn.entries[0].pointer
+    message = None
+    if before is None:
+        message = (
+            "use the top-level 'system' parameter for the initial system prompt; the directive-only form "
+            "(content: [] with output_config) is accepted at any position"
+        )
+    elif not (before.role == "user" or (before.role == "assistant" and _ends_in_server_result(before))):
+        message = "role 'system' must follow a 'user' message or an 'assistant' message ending in a server tool result"
+    elif after is not None and after.role != "assistant":
+        message = "role 'system' must precede an 'assistant' message or end the array"
+    if message:
+        yield limit("system-placement").broken(f"{dotted(place)}: {message}", place)
+
+
+def _ends_in_server_result(turn: Turn) -> bool:
+    last = turn.blocks[-1:]
+    return bool(last) and last[0].kind.endswith("_tool_result") and is_server_work(last[0])
+
+
+def _pair(turn: Turn, following: Turn) -> Iterator[Violation]:
+    if turn.role == "assistant":
+        yield from _calls(turn)
+        yield from _answers(turn, following)
+    if following.role == "user":
+        yield from _results(following, turn)
+
+
+def _calls(turn: Turn) -> Iterator[Violation]:
+    seen: set[str] = set()
+    for block in turn.of_kind("tool_use"):
+        call_id = block.string("id")
+        if call_id is None:
+            continue
+        if call_id in seen:
+            message = f"{block.path}: `tool_use` ids must be unique"
+            yield limit("call-id-duplicate").broken(message, join(block.pointer, "id"), actual=call_id)
+        seen.add(call_id)
+
+
+def _answers(turn: Turn, following: Turn) -> Iterator[Violation]:
+    calls = [block for block in turn.of_kind("tool_use") if block.string("id") is not None]
+    if not calls:
+        return
+    reply = following if following.role == "user" else _EMPTY
+    leading = {_answered(block) for block in takewhile(lambda block: block.kind == "tool_result", reply.blocks)}
+    later = {_answered(block) for block in reply.of_kind("tool_result")} - leading
+    place = turn.entries[-1].pointer
+    unanswered = [block for block in calls if block.string("id") not in leading | later]
+    if unanswered:
+        yield _unanswered(limit("result-missing"), place, unanswered)
+    belated = [block for block in calls if block.string("id") in later]
+    if belated:
+        yield _unanswered(limit("result-order"), place, belated)
+    yield from _pending(turn, reply)
+
+
+def _unanswered(broken: Limit, place: str, calls: list[Block]) -> Violation:
+    ids: list[JSON] = [block.string("id") for block in calls]
+    message = (
+        f"{dotted(place)}: `tool_use` ids were found without `tool_result` blocks immediately after: "
+        f"{', '.join(map(str, ids))}. Each `tool_use` block must have a corresponding `tool_result` block in the next "
+        "message, before any other content."
+    )
+    return broken.broken(message, calls[0].pointer, expected=ids)
+
+
+def _pending(turn: Turn, reply: Turn) -> Iterator[Violation]:
+    """Check that only results come while a server tool still runs (anthropic-server-call-alone)."""
+    done = {block.string("tool_use_id") for block in turn.blocks if is_server_work(block)}
+    waiting = [block for block in turn.of_kind("server_tool_use") if block.string("id") not in done]
+    others = [block for entry in reply.entries[:1] for block in entry.blocks if block.kind != "tool_result"]
+    if waiting and others:
+        message = (
+            f"{others[0].path}: while the `server_tool_use` {waiting[0].string('id')} has no result, the next message "
+            "may contain only `tool_result` blocks"
+        )
+        yield limit("server-call-pending").broken(message, others[0].pointer)
+
+
+def _results(turn: Turn, previous: Turn) -> Iterator[Violation]:
+    calls: dict[str | None, Block] = {}
+    if previous.role == "assistant":
+        calls = {block.string("id"): block for block in previous.of_kind("tool_use")}
+    seen: set[str] = set()
+    for block in turn.of_kind("tool_result"):
+        call_id = _answered(block)
+        if call_id is None:
+            continue
+        pointer = join(block.pointer, "tool_use_id")
+        if call_id not in calls:
+            message = (
+                f"{block.path}: unexpected `tool_use_id` found in `tool_result` blocks: {call_id}. Each `tool_result` "
+                "block must have a corresponding `tool_use` block in the previous message."
+            )
+            yield limit("result-orphan").broken(message, pointer, actual=call_id, expected=[*calls])
+        elif block.data.get("toolset_name") != calls[call_id].data.get("toolset_name"):
+            expected = calls[call_id].data.get("toolset_name")
+            message = f"{block.path}.tool_result.toolset_name: must be that of the `tool_use` block: {expected}"
+            yield limit("toolset-name").broken(message, block.pointer, expected=expected)
+        if call_id in seen:
+            message = (
+                f"{block.path}: each tool_use must have a single result. Found multiple `tool_result` blocks with id: "
+                f"{call_id}"
+            )
+            yield limit("result-duplicate").broken(message, pointer, actual=call_id)
+        seen.add(call_id)
+
+
+def _answered(block: Block) -> str | None:
+    return block.string("tool_use_id")
+
+
+_KINDS = ("thinking", "redacted_thinking")
+
+
+class AnthropicState(IssuedState):
+    """Thinking of the answers. See `harness.apis.traits.IssuedState`."""
+
+    def __init__(self, *, foreign: bool) -> None:
+        super().__init__(foreign=foreign)
+        self._latest: list[str] = []
+        self._issued: set[str] = set()
+
+    def note(self, response: ResponseView) -> None:
+        """Remember the thinking of an answer. A truncated answer need not come back."""
+        thinking = _thinking(response.parts)
+        self._issued.update(thinking)
+        if response.complete:
+            self._latest = thinking
+
+    def objection(self, request: RequestView) -> Violation | None:
+        """Return a violation if thinking of the latest answer is altered, missing where its calls have results, or
+        unknown."""
+        return self._altered(request) or self._unknown(request)
+
+    def _unknown(self, request: RequestView) -> Violation | None:
+        parts = (part for turn in request.turns for part in turn.parts if isinstance(part, OpaqueView))
+        for part in parts if not self.foreign else ():
+            if part.kind == "thinking" and canonical(part.raw) not in self._issued:
+                place = part.pointer.removeprefix("/").replace("/", ".")
+                words = f"{place}: Invalid `signature` in `thinking` block"
+                return limit("thinking-signature").broken(words, part.pointer, code="invalid_request_error")
+        return None
+
+    def _altered(self, request: RequestView) -> Violation | None:
+        answers = [turn for turn in request.turns if turn.role == "assistant"]
+        if not self._latest or not answers:
+            return None
+        latest = answers[-1]
+        thinking = _thinking(latest.parts)
+        if thinking == self._latest or not (thinking or _returns_results(request)):
+            return None
+        return limit("thinking-altered").broken(
+            f"messages{latest.pointer.replace('/messages', '').replace('/', '.')}: `thinking` blocks in the latest "
+            "assistant message cannot be modified; they must remain as they were in the original response.",
+            latest.pointer,
+            code="invalid_request_error",
+        )
+
+
+def _returns_results(request: RequestView) -> bool:
+    """Return whether the request has results, which require the thinking to come back (anthropic-thinking-verbatim)."""
+    latest = takewhile(lambda turn: turn.role != "assistant", reversed(request.turns))
+    return any(isinstance(part, ResultView) for turn in latest for part in turn.parts)
+
+
+def _thinking(parts: Iterable[PartView]) -> list[str]:
+    return [canonical(part.raw) for part in parts if isinstance(part, OpaqueView) and part.kind in _KINDS]

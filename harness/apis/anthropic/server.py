@@ -1,0 +1,182 @@
+"""Errors of Messages, and the endpoints besides chats: headers, keys, models, token counts, threads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import cast
+from urllib.parse import urlsplit
+
+from harness.apis.eventstream import written
+from harness.apis.limits import Violation
+from harness.apis.server import (
+    ServerEndpoints,
+    StateNotFound,
+    StoredAnswers,
+    error_view,
+    json_response,
+    message,
+    sent,
+    token,
+    tokens,
+    wait_headers,
+)
+from harness.apis.view import ErrorView, RequestView, ResponseView
+from harness.contract.http import HttpRequest, HttpResponse
+from harness.contract.model import JSON
+
+_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    409: "conflict_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    500: "api_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
+"""See anthropic-error-body. `invalid_request_error` is the type of each 4xx without its own; `api_error` for other 5xx
+is unconfirmed."""
+
+_STATUSES = {kind: status for status, kind in _TYPES.items()}
+
+
+def refuse(violation: Violation) -> HttpResponse:
+    """Return the provider's refusal of a request."""
+    kind = violation.code or _type(violation.status)
+    return _response(violation.status, kind, violation.message, f"{violation.rule} {violation.pointer}")
+
+
+def fail(status: int, retry_after: float | None, seed: str) -> HttpResponse:
+    """Return the provider's failure with this status, and `retry_after` seconds in a header."""
+    return _response(status, _type(status), message(status), seed, retry_after)
+
+
+def stream_error(status: int, seed: str, _request: RequestView) -> bytes:
+    """Return the `error` event of a stream (anthropic-stream-order). Other statuses have the type of 400 or 500."""
+    return written(_body(_type(status), message(status), _request_id(seed)), "error")
+
+
+def read_error(body: JSON, response: HttpResponse) -> ErrorView | None:
+    """Return the error in a body or an event.
+
+    Inside HTTP 200 its type implies a status (anthropic-stream-error). Bedrock has only a `message`.
+    """
+    if not isinstance(body, dict):
+        return None
+    error = body.get("error")
+    if isinstance(error, dict):
+        kind, said = error.get("type"), error.get("message")
+        code = kind if isinstance(kind, str) else None
+        return error_view(response, said if isinstance(said, str) else "", code, stands_for=_STATUSES.get(code or ""))
+    said = body.get("message")
+    return error_view(response, said) if isinstance(said, str) and response.status >= 400 else None
+
+
+def _type(status: int) -> str:
+    return _TYPES.get(status, _TYPES[500] if status >= 500 else _TYPES[400])
+
+
+def _body(kind: str, said: str, request_id: str) -> dict[str, JSON]:
+    return {"type": "error", "error": {"type": kind, "message": said}, "request_id": request_id}
+
+
+def _request_id(seed: str) -> str:
+    return f"req_011{token(seed, 'request', 21)}"
+
+
+def _response(status: int, kind: str, said: str, seed: str, retry_after: float | None = None) -> HttpResponse:
+    request_id = _request_id(seed)
+    headers = {"content-type": "application/json", "request-id": request_id, **wait_headers(retry_after)}
+    return HttpResponse(status, headers, json.dumps(_body(kind, said, request_id)).encode())
+
+
+_LIMITS = {"requests": 4000, "tokens": 2_400_000, "input-tokens": 2_000_000, "output-tokens": 400_000}
+_RESET = "2026-06-01T00:00:00Z"
+_HELD = ("system", "tools")
+"""Fields that a thread stores and its continuation omits (`CREATE_ONLY_FIELDS` of the SDK's
+`lib/threads/_thread_state.py`)."""
+
+
+def headers(seed: str, _model: str) -> Mapping[str, str]:
+    """Return the headers of every response."""
+    limits = {f"anthropic-ratelimit-{kind}-limit": str(limit) for kind, limit in _LIMITS.items()}
+    left = {f"anthropic-ratelimit-{kind}-remaining": str(limit - 1000) for kind, limit in _LIMITS.items()}
+    resets = {f"anthropic-ratelimit-{kind}-reset": _RESET for kind in _LIMITS}
+    ids = {
+        "request-id": f"req_011{token(seed, 'request', 21)}",
+        "anthropic-organization-id": "00000000-0000-4000-8000-000000000000",
+    }
+    return {**ids, **limits, **left, **resets}
+
+
+def has_key(request: HttpRequest) -> bool:
+    """Return whether a request has a key of the console, or a login token."""
+    return bool(request.headers.get("x-api-key") or request.headers.get("authorization"))
+
+
+def respond(request: HttpRequest, models: Sequence[str]) -> HttpResponse | None:
+    """Return the models, one of them, or a token count."""
+    path = urlsplit(request.url).path
+    if request.method == "POST" and path.endswith("/v1/messages/count_tokens"):
+        return json_response({"input_tokens": tokens(request.body)})
+    if request.method != "GET" or "/v1/models" not in path or "anthropic-version" not in request.headers:
+        return None
+    named = path.rpartition("/v1/models")[2].strip("/")
+    if not named:
+        listed: list[JSON] = [_model(name) for name in models]
+        ends: dict[str, JSON] = {"first_id": models[0] if models else None, "last_id": models[-1] if models else None}
+        return json_response({"data": listed, "has_more": False, **ends})
+    if named in models:
+        return json_response(_model(named))
+    return _error(404, "not_found_error", f"model: {named}")
+
+
+def restore(request: HttpRequest, kept: StoredAnswers) -> HttpRequest:
+    """Return the request of a thread with its whole conversation. Raises `StateNotFound`."""
+    body = sent(request)
+    thread = body.pop("thread", None)
+    if not isinstance(thread, dict):
+        return request
+    if thread.get("type") == "continue":
+        named = thread.get("previous_message_id")
+        held = kept.get(str(named))
+        if not isinstance(held, dict):
+            raise StateNotFound(
+                f"no thread has the answer {named!r}",
+                _error(404, "not_found_error", f"thread state not found: {named}", "thread_not_found"),
+            )
+        said, new = held["messages"], body.get("messages")
+        both = [*(said if isinstance(said, list) else ()), *(new if isinstance(new, list) else ())]
+        body = {**{key: held[key] for key in _HELD if key in held}, **body, "messages": both}
+    return replace(request, body=json.dumps(body, ensure_ascii=False).encode())
+
+
+def store(request: HttpRequest, answer: ResponseView) -> tuple[str, JSON] | None:
+    """Return a conversation under the id of its last response. Later requests decide which of them are threads."""
+    body, said = sent(request), answer.body
+    messages = body.get("messages")
+    if not isinstance(said, dict) or not isinstance(messages, list):
+        return None
+    turn: dict[str, JSON] = {"role": "assistant", "content": said.get("content")}
+    return str(said.get("id")), {**{key: body[key] for key in _HELD if key in body}, "messages": [*messages, turn]}
+
+
+def _model(name: str) -> dict[str, JSON]:
+    return {"type": "model", "id": name, "display_name": name, "created_at": "2026-01-01T00:00:00Z"}
+
+
+def _error(status: int, kind: str, said: str, code: str | None = None) -> HttpResponse:
+    error: dict[str, JSON] = {"type": kind, "message": said}
+    if code is not None:
+        error["details"] = cast("JSON", {"error_code": code})
+    return json_response({"type": "error", "error": error}, status)
+
+
+SERVER_ENDPOINTS = ServerEndpoints(
+    variables=("ANTHROPIC_BASE_URL",), headers=headers, has_key=has_key, respond=respond, restore=restore, store=store
+)

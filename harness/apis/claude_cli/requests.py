@@ -1,0 +1,224 @@
+"""Commands → neutral views. Pointers lead into the body `{"argv", "stdin", "environment", "inherited"}`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from harness.apis.jsonvalue import join, loads
+from harness.apis.view import FormatView, RequestView, SettingView, SystemView, TextView, ToolView, TurnView, WireError
+from harness.contract.http import HttpRequest
+from harness.contract.process import METHOD, Command, from_request
+
+_SWITCHES = frozenset(
+    {
+        *(
+            "--allow-dangerously-skip-permissions",
+            "--ax-screen-reader",
+            "--background",
+            "--bare",
+            "--brief",
+            "--chrome",
+        ),
+        *("--continue", "--dangerously-skip-permissions", "--disable-slash-commands", "--fork-session", "--help"),
+        *("--exclude-dynamic-system-prompt-sections", "--ide", "--include-hook-events", "--include-partial-messages"),
+        *("--no-chrome", "--no-session-persistence", "--print", "--replay-user-messages", "--safe-mode"),
+        *("--strict-mcp-config", "--verbose", "--version"),
+    }
+)
+
+_ONE_VALUE = frozenset(
+    {
+        *("--agent", "--agents", "--append-system-prompt", "--append-system-prompt-file", "--debug-file", "--effort"),
+        *(
+            "--fallback-model",
+            "--input-format",
+            "--json-schema",
+            "--max-budget-usd",
+            "--max-turns",
+            "--model",
+            "--name",
+        ),
+        *("--output-format", "--permission-mode", "--plugin-dir", "--plugin-url", "--session-id", "--setting-sources"),
+        *("--settings", "--system-prompt", "--system-prompt-file"),
+    }
+)
+
+_OPTIONAL_VALUE = frozenset(
+    {"--debug", "--from-pr", "--prompt-suggestions", "--remote-control", "--resume", "--tmux", "--worktree"}
+)
+
+_SEVERAL_VALUES = frozenset(
+    {"--add-dir", "--allowedTools", "--betas", "--disallowedTools", "--file", "--mcp-config", "--tools"}
+)
+
+_SPELLINGS = {
+    "-c": "--continue",
+    "-d": "--debug",
+    "-h": "--help",
+    "-n": "--name",
+    "-p": "--print",
+    "-r": "--resume",
+    "-v": "--version",
+    "-w": "--worktree",
+    "--allowed-tools": "--allowedTools",
+    "--bg": "--background",
+    "--disallowed-tools": "--disallowedTools",
+}
+
+_KNOWN = _SWITCHES | _ONE_VALUE | _OPTIONAL_VALUE | _SEVERAL_VALUES
+
+
+@dataclass(frozen=True, slots=True)
+class CliArgument:
+    """An argument of the command with its pointer."""
+
+    text: str
+    pointer: str
+
+
+@dataclass(frozen=True, slots=True)
+class CliArguments:
+    """Parsed arguments of a command.
+
+    `options` maps long names to their values; a switch has none. `positional` is the prompt, `unknown` are options that
+    do not exist, `lacking` those without their value.
+    """
+
+    options: Mapping[str, tuple[CliArgument, ...]]
+    positional: tuple[CliArgument, ...]
+    unknown: tuple[CliArgument, ...]
+    lacking: tuple[CliArgument, ...]
+
+    def value(self, name: str) -> CliArgument | None:
+        """Return the last value of an option."""
+        values = self.options.get(name, ())
+        return values[-1] if values else None
+
+
+def arguments(argv: Sequence[str]) -> CliArguments:
+    """Read the arguments that follow the executable, `argv[0]`."""
+    options: dict[str, tuple[CliArgument, ...]] = {}
+    positional: list[CliArgument] = []
+    unknown: list[CliArgument] = []
+    lacking: list[CliArgument] = []
+    left = [CliArgument(text, join("/argv", index)) for index, text in enumerate(argv)][1:]
+    while left:
+        argument = left.pop(0)
+        if argument.text == "--":
+            positional += left
+            break
+        if not argument.text.startswith("-") or argument.text == "-":
+            positional.append(argument)
+            continue
+        spelled, has_value, joined = argument.text.partition("=")
+        name = _SPELLINGS.get(spelled, spelled)
+        if name not in _KNOWN:
+            unknown.append(argument)
+            continue
+        values = [CliArgument(joined, argument.pointer)] if has_value else _taken(name, left)
+        if not values and name in _ONE_VALUE | _SEVERAL_VALUES:
+            lacking.append(argument)
+        options[name] = (*options.get(name, ()), *values)
+    return CliArguments(options, tuple(positional), tuple(unknown), tuple(lacking))
+
+
+def _taken(name: str, left: list[CliArgument]) -> list[CliArgument]:
+    """Remove the values of an option from the remaining arguments: any one, or those that are no option."""
+    if name in _ONE_VALUE or (name in _SEVERAL_VALUES and left):
+        most = len(left) if name in _SEVERAL_VALUES else 1
+    else:
+        most = 1 if name in _OPTIONAL_VALUE and left and not left[0].text.startswith("-") else 0
+    count = min(most, len(left))
+    if name in _SEVERAL_VALUES:  # the first is taken whatever it looks like, as a single value is
+        others = [index for index in range(1, count) if left[index].text.startswith("-")]
+        count = others[0] if others else count
+    values, left[:] = left[:count], left[count:]
+    return values
+
+
+MAX_TOKENS = "CLAUDE_CODE_MAX_OUTPUT_TOKENS"
+
+_SYSTEM = ("--system-prompt", "--append-system-prompt")
+_STATEFUL = ("--continue", "--resume", "--from-pr")
+
+
+def recognises(request: HttpRequest) -> bool:
+    """Return whether this is a run of the executable `claude`."""
+    parts = urlsplit(request.url)
+    return request.method == METHOD and parts.scheme == "process" and parts.path == "/claude"
+
+
+def command_of(request: HttpRequest) -> Command:
+    """Return the command of a request. Raises `WireError`."""
+    try:
+        return from_request(request)
+    except ValueError as error:
+        raise WireError(str(error)) from None
+
+
+def model_of(request: HttpRequest) -> str | None:
+    """Return the model of the command."""
+    try:
+        model = arguments(command_of(request).argv).value("--model")
+    except WireError:
+        return None
+    return model.text if model else None
+
+
+def view(request: HttpRequest) -> RequestView:
+    """Return the neutral view of a command. Raises `WireError` for another body or an invalid schema."""
+    command = command_of(request)
+    given = arguments(command.argv)
+    model, output = given.value("--model"), given.value("--output-format")
+    schema = given.value("--json-schema")
+    return RequestView(
+        api="claude-cli",
+        model=model.text if model else None,
+        system=_system(given),
+        turns=_turns(command, given),
+        tools=tuple(_tools(given)),
+        response_format=_format(schema) if schema else None,
+        settings=_settings(command, given),
+        effort=SettingView(effort.text, effort.pointer) if (effort := given.value("--effort")) else None,
+        stream=output is not None and output.text == "stream-json",
+        stateful=next((name for name in _STATEFUL if name in given.options), None),
+    )
+
+
+def _system(given: CliArguments) -> tuple[SystemView, ...]:
+    """Return the system texts. An empty one only removes the command's own."""
+    values = [(name, given.value(name)) for name in _SYSTEM]
+    return tuple(SystemView(value.text, name, value.pointer) for name, value in values if value and value.text)
+
+
+def _turns(command: Command, given: CliArguments) -> tuple[TurnView, ...]:
+    texts = [TextView(argument.text, argument.pointer) for argument in given.positional]
+    if command.stdin:
+        texts.append(TextView(command.stdin, "/stdin"))
+    return (TurnView("user", tuple(texts), texts[0].pointer, "prompt"),) if texts else ()
+
+
+def _tools(given: CliArguments) -> list[ToolView]:
+    named = [(name.strip(), value.pointer) for value in given.options.get("--tools", ()) for name in _split(value)]
+    return [ToolView(name, None, None, pointer, kind="built-in") for name, pointer in named if name]
+
+
+def _split(value: CliArgument) -> list[str]:
+    return value.text.replace(",", " ").split(" ")
+
+
+def _format(schema: CliArgument) -> FormatView:
+    return FormatView("json-schema", "--json-schema", schema.pointer, loads(schema.text), schema.pointer)
+
+
+def _settings(command: Command, given: CliArguments) -> dict[str, SettingView]:
+    settings: dict[str, SettingView] = {}
+    bound = command.environment.get(MAX_TOKENS, "")
+    if bound.isascii() and bound.isdigit():
+        settings["max_tokens"] = SettingView(int(bound), join("/environment", MAX_TOKENS))
+    effort = given.value("--effort")
+    if effort:
+        settings["thinking"] = SettingView(effort.text, effort.pointer)
+    return settings

@@ -1,0 +1,220 @@
+"""Conversion of requests to and from canonical values: minimal requests, request builders, canonical readers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from harness.apis.jsonvalue import resolve
+from harness.apis.view import (
+    CallView,
+    JsonView,
+    MediaView,
+    OpaqueView,
+    PartView,
+    RequestView,
+    ResultView,
+    SystemView,
+    TextView,
+    ToolView,
+)
+from harness.contract.http import HttpRequest
+from harness.contract.model import JSON, ChatRequest, File, Image, Opaque, Text, Tool, ToolResult
+
+
+@dataclass(frozen=True, slots=True)
+class MinimalRequest:
+    """A chat that is accepted, cheap, and not streamed.
+
+    `path` follows the SDK's base URL; `{}` in it is the model. `body` has the required fields and a limit of the
+    answer's length. `key_header` and `scheme` carry the key; `headers` are further headers. `model` is a model about
+    which little else is known.
+    """
+
+    path: str
+    body: Mapping[str, JSON]
+    key_header: str
+    scheme: str = ""
+    model: str = "a-model"
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def authorized(self, request: HttpRequest, key: str) -> HttpRequest:
+        """Return the request with a key."""
+        headers = {**request.headers, self.key_header: self.scheme + key}
+        return HttpRequest(request.method, request.url, headers, request.body)
+
+
+Body: TypeAlias = dict[str, JSON]
+
+AnsweredCall: TypeAlias = tuple[CallView, Mapping[str, JSON]]
+"""A call of a response, and the value that its tool returned."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestBuilder:
+    """Builds the wire requests of an API.
+
+    `path` and `stream_path` follow the SDK's base URL; `{}` in them is the model.
+    `write(request, bound)`: the body of a request without streaming; the field `bound` limits the answer.
+    `bounds`: such fields, in order of preference.
+    `streaming`: fields that request a stream.
+    `append_answer(body, answer, results)`: the conversation with an unchanged answer and the results of its calls.
+    `append_text(body, text)`: the conversation with another user message.
+    `one_call(body)`: the request with at most one call per answer (`None`: the API has no switch for it).
+    `parted(body)`: the request with user texts as lists of parts (`None`: they always are).
+    `plain(body)`: the request with messages of one text as strings (`None`: always or never).
+    `developer(body)`: the request with the system prompt as a developer message (`None`: the API has none).
+    `keeps_schemas`: calls whose arguments are guaranteed to fit the schema: those of `strict` tools, or `forced` ones.
+    `stop_sequences`: a request can name texts at which the answer stops.
+    `exact_integers`: integers beyond the range of a double arrive unchanged.
+    """
+
+    path: str
+    stream_path: str
+    bounds: tuple[str, ...]
+    write: Callable[[ChatRequest, str], Body]
+    append_answer: Callable[[Body, JSON, Sequence[AnsweredCall]], Body]
+    append_text: Callable[[Body, str], Body]
+    streaming: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+    one_call: Callable[[Body], Body] | None = None
+    parted: Callable[[Body], Body] | None = None
+    plain: Callable[[Body], Body] | None = None
+    developer: Callable[[Body], Body] | None = None
+    keeps_schemas: str = "strict"
+    stop_sequences: bool = True
+    exact_integers: bool = True
+
+
+ContentPart: TypeAlias = Text | Image | File | Opaque
+"""A part of a user message or a tool result."""
+
+
+@dataclass(frozen=True, slots=True)
+class SystemText:
+    """The canonical system text, and further system text at the start of the conversation, verbatim.
+
+    `metadata` are fields of the request's body, `opening` entries of the conversation.
+    """
+
+    text: str | None = None
+    metadata: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+    opening: tuple[JSON, ...] = ()
+
+
+class CanonicalReader(ABC):
+    """Reads canonical values from one request. A subclass reads the fields that the view does not hold.
+
+    Fields without a canonical place go into `provider_metadata` of their part, whole parts become `Opaque`, and hosted
+    tools go into `provider_metadata` of the request.
+    """
+
+    api: str
+
+    def __init__(self, body: JSON, view: RequestView) -> None:
+        self._body = body
+        self.view = view
+
+    @abstractmethod
+    def system(self) -> SystemText:
+        """Return the system text before the conversation."""
+
+    @abstractmethod
+    def result(self, view: ResultView, call_id: str, name: str) -> ToolResult:
+        """Return a result as the answer to a canonical call."""
+
+    @abstractmethod
+    def _function(self, raw: dict[str, JSON]) -> dict[str, JSON]:
+        """Return the fields of a function declaration without a canonical place."""
+
+    @abstractmethod
+    def _bare(self, raw: dict[str, JSON], view: TextView | MediaView) -> dict[str, JSON] | None:
+        """Return the fields of a content part without a canonical place, `None` without a canonical form."""
+
+    def hosted_metadata(self) -> Mapping[str, JSON]:
+        """Return the fields of a request's body that declare the hosted tools."""
+        return {"tools": [self.raw(tool) for tool in self.hosted]} if self.hosted else {}
+
+    @property
+    def functions(self) -> tuple[ToolView, ...]:
+        """The functions outside of hosted tools."""
+        inside = tuple(f"{tool.pointer}/" for tool in self.hosted)
+        return tuple(
+            tool for tool in self.view.tools if tool.kind == "function" and not tool.pointer.startswith(inside)
+        )
+
+    @property
+    def hosted(self) -> tuple[ToolView, ...]:
+        """The tools that the provider runs."""
+        return tuple(tool for tool in self.view.tools if tool.kind != "function")
+
+    def tools(self) -> tuple[Tool, ...]:
+        """Return the functions as canonical tools."""
+        return tuple(map(self._tool, self.functions))
+
+    def part(self, view: TextView | MediaView | OpaqueView | JsonView) -> ContentPart:
+        """Return a part of a user message or a tool result."""
+        raw = self.raw(view)
+        match view:
+            case TextView():
+                fields = self._bare(raw, view) if isinstance(raw, dict) else None
+                return Text(view.text, self._kept(fields))
+            case MediaView(media_type=str(media_type)) if isinstance(raw, dict):
+                fields = self._bare(raw, view)
+                if fields is not None:
+                    kind = Image if media_type.startswith("image/") else File
+                    return kind(media_type, view.data, view.uri, self._kept(fields))
+            case _:
+                pass
+        return Opaque(self.api, raw)
+
+    def raw(self, view: PartView | JsonView | SystemView | ToolView) -> JSON:
+        """Return the wire object of a view; for text, the part that holds it."""
+        pointer = view.pointer
+        return resolve(
+            self._body, pointer.removesuffix("/text") if isinstance(view, TextView | SystemView) else pointer
+        )
+
+    def entries(self, texts: Iterable[SystemView]) -> tuple[JSON, ...]:
+        """Return the whole conversation entries that hold these system texts, each once."""
+        places = dict.fromkeys("/".join(text.pointer.split("/")[:3]) for text in texts)
+        return tuple(resolve(self._body, place) for place in places)
+
+    def _tool(self, tool: ToolView) -> Tool:
+        raw = self.raw(tool)
+        parameters = _json_schema(tool.parameters) if tool.dialect == "openapi" else tool.parameters
+        fields = self._function(raw) if isinstance(raw, dict) else {}
+        return Tool(
+            tool.name, tool.description or "", parameters if isinstance(parameters, dict) else {}, self._kept(fields)
+        )
+
+    def _kept(self, fields: Mapping[str, JSON] | None) -> dict[str, JSON]:
+        return {self.api: dict(fields)} if fields else {}
+
+
+def _json_schema(schema: JSON) -> JSON:
+    """Return a schema of the OpenAPI dialect as JSON Schema: `nullable` becomes a type (gemini-schema-fields)."""
+    if not isinstance(schema, dict):
+        return schema
+    plain = {key: _keyword(key, value) for key, value in schema.items() if key != "nullable"}
+    if schema.get("nullable") is True and "type" in plain:
+        plain["type"] = [plain["type"], "null"]
+    return plain
+
+
+def _keyword(key: str, value: JSON) -> JSON:
+    match key, value:
+        case "properties", dict():
+            return {name: _json_schema(member) for name, member in value.items()}
+        case "anyOf", list():
+            return [_json_schema(option) for option in value]
+        case "items", _:
+            return _json_schema(value)
+        case _:
+            return value
+
+
+def without(raw: Mapping[str, JSON], *keys: str) -> dict[str, JSON]:
+    """Return an object without these fields."""
+    return {key: value for key, value in raw.items() if key not in keys}

@@ -1,0 +1,275 @@
+"""Fact files, and the selection of facts that apply to a model on a day."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import TypeAlias
+
+from pydantic import ValidationError
+
+from harness.apis.fact import Breach, Example, Fact, FactFile, LimitEntry
+from harness.apis.jsonvalue import keys, parsed, resolve
+from harness.apis.limits import Limit, Violation, adapt_words, filled, full, lesser, remedy
+from harness.apis.matching import Conditions, RequestData, SchemaPlaces
+from harness.apis.prefilter import Sieve
+from harness.apis.view import WireError
+from harness.contract.errors import FactsError, UsageError
+from harness.contract.http import HttpRequest
+from harness.contract.model import JSON
+from harness.host.files import contents
+from harness.scenarios.diagnostics import describe, explain
+from harness.scenarios.document import MAX_BYTES, YamlDocument, read
+
+_State: TypeAlias = "tuple[tuple[Path, int], ...]"
+"""Files with their modification times."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Facts about one API, read from files on first use.
+
+    The last of several facts with one id counts, in the place of the first.
+    """
+
+    files: tuple[Path, ...] = ()
+
+    @classmethod
+    def beside(cls, module: str) -> Facts:
+        """Return the facts of `facts.yaml` next to a module, given its `__file__`."""
+        return cls((Path(module).with_name("facts.yaml"),))
+
+    def together(self, api: str, files: Iterable[Path]) -> Facts:
+        """Return these facts and those of other files, as far as they are about the API."""
+        return Facts((*self.files, *(file for file in files if _read(file).api == api)))
+
+    def all(self) -> tuple[Fact, ...]:
+        """Return all facts. Raises `FactsError`."""
+        return tuple(_by_id(self._state).values())
+
+    def holding(self, model: str, day: dt.date) -> tuple[Fact, ...]:
+        """Return the facts about a model on a day, at any service. While the files are unchanged, the tuple is the same
+        object."""
+        return _holding(self._state, model, day)
+
+    def named(self, ids: Iterable[str]) -> tuple[Fact, ...]:
+        """Return the facts with these ids; unknown ids are skipped."""
+        by_id = _by_id(self._state)
+        return tuple(by_id[each] for each in ids if each in by_id)
+
+    @property
+    def limits(self) -> Mapping[str, tuple[Limit, LimitEntry]]:
+        """The limits of the facts and their entries, by id."""
+        return _limits(self._state)
+
+    @property
+    def bases(self) -> Mapping[str, Example]:
+        """The base requests of examples."""
+        return {name: base for file in self.files for name, base in _read(file).bases.items()}
+
+    @property
+    def written(self) -> frozenset[str]:
+        """The ids of facts that limits or Python checks represent."""
+        return _written(self._state)
+
+    @property
+    def _state(self) -> _State:
+        return tuple((file, _changed(file)) for file in self.files)
+
+
+@dataclass(frozen=True, slots=True)
+class FactSelection:
+    """A day and further files that select facts. Without a day, the day of each request counts. Facts of the files
+    change, retire or extend the built-in facts."""
+
+    day: dt.date | None = None
+    files: tuple[Path, ...] = ()
+
+    def on(self, made: dt.date | None) -> FactSelection:
+        """Return the selection for a request that was made on a day; a day of its own has precedence."""
+        return self if self.day or made is None else FactSelection(made, self.files)
+
+    def check(self, apis: Iterable[str]) -> None:
+        """Check that the files are readable and about these APIs. Raises `FactsError`."""
+        known = [*apis]
+        for file in self.files:
+            if (api := _read(file).api) not in known:
+                raise FactsError(str(file), f"there is no API {api!r}. Known: {', '.join(known)}.", key="api")
+
+
+SHIPPED = FactSelection()
+"""The built-in facts, of the day of each request."""
+
+
+def today() -> dt.date:
+    """Return the current day in UTC."""
+    return dt.datetime.now(dt.UTC).date()
+
+
+def parse_day(text: str, option: str) -> dt.date:
+    """Parse the day of an option. Raises `UsageError`."""
+    if text == "today":
+        return today()
+    try:
+        return dt.date.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"{option}: {text!r} is no day. Write it as in 2026-07-01, or today.") from None
+
+
+class CompiledFacts:
+    """Facts and conditional breaches of limits, compiled for many requests."""
+
+    def __init__(
+        self,
+        facts: Iterable[Fact],
+        schemas: SchemaPlaces,
+        breaches: Iterable[tuple[Limit, Breach]] = (),
+        spelled: Callable[[str], str] = str,
+    ) -> None:
+        self.facts = tuple(facts)
+        self.breaches = tuple(breaches)
+        self._schemas = schemas
+        self._spelled = spelled
+        self._conditions = [Conditions(breach.when) for _, breach in self.breaches]
+        self._sieve = Sieve([*self._conditions, *(fact.conditions for fact in self.facts)], schemas)
+
+    def judge(self, request: HttpRequest) -> tuple[list[Violation], list[Violation]]:
+        """Return the broken limits and the refusing facts of a request. Never raises."""
+        limits, refused = list[Violation](), list[Violation]()
+        try:
+            body = parsed(request.body)
+        except WireError:
+            return limits, refused
+        asked = RequestData(body, {name.lower(): value for name, value in request.headers.items()}, self._schemas)
+        for number in self._sieve.passing(asked):
+            if number < len(self.breaches):
+                limits += (self._broken(number, pointer, body) for pointer in self._conditions[number].places(asked))
+            else:
+                fact = self.facts[number - len(self.breaches)]
+                pointer = fact.conditions.met(asked)
+                if pointer is not None:
+                    value = resolve(body, pointer)
+                    said = adapt_words(fact.words, pointer, value) if fact.words else fact.says
+                    refused.append(limit_of(fact).broken(said, pointer, actual=_shown(value), status=fact.status))
+        return limits, refused
+
+    def _broken(self, number: int, pointer: str, body: JSON) -> Violation:
+        limit, breach = self.breaches[number]
+        first = breach.when[0]
+        path, value, said = first.at or "", resolve(body, pointer), breach.message or limit.sentence
+        if first.like is not None and isinstance(value, str) and "{found}" in said:
+            found = re.fullmatch(first.like, value)
+            said = said.replace("{found}", found[1] if found else "")
+        if first.unknown is not None:
+            value = keys(pointer)[-1]
+        elif full(path, pointer) != pointer or (first.operator in ("there", "longer") and _shown(value) is None):
+            value = None
+        return limit.broken(
+            filled(said, path, pointer, body, self._spelled),
+            pointer,
+            actual=value,
+            expected=breach.expected,
+            code=breach.code,
+            severity=breach.severity,
+        )
+
+
+def limit_of(fact: Fact) -> Limit:
+    """Return the limit that a fact with conditions is, under its own id."""
+    return Limit(fact.id, fact.says, fact.id, lesser("error", [fact]), remedy=remedy(fact))
+
+
+def limit_from(fact: Fact, entry: LimitEntry) -> Limit:
+    """Return the limit of an entry."""
+    severity = "warning" if all(each.severity == "warning" for each in (entry, *entry.ways)) else "error"
+    source = ", ".join((fact.id, *entry.also))
+    return Limit(entry.id, entry.says, source, severity, entry.word, entry.remedy)
+
+
+def _shown(value: JSON) -> JSON:
+    return value if isinstance(value, str | int | float | bool) else None
+
+
+def read_fact_file(path: Path) -> FactFile:
+    """Read a file of facts.
+
+    Raises:
+        FactsError: the file is unreadable or has another form than `harness.apis.fact`; with file, line, column and
+    key.
+    """
+    try:
+        document = read(contents(path, MAX_BYTES), str(path), FactsError)
+    except FileNotFoundError:
+        raise FactsError(str(path), "there is no such file.") from None
+    except OSError as error:
+        raise FactsError(str(path), f"cannot be read: {error.strerror}.") from None
+    if not isinstance(document.value, dict):
+        raise document.error((), f"a file of facts is a mapping with api and facts, not {describe(document.value)}.")
+    try:
+        file = FactFile.model_validate_json(json.dumps(document.value))
+    except ValidationError as error:
+        errors = [explain(document, details) for details in error.errors(include_url=False)]
+        raise min(errors, key=lambda each: (each.line or 0, each.column or 0)) from None
+    _check_ids(document, file)
+    return file
+
+
+def _read(path: Path) -> FactFile:
+    """Return `read_fact_file` of a path, cached until the file changes."""
+    return _unchanged(path, _changed(path))
+
+
+def _changed(path: Path) -> int:
+    """Return the modification time of a file, 0 for a missing one."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+@cache
+def _unchanged(path: Path, _changed: int) -> FactFile:
+    return read_fact_file(path)
+
+
+@lru_cache
+def _by_id(state: _State) -> Mapping[str, Fact]:
+    return {fact.id: fact for file, changed in state for fact in _unchanged(file, changed).facts}
+
+
+@lru_cache
+def _limits(state: _State) -> Mapping[str, tuple[Limit, LimitEntry]]:
+    return {entry.id: (limit_from(fact, entry), entry) for fact in _by_id(state).values() for entry in fact.limits}
+
+
+@lru_cache
+def _written(state: _State) -> frozenset[str]:
+    by_limits = frozenset(source for limit, _ in _limits(state).values() for source in limit.facts)
+    return by_limits.union(fact.id for fact in _by_id(state).values() if fact.check is not None)
+
+
+@lru_cache(1024)
+def _holding(state: _State, model: str, day: dt.date) -> tuple[Fact, ...]:
+    return tuple(fact for fact in _by_id(state).values() if fact.is_on(day) and fact.is_of(model))
+
+
+def _check_ids(document: YamlDocument, file: FactFile) -> None:
+    seen: dict[str, int] = {}
+    limits: set[str] = set()
+    for index, fact in enumerate(file.facts):
+        for number, limit in enumerate(fact.limits):
+            if limit.id in limits:
+                at = ("facts", index, "limits", number, "id")
+                raise document.error(at, f"the id {limit.id!r} is that of another limit already.")
+            limits.add(limit.id)
+        place = ("facts", index, "id")
+        if not fact.id.startswith(f"{file.api}-"):
+            raise document.error(place, f"the id must begin with the API's name, {file.api}-.")
+        if fact.id in seen:
+            raise document.error(place, f"the id {fact.id!r} is that of facts[{seen[fact.id]}] already.")
+        seen[fact.id] = index

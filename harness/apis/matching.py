@@ -1,0 +1,458 @@
+"""Matching of requests against the conditions of a fact.
+
+A place is a path of keys: `thinking.type`. `tools[].name` is the name of some element, `messages[-1]` one element.
+Conditions of one fact that go through the same `[]` are about the same element, those of schemas about the same schema;
+through `[*]` each finds its own. `messages[next]` is the element after that of `messages[]`, `messages[later]` any
+after it, `messages[1:]` any but the first. `args.**` is `args` and everything inside it. An absent place meets `there:
+false`, `not_in`, `only` and `empty`, and nothing else. Keys in camelCase are found in snake_case too: Gemini accepts
+both.
+
+`null` in a body is an absent field, as all four APIs read it, unless the condition names `null` (`kind: "null"`, `is:
+null`). Inside a JSON schema it is a value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import chain
+from typing import Literal, TypeAlias
+
+from harness.apis.condition import Condition, comparison
+from harness.apis.jsonvalue import equal, join, resolve
+from harness.apis.schemas import referenced, schema_depth, subschemas
+from harness.contract.model import JSON
+
+_SEGMENT = re.compile(r"([^\[\]]*)((?:\[[^\]]*\])*)")
+_CAPITAL = re.compile(r"(?<=[a-z0-9])([A-Z])")
+
+
+class _Absent:
+    pass
+
+
+_ABSENT = _Absent()
+
+_Chosen: TypeAlias = "Mapping[str, str]"
+"""Elements and schemas that conditions share: list or schema group → the pointer of the chosen element."""
+
+_ROOT, _INSIDE = "#", "#/"
+"""Groups of conditions about schemas: a whole schema, and a schema at any depth of it."""
+
+_Found: TypeAlias = "tuple[str, JSON | _Absent, _Chosen]"
+
+_Element: TypeAlias = "int | tuple[int] | Literal['next', 'later'] | None"
+"""Elements of a list: one, all from one on, those after the chosen one, or any."""
+
+_EVERYTHING = "**"
+
+_Way: TypeAlias = "tuple[tuple[PathStep, ...], frozenset[str]]"
+"""A path, and the groups of it that conditions share."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaPlaces:
+    """Places of JSON schemas in an API's requests: in tools, which may be `strict`, and of the answer.
+
+    `tool` is the smallest accepted tool. `closed`: objects may have `additionalProperties: false`, as strict schemas
+    must.
+    """
+
+    tools: tuple[str, ...] = ()
+    response: tuple[str, ...] = ()
+    tool: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+    closed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class RequestData:
+    """A request as conditions read it: the body, the headers by lower-case name, and the places of schemas."""
+
+    body: JSON
+    headers: Mapping[str, str]
+    schemas: SchemaPlaces
+    _walked: dict[str, list[tuple[str, dict[str, JSON]]]] = field(
+        default_factory=dict[str, list[tuple[str, dict[str, JSON]]]]
+    )
+    _reached: dict[_Way, list[_Found]] = field(default_factory=dict["_Way", "list[_Found]"])
+
+    def at(self, steps: tuple[PathStep, ...], shared: frozenset[str]) -> list[_Found]:
+        """Return all values at the end of a path, cached by path."""
+        if not steps:
+            return [("", self.body, {})]
+        way = steps, shared
+        if way not in self._reached:
+            self._reached[way] = _walk(self.at(steps[:-1], shared), steps[-1:], shared)
+        return self._reached[way]
+
+    def inside(self, pointer: str, root: JSON) -> list[tuple[str, dict[str, JSON]]]:
+        """Return a schema and all schemas inside it, cached by pointer."""
+        if pointer not in self._walked:
+            self._walked[pointer] = [*subschemas(root, pointer)]
+        return self._walked[pointer]
+
+
+class Conditions:
+    """The conditions of a fact, compiled."""
+
+    __slots__ = ("_conditions", "_first", "_needed", "_without", "tests")
+
+    def __init__(self, conditions: Sequence[Condition]) -> None:
+        self._conditions = conditions
+        tests = [ConditionTest(each) for each in conditions]
+        self._first = tests[0] if tests else None
+        # What there is says of which element, and the element which is next; what few elements have goes first.
+        self.tests = sorted(tests, key=lambda test: (test.wants_nothing, test.is_relative, test.is_common))
+        self._needed = [test.steps[0].spellings for test in tests if test.steps and not test.wants_nothing]
+        self._without = len([test for test in tests if test.goes_through_elements]) < 2
+
+    def __reduce__(self) -> tuple[type[Conditions], tuple[Sequence[Condition]]]:
+        """Pickle the conditions only; a worker process compiles them again."""
+        return Conditions, (self._conditions,)
+
+    def met(self, asked: RequestData) -> str | None:
+        """Return the pointer at which a request meets the first condition, if it meets all, otherwise `None`."""
+        return next(self.places(asked), None)
+
+    def places(self, asked: RequestData) -> Iterator[str]:
+        """Yield every place that meets the first condition, where the request meets all."""
+        body = asked.body
+        if self._first is None or not isinstance(body, dict):
+            return
+        for spellings in self._needed:
+            if spellings[0] not in body and spellings[-1] not in body:
+                return
+        shared = frozenset[str]() if self._without else self._shared(asked.schemas)
+        seen: set[str] = set()
+        for pointer in self._rest(0, asked, shared, {}, ""):
+            if pointer not in seen:
+                seen.add(pointer)
+                yield pointer
+
+    def _rest(
+        self, number: int, asked: RequestData, shared: frozenset[str], chosen: _Chosen, pointer: str
+    ) -> Iterator[str]:
+        """Yield the places of the first test where the tests from `number` on pass with the chosen elements."""
+        if number == len(self.tests):
+            yield pointer
+            return
+        test = self.tests[number]
+        for place, then in test.meeting(asked, shared, chosen):
+            found = False
+            for found_at in self._rest(number + 1, asked, shared, then, place if test is self._first else pointer):
+                found = True
+                yield found_at
+            if then is chosen and not (found and test is self._first):
+                return  # with the same choice, all others would end the same
+
+    def _shared(self, schemas: SchemaPlaces) -> frozenset[str]:
+        """Return the groups that more than one test goes through."""
+        through = [test.through(schemas) for test in self.tests]
+        return frozenset(each for one in through for each in one if sum(each in other for other in through) > 1)
+
+
+def met(conditions: Sequence[Condition], asked: RequestData) -> str | None:
+    """Return `Conditions.met` of conditions that are used once."""
+    return Conditions(conditions).met(asked)
+
+
+@dataclass(frozen=True, slots=True)
+class PathStep:
+    """A step of a path: a key in its spellings, then elements.
+
+    `groups` names each list by its path; it is empty where each condition chooses alone. For `next` and `later` it is
+    the group of the element before.
+    """
+
+    spellings: tuple[str, str]
+    indexes: tuple[_Element, ...]
+    groups: tuple[str, ...]
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether the step is `**`."""
+        return self.spellings[0] == _EVERYTHING
+
+
+@cache
+def steps_of(path: str) -> tuple[PathStep, ...]:
+    """Return the steps of a path."""
+    steps: list[PathStep] = []
+    before = ""
+    for segment in path.split(".") if path else ():
+        matched = _SEGMENT.fullmatch(segment)
+        key, given = (matched[1], re.findall(r"\[([^\]]*)\]", matched[2])) if matched else (segment, [])
+        before = f"{before}.{key}"
+        indexes: list[_Element] = []
+        groups: list[str] = []
+        for each in given:
+            chosen = f"{before}[]"
+            before += f"[{each}]"
+            indexes.append(_element(each))
+            groups.append(chosen if each in ("", "next", "later") else "")
+        snake = _CAPITAL.sub(lambda found: f"_{found[1].lower()}", key)
+        steps.append(PathStep((key, snake), tuple(indexes), tuple(groups)))
+    return tuple(steps)
+
+
+def _element(said: str) -> _Element:
+    match said:
+        case "" | "*":
+            return None
+        case "next" | "later":
+            return said
+        case _:
+            return (int(said[:-1]),) if said.endswith(":") else int(said)
+
+
+class ConditionTest:
+    """A compiled condition. `holds` tests a present value alone, `_fits` its surroundings. `wants_nothing`: an
+    absent value may pass."""
+
+    __slots__ = ("_fits", "condition", "holds", "is_relative", "steps", "wants_nothing")
+
+    def __init__(self, condition: Condition) -> None:
+        self.condition = condition
+        self.holds = comparison(condition)
+        self.steps = steps_of(condition.at or "")
+        self.wants_nothing = condition.there is False or condition.operator in ("not_in", "only", "empty")
+        self.is_relative = any(index in ("next", "later") for step in self.steps for index in step.indexes)
+        self._fits = _context(condition, self.steps)
+
+    @property
+    def is_common(self) -> bool:
+        """Whether most elements pass."""
+        return self.condition.operator in ("there", "kind", "not_kind", "out")
+
+    @property
+    def goes_through_elements(self) -> bool:
+        """Whether it may choose an element or a schema for other conditions."""
+        return self.condition.schemas is not None or any(group for step in self.steps for group in step.groups)
+
+    def through(self, schemas: SchemaPlaces) -> set[str]:
+        """Return the groups that it may share."""
+        found = {group for step in self.steps for group in step.groups if group}
+        for path in self.paths(schemas):
+            found |= {group for step in steps_of(path) for group in step.groups if group}
+            found |= {_ROOT} if self.condition.root else {_ROOT, _INSIDE}
+        return found
+
+    def meeting(self, asked: RequestData, shared: frozenset[str], chosen: _Chosen) -> Iterator[tuple[str, _Chosen]]:
+        """Yield the places that pass, each with the chosen elements."""
+        candidates = self._candidates(asked, shared, chosen)
+        if self.condition.at is not None and (self.condition.there is False or self.condition.every is not None):
+            found = [*candidates]
+            if self._all_hold([value for _, value, _ in found]):
+                yield (found[0][0] if found else ""), chosen
+            return
+        for pointer, value, then in candidates:
+            if isinstance(value, _Absent):
+                if self.wants_nothing:
+                    yield pointer, then
+            elif self.holds(value) and (self._fits is None or self._fits(asked, pointer, value)):
+                if self.condition.unknown is not None and isinstance(value, dict):
+                    unknown = (key for key, held in value.items() if held is not None)
+                    yield from ((join(pointer, key), then) for key in unknown if key not in self.condition.unknown)
+                else:
+                    yield pointer, then
+
+    def _all_hold(self, values: Sequence[JSON | _Absent]) -> bool:
+        if self.condition.there is False:
+            return all(value is None or isinstance(value, _Absent) for value in values)
+        return bool(values) and all(not isinstance(value, _Absent) and self.holds(value) for value in values)
+
+    def paths(self, schemas: SchemaPlaces) -> tuple[str, ...]:
+        """Return the paths of the schemas that it reads."""
+        match self.condition.schemas:
+            case None:
+                return ()
+            case "response":
+                return schemas.response
+            case _:
+                return schemas.tools
+
+    def _candidates(self, asked: RequestData, shared: frozenset[str], chosen: _Chosen) -> Iterator[_Found]:
+        condition = self.condition
+        if condition.header is not None:
+            absent = "" if condition.unlike is not None else _ABSENT  # a header that is absent matches nothing
+            yield "", asked.headers.get(condition.header.lower(), absent), chosen
+        elif condition.schemas is None:
+            yield from _walk([("", asked.body, chosen)], self.steps, shared) if chosen else asked.at(self.steps, shared)
+        else:
+            yield from chain.from_iterable(
+                self._keywords(asked, path, shared, chosen) for path in self.paths(asked.schemas)
+            )
+
+    def _keywords(self, asked: RequestData, path: str, shared: frozenset[str], chosen: _Chosen) -> Iterator[_Found]:
+        *outer, last = steps_of(path)
+        keyword = self.condition.keyword or ""
+        for holder in _walk([("", asked.body, chosen)], outer, shared):
+            if self.condition.schemas == "strict-tools" and not _is_strict(holder[1]):
+                continue
+            for pointer, root, then in _walk([holder], [last], shared):
+                within = _taken(then, _ROOT, pointer, shared)
+                if within is None or not isinstance(root, dict):
+                    continue
+                for place, schema in [(pointer, root)] if self.condition.root else asked.inside(pointer, root):
+                    taken = within if self.condition.root else _taken(within, _INSIDE, place, shared)
+                    if taken is not None:
+                        value = schema.get(keyword, _ABSENT)
+                        yield (place if isinstance(value, _Absent) else join(place, keyword)), value, taken
+
+
+def _is_strict(element: JSON | _Absent) -> bool:
+    return isinstance(element, dict) and element.get("strict") is True
+
+
+def _taken(chosen: _Chosen, group: str, pointer: str, shared: frozenset[str]) -> _Chosen | None:
+    """Return the choice extended by this element, or `None` if another one is chosen."""
+    if group not in shared:
+        return chosen
+    before = chosen.get(group)
+    if before is None:
+        return {**chosen, group: pointer}
+    return chosen if before == pointer else None
+
+
+def _walk(found: list[_Found], steps: Sequence[PathStep], shared: frozenset[str]) -> list[_Found]:
+    """Return all values at the end of a path with their pointers; an absent value is one of them."""
+    for step in steps:
+        if step.is_everything:
+            found = [each for one in found for each in _everything(*one)]
+            continue
+        found = [_member(pointer, value, step.spellings, chosen) for pointer, value, chosen in found]
+        for index, group in zip(step.indexes, step.groups, strict=True):
+            found = [each for one in found for each in _elements(*one, index, group, shared)]
+    return found
+
+
+def _member(pointer: str, value: JSON | _Absent, spellings: tuple[str, str], chosen: _Chosen) -> _Found:
+    if isinstance(value, dict):
+        for spelling in spellings:
+            if spelling in value:
+                return join(pointer, spelling), value[spelling], chosen
+    return pointer, _ABSENT, chosen
+
+
+def _everything(pointer: str, value: JSON | _Absent, chosen: _Chosen) -> Iterator[_Found]:
+    waiting: list[tuple[str, JSON | _Absent]] = [(pointer, value)]
+    while waiting:
+        place, each = waiting.pop()
+        yield place, each, chosen
+        if isinstance(each, dict):
+            waiting.extend((join(place, key), inner) for key, inner in each.items())
+        elif isinstance(each, list):
+            waiting.extend((join(place, index), inner) for index, inner in enumerate(each))
+
+
+def _elements(  # noqa: PLR0913, PLR0917 - a place, and how it goes on from there
+    pointer: str, value: JSON | _Absent, chosen: _Chosen, index: _Element, group: str, shared: frozenset[str]
+) -> Iterator[_Found]:
+    if not isinstance(value, list):
+        return
+    if index is not None:
+        before = chosen.get(group, "").removeprefix(f"{pointer}/")
+        for position in _positions(index, len(value), before):
+            yield join(pointer, position), value[position], chosen
+        return
+    known = chosen.get(group) if group in shared else None
+    if known is not None:
+        at = known.removeprefix(f"{pointer}/")
+        if at.isdecimal():
+            yield known, value[int(at)], chosen
+        return
+    for position, each in enumerate(value):
+        place = join(pointer, position)
+        taken = _taken(chosen, group, place, shared)
+        if taken is not None:
+            yield place, each, taken
+
+
+def _positions(index: _Element, length: int, before: str) -> range:
+    """Return the selected positions of a list; `before` is the position of the chosen element."""
+    match index:
+        case int():
+            at = index if index >= 0 else length + index
+            return range(at, at + 1) if 0 <= at < length else range(0)
+        case tuple():
+            return range(index[0], length)
+        case _:
+            first = int(before) + 1 if before.isdecimal() else length
+            return range(first, min(first + 1, length) if index == "next" else length)
+
+
+_Fits: TypeAlias = "Callable[[RequestData, str, JSON], bool]"
+
+
+def _context(condition: Condition, steps: tuple[PathStep, ...]) -> _Fits | None:
+    """Return the test of a value's surroundings."""
+    if condition.beside is not None:
+        allowed = {*condition.beside}
+        return lambda asked, pointer, _: _has_others(asked.body, pointer, allowed)
+    if condition.repeated:
+        return lambda asked, pointer, value: _first(asked.at(steps, frozenset()), value) != pointer
+    if condition.outside is not None:
+        other = condition.outside
+        if condition.schemas is not None:
+            return lambda asked, pointer, value: not _names(value) <= _names(_sibling(asked.body, pointer, other))
+        path = steps_of(other)
+        return lambda asked, _, value: not _names(value) <= _all_names(asked.at(path, frozenset()))
+    return _schema_context(condition)
+
+
+def _schema_context(condition: Condition) -> _Fits | None:
+    """Return the test of operators that look at the schema around a keyword."""
+    if condition.deeper is not None:
+        levels = condition.deeper
+        return lambda asked, pointer, _: schema_depth(_holder(asked.body, pointer)) > levels
+    if condition.shared is not None:
+        keywords = {*condition.shared}
+        return lambda asked, pointer, _: bool(keywords & _shared_with_reference(asked, pointer))
+    return None
+
+
+def _holder(body: JSON, pointer: str) -> JSON:
+    return resolve(body, pointer.rpartition("/")[0])
+
+
+def _shared_with_reference(asked: RequestData, pointer: str) -> AbstractSet[str]:
+    """Return the keywords of a schema that the schema named by its `$ref` has, too."""
+    holder = _holder(asked.body, pointer)
+    if not isinstance(holder, dict):
+        return frozenset()
+    roots = [asked.body, *(resolve(asked.body, pointer[: at.start()]) for at in re.finditer("/", pointer))]
+    named = next((each for root in reversed(roots) if isinstance(each := referenced(holder, root), dict)), None)
+    return holder.keys() & named.keys() if named is not None else frozenset()
+
+
+def _has_others(body: JSON, pointer: str, allowed: AbstractSet[str]) -> bool:
+    holder, _, key = pointer.rpartition("/")
+    found = resolve(body, holder)
+    others = found.items() if isinstance(found, dict) else ()
+    return any(value is not None and name != key and name not in allowed for name, value in others)
+
+
+def _sibling(body: JSON, pointer: str, key: str) -> JSON:
+    holder = _holder(body, pointer)
+    return holder.get(key) if isinstance(holder, dict) else None
+
+
+def _names(value: JSON | _Absent) -> AbstractSet[str]:
+    match value:
+        case str():
+            return {value}
+        case list() | dict():
+            return {each for each in value if isinstance(each, str)}
+        case _:
+            return frozenset()
+
+
+def _all_names(found: Iterable[_Found]) -> AbstractSet[str]:
+    return {name for _, value, _ in found for name in _names(value)}
+
+
+def _first(found: Iterable[_Found], value: JSON) -> str | None:
+    return next((place for place, each, _ in found if not isinstance(each, _Absent) and equal(each, value)), None)

@@ -1,0 +1,249 @@
+"""Checks of requests that conditions cannot express: pairing, JSON in texts, schemas, and the closed list of fields.
+
+The format itself (pairing, arguments, names of tools) applies at every server. The closed list of fields and the rules
+of schemas are OpenAI's own; compatible servers do not apply them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from harness.apis.fact_files import Facts
+from harness.apis.jsonvalue import join, loads, parsed
+from harness.apis.limits import Violation, bracketed
+from harness.apis.openai_chat.parts import content_views
+from harness.apis.openai_common import (
+    LimitTable,
+    Nodes,
+    bare_arrays,
+    field_faults,
+    invalid_schema,
+    open_objects,
+    schema_nodes,
+)
+from harness.apis.services import RuleSet
+from harness.apis.view import TextView, WireError
+from harness.contract.http import HttpRequest
+from harness.contract.model import JSON
+
+MISTRAL = "mistral"
+"""Mistral's service, which has limits of its own."""
+
+FACTS = Facts.beside(__file__)
+LIMITS = LimitTable(FACTS, "openai-chat")
+
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_FORMAT_CODE = "invalid_json_schema"
+_NESTED = (
+    *("items", "additionalProperties", "not", "if", "then", "else"),
+    *("anyOf", "oneOf", "allOf", "prefixItems"),
+    *("properties", "$defs", "definitions"),
+)
+"""Keywords whose schemas are checked."""
+
+
+def violations(request: HttpRequest, law: RuleSet) -> list[Violation]:
+    """Return the violations of a request. Never raises: an unreadable body is a violation."""
+    try:
+        body = parsed(request.body)
+    except WireError as error:
+        return [LIMITS["body"].broken(f"We could not parse the JSON body of your request: {error.reason}.", "")]
+    if not isinstance(body, dict):
+        return [LIMITS["body"].broken("The body of your request must be a JSON object.", "")]
+    found = [*_arguments(body), *_pairing(body), *_duplicates(body)]
+    if law.is_own:
+        found += [*_fields(body), *_tool_schemas(body), *_format(body)]
+    return found
+
+
+def _objects(holder: dict[str, JSON], key: str, pointer: str) -> Iterator[tuple[str, dict[str, JSON]]]:
+    """Yield the elements of a list that are objects, with their pointers."""
+    listed = holder.get(key)
+    for index, each in enumerate(listed if isinstance(listed, list) else ()):
+        if isinstance(each, dict):
+            yield f"{pointer}/{key}/{index}", each
+
+
+def _calls(message: dict[str, JSON], pointer: str) -> Iterator[tuple[str, dict[str, JSON]]]:
+    return _objects(message, "tool_calls", pointer) if message.get("role") == "assistant" else iter(())
+
+
+def _arguments(body: dict[str, JSON]) -> Iterator[Violation]:
+    for pointer, message in _objects(body, "messages", ""):
+        for at, call in _calls(message, pointer):
+            function = call.get("function")
+            text = function.get("arguments") if isinstance(function, dict) else None
+            if call.get("type") == "custom" or not isinstance(text, str) or not _has_name(function):
+                continue
+            place = join(at, "function", "arguments")
+            try:
+                value = loads(text)
+            except WireError:
+                value = None
+            if not isinstance(value, dict):
+                message_text = f"'{bracketed(place)}' is not the text of a JSON object."
+                yield LIMITS["arguments-json"].broken(message_text, place, actual=text)
+
+
+def _has_name(function: JSON) -> bool:
+    return isinstance(function, dict) and isinstance(function.get("name"), str)
+
+
+@dataclass(slots=True)
+class _Batch:
+    """Calls of one assistant message. `waiting`: ids without a result; `answered`: id → place of its result."""
+
+    pointer: str
+    waiting: list[str] = field(default_factory=list[str])
+    answered: dict[str, str] = field(default_factory=dict[str, str])
+
+
+def _pairing(body: dict[str, JSON]) -> Iterator[Violation]:
+    """Check for calls without a result, results without a call, and duplicate results."""
+    batch: _Batch | None = None
+    for pointer, message in _objects(body, "messages", ""):
+        if message.get("role") == "tool":
+            yield from _result(batch, message.get("tool_call_id"), pointer)
+            continue
+        yield from _unanswered(batch)
+        waiting = [call_id for _, call in _calls(message, pointer) if isinstance(call_id := call.get("id"), str)]
+        batch = _Batch(join(pointer, "tool_calls"), waiting) if waiting else None
+    yield from _unanswered(batch)
+
+
+def _unanswered(batch: _Batch | None) -> Iterator[Violation]:
+    if batch is not None and batch.waiting:
+        missing = ", ".join(batch.waiting)
+        yield LIMITS["result-missing"].broken(
+            "An assistant message with 'tool_calls' must be followed by tool messages that respond to each "
+            f"'tool_call_id'. No response message was found for: {missing}",
+            batch.pointer,
+            actual=list(batch.waiting),
+        )
+
+
+def _result(batch: _Batch | None, call_id: JSON, pointer: str) -> Iterator[Violation]:
+    place = join(pointer, "tool_call_id")
+    if batch is None:
+        yield LIMITS["result-orphan"].broken(
+            "Invalid parameter: a message with role 'tool' must respond to a preceding message with 'tool_calls'.",
+            join(pointer, "role"),
+            actual=call_id,
+        )
+    elif not isinstance(call_id, str):
+        return  # openai-chat-result-id-missing
+    elif call_id in batch.waiting:
+        batch.waiting.remove(call_id)
+        batch.answered[call_id] = pointer
+    elif call_id in batch.answered:
+        yield LIMITS["result-duplicate"].broken(
+            f"Invalid parameter: Duplicate value for 'tool_call_id' of '{call_id}', "
+            f"also answered by {batch.answered[call_id]}.",
+            place,
+            actual=call_id,
+        )
+    else:
+        yield LIMITS["result-unknown-id"].broken(
+            f"Invalid parameter: 'tool_call_id' of '{call_id}' is not among the 'tool_calls' of the previous message.",
+            place,
+            actual=call_id,
+            expected=[*batch.waiting, *batch.answered],
+        )
+
+
+def _duplicates(body: dict[str, JSON]) -> Iterator[Violation]:
+    names: set[str] = set()
+    for pointer, tool in _objects(body, "tools", ""):
+        held = tool.get("function", tool.get("custom"))
+        name = held.get("name") if isinstance(held, dict) else None
+        if not isinstance(name, str):
+            continue
+        if name in names:
+            message = f"Tool names must be unique: '{name}' is declared twice."
+            yield LIMITS["tool-duplicate"].broken(message, pointer, actual=name)
+        names.add(name)
+
+
+def _fields(body: dict[str, JSON]) -> Iterator[Violation]:
+    for name, value in body.items():
+        if value is None:
+            continue
+        if name in LIMITS.fields:
+            yield from field_faults(LIMITS, name, value)
+        else:
+            message, code = f"Unknown parameter: '{name}'.", "unknown_parameter"
+            yield LIMITS["unknown-field"].broken(message, join("", name), actual=name, code=code)
+
+
+def _tool_schemas(body: dict[str, JSON]) -> Iterator[Violation]:
+    code = "invalid_function_parameters"
+    for pointer, tool in _objects(body, "tools", ""):
+        function = tool.get("function")
+        if tool.get("type") not in (None, "function") or not isinstance(function, dict) or not _has_name(function):
+            continue
+        schema, subject = function.get("parameters"), f"function '{function['name']}'"
+        place = join(pointer, "function", "parameters")
+        if not isinstance(schema, dict) or schema.get("type") != "object":
+            continue  # openai-chat-tool-parameters-root
+        for where, reason in invalid_schema(schema, place):
+            yield LIMITS["tool-parameters-schema"].broken(f"Invalid schema for {subject}: {reason}.", where, code=code)
+        nodes = schema_nodes(schema, place, _NESTED)
+        for where in bare_arrays(nodes):
+            message = f"Invalid schema for {subject}: at {_context(where, place)}, array schema missing items."
+            yield LIMITS["tool-array-items"].broken(message, where, code=code)
+        if function.get("strict") is True:
+            yield from _strict(nodes, place, subject, code)
+
+
+def _context(place: str, root: str) -> str:
+    return place.removeprefix(root) or "the root"
+
+
+def _strict(nodes: Nodes, pointer: str, subject: str, code: str) -> Iterator[Violation]:
+    for place, node, missing in open_objects(nodes):
+        told = f"Invalid schema for {subject}: at {_context(place, pointer)},"
+        if node.get("additionalProperties") is not False:
+            yield LIMITS["strict-additional-properties"].broken(
+                f"{told} 'additionalProperties' has to be given and to be false.",
+                place,
+                actual=node.get("additionalProperties"),
+                expected=False,
+                code=code,
+            )
+        if missing:
+            properties, given = node.get("properties"), node.get("required")
+            yield LIMITS["strict-required"].broken(
+                f"{told} 'required' has to name every property. Missing: {', '.join(missing)}.",
+                place,
+                actual=given if isinstance(given, list) else [],
+                expected=[*properties] if isinstance(properties, dict) else [],
+                code=code,
+            )
+
+
+def _format(body: dict[str, JSON]) -> Iterator[Violation]:
+    match body.get("response_format"):
+        case {"type": "json_object"} if not any("json" in text.lower() for text in _texts(body)):
+            yield LIMITS["json-word"].broken(
+                "'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'.",
+                "/response_format",
+            )
+        case {"type": "json_schema", "json_schema": {"name": str(name), "schema": dict(schema)} as described}:
+            if not _NAME.fullmatch(name):
+                return  # openai-chat-format-name
+            place, subject, code = "/response_format/json_schema/schema", f"response_format '{name}'", _FORMAT_CODE
+            for where, reason in invalid_schema(schema, place):
+                yield LIMITS["format-schema"].broken(f"Invalid schema for {subject}: {reason}.", where, code=code)
+            if described.get("strict") is True:
+                yield from _strict(schema_nodes(schema, place, _NESTED), place, subject, code)
+        case _:
+            return
+
+
+def _texts(body: dict[str, JSON]) -> Iterator[str]:
+    for pointer, message in _objects(body, "messages", ""):
+        for part in content_views(message.get("content"), join(pointer, "content")):
+            if isinstance(part, TextView):
+                yield part.text

@@ -1,0 +1,203 @@
+"""Requests of Chat Completions to and from canonical values, and forms in which clients write them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from typing_extensions import override
+
+from harness.apis.api import ClientForm
+from harness.apis.conversion import AnsweredCall, Body, CanonicalReader, RequestBuilder, SystemText, without
+from harness.apis.jsonvalue import resolve
+from harness.apis.view import MediaView, ResultView, TextView
+from harness.contract.model import JSON, ChatRequest, JsonSchema, Message, NamedTool, Opaque, Role, Tool, ToolResult
+
+REMINDER = "Answer in one sentence."
+
+
+def _system_turn(body: dict[str, JSON]) -> None:
+    """Insert a system message after the first user message (openai-chat-system-anywhere)."""
+    messages = body.get("messages")
+    roles = [each.get("role") for each in messages if isinstance(each, dict)] if isinstance(messages, list) else []
+    if isinstance(messages, list) and "user" in roles:
+        messages.insert(roles.index("user") + 1, {"role": "system", "content": REMINDER})
+
+
+def _system_blocks(body: dict[str, JSON]) -> None:
+    """Insert a second system message in parts."""
+    messages = body.get("messages")
+    if isinstance(messages, list):
+        first = messages[0] if messages else None
+        has_one = isinstance(first, dict) and first.get("role") in ("system", "developer")
+        messages.insert(1 if has_one else 0, {"role": "system", "content": [{"type": "text", "text": REMINDER}]})
+
+
+CLIENT_FORMS: Mapping[str, ClientForm] = {"system-turn": _system_turn, "system-blocks": _system_blocks}
+
+
+_HELD = {"image_url": ("url",), "input_audio": ("data", "format"), "file": ("file_data",)}
+"""Kind of a content part → fields inside it that have a canonical place."""
+
+
+class OpenAIChatReader(CanonicalReader):
+    """Reads requests of Chat Completions.
+
+    System messages after the first one stay messages. There is no error flag: a failed tool only has its text.
+    """
+
+    api = "openai-chat"
+
+    @override
+    def system(self) -> SystemText:
+        messages = self.entries(text for text in self.view.system if not text.before_turn)
+        match messages:
+            case ({"content": str(text)}, *others):
+                return SystemText(text or None, opening=tuple(others))
+            case _:
+                return SystemText(opening=messages)
+
+    @override
+    def result(self, view: ResultView, call_id: str, name: str) -> ToolResult:
+        raw = self.raw(view)
+        message = raw if isinstance(raw, dict) else {}
+        content = message.get("content")
+        # results hold text only (openai-chat-result-text-only): a medium among them is the client's own, and stays
+        parts = tuple(
+            Opaque(self.api, self.raw(part)) if isinstance(part, MediaView) else self.part(part)
+            for part in view.payload
+        )
+        fields = self._kept(without(message, "role", "tool_call_id", "content"))
+        return ToolResult(call_id, name, content if isinstance(content, str) else parts, provider_metadata=fields)
+
+    @override
+    def _function(self, raw: dict[str, JSON]) -> dict[str, JSON]:
+        function = raw.get("function")
+        return without(function if isinstance(function, dict) else raw, "name", "description", "parameters")
+
+    @override
+    def _bare(self, raw: dict[str, JSON], view: TextView | MediaView) -> dict[str, JSON] | None:
+        if isinstance(view, TextView):
+            return without(raw, "type", "text")
+        kind = raw.get("type")
+        held = raw.get(kind) if isinstance(kind, str) and kind in _HELD else None
+        if not isinstance(kind, str) or not isinstance(held, dict):
+            return None
+        is_pdf = view.media_type == "application/pdf"  # only these are files everywhere (openai-chat-file-inline-pdf)
+        rest = held if kind == "file" and not is_pdf else without(held, *_HELD[kind])
+        return {**without(raw, "type", kind), **({kind: rest} if rest else {})}
+
+
+def write(request: ChatRequest, bound: str) -> Body:
+    """Write the body of a request. The system prompt is a `system` message, which every server knows."""
+    messages: list[JSON] = [{"role": "system", "content": request.system}] if request.system else []
+    messages += [entry for message in request.messages for entry in _entries(message)]
+    body: Body = {"model": request.model, "messages": messages}
+    if request.max_tokens is not None:
+        body[bound] = request.max_tokens
+    if request.tools:
+        body["tools"] = [_tool(tool) for tool in request.tools]
+    if isinstance(request.tool_choice, NamedTool):
+        body["tool_choice"] = {"type": "function", "function": {"name": request.tool_choice.name}}
+    elif request.tool_choice is not None:
+        body["tool_choice"] = request.tool_choice
+    match request.response_format:
+        case JsonSchema(schema=schema, name=name):
+            named: Body = {"name": name, "schema": schema, "strict": True}
+            body["response_format"] = {"type": "json_schema", "json_schema": named}
+        case None:
+            pass
+        case _:
+            body["response_format"] = {"type": "json_object"}
+    if request.stop:
+        body["stop"] = [*request.stop]
+    return body
+
+
+def _tool(tool: Tool) -> Body:
+    marks = tool.provider_metadata.get("openai-chat")
+    function: Body = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    return {"type": "function", "function": {**function, **(marks if isinstance(marks, dict) else {})}}
+
+
+def _entries(message: Message) -> list[JSON]:
+    if message.role is Role.USER:
+        entries: list[JSON] = [_result(each.call_id, each.text) for each in message.tool_results]
+        if message.text:
+            entries.append({"role": "user", "content": message.text})
+        return entries
+    calls: list[JSON] = [
+        {
+            "id": call.id,
+            "type": "function",
+            "function": {"name": call.name, "arguments": json.dumps(call.arguments, ensure_ascii=False)},
+        }
+        for call in message.tool_calls
+    ]
+    said: Body = {"role": "assistant", "content": message.text or None}
+    if calls:
+        said["tool_calls"] = calls
+    return [said]
+
+
+def _result(call_id: str | None, text: str) -> JSON:
+    return {"role": "tool", "tool_call_id": call_id, "content": text}
+
+
+def _with(body: Body, *entries: JSON) -> Body:
+    messages = body["messages"]
+    return {**body, "messages": [*(messages if isinstance(messages, list) else ()), *entries]}
+
+
+def append_answer(body: Body, answer: JSON, results: Sequence[AnsweredCall]) -> Body:
+    """Append the unchanged message, and a message for each result."""
+    entries = (_result(call.id, json.dumps({**value}, ensure_ascii=False)) for call, value in results)
+    return _with(body, resolve(answer, "/choices/0/message"), *entries)
+
+
+def append_text(body: Body, text: str) -> Body:
+    """Append a user message."""
+    return _with(body, {"role": "user", "content": text})
+
+
+def one_call(body: Body) -> Body:
+    """Allow one call per answer."""
+    return {**body, "parallel_tool_calls": False}
+
+
+def parted(body: Body) -> Body:
+    """Write user texts as lists of parts, as clients with images do."""
+    messages = body["messages"]
+    said: list[JSON] = []
+    for message in messages if isinstance(messages, list) else ():
+        if isinstance(message, dict) and message["role"] == "user":
+            said.append({**message, "content": [{"type": "text", "text": message["content"]}]})
+        else:
+            said.append(message)
+    return {**body, "messages": said}
+
+
+def developer(body: Body) -> Body:
+    """Write the system prompt as a developer message (openai-chat-system-anywhere)."""
+    messages = body["messages"]
+    said: list[JSON] = []
+    for message in messages if isinstance(messages, list) else ():
+        if isinstance(message, dict) and message["role"] == "system":
+            said.append({**message, "role": "developer"})
+        else:
+            said.append(message)
+    return {**body, "messages": said}
+
+
+REQUEST_BUILDER = RequestBuilder(
+    path="/chat/completions",
+    stream_path="/chat/completions",
+    bounds=("max_tokens", "max_completion_tokens"),
+    write=write,
+    append_answer=append_answer,
+    append_text=append_text,
+    streaming={"stream": True, "stream_options": {"include_usage": True}},
+    one_call=one_call,
+    parted=parted,
+    developer=developer,
+)

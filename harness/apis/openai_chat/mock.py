@@ -1,0 +1,308 @@
+"""Responses of the reference server: whole bodies and streams in several dialects."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from itertools import chain
+from typing import TypeAlias
+
+from harness.apis.api import StreamShape
+from harness.apis.eventstream import written
+from harness.apis.openai_chat.parts import is_blank
+from harness.apis.openai_chat.responses import DIALECTS, OPENAI, Dialect, call_as, dialect_of
+from harness.apis.openai_chat.streams import WHOLE, fold
+from harness.apis.server import fragments, number, token
+from harness.apis.targets import Profile
+from harness.apis.view import ModelStep, RequestView
+from harness.contract.http import HttpResponse
+from harness.contract.model import JSON, StopReason
+from harness.scenarios.schema import Provocation
+
+_FINISH_REASONS = {
+    StopReason.END_TURN: "stop",
+    StopReason.STOP_SEQUENCE: "stop",
+    StopReason.TOOL_USE: "tool_calls",
+    StopReason.MAX_TOKENS: "length",
+    StopReason.REFUSAL: "content_filter",
+}
+
+_HEX = "0123456789abcdef"
+
+
+def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str, JSON]:
+    """Return the body of a response.
+
+    Thinking only counts as reasoning tokens. A response has no list of parts: an entry of `step.raw` with a `type` is a
+    tool call, another one holds fields of the message. The arguments of a truncated call end early.
+    """
+    calls: list[JSON] = [raw for raw in step.raw if isinstance(raw, dict) and "type" in raw]
+    texts = [json.dumps(arguments, ensure_ascii=False, separators=(",", ":")) for _, arguments in step.calls]
+    if texts and step.truncated:
+        texts[-1] = texts[-1][: number(seed, "cut", 1, len(texts[-1]) - 1)]
+    named = zip(step.calls, texts, strict=True)
+    calls += [_call(name, text, seed, index) for index, ((name, _), text) in enumerate(named)]
+    dialect = dialect_of(profile)
+    if Provocation.EMPTY_ARGUMENTS in step.provocations:
+        dialect = replace(dialect, no_arguments="")
+    message: dict[str, JSON] = {"role": "assistant", "content": step.text, "refusal": step.refusal, "annotations": []}
+    for raw in step.raw:
+        if isinstance(raw, dict) and "type" not in raw:
+            message |= raw
+    if calls:
+        message["tool_calls"] = [call_as(dialect, call) for call in calls]
+    return {
+        "id": f"chatcmpl-{token(seed, 'response', 29)}",
+        "object": "chat.completion",
+        "created": number(seed, "created", 1_782_000_000, 1_795_000_000),
+        "model": model,
+        "choices": [
+            {
+                "index": 0,
+                "message": message,
+                "logprobs": None,
+                "finish_reason": _finish_reason(step, has_calls=bool(calls)),
+            }
+        ],
+        "usage": _usage(step, seed, reasons=profile.reasons_by_default or step.thinking is not None),
+        "service_tier": "default",
+        "system_fingerprint": f"fp_{token(seed, 'fingerprint', 10, _HEX)}",
+    }
+
+
+def _call(name: str, arguments: str, seed: str, index: int) -> JSON:
+    return {
+        "id": f"call_{token(seed, f'call {index}', 24)}",
+        "type": "function",
+        "function": {"name": name, "arguments": arguments},
+    }
+
+
+def _finish_reason(step: ModelStep, *, has_calls: bool) -> str:
+    """Return the API's word, or the canonical one if the API has none."""
+    if step.refusal is not None and step.stop in (None, StopReason.REFUSAL):
+        return "stop"  # the text is in the message, which ends like any other
+    said = StopReason.TOOL_USE if has_calls else StopReason.END_TURN
+    stop = step.stop or (StopReason.MAX_TOKENS if step.truncated else said)
+    return _FINISH_REASONS.get(stop, stop.value)
+
+
+def _usage(step: ModelStep, seed: str, *, reasons: bool) -> JSON:
+    """Return the usage. Cached tokens are part of the prompt.
+
+    Prompts that repeat 1,024 tokens or more have them, in steps of 128, as in recordings (1,408 of 1,542, 1,536 of
+    1,586, 2,048 of 2,087). No recording counts cache writes.
+    """
+    cached = step.prefix.repeated // 128 * 128 if step.prefix.repeated >= 1024 else 0
+    prompt = cached + number(seed, "prompt", 20, 400)
+    reasoning = 64 * number(seed, "reasoning", 1, 9) if reasons else 0
+    said = len(step.text or "") + len(step.refusal or "") + sum(len(name) + 20 for name, _ in step.calls)
+    completion = reasoning + max(1, said // 4)
+    return {
+        "prompt_tokens": prompt,
+        "completion_tokens": completion,
+        "total_tokens": prompt + completion,
+        "prompt_tokens_details": {
+            "cached_tokens": cached,
+            "cache_write_tokens": 0,
+            "audio_tokens": 0,
+        },
+        "completion_tokens_details": {
+            "reasoning_tokens": reasoning,
+            "audio_tokens": 0,
+            "accepted_prediction_tokens": 0,
+            "rejected_prediction_tokens": 0,
+        },
+    }
+
+
+Fields: TypeAlias = dict[str, JSON]
+
+
+def build_stream(step: ModelStep, seed: str, model: str, profile: Profile, request: RequestView) -> HttpResponse:
+    """Return the same response as a stream. It counts its tokens only on request.
+
+    Calls come one after another, as in every recording. A provocation opens all of them first and alternates their
+    pieces: the index of each piece decides (openai-chat-call-deltas), so a client that appends to the last call fails.
+    """
+    body = build(step, seed, model, profile)
+    at_once = Provocation.INTERLEAVED_CALLS in step.provocations
+    return _stream(body, seed, profile, request, at_once=at_once)
+
+
+def stream_of(body: Fields, seed: str, profile: Profile, request: RequestView) -> HttpResponse:
+    """Return a whole body as a stream, with token counts only on request."""
+    return _stream(body, seed, profile, request, at_once=False)
+
+
+def _stream(body: Fields, seed: str, profile: Profile, request: RequestView, *, at_once: bool) -> HttpResponse:
+    usage = request.usage_pointer is not None
+    stream = streamed(body, seed, usage=usage, dialect=dialect_of(profile), at_once=at_once)
+    return HttpResponse(200, {"content-type": "text/event-stream; charset=utf-8"}, stream)
+
+
+def streamed(body: Fields, seed: str, *, usage: bool, dialect: Dialect = OPENAI, at_once: bool = False) -> bytes:
+    """Return the stream that folds to `body`.
+
+    `usage`: token counts are requested. `at_once`: calls are open together. An error replaces the end.
+    """
+    pieces = [*_choices(body, seed, dialect, at_once=at_once)]
+    sent = [written(chunk) for chunk in _chunks(body, pieces, seed, dialect, usage=usage)]
+    error = body.get("error")
+    sent.append(b"data: [DONE]\n\n" if error is None else written({"error": error}, "error"))
+    return (b": PROCESSING\n\n" if dialect.comments else b"").join([b"", *sent])
+
+
+def _chunks(body: Fields, pieces: list[Fields], seed: str, dialect: Dialect, *, usage: bool) -> Iterator[Fields]:
+    head = {key: value for key, value in body.items() if key not in ("choices", "usage", "error")}
+    head["object"] = "chat.completion.chunk"
+    bare: list[Fields] = [{"choices": [piece]} for piece in pieces]
+    silent = dialect.usage == "never" or (dialect.usage == "asked" and not usage)
+    counts = body.get("usage")
+    if isinstance(counts, dict) and not silent:
+        bare = _counted_early(bare, counts) if dialect.usage == "early" else _counted(bare, counts)
+    for index, chunk in enumerate(bare):
+        padding = token(seed, f"padding {index}", number(seed, f"padding of {index}", 0, 12))
+        yield {**head, **chunk, "obfuscation": padding}
+
+
+def _counted(chunks: list[Fields], usage: Fields) -> list[Fields]:
+    return [*({**chunk, "usage": None} for chunk in chunks), {"choices": [], "usage": usage}]
+
+
+def _counted_early(chunks: list[Fields], usage: Fields) -> list[Fields]:
+    """Give every chunk the counts that are known by then."""
+    known: Fields = {key: count if key == "prompt_tokens" else None for key, count in usage.items()}
+    return [
+        *({**chunk, "usage": known} for chunk in chunks[:-1]),
+        *({**chunk, "usage": usage} for chunk in chunks[-1:]),
+    ]
+
+
+def _choices(body: Fields, seed: str, dialect: Dialect, *, at_once: bool) -> Iterator[Fields]:
+    """Yield the pieces of every choice: its deltas, then its finish reason with an empty delta."""
+    choices = body.get("choices")
+    for index, choice in enumerate(choices if isinstance(choices, list) else ()):
+        message = choice.get("message") if isinstance(choice, dict) else None
+        if not isinstance(choice, dict) or not isinstance(message, dict):
+            continue
+        unsaid: Fields = {key: None for key in ("logprobs", "finish_reason") if key in choice}
+        # an answer that was cut off is cut off in its last call; pieces without an index belong to the call before them
+        whole = choice.get("finish_reason") == "tool_calls" and dialect.first_index is not None
+        whole = whole and not dialect.one_index
+        for delta in _deltas(message, f"{seed} {index}", dialect, at_once=at_once and whole):
+            yield {"index": index, "delta": delta, **unsaid}
+        if choice.get("finish_reason") is not None or body.get("error") is None:
+            said = {key: value for key, value in choice.items() if key not in ("index", "message")}
+            yield {"index": index, "delta": {}, **said}
+
+
+def _deltas(message: Fields, seed: str, dialect: Dialect, *, at_once: bool) -> Iterator[Fields]:
+    content, calls = message.get("content"), _calls(message)
+    announced: Fields = {"role": message.get("role"), "content": "" if isinstance(content, str) else None}
+    if "refusal" in message:
+        announced["refusal"] = None
+    rest = [key for key in message if key not in announced and key != "tool_calls" and not is_blank(message[key])]
+    thought = [key for key in rest if key.startswith("reasoning")]
+    said = [key for key in ("content", "refusal") if not is_blank(message.get(key))]
+    spoken = [*thought, *said, *(key for key in rest if key not in thought)]
+    starts = [_call_pieces(call, index, seed, dialect) for index, call in enumerate(calls)]
+    if len(calls) == 1 and not spoken:  # the only content comes with the first delta
+        announced["tool_calls"] = [next(starts[0])]
+    yield announced
+    for key in spoken:
+        yield from _pieces(key, message[key], seed)
+    for piece in _woven(starts, seed) if at_once and len(calls) > 1 else chain.from_iterable(starts):
+        yield {"tool_calls": [piece]}
+
+
+def _woven(calls: list[Iterator[Fields]], seed: str) -> Iterator[Fields]:
+    """Interleave calls that are open together: all begin in order, then their pieces alternate."""
+    for call in calls:
+        yield next(call)
+    waiting, turn = list(calls), 0
+    while waiting:
+        call = waiting[number(seed, f"turn {turn}", 0, len(waiting) - 1)]
+        piece = next(call, None)
+        if piece is None:
+            waiting.remove(call)
+        else:
+            yield piece
+        turn += 1
+
+
+def _pieces(key: str, value: JSON, seed: str) -> Iterator[Fields]:
+    if isinstance(value, str) and key not in WHOLE:
+        for text in fragments(value, seed, key):
+            yield {key: text}
+    else:
+        yield {key: value}
+
+
+def _calls(message: Fields) -> list[Fields]:
+    calls = message.get("tool_calls")
+    return [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+
+
+def _call_pieces(call: Fields, position: int, seed: str, dialect: Dialect) -> Iterator[Fields]:
+    """Yield id, type and name with empty arguments, then arguments that belong to the call by its index."""
+    counted = 0 if dialect.one_index else position
+    index: Fields = {} if dialect.first_index is None else {"index": dialect.first_index + counted}
+    function = call.get("function")
+    arguments = function.get("arguments") if isinstance(function, dict) else None
+    if not isinstance(function, dict) or not isinstance(arguments, str):
+        yield {**index, **call}  # of a type whose pieces no recording shows
+        return
+    if dialect.whole:
+        yield {**index, **call}
+        return
+    texts = [*fragments(arguments, seed, f"arguments {position}")]
+    opening = texts.pop(0) if dialect.opens_with_arguments and texts else ""
+    yield {**index, **call, "function": {**function, "arguments": opening}}
+    for number_of_piece, text in enumerate(texts):
+        piece: Fields = {"arguments": text}
+        if dialect.repeats:
+            yield {**index, **call, "function": {**function, **piece}}
+        elif dialect.later == "arguments":
+            yield {**index, "function": piece}
+        else:
+            other_id = token(seed, f"id {position} {number_of_piece}", 24)
+            call_id = "" if dialect.later == "blanks" else f"chatcmpl-tool-{other_id}"
+            yield {**index, "id": call_id, "type": "function", "function": {"name": "", **piece}}
+
+
+_DOCUMENTED = (
+    "arguments-in-opening-piece",
+    "whole-calls",
+    "repeated-ids",
+    "empty-strings",
+    "index-from-one",
+    "empty-arguments",
+)
+_DEPARTING = ("early-usage", "no-index", "one-index", "id-per-piece")
+"""Dialects with the same content in other chunks. The other dialects omit ids or token counts."""
+
+
+def _shaped(dialect: Dialect, stream: bytes, seed: str) -> bytes:
+    body, complete = fold(stream)
+    choices = body.get("choices")
+    if not complete or "error" in body or not isinstance(choices, list):
+        return stream
+    told: dict[str, JSON] = {**body, "choices": [_choice(dialect, choice) for choice in choices]}
+    return streamed(told, seed, usage=body.get("usage") is not None, dialect=dialect)
+
+
+def _choice(dialect: Dialect, choice: JSON) -> JSON:
+    message = choice.get("message") if isinstance(choice, dict) else None
+    calls = message.get("tool_calls") if isinstance(message, dict) else None
+    if not isinstance(choice, dict) or not isinstance(message, dict) or not isinstance(calls, list):
+        return choice
+    return {**choice, "message": {**message, "tool_calls": [call_as(dialect, call) for call in calls]}}
+
+
+SHAPES: Mapping[str, StreamShape] = {
+    name: StreamShape(partial(_shaped, DIALECTS[name]), departs=name in _DEPARTING)
+    for name in (*_DOCUMENTED, *_DEPARTING)
+}

@@ -1,0 +1,249 @@
+"""Errors, headers and checks that both OpenAI APIs share.
+
+Headers: https://developers.openai.com/api/reference/overview (read 2026-11-22).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TypeAlias, cast
+
+from harness.apis.fact_files import Facts
+from harness.apis.jsonvalue import join
+from harness.apis.limits import Limit, Violation, bracketed
+from harness.apis.schemas import inner, schema_fault
+from harness.apis.server import message, number, token, wait_headers
+from harness.contract.http import HttpRequest, HttpResponse
+from harness.contract.model import JSON
+
+_HEX = "0123456789abcdef"
+
+
+def headers(seed: str, _model: str) -> Mapping[str, str]:
+    """Return the headers of every response."""
+    return {
+        "x-request-id": f"req_{token(seed, 'request', 32, _HEX)}",
+        "openai-organization": "harness",
+        "openai-processing-ms": str(number(seed, "processing", 200, 2000)),
+        "openai-version": "2020-10-01",
+        "x-ratelimit-limit-requests": "10000",
+        "x-ratelimit-limit-tokens": "2000000",
+        "x-ratelimit-remaining-requests": "9999",
+        "x-ratelimit-remaining-tokens": "1999000",
+        "x-ratelimit-reset-requests": "6ms",
+        "x-ratelimit-reset-tokens": "30ms",
+    }
+
+
+def has_key(request: HttpRequest) -> bool:
+    """Return whether a request has a bearer token, or a key in Azure's header."""
+    scheme, _, key = request.headers.get("authorization", "").partition(" ")
+    return bool((scheme.lower() == "bearer" and key.strip()) or request.headers.get("api-key"))
+
+
+_REFUSED, _FAILED = "invalid_request_error", "server_error"
+
+_TYPE_AND_CODE = {
+    401: (_REFUSED, "invalid_api_key"),
+    403: (_REFUSED, "unsupported_country"),
+    404: (_REFUSED, "model_not_found"),
+    429: ("rate_limit_error", "rate_limit_exceeded"),
+    500: (_FAILED, "server_error"),
+    503: ("service_unavailable_error", "server_is_overloaded"),
+}
+"""Status → type and code. 401 and 404 are as recorded, the others as in the provider's guide to error codes."""
+
+_STATUS_OF = {
+    **{code: status for status, (_, code) in _TYPE_AND_CODE.items()},
+    "invalid_prompt": 400,
+    "context_length_exceeded": 400,
+    "bio_policy": 400,  # openai-responses-error-codes
+    "misalignment_policy_violation": 400,
+    "data_residency_mismatch": 400,
+    "insufficient_quota": 429,
+    _REFUSED: 400,
+    "authentication_error": 401,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "rate_limit_error": 429,
+    _FAILED: 500,
+    "service_unavailable_error": 503,
+}
+"""Code or type → the status that it comes with."""
+
+
+def type_and_code(status: int) -> tuple[str, str | None]:
+    """Return the type and the code of a failure. A status without its own gets those of 400 or 500."""
+    return _TYPE_AND_CODE.get(status, (_FAILED if status >= 500 else _REFUSED, None))
+
+
+def error_object(text: str, kind: str, code: str | None, where: str | None = None) -> dict[str, JSON]:
+    """Return an error as bodies and events carry it."""
+    return {"message": text, "type": kind, "param": where, "code": code}
+
+
+def refusal(violation: Violation, indent: int | None = None) -> HttpResponse:
+    """Return the refusal of a request. The request id is a function of the violation."""
+    error = error_object(violation.message, _REFUSED, violation.code, bracketed(violation.pointer) or None)
+    seed = f"{violation.rule}{violation.pointer}{violation.message}"
+    return _error_response(violation.status, error, seed, indent=indent)
+
+
+def failure(status: int, retry_after: float | None, seed: str, indent: int | None = None) -> HttpResponse:
+    """Return the provider's failure with this status, and `retry_after` seconds in a header."""
+    error = error_object(message(status), *type_and_code(status))
+    return _error_response(status, error, seed, retry_after, indent)
+
+
+def _error_response(
+    status: int, error: dict[str, JSON], seed: str, retry_after: float | None = None, indent: int | None = None
+) -> HttpResponse:
+    headers = {"content-type": "application/json", "x-request-id": f"req_{token(seed, 'request', 32, _HEX)}"}
+    return HttpResponse(
+        status, headers | wait_headers(retry_after), json.dumps({"error": error}, indent=indent).encode()
+    )
+
+
+def meant_status(error: dict[str, JSON]) -> int | None:
+    """Return the status that an error means.
+
+    Compatible servers name it (Groq in `status_code`, OpenRouter in `code`). Otherwise the code decides before the
+    type, which is often only `invalid_request_error`.
+    """
+    code, kind = error.get("code"), error.get("type")
+    for named in (error.get("status_code"), code):
+        number_ = int(named) if isinstance(named, str) and named.isdecimal() else named
+        if isinstance(number_, int) and 400 <= number_ < 600:
+            return number_
+    return next((_STATUS_OF[word] for word in (code, kind) if isinstance(word, str) and word in _STATUS_OF), None)
+
+
+_NAMES = {
+    "integer": "an integer",
+    "number": "a decimal",
+    "boolean": "a boolean",
+    "string": "a string",
+    "array": "an array",
+    "object": "an object",
+}
+
+Fields: TypeAlias = Mapping[str, Mapping[str, JSON]]
+"""Fields of a request with a JSON Schema of type and bounds; other checks read fields with an empty schema."""
+
+
+class LimitTable:
+    """Limits of an API that Python checks find, by their ids without the API's name."""
+
+    def __init__(self, facts: Facts, prefix: str) -> None:
+        self._facts = facts
+        self._prefix = prefix
+
+    def __getitem__(self, name: str) -> Limit:
+        return self._facts.limits[f"{self._prefix}-{name}"][0]
+
+    @cached_property
+    def fields(self) -> Fields:
+        """The known fields: the parameters of the limit on unknown fields."""
+        entries = self._facts.limits.values()
+        return cast("Fields", next(entry.parameters for _, entry in entries if entry.parameters is not None))
+
+
+def field_faults(entries: LimitTable, name: str, value: JSON) -> Iterator[Violation]:
+    """Yield violations of the type and the bounds of a known field."""
+    schema, place = entries.fields[name], join("", name)
+    if message := _wrong_type(name, value, schema):
+        yield entries["parameter-type"].broken(message, place, actual=value, code="invalid_type")
+    elif beyond := _out_of_range(name, value, schema):
+        yield entries["parameter-range"].broken(beyond[0], place, actual=value, code=beyond[1])
+
+
+def _wrong_type(name: str, value: JSON, schema: Mapping[str, JSON]) -> str | None:
+    kinds = schema.get("type")
+    listed = kinds if isinstance(kinds, list) else [kinds] if kinds else []
+    if not listed or any(_is(value, str(kind)) for kind in listed):
+        return None
+    expected = " or ".join(_NAMES[str(kind)] for kind in listed)
+    return f"Invalid type for '{name}': expected {expected}, but got {_named(value)} instead."
+
+
+def _out_of_range(name: str, value: JSON, schema: Mapping[str, JSON]) -> tuple[str, str] | None:
+    """Return the refusal of a number out of bounds, and its code."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    kind = "integer" if schema.get("type") == "integer" else "decimal"
+    least, most = schema.get("minimum"), schema.get("maximum")
+    if isinstance(least, int | float) and value < least:
+        side, bound, code = "below minimum", f">= {least:g}", f"{kind}_below_min_value"
+    elif isinstance(most, int | float) and value > most:
+        side, bound, code = "above maximum", f"<= {most:g}", f"{kind}_above_max_value"
+    else:
+        return None
+    return f"Invalid '{name}': {kind} {side} value. Expected a value {bound}, but got {value} instead.", code
+
+
+def _is(value: JSON, kind: str) -> bool:
+    match value:
+        case bool():
+            return kind == "boolean"
+        case int():
+            return kind in ("integer", "number")
+        case float():
+            return kind == "number" or (kind == "integer" and value.is_integer())
+        case str():
+            return kind == "string"
+        case list():
+            return kind == "array"
+        case _:
+            return kind == "object" and isinstance(value, dict)
+
+
+def _named(value: JSON) -> str:
+    if isinstance(value, float):
+        return "a decimal number"
+    return next((text for kind, text in _NAMES.items() if _is(value, kind)), "null")
+
+
+def invalid_schema(schema: JSON, pointer: str) -> Iterator[tuple[str, str]]:
+    """Yield the fault of an invalid schema as a pointer and a reason (openai-chat-schema-valid)."""
+    fault = schema_fault(schema, lenient=True) if isinstance(schema, dict) else None
+    if fault is not None:
+        yield join(pointer, *fault[0]), fault[1]
+
+
+Nodes: TypeAlias = "Sequence[tuple[str, dict[str, JSON]]]"
+"""A schema and its subschemas, with their pointers."""
+
+
+def schema_nodes(schema: JSON, pointer: str, keywords: Sequence[str]) -> Nodes:
+    """Return a schema and its subschemas under these keywords."""
+    found: list[tuple[str, dict[str, JSON]]] = []
+    waiting: list[tuple[str, JSON]] = [(pointer, schema)]
+    while waiting:
+        place, node = waiting.pop()
+        if isinstance(node, dict):
+            found.append((place, node))
+            waiting.extend(inner(node, place, [each for each in keywords if each in node]))
+    return found
+
+
+def bare_arrays(nodes: Nodes) -> Iterator[str]:
+    """Return the pointers of arrays without `items` (openai-chat-array-items)."""
+    return (place for place, node in nodes if _is_of(node, "array") and "items" not in node)
+
+
+def open_objects(nodes: Nodes) -> Iterator[tuple[str, dict[str, JSON], list[str]]]:
+    """Yield objects outside of the strict subset (openai-chat-strict-schema): pointer, schema, optional properties."""
+    for place, node in nodes:
+        properties, required = node.get("properties"), node.get("required")
+        if _is_of(node, "object") or isinstance(properties, dict):
+            given = required if isinstance(required, list) else []
+            missing = [name for name in (properties if isinstance(properties, dict) else ()) if name not in given]
+            if missing or node.get("additionalProperties") is not False:
+                yield place, node, missing
+
+
+def _is_of(node: dict[str, JSON], kind: str) -> bool:
+    said = node.get("type")
+    return said == kind or (isinstance(said, list) and kind in said)

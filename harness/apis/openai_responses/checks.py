@@ -1,0 +1,343 @@
+"""Checks of requests that conditions cannot express: pairing, reasoning, tools, schemas, and parameters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from harness.apis.fact_files import Facts
+from harness.apis.jsonvalue import join, keys, parsed
+from harness.apis.limits import Limit, Violation, bracketed
+from harness.apis.openai_common import (
+    LimitTable,
+    Nodes,
+    bare_arrays,
+    field_faults,
+    invalid_schema,
+    open_objects,
+    schema_nodes,
+)
+from harness.apis.openai_responses.requests import item_kind, state, string
+from harness.apis.services import RuleSet
+from harness.apis.view import WireError
+from harness.contract.http import HttpRequest
+from harness.contract.model import JSON
+
+FACTS = Facts.beside(__file__)
+LIMITS = LimitTable(FACTS, "openai-responses")
+
+_MISSING, _WRONG_TYPE, _WRONG_VALUE = "missing_required_parameter", "invalid_type", "invalid_value"
+_MOVED = {
+    "messages": "input",
+    "response_format": "text.format",
+    "max_tokens": "max_output_tokens",
+    "max_completion_tokens": "max_output_tokens",
+    "reasoning_effort": "reasoning.effort",
+    "functions": "tools",
+    "function_call": "tool_choice",
+}
+"""Parameters of Chat Completions → their names here."""
+
+_ANSWERS = {"function_call_output": "function_call", "custom_tool_call_output": "custom_tool_call"}
+_CALLS = tuple(_ANSWERS.values())
+_FOLLOWERS = ("mcp_list_tools", "mcp_approval_request", "program", "item_reference", "compaction")
+
+_UNIONS = ("oneOf", "anyOf", "allOf")
+_SCHEMA_CODE = "invalid_function_parameters"
+_FUNCTION = (
+    *("type", "name", "description", "parameters", "strict"),
+    *("allowed_callers", "async", "defer_loading", "output_schema"),
+)
+"""Fields of a function (O/types/responses/function_tool_param.py)."""
+_NAME, _NAME_LENGTH = re.compile(r"[a-zA-Z0-9_-]+"), 64
+_NESTED = ("properties", "$defs", "definitions", "anyOf", "items")
+"""Keywords whose schemas are checked."""
+
+
+def violations(request: HttpRequest, law: RuleSet) -> list[Violation]:
+    """Return the violations of a request."""
+    try:
+        body = parsed(request.body)
+    except WireError as error:
+        return [LIMITS["body"].broken(f"The body of the request is no valid JSON: {error.reason}.", "")]
+    if not isinstance(body, dict):
+        return [LIMITS["body"].broken("The body of the request must be a JSON object.", "")]
+    return [*_parameters(body, law), *_pairing(body, law), *_tools(body, law), *_format(body)]
+
+
+def _parameters(body: dict[str, JSON], law: RuleSet) -> Iterator[Violation]:
+    strict = law.is_own and law.profile.strict_requests  # compatible servers need not know the same parameters
+    for key, value in body.items():
+        if value is None:
+            continue
+        if key in LIMITS.fields:
+            yield from field_faults(LIMITS, key, value)
+        elif strict or key == "messages":
+            moved = f"Unsupported parameter: '{key}'. The Responses API takes '{_MOVED.get(key)}' instead."
+            text, code = (
+                (moved, "unsupported_parameter")
+                if key in _MOVED
+                else (f"Unknown parameter: '{key}'.", "unknown_parameter")
+            )
+            yield LIMITS["parameter-unknown"].broken(text, join("", key), code=code)
+
+
+def _pairing(body: dict[str, JSON], law: RuleSet) -> Iterator[Violation]:
+    entries = body.get("input")
+    if not isinstance(entries, list):
+        return
+    items = [item if isinstance(item, dict) else {} for item in entries]
+    yield from _results(items, stateful=state(body) is not None, adjacent=law.profile.results_adjacent)
+    # without a store there is no reasoning to compare with (openai-responses-reasoning-back)
+    if law.is_own and body.get("store") is not False:
+        yield from _reasoning(items)
+
+
+def _results(items: list[dict[str, JSON]], *, stateful: bool, adjacent: bool) -> Iterator[Violation]:
+    """Check that each call has one result (openai-responses-result-has-call).
+
+    Items are paired in order. An id may be used again after its result (openai-responses-recorded-ids).
+    """
+    waiting: dict[tuple[str, str], list[int]] = {}
+    answered: set[tuple[str, str]] = set()
+    for index, item in enumerate(items):
+        kind, call_id = item_kind(item), item.get("call_id")
+        if not isinstance(call_id, str) or item.get("async") is True:
+            continue  # an asynchronous function may answer later
+        if kind in _CALLS:
+            waiting.setdefault((kind, call_id), []).append(index)
+        elif kind in _ANSWERS:
+            key = (_ANSWERS[kind], call_id)
+            calls = waiting.get(key)
+            if calls:
+                call = calls.pop(0)
+                yield from _detached(items, call, index) if adjacent else ()
+            elif key in answered or not stateful:
+                yield _unasked(call_id, index, again=key in answered)
+            answered.add(key)
+    for (_, call_id), calls in waiting.items():
+        for index in calls:
+            text = f"No tool output was found for the function call {call_id}."
+            yield LIMITS["result-missing"].broken(text, join("/input", index), actual=call_id)
+
+
+def _unasked(call_id: str, index: int, *, again: bool) -> Violation:
+    pointer = join("/input", index, "call_id")
+    if again:
+        text = f"No tool call is left for this function call output: call_id {call_id} has been answered before."
+        return LIMITS["result-duplicate"].broken(text, pointer, actual=call_id)
+    text = f"No tool call before this item was found for the function call output with call_id {call_id}."
+    return LIMITS["result-orphan"].broken(text, pointer, actual=call_id)
+
+
+def _detached(items: list[dict[str, JSON]], call: int, index: int) -> Iterator[Violation]:
+    if any(item_kind(between) == "message" for between in items[call:index]):
+        call_id = items[call]["call_id"]
+        text = f"No tool output found for tool call {call_id}: a message stands between the call and its output."
+        yield LIMITS["result-detached"].broken(text, join("/input", index), actual=call_id)
+
+
+def _reasoning(items: list[dict[str, JSON]]) -> Iterator[Violation]:
+    """Check that reasoning with an id comes before the output item it was stored with
+    (openai-responses-reasoning-back)."""
+    for index, item in enumerate(items):
+        identity = item.get("id")
+        if item_kind(item) != "reasoning" or not isinstance(identity, str) or not identity.startswith("rs_"):
+            continue
+        after = next((follower for follower in items[index + 1 :] if item_kind(follower) != "reasoning"), None)
+        if after is None or not _is_output(after):
+            text = f"The reasoning item '{identity}' was provided without the item that has to follow it."
+            yield LIMITS["reasoning-alone"].broken(text, join("/input", index), actual=identity)
+
+
+def _is_output(item: dict[str, JSON]) -> bool:
+    kind = item_kind(item)
+    if kind == "message":
+        return item.get("role") == "assistant" and item.get("id") is not None
+    return kind.endswith("_call") or kind in _FOLLOWERS
+
+
+def _tools(body: dict[str, JSON], law: RuleSet) -> Iterator[Violation]:
+    declared = list(_declared(body))
+    for pointer, tool in declared:
+        yield from _tool(tool, pointer, own=law.is_own)
+    yield from _duplicates([(pointer, tool) for pointer, tool in declared if pointer.count("/") == 2])
+    yield from _choice(body.get("tool_choice"), {_named(tool) for _, tool in declared})
+
+
+def _declared(body: dict[str, JSON]) -> Iterator[tuple[str, JSON]]:
+    """Yield every declaration with its pointer: of the request, of namespaces, and of `additional_tools` items."""
+    lists = [("/tools", body.get("tools"))]
+    entries = body.get("input")
+    for index, item in enumerate(entries if isinstance(entries, list) else ()):
+        if isinstance(item, dict) and item.get("type") == "additional_tools":
+            lists.append((join("/input", index, "tools"), item.get("tools")))
+    for pointer, tools in lists:
+        for place, tool in _listed(tools, pointer):
+            yield place, tool
+            if isinstance(tool, dict) and tool.get("type") == "namespace":
+                yield from _listed(tool.get("tools"), join(place, "tools"))
+
+
+def _listed(tools: JSON, pointer: str) -> Iterator[tuple[str, JSON]]:
+    for index, tool in enumerate(tools if isinstance(tools, list) else ()):
+        yield join(pointer, index), tool
+
+
+def _tool(tool: JSON, pointer: str, *, own: bool) -> Iterator[Violation]:
+    kind = tool.get("type") if isinstance(tool, dict) else None
+    if not isinstance(tool, dict) or not isinstance(kind, str):
+        text = f"Missing required parameter: '{bracketed(pointer)}.type'."
+        yield LIMITS["tool-shape"].broken(text, pointer, code=_MISSING, actual=tool)
+    elif kind in ("function", "custom"):
+        name, place = tool.get("name"), join(pointer, "name")
+        if not isinstance(name, str):
+            text = f"Missing required parameter: '{bracketed(place)}'."
+            yield LIMITS["tool-shape"].broken(text, pointer, code=_MISSING, actual=tool)
+        else:
+            yield from _name(name, place)
+        if kind == "function":
+            yield from _function(tool, pointer, own=own)
+
+
+def _name(name: str, pointer: str) -> Iterator[Violation]:
+    if not _NAME.fullmatch(name):
+        text = f"Invalid '{bracketed(pointer)}': expected a string of letters, digits, '_' and '-' only."
+        yield LIMITS["tool-name"].broken(text, pointer, code=_WRONG_VALUE, actual=name)
+    elif len(name) > _NAME_LENGTH:
+        text = f"Invalid '{bracketed(pointer)}': string too long, {len(name)} characters of at most {_NAME_LENGTH}."
+        yield LIMITS["tool-name"].broken(text, pointer, code="string_above_max_length", actual=name)
+
+
+def _function(tool: dict[str, JSON], pointer: str, *, own: bool) -> Iterator[Violation]:
+    name, schema, place = string(tool.get("name")) or "", tool.get("parameters"), join(pointer, "parameters")
+    description, strict = tool.get("description"), tool.get("strict")
+    for key, value, kind in (("description", description, str), ("strict", strict, bool)):
+        if value is not None and not isinstance(value, kind):
+            text = f"Invalid type for '{bracketed(pointer)}.{key}'."
+            yield LIMITS["tool-shape"].broken(text, join(pointer, key), code=_WRONG_TYPE, actual=value)
+    if "strict" not in tool and isinstance(tool.get("name"), str) and _is_made_strict(schema, place):
+        text = f"Without 'strict' the API makes the schema of '{name}' strict where it can: say whether it is."
+        yield LIMITS["tool-strict-unsaid"].broken(text, pointer)
+    for key, value in tool.items() if own and name else ():
+        if key not in _FUNCTION and value is not None:
+            text, at = f"Unknown parameter: '{bracketed(join(pointer, key))}'.", join(pointer, key)
+            yield LIMITS["tool-field"].broken(text, at, code="unknown_parameter", actual=key)
+    if schema is not None:
+        yield from _function_schema(schema, name, place, own=own, strict=strict is True)
+
+
+def _function_schema(schema: JSON, name: str, place: str, *, own: bool, strict: bool) -> Iterator[Violation]:
+    told = f"Invalid schema for function '{name}':"
+    if isinstance(schema, dict) and "type" not in schema and any(key in schema for key in _UNIONS):
+        text = f"{told} schema must be a JSON Schema of 'type: \"object\"', got 'None'."
+        yield LIMITS["tool-schema-union"].broken(text, place, code=_SCHEMA_CODE, actual=schema)
+    elif (fault := _root_fault(schema)) is not None:
+        yield LIMITS["tool-schema"].broken(f"{told} {fault}", place, code=_SCHEMA_CODE, actual=schema)
+    else:
+        for where, reason in invalid_schema(schema, place) if own else ():
+            source = "openai-responses-schema-valid"
+            yield LIMITS["tool-schema"].broken(f"{told} {reason}.", where, code=_SCHEMA_CODE, source=source)
+        nodes = schema_nodes(schema, place, _NESTED)
+        for where in bare_arrays(nodes) if own else ():
+            text = f"{told} In context={_context(where, place)}, array schema missing items."
+            yield LIMITS["tool-array-items"].broken(text, where, code=_SCHEMA_CODE)
+        if strict:
+            yield from _strict(LIMITS["tool-strict-schema"], nodes, place, told, _SCHEMA_CODE)
+
+
+def _root_fault(schema: JSON) -> str | None:
+    if not isinstance(schema, dict):
+        return f"it has to be an object, not {type(schema).__name__}."
+    if schema.get("type") != "object":
+        return f"its type has to be 'object', not {schema.get('type')!r}."
+    if not isinstance(schema.get("properties"), dict):
+        return "In context=(), the object schema lacks properties."
+    return None
+
+
+def _is_made_strict(schema: JSON, place: str) -> bool:
+    """Return whether the default would change the schema (openai-responses-strict-default)."""
+    return schema is None or next(open_objects(schema_nodes(schema, place, _NESTED)), None) is not None
+
+
+def _strict(limit: Limit, nodes: Nodes, pointer: str, told: str, code: str) -> Iterator[Violation]:
+    for place, node, missing in open_objects(nodes):
+        where = f"{told} In context={_context(place, pointer)},"
+        if node.get("additionalProperties") is not False:
+            text = f"{where} 'additionalProperties' is required to be supplied and to be false."
+            yield limit.broken(text, place, code=code)
+        if missing:
+            text = f"{where} 'required' has to list every property. Missing: {', '.join(missing)}."
+            yield limit.broken(text, place, code=code)
+
+
+def _context(place: str, root: str) -> tuple[str, ...]:
+    return keys(place.removeprefix(root))
+
+
+def _duplicates(declared: list[tuple[str, JSON]]) -> Iterator[Violation]:
+    seen: set[str] = set()
+    for pointer, tool in declared:
+        name = tool.get("name") if isinstance(tool, dict) else None
+        if not isinstance(name, str):
+            continue
+        if name in seen:
+            text = f"The name '{name}' is declared twice, so that a call of it does not say which tool is meant."
+            yield LIMITS["tool-duplicate"].broken(text, join(pointer, "name"), actual=name)
+        seen.add(name)
+
+
+def _choice(choice: JSON, names: set[str]) -> Iterator[Violation]:
+    name = choice.get("name") if isinstance(choice, dict) and choice.get("type") == "function" else None
+    if isinstance(name, str) and names and name not in names:
+        text = f"The tool choice '{name}' is not among the tools."
+        yield LIMITS["tool-choice-unknown"].broken(text, "/tool_choice/name", actual=name)
+    if not names and (choice == "required" or isinstance(choice, dict)):
+        text = "A tool choice that asks for a call must be specified together with 'tools'."
+        yield LIMITS["tool-choice-toolless"].broken(text, "/tool_choice", actual=choice)
+
+
+def _named(tool: JSON) -> str:
+    return (string(tool.get("name")) or "") if isinstance(tool, dict) else ""
+
+
+def _format(body: dict[str, JSON]) -> Iterator[Violation]:
+    text = body.get("text")
+    wanted = text.get("format") if isinstance(text, dict) else None
+    if not isinstance(wanted, dict):
+        return
+    kind, schema, place = wanted.get("type"), wanted.get("schema"), "/text/format/schema"
+    if kind == "json_object" and state(body) is None and not _says_json(body.get("input")):
+        message = "The input has to contain the word 'json' in some form, to use 'text.format' of type 'json_object'."
+        yield LIMITS["format-word"].broken(message, "/text/format")
+    elif kind == "json_schema":
+        told, code = f"Invalid schema for response_format '{wanted.get('name')}':", "invalid_json_schema"
+        for where, reason in invalid_schema(schema, place):
+            source = "openai-responses-schema-valid"
+            yield LIMITS["format-shape"].broken(f"{told} {reason}.", where, code=code, source=source)
+        if wanted.get("strict") is True:
+            nodes = schema_nodes(schema, place, _NESTED)
+            yield from _strict(LIMITS["format-strict-schema"], nodes, place, told, code)
+
+
+def _says_json(entries: JSON) -> bool:
+    """Return whether messages or outputs contain "json"; instructions do not count (openai-responses-word-json)."""
+    if isinstance(entries, str):
+        return "json" in entries.lower()
+    items = [item for item in entries if isinstance(item, dict)] if isinstance(entries, list) else []
+    return any(
+        "json" in text.lower()
+        for item in items
+        if item_kind(item) in ("message", "function_call_output")
+        for text in _texts(item.get("content") if item_kind(item) == "message" else item.get("output"))
+    )
+
+
+def _texts(content: JSON) -> Iterator[str]:
+    if isinstance(content, str):
+        yield content
+    for part in content if isinstance(content, list) else ():
+        text = part.get("text") if isinstance(part, dict) else None
+        if isinstance(text, str):
+            yield text

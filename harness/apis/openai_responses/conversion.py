@@ -1,0 +1,172 @@
+"""Requests of the Responses API to and from canonical values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from typing_extensions import override
+
+from harness.apis.conversion import AnsweredCall, Body, CanonicalReader, RequestBuilder, SystemText, without
+from harness.apis.jsonvalue import resolve
+from harness.apis.view import MediaView, ResultView, TextView
+from harness.contract.model import JSON, ChatRequest, JsonSchema, Message, NamedTool, Role, Tool, ToolResult
+
+
+class OpenAIResponsesReader(CanonicalReader):
+    """Reads requests of the Responses API.
+
+    The system prompt is `instructions`, or else the first system item; further system items stay items. There is no
+    error flag: a failed tool only has its text. A function without `strict` stays so, since the default is to be strict
+    if possible (openai-responses-strict-default).
+    """
+
+    api = "openai-responses"
+
+    @override
+    def system(self) -> SystemText:
+        texts = [text for text in self.view.system if not text.before_turn]
+        said = next((text.text for text in texts if text.place == "instructions"), None)
+        inside = [text for text in texts if text.place != "instructions"]
+        items = self.entries(inside)
+        if said is None and inside and len(items) == len(inside):  # each item has one text
+            return SystemText(inside[0].text, opening=items[1:])
+        return SystemText(said, opening=items)
+
+    @override
+    def result(self, view: ResultView, call_id: str, name: str) -> ToolResult:
+        raw = self.raw(view)
+        item = raw if isinstance(raw, dict) else {}
+        output = item.get("output")
+        parts = tuple(self.part(part) for part in view.payload)
+        fields = self._kept(without(item, "type", "call_id", "output"))
+        return ToolResult(call_id, name, output if isinstance(output, str) else parts, provider_metadata=fields)
+
+    @override
+    def _function(self, raw: dict[str, JSON]) -> dict[str, JSON]:
+        return {"strict": None, **without(raw, "type", "name", "description", "parameters")}
+
+    @override
+    def _bare(self, raw: dict[str, JSON], view: TextView | MediaView) -> dict[str, JSON] | None:
+        if isinstance(view, TextView):
+            return without(raw, "type", "text")
+        match raw:
+            case {"type": "input_image", "image_url": str()}:
+                return without(raw, "type", "image_url")
+            case {"type": "input_file", "file_data": str()} | {"type": "input_file", "file_url": str()}:
+                return without(raw, "type", "file_data", "file_url")
+            case _:
+                return None
+
+
+def write(request: ChatRequest, bound: str) -> Body:
+    """Write the body of a request that the server does not store. The system prompt is `instructions`."""
+    body: Body = {
+        "model": request.model,
+        "input": [entry for message in request.messages for entry in _entries(message)],
+        "store": False,
+    }
+    if request.system:
+        body["instructions"] = request.system
+    if request.max_tokens is not None:
+        body[bound] = request.max_tokens
+    if request.tools:
+        body["tools"] = [_tool(tool) for tool in request.tools]
+    if isinstance(request.tool_choice, NamedTool):
+        body["tool_choice"] = {"type": "function", "name": request.tool_choice.name}
+    elif request.tool_choice is not None:
+        body["tool_choice"] = request.tool_choice
+    match request.response_format:
+        case JsonSchema(schema=schema, name=name):
+            body["text"] = {"format": {"type": "json_schema", "name": name, "schema": schema, "strict": True}}
+        case None:
+            pass
+        case _:
+            body["text"] = {"format": {"type": "json_object"}}
+    return body
+
+
+def _tool(tool: Tool) -> Body:
+    """Return a tool, which is strict only on request (openai-responses-strict-default)."""
+    marks = tool.provider_metadata.get("openai-responses")
+    named: Body = {"type": "function", "name": tool.name, "description": tool.description}
+    return {**named, "parameters": tool.parameters, "strict": False, **(marks if isinstance(marks, dict) else {})}
+
+
+def _entries(message: Message) -> list[JSON]:
+    if message.role is Role.USER:
+        entries: list[JSON] = [_result(each.call_id, each.text) for each in message.tool_results]
+        if message.text:
+            entries.append({"role": "user", "content": message.text})
+        return entries
+    said: list[JSON] = [{"role": "assistant", "content": message.text}] if message.text else []
+    return said + [
+        {
+            "type": "function_call",
+            "call_id": call.id,
+            "name": call.name,
+            "arguments": json.dumps(call.arguments, ensure_ascii=False),
+        }
+        for call in message.tool_calls
+    ]
+
+
+def _result(call_id: str | None, text: str) -> JSON:
+    return {"type": "function_call_output", "call_id": call_id, "output": text}
+
+
+def _with(body: Body, *entries: JSON) -> Body:
+    given = body["input"]
+    return {**body, "input": [*(given if isinstance(given, list) else ()), *entries]}
+
+
+def append_answer(body: Body, answer: JSON, results: Sequence[AnsweredCall]) -> Body:
+    """Append the unchanged items, and an item for each result."""
+    output = resolve(answer, "/output")
+    entries = (_result(call.id, json.dumps({**value}, ensure_ascii=False)) for call, value in results)
+    return _with(body, *(output if isinstance(output, list) else ()), *entries)
+
+
+def append_text(body: Body, text: str) -> Body:
+    """Append a user message."""
+    return _with(body, {"role": "user", "content": text})
+
+
+def one_call(body: Body) -> Body:
+    """Allow one call per answer."""
+    return {**body, "parallel_tool_calls": False}
+
+
+def parted(body: Body) -> Body:
+    """Write user texts as lists of parts, as clients with images do."""
+    given = body["input"]
+    said: list[JSON] = []
+    for item in given if isinstance(given, list) else ():
+        if isinstance(item, dict) and item.get("role") == "user":
+            said.append({**item, "content": [{"type": "input_text", "text": item["content"]}]})
+        else:
+            said.append(item)
+    return {**body, "input": said}
+
+
+def developer(body: Body) -> Body:
+    """Write the system prompt as a developer item (openai-responses-system-places)."""
+    given = body["input"]
+    bare = {key: value for key, value in body.items() if key != "instructions"}
+    said: Body = {"role": "developer", "content": body["instructions"]}
+    return {**bare, "input": [said, *(given if isinstance(given, list) else ())]}
+
+
+REQUEST_BUILDER = RequestBuilder(
+    path="/responses",
+    stream_path="/responses",
+    bounds=("max_output_tokens",),
+    write=write,
+    append_answer=append_answer,
+    append_text=append_text,
+    streaming={"stream": True},
+    one_call=one_call,
+    parted=parted,
+    developer=developer,
+    stop_sequences=False,
+)

@@ -1,0 +1,339 @@
+"""Responses of the reference server: whole bodies, streams, and streams that fail."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from itertools import chain, groupby
+from typing import TypeAlias
+
+from harness import catalog
+from harness.apis.api import StreamShape
+from harness.apis.eventstream import events, written
+from harness.apis.jsonvalue import loads
+from harness.apis.openai_common import error_object, type_and_code
+from harness.apis.openai_responses.requests import NAME, item_kind, string
+from harness.apis.openai_responses.responses import OPENAI, Dialect, dialect_of
+from harness.apis.openai_responses.streams import FIELDS, TERMINAL, TEXTS
+from harness.apis.server import fragments, message, number, signature, token
+from harness.apis.targets import Profile
+from harness.apis.view import ModelStep, RequestView
+from harness.contract.http import HttpResponse
+from harness.contract.model import JSON, StopReason
+from harness.scenarios.schema import Provocation
+
+_HEX = "0123456789abcdef"
+_STATUS = {
+    StopReason.MAX_TOKENS: "incomplete",
+    StopReason.REFUSAL: "incomplete",
+    StopReason.PAUSE: "in_progress",
+    StopReason.ERROR: "failed",
+}
+_REASONS = {StopReason.MAX_TOKENS: "max_output_tokens", StopReason.REFUSAL: "content_filter"}
+_EPOCH = 1_780_000_000  # June 2026, in Unix seconds: creation times lie in the year after it
+_YEAR = 365 * 24 * 3600
+
+
+def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str, JSON]:
+    """Return the body of a response.
+
+    A refusal with words is a completed response; one without words is cut off by the content filter. A step that stops
+    at `max_tokens` has its text truncated or, if it is `truncated`, the arguments of its last call: the item is then
+    `incomplete` or still `in_progress` (both occur: vercel/ai#20405).
+    """
+    bound = StopReason.MAX_TOKENS if step.truncated else None
+    stop = None if step.refusal is not None else step.stop or bound
+    status = _STATUS.get(stop, "completed") if stop else "completed"
+    created = _EPOCH + number(seed, "created", 0, _YEAR)
+    output = _output(step, seed, profile)
+    last = output[-1] if output else None
+    if isinstance(last, dict) and last.get("type") == "message" and stop is StopReason.MAX_TOKENS:
+        last["status"] = "incomplete"
+    if isinstance(last, dict) and last.get("type") == "function_call" and step.truncated:
+        arguments = str(last["arguments"])
+        last["arguments"] = arguments[: number(seed, "cut", 1, len(arguments) - 1)]
+        last["status"] = ("incomplete", "in_progress")[number(seed, "cut status", 0, 1)]
+    return {
+        "id": f"resp_{_hex(seed, 'response')}",
+        "object": "response",
+        "created_at": created,
+        "status": status,
+        "background": False,
+        "completed_at": created + number(seed, "duration", 1, 20) if status == "completed" else None,
+        "error": {"code": "server_error", "message": "The model could not finish."} if status == "failed" else None,
+        "incomplete_details": {"reason": _REASONS[stop]} if stop and stop in _REASONS else None,
+        "instructions": None,
+        "max_output_tokens": None,
+        "metadata": {},
+        "model": model,
+        "output": output,
+        "parallel_tool_calls": True,
+        "previous_response_id": None,
+        "reasoning": {"effort": "medium" if profile.thinking == "effort" else None, "summary": None},
+        "service_tier": "default",
+        "store": True,
+        "temperature": 1.0,
+        "text": {"format": {"type": "text"}},
+        "tool_choice": "auto",
+        "tools": [],
+        "top_p": 1.0,
+        "truncation": "disabled",
+        "usage": _usage(step, seed, profile),
+    }
+
+
+def _output(step: ModelStep, seed: str, profile: Profile) -> list[JSON]:
+    reasons = profile.thinking == "effort"
+    unique_ids = dialect_of(profile).unique_ids
+    output: list[JSON] = []
+    if step.thinking is not None:
+        output.append(_reasoning(step.thinking, seed, encrypted=reasons))
+    output.extend(step.raw)
+    if step.text is not None or step.refusal is not None:
+        message = _message(step, seed)
+        if reasons:  # a phase comes with reasoning models, and has to go back
+            message["phase"] = "commentary" if step.calls else "final_answer"
+        output.append(message)
+    output.extend(
+        {
+            "type": "function_call",
+            "id": f"fc_{_hex(seed, f'item {index}')}",
+            "call_id": f"call_{token(seed, f'call {index}', 24) if unique_ids else index}",
+            "name": name,
+            "arguments": json.dumps(arguments, ensure_ascii=False, separators=(",", ":")),
+            "status": "completed",
+        }
+        for index, (name, arguments) in enumerate(step.calls)
+    )
+    return output
+
+
+def _reasoning(thinking: str, seed: str, *, encrypted: bool) -> dict[str, JSON]:
+    item: dict[str, JSON] = {
+        "type": "reasoning",
+        "id": f"rs_{_hex(seed, 'reasoning')}",
+        "summary": [{"type": "summary_text", "text": thinking}] if thinking else [],
+    }
+    if encrypted:
+        item["encrypted_content"] = signature(seed, "reasoning", 240)
+    return item
+
+
+def _message(step: ModelStep, seed: str) -> dict[str, JSON]:
+    content: list[JSON] = []
+    if step.text is not None:
+        content.append({"type": "output_text", "text": step.text, "annotations": [], "logprobs": []})
+    if step.refusal is not None:
+        content.append({"type": "refusal", "refusal": step.refusal})
+    return {
+        "type": "message",
+        "id": f"msg_{_hex(seed, 'message')}",
+        "role": "assistant",
+        "status": "completed",
+        "content": content,
+    }
+
+
+def _usage(step: ModelStep, seed: str, profile: Profile) -> dict[str, JSON]:
+    """Return gross counts, which include cache and reasoning.
+
+    Prompts that repeat 1,024 tokens or more have cached tokens, in steps of 128, as in recordings (1,408 of 1,542,
+    1,536 of 1,586, 2,048 of 2,087). No recording of OpenAI counts cache writes.
+    """
+    cached = step.prefix.repeated // 128 * 128 if step.prefix.repeated >= 1024 else 0
+    reasoning = 64 * number(seed, "reasoning", 1, 6) if step.thinking is not None else 0
+    if step.thinking is None and profile.thinking == "effort":
+        reasoning = 64 * number(seed, "silent reasoning", 0, 2)
+    received = cached + number(seed, "input", 20, 400)
+    sent = reasoning + number(seed, "output", 5, 200)
+    return {
+        "input_tokens": received,
+        "input_tokens_details": {"cached_tokens": cached, "cache_write_tokens": 0},
+        "output_tokens": sent,
+        "output_tokens_details": {"reasoning_tokens": reasoning},
+        "total_tokens": received + sent,
+    }
+
+
+def _hex(seed: str, label: str) -> str:
+    return token(seed, label, 50, _HEX)
+
+
+Fields: TypeAlias = dict[str, JSON]
+
+_UNKNOWN_YET = ("completed_at", "error", "incomplete_details", "usage")
+"""Fields of a response that are null until its end."""
+
+_STRINGS = {"function_call": "response.function_call_arguments", "custom_tool_call": "response.custom_tool_call_input"}
+"""Type of an item → event family of its long string."""
+
+_LISTS = {
+    "content": ("response.content_part", "content_index"),
+    "summary": ("response.reasoning_summary_part", "summary_index"),
+}
+"""List of an item → event family of its parts, and their counter."""
+
+_PARTS = {(where, kind): (family, key) for family, (where, kind, key) in TEXTS.items()}
+
+
+def build_stream(step: ModelStep, seed: str, model: str, profile: Profile, request: RequestView) -> HttpResponse:
+    """Return the same response as a stream. A pause has no end, since the API has none for it.
+
+    Calls come one after another, as in every recording. A provocation opens all of them first and interleaves their
+    events, each with the index of its item.
+    """
+    del request  # whatever it asks for, the stream says all that the body does
+    body = build(step, seed, model, profile)
+    at_once = Provocation.INTERLEAVED_CALLS in step.provocations
+    return _stream(streamed(body, seed, dialect_of(profile), at_once=at_once))
+
+
+def stream_of(body: Fields, seed: str, profile: Profile, _request: RequestView) -> HttpResponse:
+    """Return a whole body as a stream."""
+    return _stream(streamed(body, seed, dialect_of(profile)))
+
+
+def _stream(body: bytes) -> HttpResponse:
+    return HttpResponse(200, {"content-type": "text/event-stream; charset=utf-8"}, body)
+
+
+def streamed(body: Fields, seed: str, dialect: Dialect = OPENAI, *, at_once: bool = False) -> bytes:
+    """Return the stream that folds to `body`; with `at_once`, calls are open together."""
+    sent: list[bytes] = []
+    for index, (kind, fields) in enumerate(_events(body, seed, dialect, at_once=at_once)):
+        event: Fields = {"type": kind, **fields}
+        if kind.endswith(".delta"):
+            event["obfuscation"] = token(seed, f"padding {index}", number(seed, f"padding of {index}", 1, 16))
+        if dialect.numbered:
+            event["sequence_number"] = index
+        sent.append(written(event, kind))
+    return b"".join([*sent, b"data: [DONE]\n\n" if dialect.sentinel else b""])
+
+
+def _events(body: Fields, seed: str, dialect: Dialect, *, at_once: bool) -> Iterator[tuple[str, Fields]]:
+    begun = {**body, **{key: None for key in _UNKNOWN_YET if key in body}, "status": "in_progress", "output": []}
+    yield "response.created", {"response": begun}
+    yield "response.in_progress", {"response": begun}
+    output = body.get("output")
+    items = [(index, item) for index, item in enumerate(output if isinstance(output, list) else ())]
+    dicts = [(index, item) for index, item in items if isinstance(item, dict)]
+    whole = body.get("status") == "completed"  # an answer that was cut off is cut off in its last item
+    for is_call, run in groupby(dicts, lambda entry: item_kind(entry[1]) in _STRINGS):
+        lanes = [_item(item, index, f"{seed} {index}") for index, item in run]
+        yield from _woven(lanes, seed) if at_once and is_call and whole else chain.from_iterable(lanes)
+    end = f"response.{body.get('status')}"
+    if end in TERMINAL:
+        yield end, {"response": body if dialect.repeats else {**body, "output": []}}
+
+
+def _woven(lanes: list[Iterator[tuple[str, Fields]]], seed: str) -> Iterator[tuple[str, Fields]]:
+    """Interleave items that are open together: all begin in order, then their events alternate."""
+    for lane in lanes:
+        yield next(lane)
+    waiting, turn = list(lanes), 0
+    while waiting:
+        lane = waiting[number(seed, f"turn {turn}", 0, len(waiting) - 1)]
+        event = next(lane, None)
+        if event is None:
+            waiting.remove(lane)
+        else:
+            yield event
+        turn += 1
+
+
+def _item(item: Fields, index: int, seed: str) -> Iterator[tuple[str, Fields]]:
+    kind = item_kind(item)
+    family = _STRINGS.get(kind, "")
+    key = FIELDS.get(family, "")
+    written_out = isinstance(item.get(key), str)
+    lists = [where for where in _LISTS if isinstance(item.get(where), list)] if kind in ("message", "reasoning") else []
+    begun: Fields = {**item, **{where: [] for where in lists}}
+    if "status" in item:
+        begun["status"] = "in_progress"
+    if written_out:
+        begun[key] = ""
+    if item.get(
+        "encrypted_content"
+    ):  # each event encrypts the state anew, and the first may lack some of it (openai-responses-reasoning-back)
+        begun["encrypted_content"] = signature(seed, "unfinished", 120)
+    place: Fields = {"output_index": index}
+    yield "response.output_item.added", {"item": begun, **place}
+    place = {"item_id": item.get("id"), **place}
+    for where in lists:
+        yield from _list(item[where], where, place, seed)
+    if written_out:
+        yield from _text(family, key, item, place, seed)
+    yield "response.output_item.done", {"item": item, "output_index": index}
+
+
+def _list(parts: JSON, where: str, place: Fields, seed: str) -> Iterator[tuple[str, Fields]]:
+    family, counter = _LISTS[where]
+    for index, part in enumerate(parts if isinstance(parts, list) else ()):
+        if not isinstance(part, dict):
+            continue
+        here: Fields = {**place, counter: index}
+        texts, key = _PARTS.get((where, str(part.get("type"))), ("", ""))
+        said = isinstance(part.get(key), str)
+        begun: Fields = {**part, key: ""} if said else {**part}
+        if "annotations" in part:
+            begun["annotations"] = []
+        yield f"{family}.added", {**here, "part": begun}
+        if said:
+            yield from _text(texts, key, part, here, f"{seed} {where} {index}")
+        yield f"{family}.done", {**here, "part": part}
+
+
+def _text(family: str, key: str, holder: Fields, place: Fields, seed: str) -> Iterator[tuple[str, Fields]]:
+    """Yield the pieces of a string and the whole, which a truncated call lacks."""
+    text = string(holder.get(key)) or ""
+    logprobs: Fields = {"logprobs": []} if family == "response.output_text" else {}
+    for piece in fragments(text, seed, key):
+        yield f"{family}.delta", {**place, "delta": piece, **logprobs}
+    if holder.get("status") not in ("incomplete", "in_progress"):
+        yield f"{family}.done", {**place, key: text, **logprobs}
+
+
+def stream_error(status: int, seed: str, request: RequestView) -> bytes:
+    """Return the provider's failure with this status inside a stream.
+
+    Recorded streams have an `error` event with the error inside, then `response.failed`. In the SDK's type the error's
+    fields are those of the event (openai-responses-stream-error), and Azure sends `response.failed` alone: `seed`
+    selects the form. The sequence numbers leave a gap, since the number of earlier events is unknown.
+    """
+    kind, code = type_and_code(status)
+    error = error_object(message(status), kind, code)
+    at = number(seed, "sequence", 1000, 9000)
+    flat: dict[str, JSON] = {"code": code or kind, "message": message(status), "param": None}
+    nested: dict[str, JSON] = {"error": error}
+    said = [flat, nested, None][number(seed, "failure", 0, 2)]
+    model = request.model or ""
+    body = build(ModelStep(stop=StopReason.ERROR), seed, model, catalog.api(NAME).profile_for(model))
+    failed: dict[str, JSON] = {**body, "error": {"code": code or kind, "message": message(status)}, "usage": None}
+    end = written({"type": "response.failed", "response": failed, "sequence_number": at + 1}, "response.failed")
+    if said is None:
+        return end
+    return written({"type": "error", **said, "sequence_number": at}, "error") + end
+
+
+_DELTA = "response.function_call_arguments.delta"
+
+
+def _in_one_delta(stream: bytes, _seed: str) -> bytes:
+    """Join all arguments of a call into one delta."""
+    told: list[dict[str, JSON]] = []
+    for event in events(stream):
+        read = loads(event.data) if event.data.startswith("{") else None
+        if not isinstance(read, dict):
+            continue
+        last = told[-1] if told else {}
+        same_item = read.get("item_id") == last.get("item_id")
+        if read.get("type") == last.get("type") == _DELTA and same_item:
+            told[-1] = {**last, "delta": f"{last.get('delta')}{read.get('delta')}"}
+        else:
+            told.append(read)
+    return b"".join(written(event, str(event.get("type"))) for event in told)
+
+
+SHAPES: Mapping[str, StreamShape] = {
+    "arguments-in-one-delta": StreamShape(_in_one_delta),  # 20 of 32 calls recorded of the API and of xAI
+}

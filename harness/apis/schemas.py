@@ -1,0 +1,133 @@
+"""JSON Schemas in requests: subschemas, sizes, references and faults."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import io
+import json
+from collections import deque
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+from harness.apis.jsonvalue import join, resolve
+from harness.contract.model import JSON
+from harness.scenarios.json_schema import Path, is_simple, schema_error
+
+ONE = frozenset({"items", "additionalProperties", "contains", "propertyNames", "not", "if", "then", "else"})
+"""Keywords whose value is a schema."""
+LISTS = frozenset({"prefixItems", "allOf", "anyOf", "oneOf"})
+"""Keywords whose value is a list of schemas."""
+MAPS = frozenset({"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"})
+"""Keywords whose value is an object of schemas."""
+
+
+def inner(schema: dict[str, JSON], pointer: str, keywords: Iterable[str]) -> Iterator[tuple[str, JSON]]:
+    """Yield the values under these keywords of a schema, with their pointers, even if they are no schemas."""
+    for keyword in keywords:
+        value = schema.get(keyword)
+        if keyword in ONE:
+            if keyword in schema:
+                yield join(pointer, keyword), value
+        elif keyword in LISTS:
+            for index, member in enumerate(value if isinstance(value, list) else ()):
+                yield join(pointer, keyword, index), member
+        elif keyword in MAPS:
+            for name, member in value.items() if isinstance(value, dict) else ():
+                yield join(pointer, keyword, name), member
+
+
+def subschemas(schema: JSON, pointer: str) -> Iterator[tuple[str, dict[str, JSON]]]:
+    """Yield a schema and all schemas inside it, level by level, with their pointers.
+
+    Values of `enum`, `const`, `default` and `examples` are no schemas. There is no recursion, since a schema may nest
+    deeper than Python's stack.
+    """
+    waiting: deque[tuple[str, JSON]] = deque([(pointer, schema)])
+    while waiting:
+        place, member = waiting.popleft()
+        if isinstance(member, dict):
+            yield place, member
+            waiting.extend(inner(member, place, member))
+
+
+_HEADER_CHARS = 64 * 1024
+"""Base64 characters that are decoded for the size of an image; a JPEG may begin with metadata."""
+_IMAGE_STARTS = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR")
+"""Beginnings of PNG, JPEG, GIF and WebP in base64."""
+_CONTAINERS = ("properties", "items", "prefixItems")
+_MAX_DEPTH = 100
+
+
+def json_bytes(value: JSON) -> int:
+    """Return the size of a value as compact JSON in UTF-8."""
+    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"))
+
+
+def image_side(value: JSON) -> int:
+    """Return the longer side of an image in base64, in pixels; 0 for anything else."""
+    if not isinstance(value, str) or not value.startswith(_IMAGE_STARTS):
+        return 0
+    import imagesize  # noqa: PLC0415  # pyright: ignore[reportMissingTypeStubs] - it imports urllib.request
+
+    try:
+        data = base64.b64decode(value[:_HEADER_CHARS] + "===", validate=False)
+    except binascii.Error:
+        return 0
+    width, height = imagesize.get(io.BytesIO(data))  # pyright: ignore[reportUnknownMemberType]
+    return max(int(width), int(height), 0)
+
+
+def schema_depth(schema: JSON) -> int:
+    """Return the number of levels of objects and arrays, with references followed; 100 for recursive schemas."""
+    deepest = 0
+    waiting: list[tuple[JSON, int]] = [(schema, 0)]
+    seen: set[tuple[int, int]] = set()
+    while waiting:
+        node, depth = waiting.pop()
+        if not isinstance(node, dict) or depth > _MAX_DEPTH or (id(node), depth) in seen:
+            continue
+        seen.add((id(node), depth))
+        depth += any(key in node for key in _CONTAINERS) or str(node.get("type")).lower() in ("object", "array")
+        deepest = max(deepest, depth)
+        keywords = [key for key in node if key not in ("$defs", "definitions")]
+        waiting.extend((member, depth) for _, member in inner(node, "", keywords))
+        waiting.append((referenced(node, schema), depth))
+    return min(deepest, _MAX_DEPTH)
+
+
+def referenced(node: dict[str, JSON], root: JSON) -> JSON:
+    """Return the schema that `$ref` names in the same document, or `None`."""
+    reference = node.get("$ref")
+    if not isinstance(reference, str) or not reference.startswith("#"):
+        return None
+    return resolve(root, reference[1:])
+
+
+_NULL_SAYS_SOMETHING = ("type", "default", "const")
+
+
+def schema_fault(schema: dict[str, JSON], *, lenient: bool = False) -> tuple[Path, str] | None:
+    """Return the first fault of a schema by draft 2020-12, as keys and a reason, or `None`.
+
+    `lenient`: `items` may be a list, as in older drafts, and a null keyword other than `type` is absent. A schema that
+    is too deep to be judged has no fault.
+    """
+    try:
+        return _judged(json.dumps(schema), lenient=lenient)
+    except RecursionError:
+        return None
+
+
+@lru_cache(maxsize=512)  # a conversation sends the same tools with every request
+def _judged(text: str, *, lenient: bool) -> tuple[Path, str] | None:
+    schema: JSON = json.loads(text)
+    if is_simple(schema):
+        return None
+    for _, node in subschemas(schema, "") if lenient else ():
+        for keyword in [key for key, value in node.items() if value is None]:
+            if keyword not in _NULL_SAYS_SOMETHING:
+                del node[keyword]
+        if isinstance(node.get("items"), list):
+            node["prefixItems"] = node.pop("items")
+    return schema_error(schema)

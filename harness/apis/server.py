@@ -1,0 +1,222 @@
+"""Building blocks of provider servers: errors, endpoints besides chats, and deterministic values.
+
+A run needs no endpoints besides chats. The reference server has them for third-party clients
+(`harness.reference.conversation_server`).
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import TypeAlias
+
+from harness.apis.jsonvalue import loads
+from harness.apis.view import ErrorView, ResponseView, WireError
+from harness.contract.http import HttpRequest, HttpResponse
+from harness.contract.model import JSON
+
+_MESSAGES = {
+    400: "The request is invalid.",
+    401: "The API key is invalid.",
+    402: "The account cannot pay for this request.",
+    403: "The API key has no permission for this.",
+    404: "The model does not exist, or you do not have access to it.",
+    408: "The request took too long to arrive.",
+    409: "The request conflicts with another one.",
+    413: "The request is larger than is allowed.",
+    422: "The request cannot be processed.",
+    429: "The rate limit is exceeded. Please try again later.",
+    500: "An internal error has occurred.",
+    502: "An upstream server gave an invalid answer.",
+    503: "The service is unavailable at the moment. Please try again later.",
+    504: "The deadline was exceeded before the answer was ready.",
+    529: "Overloaded",
+}
+_NUMBER = re.compile(r"\d+(\.\d+)?", re.ASCII)
+
+
+def message(status: int) -> str:
+    """Return a sentence for a failure with this status. Nothing matches on it."""
+    return _MESSAGES.get(status, f"The request failed with HTTP {status}.")
+
+
+def wait_headers(seconds: float | None) -> dict[str, str]:
+    """Return the headers that ask for a wait.
+
+    `retry-after` has whole seconds (RFC 9110), rounded up. `retry-after-ms`, which the SDKs of Anthropic and OpenAI
+    prefer, has the exact time.
+    """
+    if seconds is None:
+        return {}
+    headers = {"retry-after": str(math.ceil(seconds))}
+    if not float(seconds).is_integer():
+        headers["retry-after-ms"] = str(round(seconds * 1000))
+    return headers
+
+
+def error_view(
+    response: HttpResponse,
+    said: str,
+    code: str | None = None,
+    *,
+    stands_for: int | None = None,
+    wait: float | None = None,
+) -> ErrorView:
+    """Return the error of a response. Its status has precedence over its body.
+
+    `stands_for`: the status that the body means. `wait`: the seconds in the body.
+    """
+    refused = response.status >= 400
+    by_header = waiting_time(response.headers) if refused else None
+    in_seconds = _in_seconds(response.headers) if refused else None
+    return ErrorView(
+        response.status,
+        said,
+        code,
+        meant=response.status if refused else stands_for,
+        retry_after=wait if by_header is None else by_header,
+        retry_after_rounded=in_seconds if in_seconds != by_header else None,
+    )
+
+
+def waiting_time(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds that the headers ask to wait: `retry-after-ms`, else `retry-after` as seconds or as a date."""
+    milliseconds = _number(headers.get("retry-after-ms", ""))
+    return _in_seconds(headers) if milliseconds is None else milliseconds / 1000
+
+
+def _in_seconds(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds of `retry-after`. A date counts from the response's `date`, or else from now."""
+    value = headers.get("retry-after", "")
+    seconds = _number(value)
+    until = _date(value)
+    if seconds is not None or until is None:
+        return seconds
+    since = _date(headers.get("date", "")) or datetime.now(UTC)
+    return max(0.0, (until - since).total_seconds())
+
+
+def _number(text: str) -> float | None:
+    text = text.strip()
+    return float(text) if _NUMBER.fullmatch(text) and math.isfinite(float(text)) else None
+
+
+def _date(text: str) -> datetime | None:
+    """Return an HTTP date, in UTC."""
+    try:
+        date = parsedate_to_datetime(text)
+    except (ValueError, OverflowError):
+        return None
+    return date if date.tzinfo else date.replace(tzinfo=UTC)
+
+
+StoredAnswers: TypeAlias = Mapping[str, JSON]
+"""Conversations that a server stores: id of the last response → conversation."""
+
+
+class StateNotFound(Exception):
+    """A request uses state that the server does not have. `response` is the provider's refusal."""
+
+    def __init__(self, reason: str, response: HttpResponse) -> None:
+        super().__init__(reason)
+        self.response = response
+
+
+def _nothing(_seed: str, _model: str) -> dict[str, str]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerEndpoints:
+    """Endpoints of a server besides chats.
+
+    `variables`: environment variables that point SDKs to another server.
+    `headers(seed, model)`: additional headers of every response.
+    `has_key(request)`: whether the request carries a key.
+    `status_without_key`: the status of a request without a key.
+    `respond(request, models)`: the response to a request for models or token counts, `None` for other requests.
+    `restore(request, stored)`: the request with its server-side state put in place. Raises `StateNotFound`.
+    `store(request, response)`: the id and the value of a conversation that the server stores, or `None`.
+    `echo(body, request)`: the response with the request fields that it repeats.
+    `combine(responses)`: several responses as the choices of one.
+    """
+
+    variables: tuple[str, ...] = ()
+    headers: Callable[[str, str], Mapping[str, str]] = _nothing
+    has_key: Callable[[HttpRequest], bool] = lambda _request: True
+    status_without_key: int = 401
+    respond: Callable[[HttpRequest, Sequence[str]], HttpResponse | None] = lambda _request, _models: None
+    restore: Callable[[HttpRequest, StoredAnswers], HttpRequest] = lambda request, _kept: request
+    store: Callable[[HttpRequest, ResponseView], tuple[str, JSON] | None] = lambda _request, _answer: None
+    echo: Callable[[dict[str, JSON], HttpRequest], dict[str, JSON]] | None = None
+    combine: Callable[[Sequence[HttpResponse]], HttpResponse] | None = None
+
+
+def sent(request: HttpRequest) -> dict[str, JSON]:
+    """Return the fields of a request's body; none, if it is no JSON object."""
+    try:
+        body = loads(request.body)
+    except WireError:
+        return {}
+    return body if isinstance(body, dict) else {}
+
+
+def json_response(body: Mapping[str, JSON], status: int = 200) -> HttpResponse:
+    """Return a response with a JSON body."""
+    encoded = json.dumps(body, ensure_ascii=False).encode()
+    return HttpResponse(status, {"content-type": "application/json"}, encoded)
+
+
+def tokens(body: bytes) -> int:
+    """Return a plausible token count of a body."""
+    return max(1, len(body) // 4)
+
+
+ALPHANUMERIC = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+
+def token(seed: str, label: str, length: int, alphabet: str = ALPHANUMERIC) -> str:
+    """Return `length` characters of `alphabet` that look random."""
+    digits = int.from_bytes(_digest(seed, label, length), "big")
+    characters: list[str] = []
+    for _ in range(length):
+        digits, index = divmod(digits, len(alphabet))
+        characters.append(alphabet[index])
+    return "".join(characters)
+
+
+def signature(seed: str, label: str, length: int = 96) -> str:
+    """Return standard base64 of `length` bytes, which looks like an opaque signature."""
+    return base64.b64encode(_digest(seed, label, length)).decode()
+
+
+def number(seed: str, label: str, low: int, high: int) -> int:
+    """Return an integer from `low` to `high`, both included."""
+    return low + int.from_bytes(_digest(seed, label, 8), "big") % (high - low + 1)
+
+
+def fragments(text: str, seed: str, label: str, longest: int = 7) -> list[str]:
+    """Split `text` into pieces of 1 to `longest` code points, as models stream it; an empty text has none.
+
+    A piece may end inside a visible character or inside an escape of JSON text.
+    """
+    pieces: list[str] = []
+    start = 0
+    for byte in _digest(seed, label, len(text)):
+        if start >= len(text):
+            break
+        end = start + 1 + byte % longest
+        pieces.append(text[start:end])
+        start = end
+    return pieces
+
+
+def _digest(seed: str, label: str, length: int) -> bytes:
+    return hashlib.shake_256(f"{seed}\0{label}".encode("utf-8", "surrogatepass")).digest(max(length, 8))
