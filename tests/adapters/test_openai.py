@@ -10,11 +10,11 @@ import httpx2
 import pytest
 
 from harness.contract import errors
-from harness.contract.model import JSON_INSTRUCTION, JsonMode, JsonSchema, Message, Text
+from harness.contract.model import JSON_INSTRUCTION, JsonMode, JsonSchema, Message, Text, ToolResult
 from tests.adapters.streamed import Pieces, Player, Server
 from tests.adapters.test_requests import loop
 from tests.adapters.wires import WIRES
-from tests.adapters.wires.wire import Wire, asked, said, says
+from tests.adapters.wires.wire import Wire, asked, calls, said, says, user
 
 APIS = ("openai-chat", "openai-responses")
 
@@ -117,6 +117,13 @@ def test_a_made_id_never_meets_one_that_is_there(openai: Wire) -> None:
     assert [call_id for call_id, _ in openai.answered(body)] == [one, other]
     assert one == made
     assert other != made
+
+
+def test_a_long_issued_id_goes_back_unchanged(openai: Wire) -> None:
+    long = "call_" + "x" * 80
+    response = openai.received(calls(long, "f"))
+    body = openai.sent(Message.user("?"), response.message, user(ToolResult(long, "f", "ok")))
+    assert [call_id for call_id, _ in (*openai.called(body), *openai.answered(body))] == [long, long]
 
 
 # --- failures ---------------------------------------------------------------------------------------------------------

@@ -248,20 +248,6 @@ def history_with(*ids: str) -> tuple[Message, ...]:
     return (Message.user("?"), said(*calls), user(*results))
 
 
-def wire_ids(messages: tuple[Message, ...]) -> tuple[list[str], list[str]]:
-    wire = sent(asked(*messages))["messages"]
-    calls = [one["id"] for message in wire for one in message.get("tool_calls", ())]
-    return calls, [message["tool_call_id"] for message in wire if message["role"] == "tool"]
-
-
-def test_a_long_id_that_the_server_issued_returns_unchanged() -> None:
-    long = "call_" + "x" * 60
-    response = decoded(answer("tool_calls", tool_calls=[wire_call(long)]))
-    assert response.tool_calls[0].id == long
-    calls, results = wire_ids((Message.user("?"), response.message, user(result("x", long))))
-    assert calls == results == [long]
-
-
 # --- responses --------------------------------------------------------------------------------------------------------
 
 

@@ -211,22 +211,6 @@ def history_with(*ids: str) -> tuple[Message, ...]:
     return (Message.user("?"), said(*calls), user(*results))
 
 
-def wire_ids(messages: tuple[Message, ...]) -> tuple[list[str], list[str]]:
-    items = sent(asked(*messages))["input"]
-    return (
-        [item["call_id"] for item in items if item.get("type") == "function_call"],
-        [item["call_id"] for item in items if item.get("type") == "function_call_output"],
-    )
-
-
-def test_a_long_id_that_the_server_issued_returns_unchanged() -> None:
-    long = "call_" + "x" * 80
-    response = decoded(answer(wire_call(long)))
-    assert response.tool_calls[0].id == long
-    calls, results = wire_ids((Message.user("?"), response.message, user(result("x", long))))
-    assert calls == results == [long]
-
-
 # --- responses --------------------------------------------------------------------------------------------------------
 
 
