@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 from harness import catalog
 from harness.apis.anthropic import API
@@ -123,79 +122,8 @@ def test_good_requests_are_the_sdk_s(body: dict[str, Any]) -> None:
     validator(params.MessageCreateParamsNonStreaming).validate_python(body, strict=True)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        chat(assistant(call(input="{}")), user(result())),
-        chat(assistant(call()), user(result(name="f"))),
-        whole({"role": "tool", "content": "x"}),
-        whole(parallel_tool_calls=False),
-        whole(max_tokens="1"),
-    ],
-)
-def test_what_the_sdk_s_types_refuse_is_a_violation(body: dict[str, Any]) -> None:
-    params = pytest.importorskip("anthropic.types.message_create_params")
-    with pytest.raises(ValidationError):
-        validator(params.MessageCreateParamsNonStreaming).validate_python(body, strict=True)
-    assert any(found.severity == "error" for found in violations(body))
-
-
 SERVER_CALL = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
 SERVER_RESULT = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
-
-PAIRING = [
-    (chat(assistant(call())), [("anthropic-result-missing", "/messages/1/content/0")]),
-    (chat(assistant(call()), user("18")), [("anthropic-result-missing", "/messages/1/content/0")]),
-    (
-        chat(assistant(call("a"), call("b")), user(result("a"))),
-        [("anthropic-result-missing", "/messages/1/content/1")],
-    ),
-    (chat(assistant(call()), user(text(), result())), [("anthropic-result-order", "/messages/1/content/0")]),
-    (chat(assistant(call()), user("Wait."), user(result())), [("anthropic-result-order", "/messages/1/content/0")]),
-    (
-        chat(assistant(call()), user(result(), result("b"))),
-        [("anthropic-result-orphan", "/messages/2/content/1/tool_use_id")],
-    ),
-    (
-        chat(assistant("x"), user(result())),
-        [("anthropic-result-orphan", "/messages/2/content/0/tool_use_id")],
-    ),
-    (whole(user(result()), tools=[TOOL]), [("anthropic-result-orphan", "/messages/0/content/0/tool_use_id")]),
-    (
-        chat(assistant(call()), user(result(), result())),
-        [("anthropic-result-duplicate", "/messages/2/content/1/tool_use_id")],
-    ),
-    (
-        chat(assistant(call(), call()), user(result())),
-        [("anthropic-call-id-duplicate", "/messages/1/content/1/id")],
-    ),
-    (
-        chat(assistant(call("a|b")), user(result("a|b"))),
-        [("anthropic-call-id-pattern", "/messages/1/content/0/id")],
-    ),
-    (
-        chat(assistant(call("a"), call("b")), user(result("a")), user(result("b"))),
-        [],
-    ),  # taken, and a loss (anthropic-results-in-one-message)
-    (
-        chat(assistant(call(), SERVER_CALL), user(result(), text())),
-        [("anthropic-server-call-pending", "/messages/2/content/1")],
-    ),
-    (chat(assistant(call(), SERVER_CALL), user(result())), []),
-    (chat(assistant(SERVER_CALL, SERVER_RESULT, call()), user(result(), text())), []),
-    (
-        chat(assistant(call(toolset_name="browser")), user(result())),
-        [("anthropic-toolset-name", "/messages/2/content/0")],
-    ),
-    (chat(assistant(call(toolset_name="browser")), user(result(toolset_name="browser"))), []),
-    (whole(user(call()), tools=[TOOL]), [("anthropic-block-role", "/messages/0/content/0")]),
-    (chat(assistant(result())), [("anthropic-block-role", "/messages/1/content/0")]),
-]
-
-
-@pytest.mark.parametrize(("body", "found"), PAIRING)
-def test_pairing(body: dict[str, Any], found: list[tuple[str, str]]) -> None:
-    assert rules(body) == found
 
 
 def test_a_paused_turn_that_goes_back_is_no_prefill() -> None:
@@ -212,43 +140,13 @@ def test_a_directive_stands_anywhere() -> None:
 
 FORCED = "anthropic-choice-forced"
 THINKING = "anthropic-thinking-unsupported"
-PREFILL = "anthropic-prefill"
 SYSTEM = "anthropic-system-role"
-SAMPLING = "anthropic-sampling"
 MODELS = (
     *("claude-haiku-4-5", "claude-sonnet-4-6", "claude-opus-4-7", "claude-opus-4-8", "claude-sonnet-5"),
     *("claude-fable-5", "claude-opus-5", "claude-mythos-5-1", "claude-opus-5-5", "claude-sonnet-5-5"),
     *("claude-haiku-5-5", "claude-of-another-day"),
 )
 CLAUDE = {model: catalog.api("anthropic").profile_for(model) for model in MODELS}
-
-
-def gated(rule: str, body: dict[str, Any], severity: str = "error") -> set[str]:
-    """The models on which a request breaks a limit."""
-    found = {model: violations(body, profile) for model, profile in CLAUDE.items()}
-    return {
-        model.removeprefix("claude-")
-        for model in MODELS
-        if (rule, severity) in [(v.rule, v.severity) for v in found[model]]
-    }
-
-
-ALWAYS_ON = {"fable-5", "mythos-5-1", "opus-5-5", "sonnet-5-5"}
-NO_BUDGET = ALWAYS_ON | {"opus-4-7", "opus-4-8", "sonnet-5", "opus-5", "haiku-5-5"}
-
-
-@pytest.mark.parametrize("choice", [{"type": "any"}, {"type": "tool", "name": "f"}])
-def test_some_models_refuse_a_forced_tool_choice(choice: dict[str, str]) -> None:
-    assert gated(FORCED, chat(tool_choice=choice)) == {"mythos-5-1", "opus-5-5", "sonnet-5-5"}
-
-
-def test_some_models_do_not_know_a_version_of_the_provider_s_tools() -> None:
-    computer = {"name": "computer", "display_width_px": 1024, "display_height_px": 768}
-    newer = whole(user("Hi"), tools=[{"type": "computer_20251124", **computer}])
-    assert gated("anthropic-tool-type", newer, "warning") == {"opus-5-5", "sonnet-5-5"}
-    older = whole(user("Hi"), tools=[{"type": "computer_20250124", **computer}])
-    assert gated("anthropic-tool-type", older, "warning") == set()
-    assert violations(newer, CLAUDE["claude-opus-5-5"], url="https://claude.example/v1/messages") == []
 
 
 BEDROCK = "https://bedrock-runtime.us-east-1.amazonaws.com"
@@ -280,80 +178,6 @@ def test_bedrock_refuses_what_the_provider_s_own_service_refuses_besides(url: st
     assert [(violation.rule, violation.severity) for violation in found] == [("anthropic-extra-input", "error")]
 
 
-def test_the_refusal_of_a_forced_choice_is_the_provider_s() -> None:
-    (found,) = violations(chat(tool_choice={"type": "any"}), CLAUDE["claude-opus-5-5"])
-    refusal = json.loads(API.refuse(found).body)
-    assert refusal["error"]["type"] == "invalid_request_error"
-    assert refusal["error"]["message"] == 'tool_choice: type "tool" and "any" are not supported for this model.'
-
-
-@pytest.mark.parametrize(
-    ("thinking", "refusing"),
-    [
-        ({"type": "enabled", "budget_tokens": 1024}, NO_BUDGET),
-        ({"type": "disabled"}, ALWAYS_ON),
-        ({"type": "adaptive"}, {"haiku-4-5"}),
-        ({"type": "between_tools"}, set()),
-    ],
-)
-def test_types_of_thinking_are_for_some_models(thinking: dict[str, Any], refusing: set[str]) -> None:
-    unclear = {"sonnet-5-5"} if thinking["type"] == "disabled" else set[str]()  # only documents say so
-    assert gated(THINKING, whole(thinking=thinking)) == refusing - unclear
-    assert gated(THINKING, whole(thinking=thinking), "warning") == unclear
-
-
-@pytest.mark.parametrize(
-    ("kind", "effort", "warned"),
-    [
-        ("disabled", "xhigh", {"opus-5", "haiku-5-5"}),
-        ("disabled", "high", set()),
-        ("between_tools", "max", {"sonnet-5-5"}),
-        ("between_tools", "low", set()),
-        ("adaptive", "max", set()),
-    ],
-)
-def test_less_thinking_with_more_effort_is_only_documented_to_be_refused(
-    kind: str, effort: str, warned: set[str]
-) -> None:
-    body = whole(thinking={"type": kind}, output_config={"effort": effort})
-    assert gated("anthropic-thinking-effort", body, "warning") == warned
-    assert gated("anthropic-thinking-effort", body) == set()
-
-
-@pytest.mark.parametrize("field", [{"temperature": 0}, {"temperature": 0.99}, {"top_p": 0.5}, {"top_k": 40}])
-def test_newer_models_take_only_the_default_of_sampling(field: dict[str, float]) -> None:
-    unclear = {"mythos-5-1", "sonnet-5-5"}
-    assert gated(SAMPLING, whole(**field)) == NO_BUDGET - unclear
-    assert gated(SAMPLING, whole(**field), "warning") == unclear
-
-
-@pytest.mark.parametrize("field", [{"temperature": 1}, {"temperature": 1.0}, {"top_p": 1}, {"top_p": 0.999}])
-def test_the_default_passes_under_the_older_version_alone(field: dict[str, float]) -> None:
-    assert gated(SAMPLING, whole(**field)) == set()
-    strict = {"anthropic-version": "2026-10-21"}
-    assert rules(whole(**field), CLAUDE["claude-opus-5"], headers=strict) == [(SAMPLING, f"/{next(iter(field))}")]
-
-
-def test_models_from_4_6_on_go_on_writing_nothing() -> None:
-    body = whole(user("Hi"), assistant("{"))
-    unseen = {"fable-5", "mythos-5-1", "sonnet-5-5"}
-    known = {model.removeprefix("claude-") for model in MODELS} - unseen - {"haiku-4-5", "of-another-day"}
-    assert gated(PREFILL, body) == known
-    assert gated(PREFILL, body, "warning") == unseen
-
-
-def test_a_system_message_in_mid_conversation_is_for_models_from_4_8_on() -> None:
-    body = whole(user("Hi"), system("Be brief."))
-    assert gated(SYSTEM, body) == {"haiku-4-5", "sonnet-4-6", "opus-4-7"}
-    assert gated(SYSTEM, body, "warning") == {"sonnet-5"}
-
-
-def test_fields_of_a_system_message_are_of_the_beta() -> None:
-    body = whole(user("Hi"), {"role": "system", "output_config": {"effort": "low"}, "clear_at": "never"})
-    assert rules(body, NEW, url=URL + "?beta=true") == []
-    assert {rule for rule, _ in rules(body, NEW)} == {"anthropic-extra-input"}
-
-
 def test_a_schema_too_deep_to_judge_is_let_pass() -> None:
     schema: dict[str, Any] = {"type": "string"}
     for _ in range(200):
@@ -362,20 +186,6 @@ def test_a_schema_too_deep_to_judge_is_let_pass() -> None:
 
 
 FORMAT = {"type": "json_schema", "schema": CLOSED}
-
-
-def test_betas_know_more() -> None:
-    body = whole(billing_policy={})
-    assert rules(body) == [("anthropic-extra-input", "/billing_policy")]
-    assert rules(body, url=URL + "?beta=true") == []
-    unknown = whole(of_another_day=1)
-    assert [found.severity for found in violations(unknown, url=URL + "?beta=true")] == ["error"]
-    assert [found.severity for found in violations(unknown, headers={"anthropic-beta": "new-2027"})] == ["warning"]
-
-
-def test_interleaved_thinking_may_have_a_larger_budget() -> None:
-    body = whole(thinking={"type": "enabled", "budget_tokens": 8192})
-    assert rules(body, headers={"anthropic-beta": "interleaved-thinking-2025-05-14"}) == []
 
 
 @pytest.mark.parametrize(
@@ -390,11 +200,6 @@ def test_interleaved_thinking_may_have_a_larger_budget() -> None:
 )
 def test_bodies_that_cannot_be_read(body: bytes, rule: str, status: int) -> None:
     assert [(found.rule, found.status) for found in violations(body)] == [(rule, status)]
-
-
-def test_too_many_messages() -> None:
-    found = rules(whole() | {"messages": [user("x")] * 100_001})
-    assert ("anthropic-messages-many", "/messages") in found
 
 
 def _places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -447,18 +252,3 @@ def test_no_shape_of_a_body_makes_the_limits_fail() -> None:
 def test_the_version_stands_in_the_header_once(headers: dict[str, str], body: bytes, *, refused: bool) -> None:
     found = API.header_violation(HttpRequest("POST", URL, headers, body))
     assert (found is not None and found.limit.id == "anthropic-version") is refused
-
-
-def test_what_continues_a_thread_leaves_out_what_the_server_remembers() -> None:
-    beta = {"anthropic-beta": "message-threads-2026-08-12"}
-    body: dict[str, Any] = {"model": "claude-opus-5-5", "max_tokens": 64, "messages": [user(result())]}
-    body["thread"] = {"type": "continue", "previous_message_id": "msg_1"}
-    forced = {**body, "tool_choice": {"type": "auto"}}
-    assert rules(body, headers=beta) == []
-    assert rules(forced, headers=beta) == []
-    assert API.view(HttpRequest("POST", URL, beta, json.dumps(body).encode())).stateful == "thread"
-
-    later = {**body, "messages": [user(result()), assistant("Hm."), user(result("b"))]}
-    assert rules(later, headers=beta) == [("anthropic-result-orphan", "/messages/2/content/0/tool_use_id")]
-    created = {**body, "thread": {"type": "create"}}
-    assert {rule for rule, _ in rules(created, headers=beta)} == {"anthropic-result-orphan", "anthropic-tools-missing"}

@@ -49,12 +49,6 @@ def test_an_entry_that_says_something_else_has_not(api: str, value: JSON) -> Non
     assert type(call.arguments["a"]) is type(value)
 
 
-def test_an_entry_behind_another_one_keeps_its_view() -> None:
-    before, now = view("anthropic", {"role": "user"}, CALL["anthropic"]), view("anthropic", {}, CALL["anthropic"])
-    assert now.turns[0] != before.turns[0]
-    assert now.turns[1] is before.turns[1]
-
-
 @pytest.mark.parametrize("body", [b"[1, {}]", b'{"a": "\\ud800"}', b"\xef\xbb\xbf{}", b'{"a": 1' + b"0" * 50 + b"}"])
 def test_a_body_is_parsed_for_each_caller(body: bytes) -> None:
     assert parsed(body) == loads(body)

@@ -51,22 +51,6 @@ def test_the_last_call_is_none_whole_and_streamed(form: str, step: ModelStep, se
     assert alike(stream.calls, body.calls)
 
 
-@pytest.mark.parametrize("api", ["openai-chat", "openai-responses"])
-def test_openai_stops_in_the_middle_of_the_arguments(api: str) -> None:
-    text = json.dumps(WEATHER[1], separators=(",", ":"))
-    cuts = {read(api, whole(api, CUT, seed)).calls[-1].malformed for seed in SEEDS}
-    assert len(cuts) > 10
-    assert all(cut and text.startswith(cut) and cut != text for cut in cuts)
-
-
-def test_anthropic_gives_the_parameters_that_were_whole_before() -> None:
-    body = json.loads(whole("anthropic", CUT).body)
-    assert (body["stop_reason"], body["content"][-1]["input"]) == ("max_tokens", {"city": "Paris"})
-    assert read("anthropic", whole("anthropic", CUT)).calls[-1].malformed == '{"city": "Paris"}'
-    only = ModelStep(calls=(("get_weather", {"city": "Paris"}),), truncated=True)
-    assert json.loads(whole("anthropic", only).body)["content"][-1]["input"] == {}
-
-
 def test_anthropic_streams_json_that_parses_and_stops_the_block() -> None:
     for seed in SEEDS:
         sent: list[Any] = [json.loads(event.data) for event in events(streamed(STREAMS["anthropic"], CUT, seed).body)]
@@ -110,13 +94,6 @@ def test_the_last_block_of_anthropic_at_its_bound_is_a_call_that_may_be_cut(word
         assert [call.malformed for call in read("anthropic", HttpResponse(200, {}, body)).calls] == malformed
 
 
-def test_gemini_shows_no_call_at_all() -> None:
-    only = ModelStep(calls=(WEATHER,), truncated=True)
-    (candidate,) = json.loads(whole("gemini", only).body)["candidates"]
-    assert candidate == {"finishReason": "MAX_TOKENS", "index": 0}
-    assert [call.name for call in read("gemini", whole("gemini", CUT)).calls] == ["now"]
-
-
 @pytest.mark.parametrize(
     ("arguments", "malformed"), [("", ""), ("{", "{"), ("{}", None), ('{"a": 1}', None), (None, "")]
 )
@@ -130,43 +107,11 @@ def test_chat_at_its_bound_without_any_argument_of_the_last_call(arguments: str 
     assert other.malformed == malformed
 
 
-@pytest.mark.parametrize(
-    ("status", "arguments", "malformed"),
-    [
-        ("incomplete", '{"a":1}', '{"a":1}'),
-        ("in_progress", "{}", "{}"),
-        ("completed", "", ""),
-        ("completed", '{"a":', '{"a":'),
-        ("completed", '{"a":1}', None),
-    ],
-)
-def test_responses_at_its_bound(status: str, arguments: str, malformed: str | None) -> None:
-    first = {"type": "function_call", "call_id": "a", "name": "now", "arguments": "", "status": "completed"}
-    last = {"type": "function_call", "call_id": "b", "name": "f", "arguments": arguments, "status": status}
-    details = {"reason": "max_output_tokens"}
-    body = {"status": "incomplete", "incomplete_details": details, "output": [first, last]}
-    one, other = read("openai-responses", HttpResponse(200, {}, json.dumps(body).encode())).calls
-    assert (one.arguments, one.malformed) == ({}, None)
-    assert other.malformed == malformed
-
-
 @pytest.mark.parametrize("api", MODELS)
 def test_an_answer_that_only_stops_at_its_bound_keeps_its_text(api: str) -> None:
     step = ModelStep(text="Once upon a", stop=StopReason.MAX_TOKENS)
     view = read(api, whole(api, step))
     assert (view.text, view.stop_reason, view.calls) == ("Once upon a", StopReason.MAX_TOKENS, ())
-
-
-@pytest.mark.parametrize("form", ["gemini", "gemini as array"])
-def test_gemini_tells_of_a_malformed_call_and_shows_none(form: str) -> None:
-    step = ModelStep(stop=StopReason.MALFORMED_CALL)
-    (candidate,) = json.loads(whole("gemini", step).body)["candidates"]
-    assert "content" not in candidate
-    assert candidate["finishMessage"].startswith("Malformed function call: ")
-    for response in (whole("gemini", step), streamed(STREAMS[form], step)):
-        view = read("gemini", response)
-        assert (view.stop_reason, view.raw_stop_reason) == (StopReason.MALFORMED_CALL, "MALFORMED_FUNCTION_CALL")
-        assert (view.parts, view.complete) == ((), True)
 
 
 BROKEN: dict[str, dict[str, Any]] = {
