@@ -1,4 +1,4 @@
-"""What a red run looks like: two causes, one of them with what follows from it."""
+"""Whole reports of two runs: one with two causes, and one with a bit of everything."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ import pytest
 
 from harness import catalog
 from harness.results import Presentation
-from tests.reports.runs import two_causes
+from tests.reports.runs import red, two_causes
 
 GOLDEN = Path(__file__).parent / "golden"
-"""One file for each way to show `two_causes`."""
 
 
 @pytest.mark.parametrize(
@@ -23,7 +22,12 @@ GOLDEN = Path(__file__).parent / "golden"
         ("terminal-quiet.txt", "terminal", Presentation(width=100, quiet=True)),
         ("markdown.md", "markdown", Presentation()),
         ("junit.xml", "junit", Presentation()),
+        ("red.txt", "terminal", Presentation(width=110)),
+        ("red-verbose.txt", "terminal", Presentation(width=110, verbose=True)),
+        ("red.md", "markdown", Presentation()),
+        ("red.xml", "junit", Presentation()),
     ],
 )
 def test_a_red_run(name: str, report: str, presentation: Presentation) -> None:
-    assert catalog.REPORTS.load(report).render(two_causes(), presentation) == (GOLDEN / name).read_text()
+    run = red() if name.startswith("red") else two_causes()
+    assert catalog.REPORTS.load(report).render(run, presentation) == (GOLDEN / name).read_text()

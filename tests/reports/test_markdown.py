@@ -22,17 +22,6 @@ def table(text: str, head: str) -> list[list[str]]:
     return rows
 
 
-def test_the_verdict_comes_first_and_the_matrix_next() -> None:
-    shown = render(red(), Presentation())
-
-    assert shown.startswith("## harness: FAIL\n\n8 cells (whole): 1 pass, 1 warn, 2 fail, ")
-    assert table(shown, "feature") == [
-        ["feature", "anthropic", "gemini-3"],
-        ["---", "---", "---"],
-        ["tools", "1 ✅ 1 ⚠️ 1 ❌ 1 ❔", "1 ❌ 1 n/a 1 💥 1 expected"],
-    ]
-
-
 def test_the_verbose_matrix_has_a_row_for_each_scenario() -> None:
     run = RunResult("replay", (*both("alike"), cell("unlike"), failed("unlike", variant="stream")))
 
@@ -68,37 +57,6 @@ def test_differences_are_a_table_with_a_column_for_each_target() -> None:
     assert table(text, "feature")[2:] == [["tools", "who issues ids", "the API", "nobody"]]
     everything = render(red(), Presentation(all_differences=True)).split("How the targets differ")[1]
     assert table(everything, "feature")[3:] == [["tools", "word for it", "any", "any"]]
-
-
-def test_a_finding_is_folded_with_its_evidence_and_command() -> None:
-    shown = render(red(), Presentation())
-
-    block = shown.split("sent as that of another (result-swapped; 1 cell, which fails only for this)</summary>")[
-        1
-    ].split("</details>")[0]
-    assert "**call-parallel**, anthropic" in block
-    assert "- ` request 2 /messages/3/content/0 `: the result of one call" in block
-    assert 'actual ` "18 °C" `, expected ` "31 °C" `' in block
-    assert "\nharness run --cassettes 'my cassettes' own/call-parallel.yaml --target anthropic\n```" in block
-    assert (
-        "```sh\nharness show --cassettes 'my cassettes' --variant whole own/call-parallel.yaml --target anth" in block
-    )
-
-
-def test_everything_that_is_no_pass_is_there() -> None:
-    shown = render(red(), Presentation())
-
-    for words in (
-        "error in 1 cell: KeyError: &#x27;text&#x27;",
-        "### Could not look: 1 cell without a cassette",
-        "harness run --mode reference result-null --target anthropic",
-        "| gemini-3 | thinking | it does not think |",
-        "| tracked as \\#12 | result-null, gemini-3 |",
-        "| call-\\* | both | anthropic | usage | tracked as \\#7 |",
-        "**openai-chat is left out**: its SDK is missing",
-        "All answers are harness's own; no provider was asked.",
-    ):
-        assert words in shown
 
 
 def test_texts_of_a_model_are_no_markup() -> None:

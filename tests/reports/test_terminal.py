@@ -118,41 +118,6 @@ def test_targets_of_a_difference_are_abbreviated() -> None:
     )
 
 
-def test_the_matrix_counts_or_names_scenarios() -> None:
-    short, verbose = lines(red()), lines(red(), Presentation(verbose=True))
-
-    assert [
-        line
-        for line in short
-        if re.match(r"tools +1 pass, 1 warn, 1 fail, 1 missing +1 fail, 1 error, 1 expected", line)
-    ]
-    assert [line for line in verbose if re.match(r"call-parallel +fail +fail$", line)]
-    assert [line for line in verbose if re.match(r"thinking +- +n/a$", line)]
-
-
-def test_a_cause_has_a_sentence_advice_evidence_and_the_commands() -> None:
-    shown = lines(red(), Presentation(width=105))
-
-    start = shown.index("Cause 1: the result of one call is sent as that of another")
-    assert shown[start : start + 11] == [
-        "Cause 1: the result of one call is sent as that of another",
-        "  What to do   Match results to calls by their ids.",
-        "  Rule         result-swapped: data lost or wrong; at fault: adapter; 1 cell, which fails only for this",
-        "  call-parallel . anthropic",
-        "    request 2 /messages/3/content/0",
-        '      actual    "18 °C"',
-        '      expected  "31 °C"',
-        "    and 1 more finding like it in this cell",
-        "  Look         harness show --cassettes 'my cassettes' --variant whole own/call-parallel.yaml --target",
-        "               anthropic",
-        "  Play again   harness run --cassettes 'my cassettes' own/call-parallel.yaml --target anthropic",
-    ]
-    again = "harness run --cassettes 'my cassettes' own/call-parallel.yaml --adapter my:ADAPTER --target gemini-3"
-    assert again in " ".join(" ".join(shown).split())
-    verbose = " ".join(" ".join(lines(red(), Presentation(verbose=True))).split())
-    assert "At anthropic /messages/*/content/*; source: anthropic-call-answered-next" in verbose
-
-
 def test_a_cause_shows_the_evidence_of_one_cell() -> None:
     run = RunResult("replay", tuple(failed(f"scenario-{number}") for number in range(7)))
 
@@ -188,18 +153,6 @@ def test_another_model_is_suggested_for_a_limit() -> None:
     ]
     assert alternative("replay", **refused) == alternative("reference", kind=Kind.LOSS) == []
     assert alternative("reference", blame=Blame.PROVIDER, **refused) == []
-
-
-def test_missing_cassettes_are_told_apart_with_both_commands() -> None:
-    shown = lines(red())
-
-    start = shown.index("Could not look: no cassette of 1 cell in cassettes")
-    assert shown[start + 1 : start + 5] == [
-        "  result-null: anthropic",
-        "    no cassette",
-        "    record     harness record --cassettes 'my cassettes' result-null --target anthropic",
-        "    or play    harness run --mode reference result-null --target anthropic",
-    ]
 
 
 def test_the_origin_of_the_answers_is_stated() -> None:
@@ -239,20 +192,6 @@ def test_warnings_of_a_green_run_are_named_by_rule() -> None:
     )
     assert f"  {warning}" in shown
     assert shown[0] == "PASS  2 cells (whole): 2 warn"
-
-
-def test_everything_else_that_happened_is_shown_with_its_reason() -> None:
-    shown = lines(red())
-
-    assert "openai-chat is left out: its SDK is missing" in shown
-    assert "  gemini-3: thinking: it does not think" in lines(red(), Presentation(verbose=True))
-    assert "  result-null . gemini-3: tracked as #12" in shown
-    assert "error in 1 cell: KeyError: 'text'" in shown
-    assert "  usage in call-*, anthropic (listed because: tracked as #7)" in shown
-    assert " ".join(shown[-2:]) == (
-        "FAIL  8 cells (whole): 1 pass, 1 warn, 2 fail, 1 not applicable, 1 missing, 1 error, 1 expected failure; "
-        "1 expected failure did not happen (1.2 s)"
-    )
 
 
 def section(run: RunResult, start: str, presentation: Presentation = PLAIN) -> list[str]:
