@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from harness import catalog
 from harness.apis.fact_files import SHIPPED, FactSelection
-from harness.auditing.cassette_audit import Audit, files, marked
+from harness.auditing.cassette_audit import Audit, candidate_files, looks_like_cassette
 from harness.contract.errors import CassetteError
 from harness.host.credentials import is_secret_header
 from harness.host.files import contents
@@ -29,7 +29,7 @@ from harness.tape.deck.storing import learned, redactor, request_as_stored, resp
 from harness.tape.write import replace as put
 
 _MARK = re.compile(rb"\bmark\.vcr\b")
-_MOST = 4_000_000
+_MAX_FILE_BYTES = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +64,18 @@ def adopt_cassettes(
         FactsError: a file of facts is wrong.
     """
     roots = [path for path in paths if path.is_dir()]
-    for file, named in files(paths):
+    for file, named in candidate_files(paths):
         try:
             cassette = load(file)
         except CassetteError as error:
-            if named or marked(file):
+            if named or looks_like_cassette(file):
                 yield FoundCassette(file, {}, _reason(error))
             continue
         found = _looked_at(file, cassette, edition)
         yield found if to is None or found.unplayable else _kept(found, cassette, to / _place(file, roots), allowed)
 
 
-def marks(paths: Sequence[Path]) -> list[Path]:
+def marked_tests(paths: Sequence[Path]) -> list[Path]:
     """Return the Python files in folders that mark tests with `pytest.mark.vcr`."""
     found = {file for path in paths if path.is_dir() for file in path.rglob("*.py") if _has_mark(file)}
     return sorted(found)
@@ -164,6 +164,6 @@ def _reason(error: CassetteError) -> str:
 
 def _has_mark(file: Path) -> bool:
     try:
-        return _MARK.search(contents(file, _MOST)) is not None
+        return _MARK.search(contents(file, _MAX_FILE_BYTES)) is not None
     except OSError:
         return False

@@ -69,7 +69,7 @@ SUFFIXES = (".yaml", ".yml", ".json")
 _MARK = re.compile(rb'^interactions:|"interactions"\s*:', re.MULTILINE)
 _MARK_BYTES = 65536
 
-_AT_A_TIME = 256
+_MAX_TRANSCRIPT_EXCHANGES = 256
 """Exchanges per transcript. Parsed, they take many times their bytes, and no audit rule compares distant requests."""
 
 _IN_AUDIT = {Kind.LOSS: Severity.WARNING, Kind.CONVENTION: Severity.NOTE}
@@ -86,10 +86,8 @@ _NONE: Mapping[str, int] = {}
 
 
 class Audit:
-    """An audit in progress. It takes cassettes one by one and keeps counts and cells, not exchanges.
-
-    With `room`, each cell keeps a conversation of that many characters. Only findings in `scope` count.
-    """
+    """An audit in progress. It takes cassettes one by one and keeps counts and cells, not exchanges. With `room`, each
+    cell keeps a conversation of that many characters. Only findings in `scope` count."""
 
     def __init__(
         self, rules: Sequence[Rule], edition: FactSelection = SHIPPED, room: int = 0, scope: Scope = EVERYTHING
@@ -121,8 +119,8 @@ class Audit:
             found: list[Finding] = []
             told: list[Sent] = []
             room = self._room
-            for begin in range(0, len(group), _AT_A_TIME):
-                indices = group[begin : begin + _AT_A_TIME]
+            for begin in range(0, len(group), _MAX_TRANSCRIPT_EXCHANGES):
+                indices = group[begin : begin + _MAX_TRANSCRIPT_EXCHANGES]
                 chosen = (cassette.interactions[index] for index in indices)
                 exchanges = tuple(Exchange(each.request, each.response) for each in chosen)
                 evidence = Evidence(Transcript(api, model, profile, exchanges, "audit"))
@@ -246,7 +244,7 @@ def audit(  # noqa: PLR0913 - all but the first two have a default
         CassetteError: a file that was named is no cassette, or a folder has no file that could be one.
         CassetteMissing: a path does not exist.
     """
-    found = list(files(paths))
+    found = list(candidate_files(paths))
     working = Audit(rules, edition, room(len(found)) if conversations else 0, scope)
     skipped: list[Skipped] = []
     for file, named in found:
@@ -255,7 +253,7 @@ def audit(  # noqa: PLR0913 - all but the first two have a default
         except CassetteError as error:
             if named:
                 raise
-            skipped.append(Skipped(str(file), str(error), damaged=marked(file)))
+            skipped.append(Skipped(str(file), str(error), damaged=looks_like_cassette(file)))
         else:
             working.add(str(file), cassette)
             if redrive is not None:
@@ -283,7 +281,7 @@ def _unread(skipped: Skipped) -> CellResult:
     return CellResult(skipped.file, "unread", "", "", "whole", Verdict.MISSING, reason=skipped.reason)
 
 
-def files(paths: Sequence[Path]) -> Iterator[tuple[Path, bool]]:
+def candidate_files(paths: Sequence[Path]) -> Iterator[tuple[Path, bool]]:
     """Yield each possible cassette once, and whether it was named itself.
 
     Raises:
@@ -310,7 +308,7 @@ def _may_be_one(file: Path, folder: Path) -> bool:
     return file.suffix.lower() in SUFFIXES and not hidden and not file.is_dir()
 
 
-def marked(file: Path) -> bool:
+def looks_like_cassette(file: Path) -> bool:
     """Return whether a file looks like a cassette at its beginning."""
     try:
         return _MARK.search(contents(file, _MARK_BYTES)) is not None
@@ -374,11 +372,9 @@ _MAX_EVENTS = 16
 
 
 def made_on(cassette: Cassette, interaction: Interaction) -> dt.date | None:
-    """Return the day on which a request was made, or `None` if the recording does not hold one.
-
-    In this order: the metadata of the cassette, a time stamp of the answer or of a chunk, the header `date`, the
-    response inside an event (`response.created`). A recording of the reference server has no day of its own.
-    """
+    """Return the day on which a request was made, or `None` if the recording does not hold one. In this order: the
+    metadata of the cassette, a time stamp of the answer or of a chunk, the header `date`, the response inside an event
+    (`response.created`). A recording of the reference server has no day of its own."""
     metadata, response = cassette.metadata, interaction.response
     recorded = metadata.recorded_at if metadata is not None else None
     found = _of_text(recorded) if recorded else None

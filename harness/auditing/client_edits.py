@@ -26,7 +26,7 @@ from difflib import SequenceMatcher
 
 from harness.apis.jsonvalue import canonical, equal
 from harness.apis.view import ResponseView, is_redacted_id
-from harness.auditing.redrive_pairs import TurnSlice, answered_calls, issued_calls
+from harness.auditing.redrive_pairs import TurnSlice, match_answered_calls, match_issued_calls
 from harness.auditing.turn_comparison import REASONING_NAMES, TurnFact, following_facts, spoken_facts
 from harness.contract.model import JSON
 
@@ -39,7 +39,7 @@ class UneditedTurn:
     edits: Counter[str]
 
 
-def unedited(answer: ResponseView, place: TurnSlice, reissued: frozenset[str] = frozenset()) -> UneditedTurn:
+def undo_edits(answer: ResponseView, place: TurnSlice, reissued: frozenset[str] = frozenset()) -> UneditedTurn:
     """Undo what the client changed of `answer`. `reissued`: encrypted contents that the answer gave in other events."""
     working = _EditFinder(answer, place, reissued)
     facts = (*working.spoken(), *working.following())
@@ -47,10 +47,8 @@ def unedited(answer: ResponseView, place: TurnSlice, reissued: frozenset[str] = 
 
 
 class _EditFinder:
-    """Matching of one turn: issued facts (the response) against carried facts (the follow-up).
-
-    `_origin` maps each carried fact to its issued one.
-    """
+    """Matching of one turn: issued facts (the response) against carried facts (the follow-up). `_origin` maps each
+    carried fact to its issued one."""
 
     def __init__(self, answer: ResponseView, place: TurnSlice, reissued: frozenset[str]) -> None:
         self.edits: Counter[str] = Counter()
@@ -71,7 +69,7 @@ class _EditFinder:
         self._note_added()
         carried = {origin: at for at, origin in self._origin.items()}
         calls = iter(range(len(self._calls)))
-        answered = answered_calls(self._place, self._calls)
+        answered = match_answered_calls(self._place, self._calls)
         for at, fact in enumerate(self._issued):
             call = next(calls) if fact.kind == "call" else None
             if at in carried:
@@ -89,11 +87,11 @@ class _EditFinder:
         """Yield the facts after the turn, with results in the order of their calls."""
         facts = following_facts(self._place)
         results = [fact for fact in facts if fact.kind == "result"]
-        answers = answered_calls(self._place, self._calls)
+        answers = match_answered_calls(self._place, self._calls)
         told = [origin for origin in answers if origin is not None]
         self.edits["results-reordered"] += told != sorted(told)
         self.edits["result-unpaired"] += len(self._of_nobody(results))
-        carried = {origin for origin in issued_calls(self._place.calls, self._calls) if origin is not None}
+        carried = {origin for origin in match_issued_calls(self._place.calls, self._calls) if origin is not None}
         self.edits["call-unanswered"] += len(carried - set(told))
         paired = [
             (origin, self._result(fact, origin))
@@ -109,7 +107,7 @@ class _EditFinder:
     def _match_calls(self) -> None:
         ours = [at for at, fact in enumerate(self._issued) if fact.kind == "call"]
         theirs = [at for at, fact in enumerate(self._carried) if fact.kind == "call"]
-        for at, origin in zip(theirs, issued_calls(self._place.calls, self._calls), strict=True):
+        for at, origin in zip(theirs, match_issued_calls(self._place.calls, self._calls), strict=True):
             if origin is not None:
                 self._origin[at] = ours[origin]
 
@@ -243,7 +241,7 @@ class _EditFinder:
         if name is not None:
             self.edits["result-renamed"] += name not in known
             fields["name"] = call.name
-        if not carried and any(other == origin for other in issued_calls(self._place.calls, self._calls)):
+        if not carried and any(other == origin for other in match_issued_calls(self._place.calls, self._calls)):
             self.edits["id-mispaired"] += 1
         if theirs.id is None and call.id is not None and theirs.answers is not None:
             self.edits["id-left-out"] += self._place.calls[theirs.answers].id is not None
@@ -253,7 +251,7 @@ class _EditFinder:
     def _of_nobody(self, results: Sequence[TurnFact]) -> list[TurnFact]:
         return [
             fact
-            for fact, origin in zip(results, answered_calls(self._place, self._calls), strict=True)
+            for fact, origin in zip(results, match_answered_calls(self._place, self._calls), strict=True)
             if origin is None and fact.answers is None
         ]
 

@@ -22,15 +22,15 @@ from harness.apis.api import Api
 from harness.apis.conversion import CanonicalReader
 from harness.apis.jsonvalue import loads
 from harness.apis.view import CallView, MediaView, OpaqueView, PartView, ResultView, SystemView, TextView
-from harness.auditing.client_edits import unedited
+from harness.auditing.client_edits import undo_edits
 from harness.auditing.redrive_pairs import (
     RedrivePair,
-    answered_calls,
+    accepted_exchanges,
     answered_turns,
-    issued_calls,
-    lifted,
-    pairs,
-    recorded,
+    find_pairs,
+    lift_of,
+    match_answered_calls,
+    match_issued_calls,
 )
 from harness.auditing.turn_comparison import (
     Disagreement,
@@ -108,7 +108,7 @@ class AdapterDriver:
     def _driven(
         self, pair: RedrivePair, response: HttpResponse, ask: Callable[[ChatRequest], ChatResponse]
     ) -> DrivenTurn:
-        lift = lifted(pair.j.wire, pair.j.body, pair.j.request)
+        lift = lift_of(pair.j.wire, pair.j.body, pair.j.request)
         asked = _asked(pair, lift)
         answer = self._ask(response, ask, asked)
         results = Message(Role.USER, tuple(_following(pair, lift, answer.message)))
@@ -181,7 +181,7 @@ def _is_system(part: PartView | SystemView) -> bool:
 def _carried(pair: RedrivePair, answer: Message) -> Message:
     """Return the answer without calls that the recorded client did not run: no API accepts an unanswered call."""
     calls = pair.i.response.calls
-    kept = {*issued_calls(pair.slice.calls, calls), *answered_calls(pair.slice, calls)}
+    kept = {*match_issued_calls(pair.slice.calls, calls), *match_answered_calls(pair.slice, calls)}
     dropped = [call for at, call in enumerate(_canonical(calls, answer)) if at not in kept]
     return replace(answer, parts=tuple(part for part in answer.parts if not any(part is each for each in dropped)))
 
@@ -195,7 +195,7 @@ def _results(pair: RedrivePair, lift: CanonicalReader, answer: Message) -> list[
     ]
     lifted = [
         (place, lift.result(result, *named[place]))
-        for result, place in zip(pair.slice.results, answered_calls(pair.slice, calls), strict=True)
+        for result, place in zip(pair.slice.results, match_answered_calls(pair.slice, calls), strict=True)
         if place is not None
     ]
     return [result for _, result in sorted(lifted, key=lambda each: each[0])]
@@ -247,8 +247,8 @@ def _disagreement(
 
 def _parting(one: DrivenTurn, other: DrivenTurn) -> _Parting | None:
     """Return the first difference of two drives, at its deepest place."""
-    pairs = {"/answer": (_plain(one.answer), _plain(other.answer)), "/follow-up": (_said(one), _said(other))}
-    found = ((f"{at}{json_pointer(each.path)}", each) for at, pair in pairs.items() for each in diff(*pair, WHOLE_JSON))
+    both = {"/answer": (_plain(one.answer), _plain(other.answer)), "/follow-up": (_said(one), _said(other))}
+    found = ((f"{at}{json_pointer(each.path)}", each) for at, pair in both.items() for each in diff(*pair, WHOLE_JSON))
     return next(((at, each.one, each.other) for at, each in found), None)
 
 
@@ -278,10 +278,8 @@ _ENCRYPTED = re.compile(rb'"encrypted_content"\s*:\s*"([\w+/=-]+)"')
 
 
 class Redrive:
-    """A redrive in progress. It takes cassettes one by one, and is a context manager, since it holds clients.
-
-    A streamed response is streamed again: as recorded, and cut in `recuts` other ways.
-    """
+    """A redrive in progress. It takes cassettes one by one, and is a context manager, since it holds clients. A
+    streamed response is streamed again: as recorded, and cut in `recuts` other ways."""
 
     def __init__(self, recuts: int = RECUTS) -> None:
         self._recuts = recuts
@@ -308,10 +306,10 @@ class Redrive:
         Raises:
             harness.contract.errors.MissingDependency: the SDK of an API that has pairs is not installed.
         """
-        for api, exchanges in recorded(cassette).items():
-            for pair in pairs(exchanges) if api in self._counts else ():
+        for api, exchanges in accepted_exchanges(cassette).items():
+            for pair in find_pairs(exchanges) if api in self._counts else ():
                 self._counts[api]["pairs"] += 1
-                reason = leaning(pair)
+                reason = server_state_field(pair)
                 if reason is not None:
                     self._not_redrivable[api][reason] += 1
                     continue
@@ -346,7 +344,7 @@ class Redrive:
         driver, stream = self._drivers[api.name], _stream(pair)
         try:
             driven = driver.streamed(pair, stream) if stream else driver.whole(pair)
-            found = compare(pair, driven.request)
+            found = compare_requests(pair, driven.request)
         except Exception as error:  # noqa: BLE001 - an adapter may fail in any way at all: one pair, not the audit
             return TurnComparison.failed(pair.slice.answers[0].part.pointer, str(error) or repr(error))
         if stream:
@@ -355,10 +353,8 @@ class Redrive:
 
 
 def _is_driven(api: Api) -> bool:
-    """Return whether an API's requests can be read back, and its adapter sends only through the given client.
-
-    No recorded data may leave the process.
-    """
+    """Return whether an API's requests can be read back, and its adapter sends only through the given client. No
+    recorded data may leave the process."""
     adapter = catalog.adapter(api.targets[0].adapter)
     return (
         api.canonical_reader is not None
@@ -375,23 +371,23 @@ def _stream(pair: RedrivePair) -> HttpResponse | None:
     return HttpResponse(answer.status, headers, answer.body)
 
 
-def leaning(pair: RedrivePair) -> str | None:
+def server_state_field(pair: RedrivePair) -> str | None:
     """Return the field or item kind by which a follow-up relies on server state, or `None`."""
     kinds = [entry.part.kind for entry in pair.slice.spoken if isinstance(entry.part, OpaqueView)]
     whole = pair.slice.calls and "item_reference" not in kinds
     return None if whole else pair.j.request.stateful
 
 
-def compare(pair: RedrivePair, produced: HttpRequest) -> TurnComparison:
+def compare_requests(pair: RedrivePair, produced: HttpRequest) -> TurnComparison:
     """Compare an adapter's request with request j."""
     wire, calls = pair.j.wire, pair.i.response.calls
     found = TurnComparison(frozenset(call.id for call in calls if call.id), _reissued(pair))
     view = wire.view(produced)
     turns = answered_turns(view, pair.i.response)
-    recorded_turn = unedited(pair.i.response, pair.slice, _reissued(pair))
+    recorded_turn = undo_edits(pair.i.response, pair.slice, _reissued(pair))
     found.edits = recorded_turn.edits
     found.turn(recorded_turn.facts, turn_facts(turns[-1]) if turns else ())
-    stated, sent = lifted(wire, pair.j.body, pair.j.request), lifted(wire, loads(produced.body), view)
+    stated, sent = lift_of(wire, pair.j.body, pair.j.request), lift_of(wire, loads(produced.body), view)
     for facts in (system_facts, tool_facts, hosted_facts):
         found.sequence(facts(stated), facts(sent))
     return found

@@ -35,10 +35,8 @@ from harness.tape.cassette import Cassette
 
 @dataclass(frozen=True, slots=True)
 class RecordedExchange:
-    """An exchange whose request was accepted.
-
-    `index` is its place in the cassette, `body` the request's JSON, `answer` the response as recorded.
-    """
+    """An exchange whose request was accepted. `index` is its place in the cassette, `body` the request's JSON, `answer`
+    the response as recorded."""
 
     index: int
     wire: Api
@@ -59,7 +57,7 @@ class RecordedExchange:
         return not self.response.complete or self.answer.delivery.ending != "complete"
 
 
-def recorded(cassette: Cassette) -> dict[str, list[RecordedExchange]]:
+def accepted_exchanges(cassette: Cassette) -> dict[str, list[RecordedExchange]]:
     """Return the accepted and readable exchanges of each API, in order."""
     found: dict[str, list[RecordedExchange]] = {}
     for index, interaction in enumerate(cassette.interactions):
@@ -84,7 +82,7 @@ def _read(index: int, request: HttpRequest, response: HttpResponse | None) -> Re
         return None
 
 
-def lifted(wire: Api, body: JSON, view: RequestView) -> CanonicalReader:
+def lift_of(wire: Api, body: JSON, view: RequestView) -> CanonicalReader:
     """Return the reader that turns a request into canonical values."""
     assert wire.canonical_reader is not None  # noqa: S101 - pairs of others are not driven
     return wire.canonical_reader(body, view)
@@ -131,11 +129,9 @@ def entries(view: RequestView) -> tuple[TurnEntry, ...]:
 
 
 def answered_turns(view: RequestView, response: ResponseView | None = None) -> tuple[TurnSlice, ...]:
-    """Return the turns that are followed by results, in order.
-
-    If the server keeps the calls, the results form a slice in which `spoken` is empty. Items of `response`, which the
-    turn came from, belong to the assistant whatever their role (Responses: output of a server tool).
-    """
+    """Return the turns that are followed by results, in order. If the server keeps the calls, the results form a slice
+    in which `spoken` is empty. Items of `response`, which the turn came from, belong to the assistant whatever their
+    role (Responses: output of a server tool)."""
     whole = entries(view)
     said = {_item_id(part) for part in response.parts} - {""} if response else set[str]()
     spoken = [entry.role == "assistant" or _item_id(entry.part) in said for entry in whole]
@@ -162,12 +158,9 @@ def _item_id(part: PartView | SystemView) -> str:
             return ""
 
 
-def paired(calls: Sequence[CallView], results: Sequence[ResultView]) -> list[int | None]:
-    """Return the position of each result's call, or `None`.
-
-    A result with an id answers the first open call of that id. One without (Gemini 2) answers the first open call of
-    its name, or else the first open one.
-    """
+def match_results(calls: Sequence[CallView], results: Sequence[ResultView]) -> list[int | None]:
+    """Return the position of each result's call, or `None`. A result with an id answers the first open call of that id.
+    One without (Gemini 2) answers the first open call of its name, or else the first open one."""
     open_ = list(range(len(calls)))
     found: list[int | None] = []
     for result in results:
@@ -182,11 +175,9 @@ def paired(calls: Sequence[CallView], results: Sequence[ResultView]) -> list[int
     return found
 
 
-def issued_calls(carried: Sequence[CallView], calls: Sequence[CallView]) -> list[int | None]:
-    """Return the position of the issued call for each carried call, `None` for one that the client made up.
-
-    The surest signs come first: id, item id, name and arguments, name, arguments.
-    """
+def match_issued_calls(carried: Sequence[CallView], calls: Sequence[CallView]) -> list[int | None]:
+    """Return the position of the issued call for each carried call, `None` for one that the client made up. The surest
+    signs come first: id, item id, name and arguments, name, arguments."""
     left = list(range(len(calls)))
     found: list[int | None] = [None] * len(carried)
     for is_same in _SIGNS if len(carried) == len(calls) else (_same_with_state, *_SIGNS):
@@ -198,14 +189,11 @@ def issued_calls(carried: Sequence[CallView], calls: Sequence[CallView]) -> list
     return found
 
 
-def answered_calls(place: TurnSlice, calls: Sequence[CallView]) -> list[int | None]:
-    """Return the position of the issued call for each result, or `None`.
-
-    The carried calls decide, or the issued id or name of a call that is not carried. Remaining results with unknown ids
-    answer the remaining calls in order.
-    """
-    carried = issued_calls(place.calls, calls)
-    pairing = paired(place.calls, place.results)
+def match_answered_calls(place: TurnSlice, calls: Sequence[CallView]) -> list[int | None]:
+    """Return the position of the issued call for each result, or `None`. The carried calls decide, or the issued id or
+    name of a call that is not carried. Remaining results with unknown ids answer the remaining calls in order."""
+    carried = match_issued_calls(place.calls, calls)
+    pairing = match_results(place.calls, place.results)
     found = [None if at is None else carried[at] for at in pairing]
     left = [at for at in range(len(calls)) if at not in found]
     loose = [number for number, at in enumerate(pairing) if at is None]
@@ -285,12 +273,9 @@ class _Unanswered:
         return list(found.values())
 
 
-def pairs(exchanges: Sequence[RecordedExchange]) -> list[RedrivePair]:
-    """Return the pairs among the exchanges of one API.
-
-    A response is paired with the first matching request only: later requests repeat it. A broken response is in no
-    pair.
-    """
+def find_pairs(exchanges: Sequence[RecordedExchange]) -> list[RedrivePair]:
+    """Return the pairs among the exchanges of one API. A response is paired with the first matching request only: later
+    requests repeat it. A broken response is in no pair."""
     unanswered = _Unanswered()
     found: list[RedrivePair] = []
     for follow_up in exchanges:
@@ -353,12 +338,10 @@ def _likeness(earlier: RecordedExchange, follow_up: RecordedExchange, place: Tur
     return _Likeness.CONVERSATION if _goes_on(earlier.request, follow_up.request) else _Likeness.NONE
 
 
-def _has_ids(issued_calls: Sequence[CallView], place: TurnSlice) -> bool:
-    """Return whether a slice contains an id of the response.
-
-    Some servers restart their ids in every turn (`call_0`), so the call needs the same name, or must be absent.
-    """
-    names = {each: call.name for call in issued_calls for each in (call.id, call.item_id) if each}
+def _has_ids(issued: Sequence[CallView], place: TurnSlice) -> bool:
+    """Return whether a slice contains an id of the response. Some servers restart their ids in every turn (`call_0`),
+    so the call needs the same name, or must be absent."""
+    names = {each: call.name for call in issued for each in (call.id, call.item_id) if each}
     carried = {call.id for call in place.calls}
     return any(names.get(call.id or "") == call.name for call in place.calls) or any(
         result.call_id in names for result in place.results if result.call_id not in carried

@@ -46,9 +46,9 @@ from harness.apis.view import (
     TextView,
     is_redacted_id,
 )
-from harness.auditing.redrive_pairs import TurnSlice, paired
+from harness.auditing.redrive_pairs import TurnSlice, match_results
 from harness.contract.model import JSON, Tool
-from harness.meaning.result_meaning import core
+from harness.meaning.result_meaning import core_text
 from harness.meaning.view_differences import Path, Policy, diff
 
 _REASONING = frozenset(
@@ -116,7 +116,7 @@ def spoken_facts(parts: Iterable[PartView | SystemView]) -> tuple[TurnFact, ...]
 
 def following_facts(place: TurnSlice) -> tuple[TurnFact, ...]:
     """Return the facts after an assistant turn."""
-    pairing = iter(paired(place.calls, place.results))
+    pairing = iter(match_results(place.calls, place.results))
     after = [
         _fact(entry.part, entry.role, next(pairing) if isinstance(entry.part, ResultView) else None)
         for entry in place.answers
@@ -160,7 +160,7 @@ def _fact(part: PartView | SystemView | JsonView, role: str, answers: int | None
             fields: dict[str, JSON] = {"arguments": arguments, "state": part.opaque}
             return TurnFact(role, "call", fields, part.pointer, part.name, id=part.id, item_id=part.item_id)
         case ResultView():
-            says_nothing = core(part) == ""  # an absent response, null and an empty text are the same
+            says_nothing = core_text(part) == ""  # an absent response, null and an empty text are the same
             content: list[JSON] = [] if says_nothing else [_fact(each, role).shown for each in part.payload]
             fields = {"name": part.name, "content": content, "error": part.error_mark}
             return TurnFact(role, "result", fields, part.pointer, id=part.call_id, answers=answers)
@@ -192,12 +192,9 @@ def _blank(value: JSON) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """A difference between the adapter's request and the recorded one.
-
-    `pointer` leads into the body of request j: to the part, or to the one before an addition. `kind` names the
-    difference: `call-id`, `result-content`, `reasoning-missing` (recorded, not produced), `part-added` (produced, not
-    recorded), …
-    """
+    """A difference between the adapter's request and the recorded one. `pointer` leads into the body of request j: to
+    the part, or to the one before an addition. `kind` names the difference: `call-id`, `result-content`,
+    `reasoning-missing` (recorded, not produced), `part-added` (produced, not recorded), …"""
 
     pointer: str
     recorded: JSON
@@ -206,11 +203,8 @@ class Disagreement:
 
 
 class TurnComparison:
-    """Disagreements and allowances of one pair.
-
-    `issued` holds the call ids of response i, `reissued` the encrypted contents that only earlier events of its stream
-    have. `edits` counts what the recorded client changed.
-    """
+    """Disagreements and allowances of one pair. `issued` holds the call ids of response i, `reissued` the encrypted
+    contents that only earlier events of its stream have. `edits` counts what the recorded client changed."""
 
     def __init__(self, issued: frozenset[str], reissued: frozenset[str] = frozenset()) -> None:
         self.disagreements: list[Disagreement] = []

@@ -15,37 +15,31 @@ from harness.scenarios.schema import Scenario
 
 @dataclass(frozen=True, slots=True)
 class AdapterCheck:
-    """Selection of the cells of an adapter check.
-
-    `everything` selects the whole suite instead of the sample. `named`: the user named the targets.
-    """
+    """Selection of the cells of an adapter check. `everything` selects the whole suite instead of the sample. `named`:
+    the user named the targets."""
 
     everything: bool = False
     named: bool = False
 
-    def chosen(self, cells: Sequence[Cell]) -> Sequence[Cell]:
-        """Select the cells to run.
-
-        Loops that the adapter owns can run only half of the suite, so they get all of it, except recorded misbehaviour.
-        """
-        of_targets = cells if self.everything or self.named else first_target(cells)
+    def select_cells(self, cells: Sequence[Cell]) -> Sequence[Cell]:
+        """Select the cells to run. Loops that the adapter owns can run only half of the suite, so they get all of it,
+        except recorded misbehaviour."""
+        of_targets = cells if self.everything or self.named else first_target_cells(cells)
         if self.everything:
             return of_targets
         if any(cell.target.adapter.drive is not None for cell in of_targets):
             return [cell for cell in of_targets if not cell.scenario.provocations]
-        return sampled(of_targets)
+        return sampled_cells(of_targets)
 
-    def said(self, every: Sequence[Cell], played: Sequence[Cell], result: RunResult, play: Play) -> Checked:
-        """Report on a finished check.
-
-        `every` are all cells, `played` the selected ones; `play` runs additional cells.
-        """
+    def report(self, every: Sequence[Cell], played: Sequence[Cell], result: RunResult, play: Play) -> Checked:
+        """Report on a finished check. `every` are all cells, `played` the selected ones; `play` runs additional
+        cells."""
         scenarios = list({cell.scenario.id: cell.scenario for cell in every}.values())
         targets = {cell.target.name: cell.target for cell in played}.values()
         return Checked(
-            tuple(tried for target in targets for tried in undeclared(scenarios, target, play)),
-            broken(played, result.cells),
-            not_played(every, played),
+            tuple(tried for target in targets for tried in find_undeclared(scenarios, target, play)),
+            find_broken(played, result.cells),
+            describe_omissions(every, played),
         )
 
 
@@ -70,18 +64,18 @@ SAMPLE = frozenset(_SAMPLED_IDS.split())
 """Ids of the sampled scenarios. They cover each subject and each capability that needs a request."""
 
 
-def sampled(cells: Sequence[Cell]) -> Sequence[Cell]:
+def sampled_cells(cells: Sequence[Cell]) -> Sequence[Cell]:
     """Return the cells whose scenario belongs to the sample."""
     return [cell for cell in cells if cell.scenario.id in SAMPLE]
 
 
-def first_target(cells: Sequence[Cell]) -> Sequence[Cell]:
+def first_target_cells(cells: Sequence[Cell]) -> Sequence[Cell]:
     """Return the cells of the first target: further models of an API exercise little more of its adapter."""
     first = cells[0].target.name
     return [cell for cell in cells if cell.target.name == first]
 
 
-def not_played(every: Sequence[Cell], chosen: Sequence[Cell]) -> tuple[str, ...]:
+def describe_omissions(every: Sequence[Cell], chosen: Sequence[Cell]) -> tuple[str, ...]:
     """Name what the check leaves out, with the option that includes it."""
     said: list[str] = []
     played = {cell.scenario.id for cell in chosen}
@@ -105,10 +99,8 @@ _TRIED = 2
 """Scenarios that probe one undeclared capability."""
 
 _UNTRIED = frozenset({Capability.RETRIES, Capability.EMBEDDINGS, Capability.CACHE_MARKS})
-"""Capabilities that a probe cannot show.
-
-An adapter that sends a request once, or leaves a cache mark out, breaks nothing. Embeddings need their own client.
-"""
+"""Capabilities that a probe cannot show. An adapter that sends a request once, or leaves a cache mark out, breaks
+nothing. Embeddings need their own client."""
 
 _WORKED = (Verdict.PASS, Verdict.NOTE, Verdict.WARN)
 
@@ -116,7 +108,7 @@ Play = Callable[[Sequence[Cell]], Sequence[CellResult]]
 """Runs cells and returns their results in order."""
 
 
-def undeclared(scenarios: Sequence[Scenario], target: Target, play: Play) -> tuple[Tried, ...]:
+def find_undeclared(scenarios: Sequence[Scenario], target: Target, play: Play) -> tuple[Tried, ...]:
     """Find capabilities that the adapter does not declare although all cells that need them pass."""
     can = set(target.adapter.capabilities)
     found: list[Tried] = []
@@ -135,7 +127,7 @@ def undeclared(scenarios: Sequence[Scenario], target: Target, play: Play) -> tup
     return tuple(found)
 
 
-def broken(played: Sequence[Cell], results: Sequence[CellResult]) -> tuple[Tried, ...]:
+def find_broken(played: Sequence[Cell], results: Sequence[CellResult]) -> tuple[Tried, ...]:
     """Find declared capabilities with which no cell passes, although cells without them do."""
     found: list[Tried] = []
     judged = [

@@ -36,12 +36,9 @@ def suggestion(api: Api, base_url: str, asked: str) -> str:
     return f" Did you mean {shown(root + (api.base_path if count else api.base_url_ending))}?"
 
 
-def legible(response: HttpResponse, *, done: bool = True) -> HttpResponse:
-    """Return the response without its invalid JSON.
-
-    Stream events that are no JSON objects are dropped, except `[DONE]` if `done`. Values lose non-JSON numbers, raw
-    control characters and trailing text.
-    """
+def readable_part(response: HttpResponse, *, done: bool = True) -> HttpResponse:
+    """Return the response without its invalid JSON. Stream events that are no JSON objects are dropped, except `[DONE]`
+    if `done`. Values lose non-JSON numbers, raw control characters and trailing text."""
     if not is_event_stream(response.headers.get("content-type", ""), response.body):
         value = _value(response.body.decode("utf-8", "replace"))
         headers = {**response.headers, "content-type": "application/json"}
@@ -66,6 +63,6 @@ def _value(text: str) -> JSON:
     return value if isinstance(value, dict) else None
 
 
-def graded(findings: Iterable[Finding], *, strict: bool) -> tuple[Finding, ...]:
+def with_strictness(findings: Iterable[Finding], *, strict: bool) -> tuple[Finding, ...]:
     """Return the findings; in a strict check each is an error."""
     return tuple(replace(each, severity=Severity.ERROR) if strict else each for each in findings)

@@ -12,7 +12,7 @@ from harness.contract.errors import UsageError
 from harness.rules.scope import Scope
 from harness.running.verdicts import CASSETTE_UNREADABLE, findable
 
-_NEAR = 3
+_MAX_SUGGESTIONS = 3
 
 
 def scope(rules: Sequence[str], ignored: Sequence[str], by: FactSelection, place: str = "--ignore") -> Scope:
@@ -40,6 +40,9 @@ def _known(by: FactSelection) -> frozenset[str]:
 
 
 def _guess(given: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(given, known, n=_NEAR) or [one for one in known if given and given in one][:_NEAR]
+    near = (
+        difflib.get_close_matches(given, known, n=_MAX_SUGGESTIONS)
+        or [one for one in known if given and given in one][:_MAX_SUGGESTIONS]
+    )
     guess = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
     return f"{guess} 'harness list rules' and 'harness list facts' have the ids."

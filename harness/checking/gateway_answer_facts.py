@@ -79,14 +79,8 @@ def _thinking(exchange: GatewayExchange) -> Outcomes:
         else:
             place = next(part.pointer for part in sent.parts if isinstance(part, OpaqueView))
             has_none = exchange.own is not None and not _thoughts(exchange.own)
-            yield lost(
-                f"the model's reasoning does not arrive{_fieldless(exchange) if has_none else ''}",
-                place,
-                "",
-                None,
-                words,
-                Severity.WARNING if has_none else Severity.ERROR,
-            )
+            message = f"the model's reasoning does not arrive{_fieldless(exchange) if has_none else ''}"
+            yield lost(message, place, "", None, words, Severity.WARNING if has_none else Severity.ERROR)
 
 
 def _fieldless(exchange: GatewayExchange) -> str:
@@ -169,14 +163,9 @@ def _refusal(exchange: GatewayExchange) -> Outcomes:
         words = exchange.own is not None and not (exchange.own.refusal or exchange.own.text)
         aside = any(sent.refusal in text for text in _strings(received.body))
         how = f" but in a field that {exchange.way.client.name} does not have" if aside else ""
-        yield lost(
-            f"the words of the refusal do not arrive{how}{_fieldless(exchange) if words else ''}",
-            place,
-            "",
-            received.text or received.refusal or None,
-            sent.refusal,
-            Severity.WARNING if words else Severity.ERROR,
-        )
+        message = f"the words of the refusal do not arrive{how}{_fieldless(exchange) if words else ''}"
+        severity = Severity.WARNING if words else Severity.ERROR
+        yield lost(message, place, "", received.text or received.refusal or None, sent.refusal, severity)
 
 
 @response_fact("gateway-answer-calls", "answer's calls", "the client runs other calls than the model made")
@@ -206,10 +195,8 @@ def _calls(sent: ResponseView, received: ResponseView) -> Outcomes:
 
 
 def _says_so(call: CallView, found: CallView, answer: ResponseView) -> bool:
-    """Return whether the answer is marked as cut and the call contains no more than arrived.
-
-    A cut call may be valid JSON by chance. Only the stop reason shows the cut then, as it does at the upstream.
-    """
+    """Return whether the answer is marked as cut and the call contains no more than arrived. A cut call may be valid
+    JSON by chance. Only the stop reason shows the cut then, as it does at the upstream."""
     try:
         came = loads(call.malformed or "{}")
     except WireError:
@@ -235,10 +222,8 @@ def _arguments(exchange: GatewayExchange) -> Outcomes:
     "gateway-answer-ids", "answer's call ids", "the client cannot say which call a result answers", of_answer=True
 )
 def _ids(exchange: GatewayExchange) -> Outcomes:
-    """Each call reaches the client with an id of its own.
-
-    The client's API may have no ids.
-    """
+    """Each call reaches the client with an id of its own."""
+    # The client's API may have no ids.
     used = {
         call.id for earlier in exchange.before for call in (earlier.responses[1].calls if earlier.responses else ())
     }
@@ -260,10 +245,8 @@ def _ids(exchange: GatewayExchange) -> Outcomes:
 
 
 def _word_for_calls(exchange: GatewayExchange, received: ResponseView) -> str | None:
-    """Return the stop reason that the client's API uses for an answer with unforced calls.
-
-    Clients rely on that word. The wire reader recognises calls without it.
-    """
+    """Return the stop reason that the client's API uses for an answer with unforced calls. Clients rely on that word.
+    The wire reader recognises calls without it."""
     own, request = exchange.own, exchange.client.request
     if own is None or request is None or (request.tool_choice is not None and request.tool_choice.mode == "named"):
         return None
@@ -284,13 +267,8 @@ def _stop(exchange: GatewayExchange) -> Outcomes:
     sent, received = exchange.responses
     word = _word_for_calls(exchange, received)
     if word is not None and received.raw_stop_reason != word:
-        yield lost(
-            f"the answer has calls and says {received.raw_stop_reason!r}, where {received.api} says {word!r}",
-            "",
-            "",
-            received.raw_stop_reason,
-            word,
-        )
+        message = f"the answer has calls and says {received.raw_stop_reason!r}, where {received.api} says {word!r}"
+        yield lost(message, "", "", received.raw_stop_reason, word)
     elif sent.stop_reason is received.stop_reason:
         yield preserved(same=sent.raw_stop_reason == received.raw_stop_reason)
     elif exchange.own is not None and exchange.own.stop_reason is received.stop_reason:
@@ -302,14 +280,9 @@ def _stop(exchange: GatewayExchange) -> Outcomes:
     ):
         return  # it follows from the words of the refusal, and gateway-answer-refusal says so
     else:
-        yield lost(
-            f"the upstream stopped for {sent.stop_reason} ({sent.raw_stop_reason!r}), and the answer says "
-            f"{received.stop_reason} ({received.raw_stop_reason!r})",
-            "",
-            "",
-            received.stop_reason.value,
-            sent.stop_reason.value,
-        )
+        upstream = f"the upstream stopped for {sent.stop_reason} ({sent.raw_stop_reason!r})"
+        message = f"{upstream}, and the answer says {received.stop_reason} ({received.raw_stop_reason!r})"
+        yield lost(message, "", "", received.stop_reason.value, sent.stop_reason.value)
 
 
 @exchange_fact(
@@ -331,10 +304,8 @@ def _usage(exchange: GatewayExchange) -> Outcomes:
     severity=Severity.WARNING,
 )
 def _details(exchange: GatewayExchange) -> Outcomes:
-    """Counts of cached and of reasoning tokens reach the client.
-
-    An API may lack a field for a detail; no bill is wrong without it.
-    """
+    """Counts of cached and of reasoning tokens reach the client."""
+    # An API may lack a field for a detail; no bill is wrong without it.
     return _counted(exchange, tuple(name for name in _COUNTS if name not in _COUNTED))
 
 
@@ -378,10 +349,8 @@ def _is_exhausted(side: Side) -> bool:
 
 @exchange_fact("gateway-error", "errors", "the client does not know whether to retry", of_answer=True)
 def _status(exchange: GatewayExchange) -> Outcomes:
-    """An error of the upstream reaches the client as one of the same kind.
-
-    An error that the gateway cured by a retry need not arrive.
-    """
+    """An error of the upstream reaches the client as one of the same kind."""
+    # An error that the gateway cured by a retry need not arrive.
     if any(side.response and side.response.error for side in exchange.upstream[:-1]) and exchange.responses:
         yield preserved(same=False)
         return
@@ -417,10 +386,8 @@ def _failure(exchange: GatewayExchange) -> ErrorView | None:
 
 @exchange_fact("gateway-error-text", "error texts", "the client does not know what to change", of_answer=True)
 def _error_text(exchange: GatewayExchange) -> Outcomes:
-    """The text of an upstream error reaches the client.
-
-    The gateway may wrap it in its own words.
-    """
+    """The text of an upstream error reaches the client."""
+    # The gateway may wrap it in its own words.
     found = _errors(exchange)
     if found is None or not found[0].message.strip():
         return

@@ -11,7 +11,7 @@ from harness import catalog
 from harness.apis.fact_files import FactSelection
 from harness.apis.targets import ShippedTarget, Target
 from harness.catalog import versions
-from harness.checking.checked_endpoints import graded, suggestion
+from harness.checking.checked_endpoints import suggestion, with_strictness
 from harness.checking.gateway_exchange import ApiPair, GatewayExchange, GatewayFact, Side
 from harness.checking.gateway_findings import (
     FACTS,
@@ -32,7 +32,7 @@ from harness.checking.gateway_traffic import (
 )
 from harness.contract.errors import ChatError, UsageError
 from harness.host.environment import now
-from harness.meaning.choice_meaning import is_named
+from harness.meaning.choice_meaning import is_model_name
 from harness.results import (
     CellResult,
     Checked,
@@ -61,10 +61,8 @@ from harness.tape.redact.address import shown
 
 
 def conversation_of(run: GatewayRun, redactor: Redactor, most: int) -> Conversation:
-    """Return the conversation of a cell, in about `most` characters.
-
-    No finding refers to the numbers of its exchanges: findings carry both bodies.
-    """
+    """Return the conversation of a cell, in about `most` characters. No finding refers to the numbers of its exchanges:
+    findings carry both bodies."""
     words = said(run.chats, redactor)
     left = most - sum(len(each.text) for each in words)
     return Conversation(words, fitting(_exchanges(run, redactor), left))
@@ -72,7 +70,7 @@ def conversation_of(run: GatewayRun, redactor: Redactor, most: int) -> Conversat
 
 def _exchanges(play_cell: GatewayRun, redactor: Redactor) -> Iterator[Sent]:
     number = 0
-    for exchange in play_cell.gateway_exchanges:
+    for exchange in play_cell.exchanges:
         ends = [("client to gateway", exchange.client), *(("gateway to upstream", each) for each in exchange.upstream)]
         for end, side in ends:
             number -= 1
@@ -87,11 +85,8 @@ def _exchange(number: int, end: str, side: Side, redactor: Redactor) -> Sent:
 
 @dataclass(frozen=True, slots=True)
 class GatewayRoute:
-    """A column of the result: a client's API and an upstream.
-
-    `target` is the client, with the model name that the gateway routes. `upstream` is the reference server's target,
-    with the model that the gateway requests.
-    """
+    """A column of the result: a client's API and an upstream. `target` is the client, with the model name that the
+    gateway routes. `upstream` is the reference server's target, with the model that the gateway requests."""
 
     target: Target
     upstream: Target
@@ -120,10 +115,8 @@ _Done: TypeAlias = tuple[GatewayRoute, CellResult, JudgedRun]
 
 
 class GatewayCheck:
-    """The check of one gateway at `endpoint`, in front of the reference server `upstream`.
-
-    The other parameters are those of a run.
-    """
+    """The check of one gateway at `endpoint`, in front of the reference server `upstream`. The other parameters are
+    those of a run."""
 
     def __init__(  # noqa: PLR0913 - what a check is made of
         self,
@@ -205,28 +198,28 @@ class GatewayCheck:
         if each.target.name in self._unreached:
             reason = f"it was not played: nothing of this gateway reaches {each.upstream.name}"
             return replace(result, verdict=Verdict.INCONCLUSIVE, reason=reason), JudgedRun()
-        strays = len(self._upstream.strays)
+        unexpected = len(self._upstream.unexpected)
         what = play_cell(cell, each.way, self._door, self._upstream)
         declines = unsupported_reason(what.chats)
         if declines is not None:
             return replace(result, verdict=Verdict.NOT_APPLICABLE, reason=declines), JudgedRun()
-        astray = self._astray(each, cell, what, self._upstream.strays[strays:])
+        astray = self._astray(each, cell, what, self._upstream.unexpected[unexpected:])
         if astray is not None:
             self._unreached[each.target.name] = astray
-            return self._result(result, each, what, [unreached_finding(what.gateway_exchanges, astray)]), JudgedRun()
+            return self._result(result, each, what, [unreached_finding(what.exchanges, astray)]), JudgedRun()
         said = judge_run(what, lambda: self._directly(each, cell))
         return self._result(result, each, what, said.findings), said
 
     def _result(self, result: CellResult, each: GatewayRoute, what: GatewayRun, found: Sequence[Finding]) -> CellResult:
         taken, hidden = self._scope.split(found)
-        findings = accepted(self._expected, result, graded(taken, strict=self._strict))
+        findings = accepted(self._expected, result, with_strictness(taken, strict=self._strict))
         made = replace(
             result,
             verdict=worst(findings),
             findings=findings,
             hidden=hidden,
             provenance=Provenance("reference", model_requested=each.upstream.model),
-            exchanges=len(what.gateway_exchanges),
+            exchanges=len(what.exchanges),
         )
         if made.verdict is Verdict.EXPECTED_FAILURE:
             made = replace(made, reason="; ".join(sorted({f.accepted for f in findings if f.accepted is not None})))
@@ -250,21 +243,21 @@ class GatewayCheck:
         is_there = response is not None and response.status not in NO_SUCH_PATH
         return cell.scenario.id != FIRST and is_there and exchange.is_refused
 
-    def _astray(self, each: GatewayRoute, cell: Cell, what: GatewayRun, strays: Sequence[str]) -> str | None:
+    def _astray(self, each: GatewayRoute, cell: Cell, what: GatewayRun, unexpected: Sequence[str]) -> str | None:
         """Explain why the gateway does not reach the upstream. Only the first cells of a route can show it."""
         if each.target.name in self._reached:
             return None
-        asked = [exchange.requests[1].model for exchange in what.gateway_exchanges if exchange.requests is not None]
-        if asked and not is_named(asked[0] or "", each.upstream.model):
+        asked = [exchange.requests[1].model for exchange in what.exchanges if exchange.requests is not None]
+        if asked and not is_model_name(asked[0] or "", each.upstream.model):
             return (
                 f"the gateway requests the model {asked[0]!r} of {each.upstream.name} instead of "
                 f"{each.upstream.model!r}. Correct its configuration, or pass --upstream-model "
                 f"{each.upstream.name}={asked[0]}."
             )
-        if any(exchange.upstream or self._may_be_refused(cell, exchange) for exchange in what.gateway_exchanges):
+        if any(exchange.upstream or self._may_be_refused(cell, exchange) for exchange in what.exchanges):
             self._reached.add(each.target.name)
             return None
-        exchange = what.gateway_exchanges[0] if what.gateway_exchanges else None
+        exchange = what.exchanges[0] if what.exchanges else None
         response = exchange.client.exchange.response if exchange is not None else None
         if exchange is None or response is None:
             return "the gateway does not answer. Is it running?"
@@ -282,7 +275,7 @@ class GatewayCheck:
                 f"{answers}: {said} The upstream rejects its {turned.request} with {_sentence(turned.answer)} The "
                 f"reason: {turned.reason}. {_required_route(each, self._upstream.origin)}"
             )
-        arrived = f" What arrived at the reference server: {'; '.join(strays)}." if strays else ""
+        arrived = f" What arrived at the reference server: {'; '.join(unexpected)}." if unexpected else ""
         is_lost = response.status in NO_SUCH_PATH
         meant = suggestion(each.way.client, self._door.url, exchange.client.exchange.request.url) if is_lost else ""
         return (
@@ -325,10 +318,8 @@ def _violated(evidence: Evidence) -> Iterator[str]:
 
 
 def _table(done: Sequence[_Done]) -> Iterator[FactFates]:
-    """Count the fates of each fact by route.
-
-    A fact that a refused request states counts as refused, unless an accepted request states the same.
-    """
+    """Count the fates of each fact by route. A fact that a refused request states counts as refused, unless an accepted
+    request states the same."""
     names = list(dict.fromkeys(gateway_route.target.name for gateway_route, _, _ in done))
     of_pair = {
         name: [(gateway_route, said) for gateway_route, _, said in done if gateway_route.target.name == name]

@@ -11,7 +11,7 @@ from harness.apis.api import Api
 from harness.apis.jsonvalue import equal
 from harness.apis.server import json_response
 from harness.apis.view import CallView, ModelStep, RequestView, ResponseView, WireError
-from harness.checking.checked_endpoints import legible
+from harness.checking.checked_endpoints import readable_part
 from harness.contract.model import JSON
 from harness.results import Exchange, Fate, Severity
 from harness.rules.reading import read
@@ -28,11 +28,8 @@ class ApiPair:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """An HTTP exchange at one end of the gateway.
-
-    `unread` is the reason why the wire reader cannot read the request or the whole response. The view is then `None`,
-    or covers as much as can be read.
-    """
+    """An HTTP exchange at one end of the gateway. `unread` is the reason why the wire reader cannot read the request or
+    the whole response. The view is then `None`, or covers as much as can be read."""
 
     exchange: Exchange
     request: RequestView | None
@@ -121,7 +118,7 @@ def client_side(api: Api, exchange: Exchange) -> Side:
         return found
     for done in (True, False):
         with contextlib.suppress(WireError):
-            return replace(found, response=api.read(legible(exchange.response, done=done)))
+            return replace(found, response=api.read(readable_part(exchange.response, done=done)))
     return found
 
 
@@ -153,11 +150,8 @@ def _own_answer(api: Api, scenario: Scenario, step: StepSpec) -> ResponseView | 
 
 @dataclass(frozen=True, slots=True)
 class FactOutcome:
-    """The fate of a fact in one exchange.
-
-    `message` says how the fact was lost. `origin` points into the body that the gateway received, `pointer` into the
-    one that it sent. `added`: the fact was not stated; the gateway made it up.
-    """
+    """The fate of a fact in one exchange. `message` says how the fact was lost. `origin` points into the body that the
+    gateway received, `pointer` into the one that it sent. `added`: the fact was not stated; the gateway made it up."""
 
     fate: Fate
     message: str = ""

@@ -64,18 +64,16 @@ OTHERS = (REFUSED, UNREADABLE, TURNED_AWAY, UNREACHED)
 RULES = frozenset(fact.id for fact in (*FACTS, *OTHERS))
 """Ids of all gateway rules, except the limits of the upstreams."""
 
-_WIDTH = 100
-_LINES = 20
+_WIDTH_COLUMNS = 100
+_MAX_LINES = 20
 
 _RANK = {fate: rank for rank, fate in enumerate((Fate.PRESERVED, Fate.TRANSLATED, Fate.REFUSED, Fate.LOST))}
 
 
 @dataclass(frozen=True, slots=True)
 class DirectRun:
-    """Result of the same cell without the gateway.
-
-    `possible`: the adapter of the upstream's API can express it. `broken` are the limits that it exceeds even so.
-    """
+    """Result of the same cell without the gateway. `possible`: the adapter of the upstream's API can express it.
+    `broken` are the limits that it exceeds even so."""
 
     possible: bool
     broken: frozenset[str] = frozenset()
@@ -83,10 +81,8 @@ class DirectRun:
 
 @dataclass(frozen=True, slots=True)
 class JudgedRun:
-    """Judgement of a gateway cell.
-
-    `fates` are by fact id. `taken` and `refused` are the client's accepted and refused requests.
-    """
+    """Judgement of a gateway cell. `fates` are by fact id. `taken` and `refused` are the client's accepted and refused
+    requests."""
 
     findings: tuple[Finding, ...] = ()
     fates: Mapping[str, Fate] = field(default_factory=dict[str, Fate])
@@ -107,16 +103,14 @@ def judge_run(run: GatewayRun, direct: Callable[[], DirectRun]) -> JudgedRun:
         if outcome.fate is Fate.LOST:
             found.setdefault((fact.id, outcome.message), _finding(fact, outcome, exchange))
 
-    for exchange in run.gateway_exchanges:
+    for exchange in run.exchanges:
         for fact in FACTS:
             for outcome in fact.check(exchange):
                 note(fact, outcome, exchange)
     for outcome, exchange in _state(run):
         note(STATE, outcome, exchange)
     findings = (*found.values(), *_limits(run, direct), *_refusals(run, direct), *_unreadable(run, found))
-    asked = [
-        (each.client.request, each.is_refused) for each in run.gateway_exchanges if each.client.request is not None
-    ]
+    asked = [(each.client.request, each.is_refused) for each in run.exchanges if each.client.request is not None]
     return JudgedRun(
         _linked(findings),
         fates,
@@ -126,11 +120,8 @@ def judge_run(run: GatewayRun, direct: Callable[[], DirectRun]) -> JudgedRun:
 
 
 def _linked(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Link findings to their causes.
-
-    The upstream refuses a request because something was lost from it. In some APIs the stop reason follows from the
-    words of a refusal.
-    """
+    """Link findings to their causes. The upstream refuses a request because something was lost from it. In some APIs
+    the stop reason follows from the words of a refusal."""
 
     def cause(finding: Finding) -> int | None:
         for at, other in enumerate(findings):
@@ -202,7 +193,11 @@ def _answer(end: str, side: Side, pointer: str) -> Body:
 def _piece(body: Callable[[], JSON], pointer: str, *head: str) -> tuple[str, ...]:
     """Return an excerpt around a place, or the beginning if there is no pointer."""
     try:
-        return piece(body(), pointer) if pointer else (*head, *(line.text for line in lines(body(), _WIDTH)))[:_LINES]
+        return (
+            piece(body(), pointer)
+            if pointer
+            else (*head, *(line.text for line in lines(body(), _WIDTH_COLUMNS)))[:_MAX_LINES]
+        )
     except WireError:  # what is shown is the text
         return ()
 
@@ -210,7 +205,7 @@ def _piece(body: Callable[[], JSON], pointer: str, *head: str) -> tuple[str, ...
 def _state(run: GatewayRun) -> Iterator[tuple[FactOutcome, GatewayExchange]]:
     rule = next(each for each in catalog.rules() if each.id == "opaque-state-lost")
     evidence = _with_refusals(run.upstream)
-    numbers = {id(side.exchange): exchange for exchange in run.gateway_exchanges for side in exchange.upstream}
+    numbers = {id(side.exchange): exchange for exchange in run.exchanges for side in exchange.upstream}
     without_state: set[int] = set()
     for flaw in rule.check(evidence):
         exchange = numbers.get(id(run.upstream.readings[flaw.exchange or 0].exchange))
@@ -226,7 +221,7 @@ def _state(run: GatewayRun) -> Iterator[tuple[FactOutcome, GatewayExchange]]:
             Fate.LOST, f"{flaw.message}{has_none}", "", flaw.pointer or "", flaw.actual, flaw.expected, severity
         )
         yield outcome, exchange
-    for exchange in run.gateway_exchanges:
+    for exchange in run.exchanges:
         if (
             exchange.number not in without_state
             and exchange.requests
@@ -236,10 +231,8 @@ def _state(run: GatewayRun) -> Iterator[tuple[FactOutcome, GatewayExchange]]:
 
 
 def _with_refusals(evidence: Evidence) -> Evidence:
-    """Return the upstream's evidence with each refused request in the script's place that it was meant for.
-
-    The upstream may refuse a request for what it has lost.
-    """
+    """Return the upstream's evidence with each refused request in the script's place that it was meant for. The
+    upstream may refuse a request for what it has lost."""
     played, exchanges = 0, list[Exchange]()
     for reading in evidence.readings:
         exchange, response = reading.exchange, reading.response
@@ -272,7 +265,7 @@ def _is_label(state: JSON) -> bool:
 def _limits(run: GatewayRun, direct: Callable[[], DirectRun]) -> Iterator[Finding]:
     """Yield the limits that the gateway's requests exceed although a direct request would not."""
     evidence, seen = run.upstream, set[str]()
-    numbers = {id(side.exchange): exchange for exchange in run.gateway_exchanges for side in exchange.upstream}
+    numbers = {id(side.exchange): exchange for exchange in run.exchanges for side in exchange.upstream}
     for reading in evidence.readings:
         for violation in evidence.violations(reading):
             without, exchange = direct(), numbers.get(id(reading.exchange))
@@ -310,7 +303,7 @@ def _of_client(run: GatewayRun, reading: Reading, exchange: GatewayExchange) -> 
 
 
 def _refusals(run: GatewayRun, direct: Callable[[], DirectRun]) -> Iterator[Finding]:
-    for exchange in run.gateway_exchanges:
+    for exchange in run.exchanges:
         response = exchange.client.response
         if not exchange.is_refused or exchange.last is not None or response is None or response.error is None:
             continue
@@ -323,9 +316,9 @@ def _refusals(run: GatewayRun, direct: Callable[[], DirectRun]) -> Iterator[Find
 
 def _unreadable(run: GatewayRun, found: Iterable[object]) -> Iterator[Finding]:
     chat = next((each for each in run.chats if each.error is not None), None)
-    if chat is None or chat.error != "MalformedResponse" or any(True for _ in found) or not run.gateway_exchanges:
+    if chat is None or chat.error != "MalformedResponse" or any(True for _ in found) or not run.exchanges:
         return
-    last: GatewayExchange = run.gateway_exchanges[-1]
+    last: GatewayExchange = run.exchanges[-1]
     if last.last is not None and not last.last.is_answer:
         return  # nor could it be of the upstream's
     message = f"the client cannot read the gateway's answer: {chat.error_text}"

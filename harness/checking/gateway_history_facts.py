@@ -19,8 +19,8 @@ from harness.checking.gateway_exchange import (
     request_fact,
 )
 from harness.contract.model import JSON, ToolResult
-from harness.meaning.request_meaning import paired
-from harness.meaning.result_meaning import carries, core
+from harness.meaning.request_meaning import pair_results
+from harness.meaning.result_meaning import carries, core_text
 from harness.results import Severity
 
 
@@ -69,10 +69,8 @@ def _arguments(exchange: GatewayExchange) -> Outcomes:
     said=lambda request: any(call.id for call in request.calls),
 )
 def _ids(exchange: GatewayExchange) -> Outcomes:
-    """A call id that the upstream issued comes back to it, or one that replaces it consistently.
-
-    This holds within the request and in all later ones.
-    """
+    """A call id that the upstream issued comes back to it, or one that replaces it consistently."""
+    # This holds within the request and in all later ones.
     issued, before, taken = _issued(exchange), _mapped(exchange), dict[str, str]()
     same_id = [call.id for call, _ in _matched(exchange)]
     for call, found in _matched(exchange):
@@ -126,7 +124,7 @@ def _results(exchange: GatewayExchange) -> Outcomes:
     if exchange.requests is None or not exchange.requests[0].results:
         return
     arrived_view = exchange.requests[1]
-    sent, arrived = map(paired, exchange.requests)
+    sent, arrived = map(pair_results, exchange.requests)
     found = [_core(results[0]) if results else None for results in arrived.results]
     for place, (call, results) in enumerate(zip(sent.calls, sent.results, strict=True)):
         if not results or place >= len(arrived.calls) or arrived.calls[place].name != call.name:
@@ -167,7 +165,7 @@ def _changed(call: CallView, given: ResultView, there: ResultView, found: list[s
 
 def _core(result: ResultView) -> str | None:
     payload = tuple(part for part in result.payload if not isinstance(part, MediaView))
-    return core(replace(result, payload=payload))
+    return core_text(replace(result, payload=payload))
 
 
 def _plain(result: ResultView) -> list[JSON]:
@@ -188,7 +186,7 @@ def _errors(exchange: GatewayExchange) -> Outcomes:
     """The error mark of a failed tool reaches the upstream."""
     if exchange.requests is None:
         return
-    sent, arrived = map(paired, exchange.requests)
+    sent, arrived = map(pair_results, exchange.requests)
     flags = exchange.way.upstream.traits.flags_errors
     for call, results, there in zip(sent.calls, sent.results, arrived.results, strict=False):
         if not results or not there:
@@ -196,14 +194,9 @@ def _errors(exchange: GatewayExchange) -> Outcomes:
         given, found = results[0], there[0]
         if given.error_mark == "flag" and found.error_mark is None:
             has = "" if flags else f", which {exchange.way.upstream.name} can say in words only"
-            yield lost(
-                f"the failure of {call.name} does not arrive{has}",
-                given.pointer,
-                found.pointer,
-                _plain(found),
-                _plain(given),
-                Severity.ERROR if flags else Severity.WARNING,
-            )
+            message = f"the failure of {call.name} does not arrive{has}"
+            severity = Severity.ERROR if flags else Severity.WARNING
+            yield lost(message, given.pointer, found.pointer, _plain(found), _plain(given), severity)
         elif given.error_mark is None and found.error_mark == "flag":
             yield lost(
                 f"the result of {call.name} arrives as a failure, which it was not", given.pointer, found.pointer

@@ -21,9 +21,9 @@ from harness.checking.gateway_exchange import (
     request_fact,
 )
 from harness.meaning import choice_meaning
-from harness.meaning.choice_meaning import family
-from harness.meaning.result_meaning import is_told, joined
-from harness.meaning.schema_changes import change
+from harness.meaning.choice_meaning import tool_family
+from harness.meaning.result_meaning import is_same_text, joined_texts
+from harness.meaning.schema_changes import SchemaChange, change
 from harness.results import Severity
 
 
@@ -41,11 +41,11 @@ def _system(sent: RequestView, arrived: RequestView) -> Outcomes:
         if any(found) and sent.response_format is None:  # which may take an instruction
             yield added("the client sends no system prompt, and the upstream gets one", there, "".join(found))
         return
-    if is_told(given, found):
+    if is_same_text(given, found):
         yield preserved(same=len(given) == len(found))
-    elif any(text in "".join(found) for text in joined(given)):
+    elif any(text in "".join(found) for text in joined_texts(given)):
         yield preserved(same=False)
-    elif any(text in part.text for text in joined(given) for _, part in _user_texts(arrived)):
+    elif any(text in part.text for text in joined_texts(given) for _, part in _user_texts(arrived)):
         yield lost("the system prompt reaches the upstream as words of the user", place, "", None, "".join(given))
     else:
         what = "changed" if any(found) else "not at all"
@@ -81,11 +81,11 @@ def _texts(sent: RequestView, arrived: RequestView) -> Outcomes:
         role, texts = given[place] if place < len(given) else ("", [])
         there, parts = found[place] if place < len(found) else ("", [])
         words, told_words = [part.text for part in texts], [part.text for part in parts]
-        if role == there and is_told(words, told_words):
+        if role == there and is_same_text(words, told_words):
             is_same &= len(words) == len(told_words)
         elif (
             role == there
-            and any(text in "".join(told_words) for text in joined(words))
+            and any(text in "".join(told_words) for text in joined_texts(words))
             and (
                 adds or (system and system in "".join(told_words))  # system-prompt says the second
             )
@@ -141,13 +141,9 @@ def _pictures(sent: RequestView, arrived: RequestView) -> Outcomes:
         elif medium.uri is not None and any(each.data is not None for each, _ in found):
             yield preserved(same=False)  # fetched by the gateway; the bytes are unknown here
         else:
-            yield lost(
-                f"{_shown(medium)} does not arrive",
-                medium.pointer,
-                found[0][0].pointer if found else "",
-                [_shown(each) for each, _ in found],
-                _shown(medium),
-            )
+            arrives = [_shown(each) for each, _ in found]
+            pointer = found[0][0].pointer if found else ""
+            yield lost(f"{_shown(medium)} does not arrive", medium.pointer, pointer, arrives, _shown(medium))
 
 
 def _is_same(one: MediaView, other: MediaView) -> bool:
@@ -210,10 +206,10 @@ def _tools(sent: RequestView, arrived: RequestView) -> Outcomes:
 )
 def _hosted(sent: RequestView, arrived: RequestView) -> Outcomes:
     """Tools that the provider runs reach the upstream."""
-    found = {family(tool.kind): tool.kind for tool in arrived.tools if tool.kind != "function"}
+    found = {tool_family(tool.kind): tool.kind for tool in arrived.tools if tool.kind != "function"}
     for tool in sent.tools:
         if tool.kind != "function":
-            name = family(tool.kind)
+            name = tool_family(tool.kind)
             if name in found:
                 yield preserved(same=found[name] == tool.kind)
             else:
@@ -235,13 +231,8 @@ def _descriptions(exchange: GatewayExchange) -> Outcomes:
         if tool.description == found.description:
             yield preserved(same=True)
         else:
-            yield lost(
-                f"the description of {tool.name} arrives changed",
-                tool.pointer,
-                found.pointer,
-                found.description,
-                tool.description,
-            )
+            message = f"the description of {tool.name} arrives changed"
+            yield lost(message, tool.pointer, found.pointer, found.description, tool.description)
 
 
 @exchange_fact("gateway-tool-schemas", "tool schemas", "the model makes arguments that the tool does not take")
@@ -252,14 +243,13 @@ def _schemas(exchange: GatewayExchange) -> Outcomes:
         if apart is None:
             yield preserved(same=equal(tool.parameters, found.parameters))
         else:
-            yield lost(
-                f"the schema of {tool.name} arrives changed at {apart.pointer or '/'}"
-                f"{apart.said('the given schema', 'the one that arrives')}",
-                tool.pointer,
-                found.pointer,
-                apart.actual,
-                apart.expected,
-            )
+            yield _changed_schema(f"the schema of {tool.name}", apart, tool.pointer, found.pointer)
+
+
+def _changed_schema(name: str, change: SchemaChange, origin: str, pointer: str) -> FactOutcome:
+    instance = change.said("the given schema", "the one that arrives")
+    message = f"{name} arrives changed at {change.pointer or '/'}{instance}"
+    return lost(message, origin, pointer, change.actual, change.expected)
 
 
 @exchange_fact(
@@ -293,7 +283,10 @@ def _choice(sent: RequestView, arrived: RequestView) -> Outcomes:
     if not sent.tools or _format_tool(sent, arrived) is not None:
         return
     names = [*_functions(sent)]
-    wanted, found = choice_meaning.sent(sent.tool_choice, names), choice_meaning.sent(arrived.tool_choice, names)
+    wanted, found = (
+        choice_meaning.wire_meaning(sent.tool_choice, names),
+        choice_meaning.wire_meaning(arrived.tool_choice, names),
+    )
     if not arrived.tools and wanted is not None and not wanted.forced:
         return  # nothing can be called; whether that is right, gateway-tools says
     if wanted == found:
@@ -304,8 +297,8 @@ def _choice(sent: RequestView, arrived: RequestView) -> Outcomes:
         "the tool choice arrives as another one",
         sent.tool_choice.pointer if sent.tool_choice else "",
         arrived.tool_choice.pointer if arrived.tool_choice else "",
-        choice_meaning.shown(found, names),
-        choice_meaning.shown(wanted, names),
+        choice_meaning.describe_choice(found, names),
+        choice_meaning.describe_choice(wanted, names),
     )
 
 
@@ -333,14 +326,7 @@ def _format(sent: RequestView, arrived: RequestView) -> Outcomes:
         if apart is None:
             yield preserved(same=equal(wanted.schema, found.schema))
         else:
-            yield lost(
-                f"the schema of the answer arrives changed at {apart.pointer or '/'}"
-                f"{apart.said('the given schema', 'the one that arrives')}",
-                wanted.schema_pointer,
-                found.schema_pointer,
-                apart.actual,
-                apart.expected,
-            )
+            yield _changed_schema("the schema of the answer", apart, wanted.schema_pointer, found.schema_pointer)
 
 
 def _otherwise(sent: RequestView, arrived: RequestView, wanted: FormatView) -> FactOutcome:
@@ -395,10 +381,8 @@ def _setting(name: str, exchange: GatewayExchange) -> Outcomes:
 
 
 def _is_no_reasoning(exchange: GatewayExchange, name: str) -> bool:
-    """Return whether the gateway disables reasoning because of tools.
-
-    Some models accept no tools otherwise (openai-chat-tools-want-no-reasoning).
-    """
+    """Return whether the gateway disables reasoning because of tools. Some models accept no tools otherwise
+    (openai-chat-tools-want-no-reasoning)."""
     arrived = exchange.requests[1] if exchange.requests is not None else None
     effort = arrived.effort if arrived is not None and arrived.tools else None
     return name == "thinking" and effort is not None and effort.value == "none"

@@ -71,18 +71,15 @@ def scenarios() -> Sequence[Scenario]:
     return [*load_paths([folder / f"{name}.yaml" for name in SHIPPED]), *load_paths([own_folder()])]
 
 
-Told = TypeVar("Told", ChatRequest, Tool)
+ChatValue = TypeVar("ChatValue", ChatRequest, Tool)
 
 _PDF = b"%PDF-1.4\n1 0 obj<</Type/Catalog>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF\n"
 
 
 @dataclass(frozen=True, slots=True)
 class RequestExtras:
-    """Additions to each request of a scenario.
-
-    `fields` go into the body in the client's API, `tool_fields` into each tool, `parts` into the first user message.
-    `form` rewrites the body (`Api.client_forms`).
-    """
+    """Additions to each request of a scenario. `fields` go into the body in the client's API, `tool_fields` into each
+    tool, `parts` into the first user message. `form` rewrites the body (`Api.client_forms`)."""
 
     fields: Callable[[Api], Mapping[str, JSON]] = lambda _api: {}
     tool_fields: Callable[[Api], Mapping[str, JSON]] = lambda _api: {}
@@ -102,10 +99,8 @@ REQUEST_EXTRAS: Mapping[str, RequestExtras] = {
 
 
 def extras_unsupported(scenario: str, target: Target, *, in_form: bool = True) -> str | None:
-    """Return why a target's API cannot express the additions, or `None`.
-
-    A form belongs to the client. Without `in_form` the same content can be expressed in another form.
-    """
+    """Return why a target's API cannot express the additions, or `None`. A form belongs to the client. Without
+    `in_form` the same content can be expressed in another form."""
     extra = REQUEST_EXTRAS.get(scenario)
     api = catalog.api(target.api)
     if extra is None or extra.parts or extra.fields(api) or extra.tool_fields(api) or extra.form in api.client_forms:
@@ -124,14 +119,14 @@ def with_extras(scenario: str, target: Target) -> Target:
     def connect(endpoint: Endpoint, model: str) -> Any:
         form = catalog.api(target.api).client_forms.get(extra.form)
         if form is not None:
-            rewriting = httpx2.Client(transport=_Rewriting(cast("httpx2.Client", endpoint.http_client), form))
+            rewriting = httpx2.Client(transport=_RewritingTransport(cast("httpx2.Client", endpoint.http_client), form))
             return target.adapter.connect(replace(endpoint, http_client=rewriting), model)
-        return _Client(target.adapter.connect(endpoint, model), catalog.api(target.api), extra)
+        return _ClientWithExtras(target.adapter.connect(endpoint, model), catalog.api(target.api), extra)
 
     return replace(target, adapter=replace(target.adapter, connect=connect))
 
 
-class _Rewriting(httpx2.BaseTransport):
+class _RewritingTransport(httpx2.BaseTransport):
     def __init__(self, inner: httpx2.Client, form: ClientForm) -> None:
         self._inner, self._form = inner, form
 
@@ -143,7 +138,7 @@ class _Rewriting(httpx2.BaseTransport):
         return self._inner.send(sent, stream=True)
 
 
-class _Client:
+class _ClientWithExtras:
     def __init__(self, client: object, api: Api, extra: RequestExtras) -> None:
         self._client = cast("Any", client)
         self._api = api.name
@@ -151,78 +146,76 @@ class _Client:
         self._parts = extra.parts
 
     def chat(self, request: ChatRequest) -> Any:
-        return self._client.chat(self._said(request))
+        return self._client.chat(self._with_extras(request))
 
     def stream(self, request: ChatRequest) -> Any:
-        return self._client.stream(self._said(request))
+        return self._client.stream(self._with_extras(request))
 
     def close(self) -> Any:
         return self._client.close()
 
-    def _said(self, request: ChatRequest) -> ChatRequest:
+    def _with_extras(self, request: ChatRequest) -> ChatRequest:
         first, *rest = request.messages
         return replace(
             request,
             messages=(Message(first.role, (*self._parts, *first.parts)), *rest),
-            tools=tuple(self._with(tool, self._tool_fields) for tool in request.tools),
-            provider_metadata=self._with(request, self._fields).provider_metadata,
+            tools=tuple(self._with_metadata(tool, self._tool_fields) for tool in request.tools),
+            provider_metadata=self._with_metadata(request, self._fields).provider_metadata,
         )
 
-    def _with(self, value: Told, fields: Mapping[str, JSON]) -> Told:
+    def _with_metadata(self, value: ChatValue, fields: Mapping[str, JSON]) -> ChatValue:
         if not fields:
             return value
         return replace(value, provider_metadata={**value.provider_metadata, self._api: dict(fields)})
 
 
-PACE = 0.001
+PACE_SECONDS = 0.001
 """Seconds between two events of a stream, so that each is sent separately."""
 
 
 class Upstream:
-    """The reference server as upstream of the gateway, for the current conversation.
-
-    It answers for any known model, not only for the one that the gateway should request.
-    """
+    """The reference server as upstream of the gateway, for the current conversation. It answers for any known model,
+    not only for the one that the gateway should request."""
 
     def __init__(self, terms: Terms) -> None:
         self.origin = ""
-        self.strays: list[str] = []
+        self.unexpected: list[str] = []
         """Descriptions of requests that belong to no conversation."""
         self._terms = terms
-        self._held: UpstreamConversation | None = None
+        self._current: UpstreamConversation | None = None
         self._lock = Lock()
         self._numbers = 0
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         """Answer a request of the gateway."""
-        held = self._held
-        if held is None:
-            return self._stray(request, "it came while nothing was played")
-        wire = held.conversation.wire
+        current = self._current
+        if current is None:
+            return self._reject_unexpected(request, "it arrived outside of any cell")
+        wire = current.conversation.wire
         if wire.recognises(replace(request, body=wire.least_body)):
-            return held.answer(request)
-        arrived = wire.server_endpoints.respond(request, self._terms.models)
-        return (
-            arrived if arrived is not None else self._stray(request, f"{wire.name} has no such path{_whose(request)}")
-        )
+            return current.answer(request)
+        response = wire.server_endpoints.respond(request, self._terms.models)
+        return response or self._reject_unexpected(request, f"{wire.name} has no such path{_owner_of_path(request)}")
 
     @contextmanager
-    def holding(self, scenario: Scenario, wire: Api, during: Callable[[], int]) -> Generator[UpstreamConversation]:
+    def open_conversation(
+        self, scenario: Scenario, wire: Api, during: Callable[[], int]
+    ) -> Generator[UpstreamConversation]:
         """Open a conversation. `during` returns the number of the client's current request."""
         self._numbers += 1
         name = f"gateway-{self._numbers}"
-        talk = Conversation(scenario, wire, name, self.origin, lambda _model: True, self._terms)
-        held = UpstreamConversation(talk, during)
-        self._held = held
+        conversation = Conversation(scenario, wire, name, self.origin, lambda _model: True, self._terms)
+        current = UpstreamConversation(conversation, during)
+        self._current = current
         try:
-            yield held
+            yield current
         finally:
-            self._held = None
+            self._current = None
 
-    def _stray(self, request: HttpRequest, why: str) -> HttpResponse:
+    def _reject_unexpected(self, request: HttpRequest, why: str) -> HttpResponse:
         said = f"{request.method} {urlsplit(request.url).path}: {why}"
         with self._lock:
-            self.strays.append(said)
+            self.unexpected.append(said)
         return json_response({"error": {"type": "harness", "message": f"harness: {said}"}}, HTTPStatus.NOT_FOUND)
 
 
@@ -255,7 +248,7 @@ class UpstreamConversation:
         return self.conversation.evidence(ended=True)
 
 
-def _whose(request: HttpRequest) -> str:
+def _owner_of_path(request: HttpRequest) -> str:
     for api in catalog.apis():
         if api.provider_url.startswith("http") and api.recognises(replace(request, body=api.least_body)):
             return f"; it is one of {api.name}"
@@ -272,7 +265,7 @@ class GatewayEndpoint:
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-class _Heading(httpx2.BaseTransport):
+class _HeaderTransport(httpx2.BaseTransport):
     """Transport that adds the user's headers after the exchange was recorded."""
 
     def __init__(self, inner: httpx2.BaseTransport, headers: Mapping[str, str]) -> None:
@@ -293,7 +286,7 @@ class _Heading(httpx2.BaseTransport):
 class GatewayRun:
     """A finished cell at both ends. `upstream` is the upstream's evidence for the rules."""
 
-    gateway_exchanges: tuple[GatewayExchange, ...]
+    exchanges: tuple[GatewayExchange, ...]
     chats: tuple[Chat, ...]
     upstream: Evidence
 
@@ -314,20 +307,22 @@ def play_cell(cell: Cell, way: ApiPair, endpoint: GatewayEndpoint, upstream: Ups
     secured = endpoint.url.startswith("https:")  # certificates take long to load
     line = httpx2.HTTPTransport(verify=secured, trust_env=False, limits=ALONE)
     with (
-        upstream.holding(cell.scenario, way.upstream, lambda: len(tap.exchanges)) as held,
+        upstream.open_conversation(cell.scenario, way.upstream, lambda: len(tap.exchanges)) as current,
         httpx2.Client(
-            transport=TapTransport(_Heading(line, endpoint.headers), tap), trust_env=False, timeout=endpoint.seconds
+            transport=TapTransport(_HeaderTransport(line, endpoint.headers), tap),
+            trust_env=False,
+            timeout=endpoint.seconds,
         ) as client,
     ):
         target = with_extras(cell.scenario.id, cell.target)
         direct = Endpoint(endpoint.url, endpoint.key, client)
         playing = play(cell.scenario, target, direct, lambda _chat: None, cell.variant)
-        found = gateway_exchanges(way, cell.scenario, tap.exchanges, held.exchanges)
-        return GatewayRun(found, playing.chats, held.evidence)
+        found = gateway_exchanges(way, cell.scenario, tap.exchanges, current.exchanges)
+        return GatewayRun(found, playing.chats, current.evidence)
 
 
-_LAST = 2000
-_POLL = 0.1
+_SHOWN_OUTPUT_BYTES = 2000
+_POLL_SECONDS = 0.1
 
 
 class GatewayProcess:
@@ -349,7 +344,7 @@ class GatewayProcess:
         """The end of the output as a sentence; empty without output."""
         self._printed.flush()
         size = self._printed.seek(0, os.SEEK_END)
-        self._printed.seek(max(0, size - _LAST))
+        self._printed.seek(max(0, size - _SHOWN_OUTPUT_BYTES))
         text = " ".join(self._printed.read().decode(errors="replace").split())
         return f" It printed: {text}" if text else ""
 
@@ -401,6 +396,6 @@ def await_listening(url: str, seconds: float, alive: Callable[[], None] = lambda
                     f"check gateway {url}: nobody listens there after {seconds:g} s: {error.strerror or error}. "
                     "Start the gateway, or have it started by --command."
                 ) from None
-            time.sleep(_POLL)
+            time.sleep(_POLL_SECONDS)
         else:
             return

@@ -20,23 +20,21 @@ from harness.scenarios.schema import Scenario, TurnSpec
 
 
 @dataclass(slots=True)
-class _Conversation:
+class _OpenCheck:
     front: ConversationServer
     turns: int
     """Turns of its first request. A request with no more turns starts a new conversation."""
 
 
 class ScriptedServer:
-    """A request handler that recognises a check by its prompt and answers with the check's script.
-
-    `models` are the known model names.
-    """
+    """A request handler that recognises a check by its prompt and answers with the check's script. `models` are the
+    known model names."""
 
     def __init__(self, api: Api, *models: str) -> None:
         self._api = api
         self._models = frozenset(model.removeprefix("models/") for model in models)
         self._begun = 0
-        self._open: dict[tuple[str, bool], _Conversation] = {}
+        self._open: dict[tuple[str, bool], _OpenCheck] = {}
         self._lock = Lock()
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
@@ -53,7 +51,7 @@ class ScriptedServer:
         key = (check.id, view.stream)
         known = self._open.get(key)
         if known is None or len(view.turns) <= known.turns:
-            known = self._open[key] = _Conversation(self._front(check), len(view.turns))
+            known = self._open[key] = _OpenCheck(self._front(check), len(view.turns))
         return known.front.serve(request).response
 
     def _front(self, check: ServerCheck) -> ConversationServer:

@@ -10,11 +10,11 @@ from math import sqrt
 
 from harness.apis.response_rules import RESPONSE_RULES, ResponseRule
 from harness.apis.view import RequestView, WireError
-from harness.checking.checked_endpoints import graded, suggestion
+from harness.checking.checked_endpoints import suggestion, with_strictness
 from harness.checking.scripted_server import ScriptedServer
 from harness.checking.server_checks import CHECKS
 from harness.checking.server_checks.answer_checks import PLAIN
-from harness.checking.server_results import CheckAttempt, Price, ResponseMonitor, ServerCellBuilder, played, spending
+from harness.checking.server_results import CheckAttempt, Price, ResponseMonitor, ServerCellBuilder, run_check, spending
 from harness.checking.server_session import (
     BOTH,
     BUSY,
@@ -83,7 +83,7 @@ class CheckSelection:
                         yield promise, variant
 
 
-def greeted(server: ServerUnderTest, line: RetryingClient) -> ServerUnderTest:
+def greet(server: ServerUnderTest, line: RetryingClient) -> ServerUnderTest:
     """Send a first request and return the server with the token bound that it accepts.
 
     Raises:
@@ -95,7 +95,7 @@ def greeted(server: ServerUnderTest, line: RetryingClient) -> ServerUnderTest:
     for bound in bounds:
         asked = replace(server, bound=bound)
         plain = ChatRequest(model=server.model, messages=[Message.user("Hello.")], max_tokens=64)
-        request = asked.request(asked.written(plain), stream=False)
+        request = asked.request(asked.body_of(plain), stream=False)
         try:
             response = line(request)
         except NoResponse as reason:
@@ -154,11 +154,11 @@ class ServerCheckRun:
         """Run the checks, and pass each finished cell to the callback.
 
         Raises:
-            UsageError: see `greeted`.
+            UsageError: see `greet`.
         """
         begun, at = time.monotonic(), now()
         cells: list[CellResult] = []
-        playings: list[CheckAttempt] = []
+        attempts: list[CheckAttempt] = []
         watching = ResponseMonitor(self.redactor)
         stopped: str | None = None
         failing: dict[Variant, str] = {}
@@ -167,23 +167,23 @@ class ServerCheckRun:
         provenance = Provenance(kind, model_requested=self.server.model, recorded_from=origin(url))
         try:
             most = room(sum(1 for _ in self.asked.cells())) if self.conversations else 0
-            judge = ServerCellBuilder(greeted(self.server, self.line), provenance, self.redactor, self.price, most)
+            judge = ServerCellBuilder(greet(self.server, self.line), provenance, self.redactor, self.price, most)
             for check, variant in self.asked.cells():
                 if variant in failing:
-                    cell, done = judge.unplayed(check, variant, failing[variant]), ()
+                    cell, done = judge.skipped(check, variant, failing[variant]), ()
                 else:
                     cell, done = self._cell(judge, watching, check, variant)
                     if any(self._fails_altogether(watching, check, each) for each in done):
                         failing |= dict.fromkeys(_VARIANTS[variant], _FAILS)
                 cells.append(cell)
-                playings += done
+                attempts += done
                 told(cell)
         except RequestLimitReached:
             stopped = f"--max-requests is reached: {self.line.sent} were sent"
         except KeyboardInterrupt:
             stopped = INTERRUPTED
         cells += watching.cells(self.server, provenance, self.asked.promises())
-        cells = [self._weighed(cell) for cell in cells]
+        cells = [self._apply_policy(cell) for cell in cells]
         result = RunResult(
             "live",
             tuple(cells),
@@ -197,7 +197,7 @@ class ServerCheckRun:
             unmatched=unmatched(self.expected, cells),
             rules=self.scope.only,
             ignored=self.scope.ignored,
-            check=Checked(rates=tuple(_rates(self.server.name, playings))),
+            check=Checked(rates=tuple(_rates(self.server.name, attempts))),
         )
         return self.redactor.result(result)
 
@@ -206,34 +206,32 @@ class ServerCheckRun:
     ) -> tuple[CellResult, Sequence[CheckAttempt]]:
         lack = check.lacks(judge.server)
         if lack is not None:
-            return judge.lacking(check, variant, lack), ()
+            return judge.not_applicable(check, variant, lack), ()
         done: list[CheckAttempt] = []
         try:
-            done.extend(played(check, judge.server, self.line, watching, variant) for _ in range(self.asked.repeat))
+            done.extend(run_check(check, judge.server, self.line, watching, variant) for _ in range(self.asked.repeat))
         except RequestLimitReached:
             raise
         except BROKEN as error:  # one cell, not the check
-            return judge.broken(check, variant, error), done
+            return judge.crashed(check, variant, error), done
         return judge.cell(check, variant, done), done
 
-    def _fails_altogether(self, watching: ResponseMonitor, check: ServerCheck, playing: CheckAttempt) -> bool:
-        """Return whether the plainest question gets an error, so that every other one would, too.
-
-        If that check is not selected, it runs once after a check that was answered with an error.
-        """
-        if not _is_refused(playing):
+    def _fails_altogether(self, watching: ResponseMonitor, check: ServerCheck, attempt: CheckAttempt) -> bool:
+        """Return whether the plainest question gets an error, so that every other one would, too. If that check is not
+        selected, it runs once after a check that was answered with an error."""
+        if not _is_refused(attempt):
             return False
         if check.id == PLAIN:
             return True
         if self.asked.only is None or PLAIN in self.asked.only:
             return False
-        variant: Variant = "stream" if playing.session.stream else "whole"
-        return _is_refused(played(CHECKS[PLAIN], self.server, self.line, watching, variant))
+        variant: Variant = "stream" if attempt.session.stream else "whole"
+        return _is_refused(run_check(CHECKS[PLAIN], self.server, self.line, watching, variant))
 
-    def _weighed(self, cell: CellResult) -> CellResult:
+    def _apply_policy(self, cell: CellResult) -> CellResult:
         """Apply the scope, `--strict` and the expected failures to a cell."""
         taken, hidden = self.scope.split(cell.findings)
-        taken = graded(taken, strict=self.strict)
+        taken = with_strictness(taken, strict=self.strict)
         if taken != cell.findings:
             cell = replace(cell, findings=taken, hidden=hidden, verdict=worst(taken))
         findings = accepted(self.expected, cell, cell.findings)
@@ -250,26 +248,26 @@ class ServerCheckRun:
         return Invocation(rerun=self.command, scenarios=words, targets={self.server.name: ()}, show=())
 
 
-def _is_refused(playing: CheckAttempt) -> bool:
+def _is_refused(attempt: CheckAttempt) -> bool:
     """Return whether the only request of a check got an error other than overload."""
-    replies = playing.session.replies
+    replies = attempt.session.replies
     return (
-        bool(playing.session.flaws)
+        bool(attempt.session.failures)
         and len(replies) == 1
         and (replies[0].view is not None and replies[0].view.error is not None)
         and replies[0].response.status not in BUSY
     )
 
 
-def _rates(target: str, playings: Sequence[CheckAttempt]) -> Iterator[Rate]:
+def _rates(target: str, attempts: Sequence[CheckAttempt]) -> Iterator[Rate]:
     tries: dict[str, list[bool]] = {}
-    for each in playings:
+    for each in attempts:
         for name, came_out in each.session.tries:
             tries.setdefault(name, []).append(came_out)
     yield from (rate(name, target, every) for name, every in tries.items())
 
 
-_BYTES = 4
+_BYTES_PER_TOKEN = 4
 
 _MODEL = "rehearsal"
 """A model unknown to the reference server, so that it applies no provider's limits."""
@@ -288,7 +286,7 @@ def estimate(server: ServerUnderTest, asked: CheckSelection, most: int | None, p
             if check.lacks(server) is not None:
                 continue
             try:
-                session = played(check, stand_in, line, _unseen, variant).session
+                session = run_check(check, stand_in, line, _unseen, variant).session
             except BROKEN:  # the check itself will tell
                 continue
             usages += [_usage(reply) for reply in session.replies] * asked.repeat
@@ -304,7 +302,7 @@ def _usage(reply: Reply) -> Usage:
     view = reply.view
     calls = [json.dumps({call.name: call.arguments}) for call in view.calls] if view is not None else []
     said = "".join([view.text if view is not None else "", *calls])
-    return Usage(-(-len(reply.request.body) // _BYTES), -(-len(said.encode()) // _BYTES))
+    return Usage(-(-len(reply.request.body) // _BYTES_PER_TOKEN), -(-len(said.encode()) // _BYTES_PER_TOKEN))
 
 
 _Z = 1.959963984540054
@@ -312,13 +310,11 @@ _Z = 1.959963984540054
 
 
 def rate(name: str, target: str, tries: Iterable[bool]) -> Rate:
-    """Return the share of successful tries with its Wilson interval, which stays within 0 and 1 for few tries.
-
-    `tries` must not be empty.
-    """
+    """Return the share of successful tries with its Wilson interval, which stays within 0 and 1 for few tries. `tries`
+    must not be empty."""
     every = list(tries)
-    played, hits = len(every), sum(every)
-    share, square = hits / played, _Z * _Z
-    centre = (share + square / (2 * played)) / (1 + square / played)
-    reach = _Z * sqrt(share * (1 - share) / played + square / (4 * played * played)) / (1 + square / played)
-    return Rate(name, target, hits, played, round(max(centre - reach, 0.0), 4), round(min(centre + reach, 1.0), 4))
+    run_check, hits = len(every), sum(every)
+    share, square = hits / run_check, _Z * _Z
+    centre = (share + square / (2 * run_check)) / (1 + square / run_check)
+    reach = _Z * sqrt(share * (1 - share) / run_check + square / (4 * run_check * run_check)) / (1 + square / run_check)
+    return Rate(name, target, hits, run_check, round(max(centre - reach, 0.0), 4), round(min(centre + reach, 1.0), 4))

@@ -79,7 +79,7 @@ class CheckAttempt:
     reason: str = ""
 
 
-def played(
+def run_check(
     check: ServerCheck, server: ServerUnderTest, line: RetryingClient, watch: ResponseObserver, variant: Variant
 ) -> CheckAttempt:
     """Run a check once. Raises `RequestLimitReached`."""
@@ -89,7 +89,7 @@ def played(
     except SessionEnded:
         pass
     except Inconclusive as reason:
-        return CheckAttempt(session, "judged" if session.flaws else "inconclusive", str(reason))
+        return CheckAttempt(session, "judged" if session.failures else "inconclusive", str(reason))
     except Inapplicable as reason:
         return CheckAttempt(session, "inapplicable", str(reason))
     return CheckAttempt(session, "judged")
@@ -105,31 +105,31 @@ class ServerCellBuilder:
     price: Price | None
     room: int = 0
 
-    def lacking(
-        self, check: ServerCheck, variant: Variant, reason: str, playings: Sequence[CheckAttempt] = ()
+    def not_applicable(
+        self, check: ServerCheck, variant: Variant, reason: str, attempts: Sequence[CheckAttempt] = ()
     ) -> CellResult:
         """Return the cell of a check that is not applicable, even if that showed only during it."""
-        return self._cell(check, variant, Verdict.NOT_APPLICABLE, reason=reason, playings=playings)
+        return self._cell(check, variant, Verdict.NOT_APPLICABLE, reason=reason, attempts=attempts)
 
-    def unplayed(self, check: ServerCheck, variant: Variant, reason: str) -> CellResult:
+    def skipped(self, check: ServerCheck, variant: Variant, reason: str) -> CellResult:
         """Return the cell of a check that was skipped because the server would repeat an error."""
         return self._cell(check, variant, Verdict.INCONCLUSIVE, reason=reason)
 
-    def broken(self, check: ServerCheck, variant: Variant, error: BaseException) -> CellResult:
+    def crashed(self, check: ServerCheck, variant: Variant, error: BaseException) -> CellResult:
         """Return the cell of a check that crashed: a defect of the harness."""
         cell = self._cell(check, variant, Verdict.ERROR, reason=f"{type(error).__name__}: {located(error)}")
         return replace(cell, traceback=traceback_of(error))
 
-    def cell(self, check: ServerCheck, variant: Variant, playings: Sequence[CheckAttempt]) -> CellResult:
+    def cell(self, check: ServerCheck, variant: Variant, attempts: Sequence[CheckAttempt]) -> CellResult:
         """Return the cell of a check that ran."""
-        findings = (*self._flaws(check, playings), *self._never(check, playings))
-        outcomes = {each.outcome for each in playings}
+        findings = (*self._failures(check, attempts), *self._never(check, attempts))
+        outcomes = {each.outcome for each in attempts}
         if "inapplicable" in outcomes and not findings:
-            return self.lacking(check, variant, playings[0].reason, playings)
+            return self.not_applicable(check, variant, attempts[0].reason, attempts)
         verdict, reason = worst(findings), None
         if verdict is Verdict.PASS and "judged" not in outcomes:
-            verdict, reason = Verdict.INCONCLUSIVE, playings[0].reason
-        return self._cell(check, variant, verdict, findings=findings, reason=reason, playings=playings)
+            verdict, reason = Verdict.INCONCLUSIVE, attempts[0].reason
+        return self._cell(check, variant, verdict, findings=findings, reason=reason, attempts=attempts)
 
     def _cell(  # noqa: PLR0913 - what a cell is made of
         self,
@@ -139,13 +139,13 @@ class ServerCellBuilder:
         *,
         findings: tuple[Finding, ...] = (),
         reason: str | None = None,
-        playings: Sequence[CheckAttempt] = (),
+        attempts: Sequence[CheckAttempt] = (),
     ) -> CellResult:
-        replies = [reply for each in playings for reply in each.session.replies]
+        replies = [reply for each in attempts for reply in each.session.replies]
         server = self.server
         served = next((reply.view.model for reply in replies if reply.view is not None and reply.view.model), None)
         spent = spending(
-            (usage for each in playings for usage in each.session.usage),
+            (usage for each in attempts for usage in each.session.usage),
             len(replies),
             api=server.api.name,
             model=server.model,
@@ -172,36 +172,36 @@ class ServerCellBuilder:
         told = (sent(at, each.request, each.response, each.view, self.redactor) for at, each in enumerate(replies))
         return Conversation(exchanges=fitting(told, self.room))
 
-    def _flaws(self, check: ServerCheck, playings: Sequence[CheckAttempt]) -> Iterator[Finding]:
+    def _failures(self, check: ServerCheck, attempts: Sequence[CheckAttempt]) -> Iterator[Finding]:
         before = 0
-        for each in playings:
-            for flaw in each.session.flaws:
-                yield self._finding(check, each, flaw, before)
+        for each in attempts:
+            for failure in each.session.failures:
+                yield self._finding(check, each, failure, before)
             before += len(each.session.replies)
 
-    def _finding(self, check: ServerCheck, playing: CheckAttempt, flaw: CheckFailure, before: int) -> Finding:
+    def _finding(self, check: ServerCheck, attempt: CheckAttempt, failure: CheckFailure, before: int) -> Finding:
         """Return the finding of a failure in an attempt after `before` exchanges."""
-        reply, replies = flaw.reply, playing.session.replies
+        reply, replies = failure.reply, attempt.session.replies
         came = reply in replies
         return Finding(
             rule=check.id,
             kind=Kind.LOSS,
-            severity=flaw.severity,
+            severity=failure.severity,
             blame=Blame.PROVIDER,
-            message=flaw.message,
-            pointer=flaw.pointer or None,
-            actual=flaw.actual,
-            expected=flaw.expected,
+            message=failure.message,
+            pointer=failure.pointer or None,
+            actual=failure.actual,
+            expected=failure.expected,
             source=self.server.sources(check.source),
             exchange=before + replies.index(reply) if came else None,
             of_response=True,
-            piece=piece(reply.request, reply.response if came else None, self.redactor, flaw.pointer),
+            piece=response_excerpt(reply.request, reply.response if came else None, self.redactor, failure.pointer),
             subject=check.subject,
         )
 
-    def _never(self, check: ServerCheck, playings: Sequence[CheckAttempt]) -> Iterator[Finding]:
+    def _never(self, check: ServerCheck, attempts: Sequence[CheckAttempt]) -> Iterator[Finding]:
         """Yield a warning for what no single answer proves but all of them together suggest."""
-        judged = [each for each in playings if each.outcome == "judged"]
+        judged = [each for each in attempts if each.outcome == "judged"]
         tries = [out for each in judged for name, out in each.session.tries if name == check.counted]
         if not check.never or not tries or any(tries):
             return
@@ -216,7 +216,7 @@ class ServerCellBuilder:
             source=self.server.sources(check.source),
             exchange=0,
             of_response=True,
-            piece=piece(last.request, last.response, self.redactor),
+            piece=response_excerpt(last.request, last.response, self.redactor),
             subject=check.subject,
         )
 
@@ -300,7 +300,7 @@ class ResponseMonitor:
         alike = (*key, _VALUE.sub("", departure.message))
         self._alike[alike] += 1
         if self._alike[alike] == 1:  # what is the same in every answer is shown of the first
-            shown = piece(reply.request, reply.response, self._redactor, departure.pointer, departure.event)
+            shown = response_excerpt(reply.request, reply.response, self._redactor, departure.pointer, departure.event)
             self._found.setdefault(key, []).append(_FirstSighting(departure, check, shown))
 
     def cells(
@@ -376,20 +376,18 @@ def _looked_for(reply: Reply, variant: Variant) -> Iterator[ResponseRule]:
             yield INDEX
 
 
-_WIDTH = 100
-_REQUEST = 24
-_AROUND = 5
-_BESIDE = 2
+_WIDTH_COLUMNS = 100
+_REQUEST_LINES = 24
+_BODY_CONTEXT_LINES = 5
+_STREAM_CONTEXT_LINES = 2
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
 
-def piece(
+def response_excerpt(
     request: HttpRequest, response: HttpResponse | None, redactor: Redactor, pointer: str = "", event: int | None = None
 ) -> tuple[str, ...]:
-    """Return the shortened request, and the response around an event or a pointer, marked by `>`.
-
-    Both are redacted before they are cut. `response` is `None` if none came.
-    """
+    """Return the shortened request, and the response around an event or a pointer, marked by `>`. Both are redacted
+    before they are cut. `response` is `None` if none came."""
     asked = redactor.request(request)
     if response is None:
         return (f"{asked.method} {asked.url}", *_request(asked), "> (no answer)")
@@ -410,12 +408,12 @@ def _is_stream(response: HttpResponse) -> bool:
 
 def _request(request: HttpRequest) -> Iterator[str]:
     try:
-        shown = [line.text for line in lines(_short_first(loads(request.body)), _WIDTH)]
+        shown = [line.text for line in lines(_short_first(loads(request.body)), _WIDTH_COLUMNS)]
     except WireError:
-        shown = [shortened(request.body.decode("utf-8", "replace"), _WIDTH)]
-    yield from (f"  {line}" for line in shown[:_REQUEST])
-    if len(shown) > _REQUEST:
-        yield f"  ({len(shown) - _REQUEST} lines below)"
+        shown = [shortened(request.body.decode("utf-8", "replace"), _WIDTH_COLUMNS)]
+    yield from (f"  {line}" for line in shown[:_REQUEST_LINES])
+    if len(shown) > _REQUEST_LINES:
+        yield f"  ({len(shown) - _REQUEST_LINES} lines below)"
 
 
 def _short_first(body: JSON) -> JSON:
@@ -429,11 +427,11 @@ def _body(response: HttpResponse, pointer: str) -> Iterator[str]:
     try:
         body: JSON = loads(response.body)
     except WireError:
-        yield f"> {shortened(response.body.decode('utf-8', 'replace'), 4 * _WIDTH) or '(nothing)'}"
+        yield f"> {shortened(response.body.decode('utf-8', 'replace'), 4 * _WIDTH_COLUMNS) or '(nothing)'}"
         return
-    shown = lines(body, _WIDTH, opened=(pointer,) if pointer else ())
+    shown = lines(body, _WIDTH_COLUMNS, opened=(pointer,) if pointer else ())
     at = marked(shown, pointer) if pointer else 0
-    yield from _around([line.text for line in shown], at, _AROUND)
+    yield from _around([line.text for line in shown], at, _BODY_CONTEXT_LINES)
 
 
 def _stream(response: HttpResponse, pointer: str, event: int | None) -> Iterator[str]:
@@ -445,14 +443,14 @@ def _stream(response: HttpResponse, pointer: str, event: int | None) -> Iterator
             number += 1
             if number == event:
                 at = place
-    yield from _around([shortened(line, 2 * _WIDTH) for line in kept], at, _BESIDE)
+    yield from _around([shortened(line, 2 * _WIDTH_COLUMNS) for line in kept], at, _STREAM_CONTEXT_LINES)
     if event is not None and pointer:
         yield from _place(kept[at].removeprefix("data:"), pointer)
 
 
 def _place(data: str, pointer: str) -> Iterator[str]:
     try:
-        yield from excerpt(loads(data), pointer, _WIDTH)
+        yield from excerpt(loads(data), pointer, _WIDTH_COLUMNS)
     except WireError:
         return
 

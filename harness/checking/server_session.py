@@ -22,7 +22,7 @@ from harness.apis.server import waiting_time
 from harness.apis.services import RuleSet
 from harness.apis.targets import Profile
 from harness.apis.view import CallView, RequestView, ResponseView, WireError
-from harness.checking.checked_endpoints import legible
+from harness.checking.checked_endpoints import readable_part
 from harness.contract.errors import UsageError
 from harness.contract.http import AT_ONCE, Delivery, HttpRequest, HttpResponse
 from harness.contract.model import JSON, ChatRequest, StopReason, Tool, Usage
@@ -38,10 +38,8 @@ NAME = "server"
 
 @dataclass(frozen=True, slots=True)
 class ServerUnderTest:
-    """A server at a base URL that speaks an API, with one of its models.
-
-    `name` is the target in reports. `bound` is the field that limits the answer, by default to `longest` tokens.
-    """
+    """A server at a base URL that speaks an API, with one of its models. `name` is the target in reports. `bound` is
+    the field that limits the answer, by default to `longest` tokens."""
 
     api: Api
     model: str
@@ -61,7 +59,7 @@ class ServerUnderTest:
         """Return the server at a base URL, with the facts of an edition.
 
         Raises:
-            UsageError: nothing is known here of how a server of the API is asked.
+            UsageError: the API has no request builder for server checks.
             FactsError: see `Api.profile_for`.
         """
         if api.request_builder is None or api.check_response is None or api.minimal_request is None:
@@ -79,7 +77,7 @@ class ServerUnderTest:
         own = [each for each in source.split(", ") if each.startswith(f"{self.api.name}-")]
         return ", ".join(own) or source
 
-    def written(self, request: ChatRequest) -> Body:
+    def body_of(self, request: ChatRequest) -> Body:
         """Return the body of a request."""
         return self.request_builder.write(request, self.bound)
 
@@ -104,11 +102,11 @@ def _root(base_url: str, path: str) -> str:
     return base_url.rstrip("/").removesuffix(f"/{path.split('/')[1]}")
 
 
-_TRIES = 3
+_MAX_TRIES = 3
 
 BUSY = frozenset({429, 503, 529})
 
-_LONGEST_WAIT = 60.0
+_MAX_WAIT_SECONDS = 60.0
 
 Send = Callable[[HttpRequest], HttpResponse]
 
@@ -123,10 +121,8 @@ class NoResponse(Exception):
 
 @dataclass
 class RetryingClient:
-    """Sends authorised requests with the user's `headers` and retries while the server is busy.
-
-    It sends at most `most` requests; `sent` counts them. `send` replaces HTTP for a server in this process.
-    """
+    """Sends authorised requests with the user's `headers` and retries while the server is busy. It sends at most `most`
+    requests; `sent` counts them. `send` replaces HTTP for a server in this process."""
 
     api: Api
     key: str
@@ -156,14 +152,14 @@ class RetryingClient:
         own = {name: value for name, value in authorized.headers.items() if name.lower() not in self.headers}
         authorized = replace(authorized, headers={**own, **self.headers})
         send = self.send or self._over_http
-        for tries in range(1, _TRIES + 1):
+        for tries in range(1, _MAX_TRIES + 1):
             if self.sent == self.most:
                 raise RequestLimitReached
             self.sent += 1
             response = send(authorized)
             asked = waiting_time(response.headers)
             pause = float(2**tries) if asked is None else asked
-            if response.status not in BUSY or tries == _TRIES or pause > _LONGEST_WAIT:
+            if response.status not in BUSY or tries == _MAX_TRIES or pause > _MAX_WAIT_SECONDS:
                 return response
             self.wait(pause)
         raise AssertionError("the last try returns")
@@ -210,10 +206,8 @@ class SessionEnded(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A response. `view` is `None` if the wire reader cannot read it; `damage` explains why.
-
-    `departures` are the promises that it breaks, whatever the request was.
-    """
+    """A response. `view` is `None` if the wire reader cannot read it; `damage` explains why. `departures` are the
+    promises that it breaks, whatever the request was."""
 
     body: Body
     request: HttpRequest
@@ -257,7 +251,7 @@ class CheckSession:
     ) -> None:
         self.server = server
         self.stream = stream
-        self.flaws: list[CheckFailure] = []
+        self.failures: list[CheckFailure] = []
         self.tries: list[tuple[str, bool]] = []
         self.replies: list[Reply] = []
         self._check = check
@@ -283,7 +277,7 @@ class CheckSession:
             Inconclusive: `refused` finds that the refusal proves nothing.
         """
         bound = self.server.longest if request.max_tokens is None else request.max_tokens
-        body = self.server.written(replace(request, model=self.server.model, max_tokens=bound))
+        body = self.server.body_of(replace(request, model=self.server.model, max_tokens=bound))
         for name in way:
             body = getattr(self.server.request_builder, name)(body)
         streamed = self.stream if stream is None else stream
@@ -294,11 +288,11 @@ class CheckSession:
 
     def refuses(self, request: ChatRequest) -> bool:
         """Return whether the server answers a request with an error. Raises `SessionEnded`."""
-        body = self.server.written(replace(request, model=self.server.model, max_tokens=self.server.longest))
+        body = self.server.body_of(replace(request, model=self.server.model, max_tokens=self.server.longest))
         view = self.send(body).view
         return view is not None and view.error is not None
 
-    def go_on(self, reply: Reply, results: Sequence[AnsweredCall], *, refused: str) -> Reply:
+    def send_results(self, reply: Reply, results: Sequence[AnsweredCall], *, refused: str) -> Reply:
         """Send the response back unchanged, with results of its calls.
 
         The server has to accept what it issued itself, whatever limits apply to other clients.
@@ -314,8 +308,8 @@ class CheckSession:
             self.server.request_builder.append_answer(reply.body, answer, results), refused, self.stream
         )
 
-    def say(self, reply: Reply, text: str, *, refused: str = "the conversation is refused") -> Reply:
-        """Send the response back unchanged, with another user message. Raises as `go_on` does."""
+    def send_text(self, reply: Reply, text: str, *, refused: str = "the conversation is refused") -> Reply:
+        """Send the response back unchanged, with another user message. Raises as `send_results` does."""
         answer = reply.view.body if reply.view is not None else None
         body = self.server.request_builder.append_text(
             self.server.request_builder.append_answer(reply.body, answer, ()), text
@@ -335,7 +329,7 @@ class CheckSession:
             raise Inconclusive(f"the model {wanted}")
         return calls
 
-    def flaw(  # noqa: PLR0913 - what a flaw is made of
+    def fail(  # noqa: PLR0913 - a failure with its evidence
         self,
         message: str,
         reply: Reply,
@@ -346,9 +340,9 @@ class CheckSession:
         severity: Severity = Severity.ERROR,
     ) -> None:
         """Record a failure."""
-        self.flaws.append(CheckFailure(message, reply, pointer, actual, expected, severity))
+        self.failures.append(CheckFailure(message, reply, pointer, actual, expected, severity))
 
-    def count(self, name: str, *, came_out: bool) -> None:
+    def record_try(self, name: str, *, came_out: bool) -> None:
         """Record whether the model did something that only a rate can judge."""
         self.tries.append((name, came_out))
 
@@ -371,7 +365,7 @@ class CheckSession:
         return reply
 
     def _end(self, message: str, reply: Reply) -> NoReturn:
-        self.flaw(message, reply)
+        self.fail(message, reply)
         raise SessionEnded
 
     def _sent(self, request: HttpRequest, body: Body) -> Reply:
@@ -390,7 +384,7 @@ class CheckSession:
     def _read(self, response: HttpResponse) -> tuple[ResponseView | None, str]:
         """Return as much of the response as can be read, and why the rest cannot."""
         told, damage = _called_what_it_is(response), ""
-        for part in (lambda: told, lambda: legible(told), lambda: legible(told, done=False)):
+        for part in (lambda: told, lambda: readable_part(told), lambda: readable_part(told, done=False)):
             try:
                 return self.server.api.read(part()), damage
             except WireError as error:
@@ -402,7 +396,7 @@ class CheckSession:
         try:
             return self.server.api.view(request)
         except WireError:
-            plain = self.server.written(ChatRequest(model=self.server.model, max_tokens=self.server.longest))
+            plain = self.server.body_of(ChatRequest(model=self.server.model, max_tokens=self.server.longest))
             return self.server.api.view(self.server.request(plain, stream=self.stream))
 
     def _departures(
@@ -417,7 +411,7 @@ class CheckSession:
                 loads(response.body)
             except WireError as damage:
                 yield FIELDS.broken(f"the body cannot be parsed: {damage.reason}")
-                response = replace(response, body=legible(response).body)
+                response = replace(response, body=readable_part(response).body)
         yield from self.server.strictly(response, asked)
         known = {call.id for each in self.replies if each.view is not None for call in each.view.calls}
         sent = {call.id for call in asked.calls}
@@ -428,16 +422,14 @@ class CheckSession:
 
 
 def _called_what_it_is(response: HttpResponse) -> HttpResponse:
-    """Return a stream with the content type of one.
-
-    A wrong content type is one finding; without this it would cause many.
-    """
+    """Return a stream with the content type of one. A wrong content type is one finding; without this it would cause
+    many."""
     if not starts_as_one(response.body):
         return response
     return replace(response, headers={**response.headers, "content-type": "text/event-stream"})
 
 
-def helpful(reply: Reply) -> ResponseView:
+def conclusive(reply: Reply) -> ResponseView:
     """Return the response as the wire reader sees it. Raises `Inconclusive` if it shows nothing."""
     view = reply.view
     if view is None:
@@ -503,6 +495,11 @@ TABLE = Tool(
 
 
 BOTH: tuple[Variant, ...] = ("whole", "stream")
+
+
+def needs(name: str, reason: str) -> Callable[[ServerUnderTest], str | None]:
+    """Return a condition for a check: the API's questions have a value under `name`; `reason` explains its absence."""
+    return lambda server: None if getattr(server.request_builder, name) else reason
 
 
 def _anybody(_server: ServerUnderTest) -> str | None:

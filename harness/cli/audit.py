@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from harness import catalog
-from harness.auditing.adoption import FoundCassette, adopt_cassettes, marks
+from harness.auditing.adoption import FoundCassette, adopt_cassettes, marked_tests
 from harness.auditing.cassette_audit import audit as run
 from harness.auditing.redrive import Redrive
 from harness.cli.options import AllowedSecrets, AsOf, FactFiles, Reported, Scoped, edition, fact_files
@@ -104,7 +104,7 @@ def adopt(
     if not every:
         typer.echo("No cassette was found.", err=True)
         return 2
-    for line in _summary(every, to, marks(paths)):
+    for line in _summary(every, to, marked_tests(paths)):
         typer.echo(line)
     bad = [each for each in every if each.unplayable or each.unwritten or (each.secrets and to is None)]
     return 1 if bad else 0

@@ -149,6 +149,6 @@ def _play(typed: _SuiteOptions, options: Options) -> int:
 
 
 def _begin(kind: str) -> int:
-    file, command = starters.write(kind, Path())
+    file, command = starters.write_starter(kind, Path())
     typer.echo(f"{file} is written. Check it: {command}")
     return 0

@@ -16,7 +16,7 @@ from harness.apis.targets import ShippedTarget
 from harness.checking import gateway_findings, gateway_traffic
 from harness.checking.checked_endpoints import client_base_url
 from harness.checking.gateway_check import GatewayCheck, GatewayRoute, gateway_route
-from harness.checking.gateway_traffic import PACE, GatewayEndpoint, Upstream
+from harness.checking.gateway_traffic import PACE_SECONDS, GatewayEndpoint, Upstream
 from harness.cli import streams
 from harness.cli.endpoints import EndpointOptions, headers_of, hidden, named
 from harness.cli.options import CellTimeout, Paths, edition, fact_files
@@ -216,7 +216,7 @@ def _played(  # noqa: PLR0913 - what a check is made of
 @contextmanager
 def _open(options: GatewayOptions, pairs: Sequence[GatewayRoute], by: FactSelection) -> Generator[Upstream]:
     """The upstream, listening, and the gateway in front of it."""
-    upstream = Upstream(Terms(edition=by, models=tuple(each.upstream.model for each in pairs), pace=PACE))
+    upstream = Upstream(Terms(edition=by, models=tuple(each.upstream.model for each in pairs), pace=PACE_SECONDS))
     with serve(upstream, options.upstream_port or 0) as server:
         upstream.origin = server.origin
         for line in _configuration(options, pairs, server.origin):

@@ -100,7 +100,7 @@ class Playing:
                 at_once = jobs if self.mode == "live" else 1
                 return plan.run(selection.targets)(tried, jobs=at_once).cells
 
-            result = replace(result, check=self.check.said(chosen.cells, cells, result, again))
+            result = replace(result, check=self.check.report(chosen.cells, cells, result, again))
         return completed(result)
 
     def _plan(self, selection: Selection, expected: Sequence[ExpectedFailure]) -> Plan:
@@ -207,7 +207,7 @@ def _wanted(
 ) -> Sequence[Cell]:
     """Those of the chosen cells that are played: the sample of a check, what failed before, or all."""
     if check is not None:
-        return check.chosen(every)
+        return check.select_cells(every)
     return failures.chosen(every) if failures is not None and options.last_failed else every
 
 

@@ -22,8 +22,8 @@ from harness.apis.view import (
 )
 from harness.contract.model import JSON
 from harness.meaning import choice_meaning
-from harness.meaning.choice_meaning import family
-from harness.meaning.result_meaning import core
+from harness.meaning.choice_meaning import tool_family
+from harness.meaning.result_meaning import core_text
 
 _Key: TypeAlias = tuple[str, str | None]
 """Kind of a result's reference to its call, and the reference."""
@@ -31,11 +31,8 @@ _Key: TypeAlias = tuple[str, str | None]
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """Calls with their results.
-
-    `results` holds the results of each call (several: duplicates), `orphans` those without an earlier call. Ids may
-    repeat within a conversation: a result answers the first open call of its id.
-    """
+    """Calls with their results. `results` holds the results of each call (several: duplicates), `orphans` those without
+    an earlier call. Ids may repeat within a conversation: a result answers the first open call of its id."""
 
     calls: tuple[CallView, ...]
     results: tuple[tuple[ResultView, ...], ...]
@@ -47,7 +44,7 @@ class Pairing:
         return self.results[self._places[id(call)]]
 
 
-def paired(view: RequestView) -> Pairing:
+def pair_results(view: RequestView) -> Pairing:
     """Pair the results of a request with its calls: by id where the wire has ids, else by name in order."""
     calls, orphans = list[CallView](), list[ResultView]()
     results: list[tuple[ResultView, ...]] = []
@@ -75,12 +72,10 @@ def paired(view: RequestView) -> Pairing:
 
 
 def with_ids_of(model: RequestView, view: RequestView, issued: Container[str]) -> RequestView:
-    """Replace ids in `view` that no API issued by those of `model`, in calls and results.
-
-    Adapters make ids at random, by a function of their own, or send none. Only the pairing of calls and results can be
-    compared. A call without counterpart in `model`, or with an ambiguous id, keeps its own.
-    """
-    pairing = paired(view)
+    """Replace ids in `view` that no API issued by those of `model`, in calls and results. Adapters make ids at random,
+    by a function of their own, or send none. Only the pairing of calls and results can be compared. A call without
+    counterpart in `model`, or with an ambiguous id, keeps its own."""
+    pairing = pair_results(view)
     ids = [call.id for call in view.calls]
     renamed: dict[int, str | None] = {}
     for call, counterpart, results in zip(pairing.calls, model.calls, pairing.results, strict=False):
@@ -100,14 +95,11 @@ def _renamed(part: PartView, names: dict[int, str | None]) -> PartView:
     return replace(part, call_id=names[id(part)]) if isinstance(part, ResultView) else part
 
 
-def meant(view: RequestView) -> RequestView:
-    """Return the normal form of a request.
-
-    Adjacent texts and adjacent entries of one role are joined. Results follow the order of their calls, reduced to what
-    a model reads, with media at the end. System texts are joined, tools sorted by name. Labels, cache marks and
-    transport switches are left out.
-    """
-    pairing = paired(view)
+def normal_form(view: RequestView) -> RequestView:
+    """Return the normal form of a request. Adjacent texts and adjacent entries of one role are joined. Results follow
+    the order of their calls, reduced to what a model reads, with media at the end. System texts are joined, tools
+    sorted by name. Labels, cache marks and transport switches are left out."""
+    pairing = pair_results(view)
     order = {id(result): place for place, results in enumerate(pairing.results) for result in results}
     runs = groupby(view.turns, key=lambda turn: turn.role)
     turns = [_turn([*run], order) for _, run in runs]
@@ -117,7 +109,7 @@ def meant(view: RequestView) -> RequestView:
         system=tuple(_system(view.system)),
         turns=tuple(turn for turn in turns if turn.parts),
         tools=tuple(sorted(map(_tool, view.tools), key=lambda tool: tool.name)),
-        tool_choice=choice_meaning.meant(view.tool_choice, functions),
+        tool_choice=choice_meaning.normal_choice(view.tool_choice, functions),
         stream=False,
         usage_pointer=None,
         cache_marks=None,
@@ -144,7 +136,7 @@ def _turn(run: list[TurnView], order: dict[int, int]) -> TurnView:
 def _result(result: ResultView) -> ResultView:
     """Return the result without its form: the kind of payload, a verbal error mark, and the media."""
     payload = tuple(part for part in result.payload if not isinstance(part, MediaView))
-    said = core(replace(result, payload=payload))
+    said = core_text(replace(result, payload=payload))
     if said is not None:
         payload = (TextView(said, result.payload[0].pointer if result.payload else result.pointer),)
     mark = result.error_mark if result.error_mark == "flag" else None
@@ -175,7 +167,7 @@ def _unlabelled(part: PartView) -> PartView:
 def _tool(tool: ToolView) -> ToolView:
     """Return the tool with one form for schemas without arguments, and a provider's tool without its version."""
     if tool.kind != "function":
-        return replace(tool, name=family(tool.name), kind=family(tool.kind))
+        return replace(tool, name=tool_family(tool.name), kind=tool_family(tool.kind))
     takes_none = tool.parameters in (None, {}, {"type": "object"})
     nothing: JSON = {"type": "object", "properties": {}}
     return replace(tool, parameters=nothing) if takes_none else tool

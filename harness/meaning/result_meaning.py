@@ -19,17 +19,17 @@ _JOINTS = ("", "\n", "\n\n")
 """Separators of separate texts that are sent as one. A text that was given whole has no such places."""
 
 
-def joined(given: Sequence[str]) -> list[str]:
+def joined_texts(given: Sequence[str]) -> list[str]:
     """Return the texts that several given texts may become."""
     return [joint.join(given) for joint in _JOINTS] if len(given) > 1 else ["".join(given)]
 
 
-def is_told(given: Sequence[str], sent: Sequence[str]) -> bool:
+def is_same_text(given: Sequence[str], sent: Sequence[str]) -> bool:
     """Return whether adjacent texts on the wire are the given ones, wherever their borders are."""
-    return "".join(sent) in joined(given)
+    return "".join(sent) in joined_texts(given)
 
 
-def folded(parts: Sequence[SystemView], text: str) -> list[SystemView]:
+def fold_system_texts(parts: Sequence[SystemView], text: str) -> list[SystemView]:
     """Join adjacent system texts that amount to `text`."""
     for start in range(len(parts)):
         told = ""
@@ -40,7 +40,7 @@ def folded(parts: Sequence[SystemView], text: str) -> list[SystemView]:
             if told == text:
                 first = parts[start]
                 whole = SystemView(text, first.place, first.pointer, first.before_turn)
-                return [*parts[:start], whole, *folded(parts[end + 1 :], text)]
+                return [*parts[:start], whole, *fold_system_texts(parts[end + 1 :], text)]
     return [*parts]
 
 
@@ -54,10 +54,8 @@ WRAPPERS = frozenset(
         *("value", "text", "data", "message", "error"),
     }
 )
-"""Keys that libraries wrap a result in (gemini-function-response-form).
-
-`error` is one of them; whether the tool really failed is checked elsewhere.
-"""
+"""Keys that libraries wrap a result in (gemini-function-response-form). `error` is one of them; whether the tool really
+failed is checked elsewhere."""
 
 _LABELS = frozenset({"name", "tool_name", "tool"})
 _IDS = frozenset({"id", "call_id", "tool_call_id", "tool_use_id", "type", "role"})
@@ -68,11 +66,9 @@ _OBJECT = re.compile(r"[\[{]")
 
 
 def carries(view: ResultView, result: ToolResult, request: RequestView) -> bool:
-    """Return whether the payload is the tool's answer: equal text, equal JSON, equal media.
-
-    An error's text may be among other words. Media that an API does not accept inside a result may be in a user turn
-    (openai-chat-result-text-only).
-    """
+    """Return whether the payload is the tool's answer: equal text, equal JSON, equal media. An error's text may be
+    among other words. Media that an API does not accept inside a result may be in a user turn
+    (openai-chat-result-text-only)."""
     if isinstance(result.content, tuple):
         given_files = any(isinstance(part, File) for part in result.content)
         return _carries_parts(view if given_files else _with_texts(view), result, result.content, request)
@@ -96,7 +92,7 @@ def _as_text(part: TextView | MediaView | JsonView | OpaqueView) -> TextView | M
         return part
 
 
-def is_told_by_item(view: ResultView, result: ToolResult) -> bool:
+def is_sent_by_item(view: ResultView, result: ToolResult) -> bool:
     """Return whether a list is sent as one text part per item, in order, without the list itself."""
     content, told = result.content, [part.text for part in view.payload if isinstance(part, TextView)]
     if not isinstance(content, list) or not content or not len(told) == len(view.payload) == len(content):
@@ -115,7 +111,7 @@ def says_no_more(view: ResultView, result: ToolResult) -> bool:
     return False
 
 
-def core(view: ResultView) -> str | None:
+def core_text(view: ResultView) -> str | None:
     """Return a text that is equal for all forms of one result; `None` if it is not text or JSON alone."""
     if any(isinstance(part, MediaView | OpaqueView) for part in view.payload):
         return None
@@ -265,7 +261,7 @@ def _carries_parts(
     readings = [*_readings(view, result.name, is_error=result.is_error)]
     tellings = {"".join(_strings(reading)) for reading in readings}
     moved = wanted and not inside  # if the media had to move, a note may follow the result's own text
-    for text in joined(given):
+    for text in joined_texts(given):
         if any(telling.startswith(text) if moved else telling == text for telling in tellings):
             return True
         if _is_said(readings, text) or (result.is_error and _is_mentioned(readings, text)):

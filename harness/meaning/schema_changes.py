@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from harness.apis.jsonvalue import equal, join, resolve
 from harness.contract.model import JSON
-from harness.meaning.schema_documents import Dialect, SchemaDocument, UnreadableError, reworded
+from harness.meaning.schema_documents import Dialect, SchemaDocument, UnreadableError, find_wording_change
 from harness.meaning.schema_forms import (
     KINDS,
     Acceptance,
@@ -21,8 +21,8 @@ from harness.meaning.schema_forms import (
     anything,
     nothing,
     nullable,
-    read,
-    resolved,
+    read_form,
+    resolve_cycle,
 )
 from harness.meaning.schema_instances import at_random, candidates, of_case
 
@@ -34,12 +34,9 @@ _ITEMS = ("prefixItems", "items")
 
 @dataclass(frozen=True, slots=True)
 class SchemaDifference:
-    """A difference of two normal forms, shown by an instance.
-
-    `given_accepts`: only the given schema accepts `instance`, otherwise only the other one. The instance belongs at
-    `inside`, a place in the value of the whole schema (empty: all of it). `pointer` and `given_pointer` lead to the
-    schemas, `keyword` is what differs.
-    """
+    """A difference of two normal forms, shown by an instance. `given_accepts`: only the given schema accepts
+    `instance`, otherwise only the other one. The instance belongs at `inside`, a place in the value of the whole schema
+    (empty: all of it). `pointer` and `given_pointer` lead to the schemas, `keyword` is what differs."""
 
     instance: JSON
     given_accepts: bool
@@ -67,8 +64,8 @@ class SchemaComparison:
         optional: bool = False,
     ) -> SchemaDifference | None:
         """Return the first difference. `optional`: a strict API had to make this property nullable."""
-        given, given_above = resolved(given, given_above)
-        wire, wire_above = resolved(wire, wire_above)
+        given, given_above = resolve_cycle(given, given_above)
+        wire, wire_above = resolve_cycle(wire, wire_above)
         mark = (id(given), id(wire), optional)
         if mark in self._seen or given.key == wire.key:
             return None
@@ -119,8 +116,8 @@ class SchemaComparison:
             if name in given.properties
             and name in wire.properties
             and (
-                resolved(wire.properties[name], wire_inside)[0].takes_null
-                or resolved(given.properties[name], given_inside)[0].takes_null
+                resolve_cycle(wire.properties[name], wire_inside)[0].takes_null
+                or resolve_cycle(given.properties[name], given_inside)[0].takes_null
             )
         }
         if forced:
@@ -269,16 +266,14 @@ def _keyword(given: NormalForm, wire: NormalForm, value: JSON) -> str:
     return "enum" if any("enum" in case.keywords for case in (*one, *other)) else "type"
 
 
-_SHOWN = 200
+_MAX_SHOWN_CHARACTERS = 200
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaChange:
-    """A difference between the given schema and the wire's. `pointer` is relative to the schema.
-
-    Only the schema in `accepted_by` accepts `instance`. If it is `None`, only the wording differs. The instance belongs
-    at `inside`, a place in the value of the whole schema (empty: all of it).
-    """
+    """A difference between the given schema and the wire's. `pointer` is relative to the schema. Only the schema in
+    `accepted_by` accepts `instance`. If it is `None`, only the wording differs. The instance belongs at `inside`, a
+    place in the value of the whole schema (empty: all of it)."""
 
     pointer: str
     actual: JSON
@@ -292,7 +287,9 @@ class SchemaChange:
         if self.accepted_by is None:
             return ""
         text = json.dumps(self.instance, ensure_ascii=False)
-        text = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"
+        text = (
+            text if len(text) <= _MAX_SHOWN_CHARACTERS else f"{text[:_MAX_SHOWN_CHARACTERS]}… ({len(text)} characters)"
+        )
         place = f" at {self.inside}" if self.inside else ""
         accepts, refuses = (given, wire) if self.accepted_by == "given" else (wire, given)
         return f": {accepts} accepts {text}{place}, {refuses} does not"
@@ -301,11 +298,9 @@ class SchemaChange:
 def change(
     given: JSON, wire: JSON, dialect: Dialect = "json-schema", given_dialect: Dialect = "json-schema"
 ) -> SchemaChange | None:
-    """Return the first change that no documented rewrite explains, or `None`.
-
-    Equal normal forms are no change. If they differ, an instance has to show it. The search is bounded; without an
-    instance the schemas count as equal. A value that is no schema compares as JSON.
-    """
+    """Return the first change that no documented rewrite explains, or `None`. Equal normal forms are no change. If they
+    differ, an instance has to show it. The search is bounded; without an instance the schemas count as equal. A value
+    that is no schema compares as JSON."""
     if equal(given, wire):
         return None
     if isinstance(given, dict) and _takes_nothing(given):
@@ -321,10 +316,8 @@ def change(
 def apart(
     one: JSON, other: JSON, dialect: Dialect = "json-schema", other_dialect: Dialect = "json-schema"
 ) -> SchemaChange | None:
-    """Return the first change between two schemas made from one, apart from what their APIs force, or `None`.
-
-    `one` is the given schema, `other` the wire's, which needs the wording of `one`.
-    """
+    """Return the first change between two schemas made from one, apart from what their APIs force, or `None`. `one` is
+    the given schema, `other` the wire's, which needs the wording of `one`."""
     found = change(one, other, other_dialect, dialect)
     if found is None or found.accepted_by is None or change(other, one, dialect, other_dialect) is not None:
         return found
@@ -336,7 +329,7 @@ def accepts(schema: JSON, value: JSON) -> bool:
     text = json.dumps(schema)
     for dialect in _DIALECTS:
         try:
-            form = read(SchemaDocument(json.loads(text), dialect, nullable='"nullable"' in text))
+            form = read_form(SchemaDocument(json.loads(text), dialect, nullable='"nullable"' in text))
         except (UnreadableError, RecursionError):
             continue
         return Acceptance(form)(value)
@@ -351,7 +344,7 @@ def _changed(given_text: str, wire_text: str, dialect: Dialect, given_dialect: D
     given, wire = json.loads(given_text), json.loads(wire_text)
     try:
         documents = _documents(given_text, wire_text, dialect, given_dialect)
-        one, other = read(documents[0]), read(documents[1])
+        one, other = read_form(documents[0]), read_form(documents[1])
         parting = SchemaComparison(openapi=dialect == "openapi").first(one, other)
         return _reworded(*documents) if parting is None else _shown(parting, given, wire)
     except UnreadableError:
@@ -369,7 +362,7 @@ def _documents(
 
 
 def _reworded(given: SchemaDocument, wire: SchemaDocument) -> SchemaChange | None:
-    found = reworded(given, wire)
+    found = find_wording_change(given, wire)
     return None if found is None else SchemaChange(found.pointer, found.actual, found.expected)
 
 

@@ -14,7 +14,7 @@ from harness.scenarios.json_schema import is_simple, schema_error
 Dialect: TypeAlias = Literal["json-schema", "openapi"]
 
 _COUNTS = frozenset({"minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"})
-_REFERENCES = 50
+_MAX_REFERENCES = 50
 
 
 class UnreadableError(Exception):
@@ -59,7 +59,7 @@ class SchemaDocument:
 
     def behind(self, schema: JSON) -> JSON:
         """Follow references until a schema has keywords of its own."""
-        for _ in range(_REFERENCES):
+        for _ in range(_MAX_REFERENCES):
             if not (isinstance(schema, dict) and "$ref" in schema and not _SAYS & schema.keys()):
                 return schema
             schema = self.target(schema["$ref"])
@@ -131,11 +131,9 @@ def _number(value: JSON) -> JSON:
 _SAME_VALUE = ("allOf", "anyOf", "oneOf")
 _WORDS = ("description", "examples", "example", "format", "contentEncoding", "contentMediaType", "default")
 _REPEATING = frozenset({"int32", "int64", "float", "double", "enum"})
-"""Formats that OpenAPI clients add to numbers and enums without meaning (gemini-schema-fields).
-
-`{type: STRING, format: enum, enum: […]}` is the example of Vertex's reference, updated 2025-09-05:
-https://cloud.google.com/vertex-ai/generative-ai/docs/reference/rest/v1/Schema
-"""
+"""Formats that OpenAPI clients add to numbers and enums without meaning (gemini-schema-fields). `{type: STRING, format:
+enum, enum: […]}` is the example of Vertex's reference, updated 2025-09-05:
+https://cloud.google.com/vertex-ai/generative-ai/docs/reference/rest/v1/Schema"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +145,7 @@ class WordingChange:
     expected: JSON
 
 
-def reworded(given: SchemaDocument, wire: SchemaDocument) -> WordingChange | None:
+def find_wording_change(given: SchemaDocument, wire: SchemaDocument) -> WordingChange | None:
     """Return the first wording of `given` that is lost or changed, or a constraint that only `wire` has."""
     return _WordingComparison(given, wire).place((given.root,), (wire.root,))
 
@@ -225,11 +223,8 @@ def _said(name: str, schemas: list[dict[str, JSON]]) -> dict[str, JSON]:
 
 
 def _needs_defaults(wire: SchemaDocument) -> bool:
-    """Return whether given defaults have to be sent.
-
-    Strict schemas have none (openai-chat-strict-schema), and Gemini ignores them in its own dialect
-    (gemini-schema-fields).
-    """
+    """Return whether given defaults have to be sent. Strict schemas have none (openai-chat-strict-schema), and Gemini
+    ignores them in its own dialect (gemini-schema-fields)."""
     root = wire.root
     if wire.is_openapi or not isinstance(root, dict):
         return False

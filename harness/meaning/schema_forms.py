@@ -39,10 +39,8 @@ _DEPENDS_ON = {
 @dataclass(frozen=True)
 class Branch:
     """The instances of one JSON type that satisfy all `keywords`: JSON values, forms, tuples and maps of them.
-
     `says_open`: the schema explicitly allows additional properties. This is also the default, but no API may override
-    it then.
-    """
+    it then."""
 
     keywords: Mapping[str, Any]
     says_open: bool = field(default=False, compare=False)
@@ -88,10 +86,8 @@ class Branch:
 
 @dataclass(frozen=True)
 class NormalForm:
-    """The branches of each JSON type that a schema accepts. `pointer` leads to the schema.
-
-    `cycle` refers to the form that many levels up: a schema inside itself.
-    """
+    """The branches of each JSON type that a schema accepts. `pointer` leads to the schema. `cycle` refers to the form
+    that many levels up: a schema inside itself."""
 
     kinds: Mapping[str, tuple[Branch, ...]]
     pointer: str = field(default="", compare=False)
@@ -130,7 +126,7 @@ def nothing(pointer: str = "") -> NormalForm:
     return NormalForm({}, pointer)
 
 
-def resolved(form: NormalForm, above: Sequence[NormalForm]) -> tuple[NormalForm, Sequence[NormalForm]]:
+def resolve_cycle(form: NormalForm, above: Sequence[NormalForm]) -> tuple[NormalForm, Sequence[NormalForm]]:
     """Follow a cycle; return the form and the forms around it."""
     while form.cycle is not None:
         level = len(above) - form.cycle
@@ -152,7 +148,7 @@ def nullable(form: NormalForm) -> NormalForm:
     return replace(form, kinds={**form.kinds, "null": (Branch({}),)})
 
 
-def enumerated(values: Iterable[JSON]) -> Branch:
+def enum_branch(values: Iterable[JSON]) -> Branch:
     """Return the branch of exactly these values."""
     by_text = {canonical(value): value for value in values}
     return Branch({"enum": [by_text[text] for text in sorted(by_text)]})
@@ -163,7 +159,7 @@ def _merged(kind: str, cases: Iterable[Branch]) -> tuple[Branch, ...]:
     distinct = list({case.key: case for case in cases}.values())
     enums = [case for case in distinct if case.facts.keys() == {"enum"}]
     if enums:
-        values = enumerated(value for case in enums for value in case.keywords["enum"])
+        values = enum_branch(value for case in enums for value in case.keywords["enum"])
         complete = len(values.keywords["enum"]) == {"null": 1, "boolean": 2}.get(kind)
         distinct = [case for case in distinct if case not in enums] + [Branch({}) if complete else values]
     left = [case for case in distinct if not any(other.key != case.key and other.covers(case) for other in distinct)]
@@ -258,7 +254,7 @@ _SAY_NOTHING: dict[str, JSON] = {
 }
 
 
-def read(document: SchemaDocument) -> NormalForm:
+def read_form(document: SchemaDocument) -> NormalForm:
     """Return the normal form of a document.
 
     Raises:
@@ -284,10 +280,8 @@ class _Reading:
         return self._form(schema, (*above, schema), ())
 
     def _form(self, schema: JSON, above: Sequence[JSON], within: Sequence[JSON]) -> NormalForm:
-        """Return the form of a schema.
-
-        `above` ends with the value's own schema; `within` are the conditions around this one.
-        """
+        """Return the form of a schema. `above` ends with the value's own schema; `within` are the conditions around
+        this one."""
         self._read += 1
         pointer = self._document.pointer(schema)
         if not isinstance(schema, dict):
@@ -322,7 +316,7 @@ class _Reading:
             if isinstance(values, list):
                 fit = Acceptance(NormalForm({kind: (case,)}), [anything()] * (len(above) - 1))
                 own = [value for value in values if _kind(value) == kind and fit(value)]
-                found.extend(((kind, union([NormalForm({kind: (enumerated(own),)})], "").kinds[kind]),) if own else ())
+                found.extend(((kind, union([NormalForm({kind: (enum_branch(own),)})], "").kinds[kind]),) if own else ())
             else:
                 found.append((kind, (case,)))
         return found
@@ -383,7 +377,7 @@ class _Reading:
             rest, checks = (one, other) if "enum" in one.keywords else (other, one)
             fits = Acceptance(NormalForm({kind: (checks,)}), [anything()] * MAX_DEPTH)
             values = [value for value in rest.keywords["enum"] if fits(value)]
-            return enumerated(values) if values else None
+            return enum_branch(values) if values else None
         found = {**one.keywords, **other.keywords}
         for name in one.facts.keys() & other.facts.keys():
             found[name] = self._both_values(name, one, other)
@@ -442,7 +436,7 @@ def _apart(one: Branch, other: Branch) -> bool:
 
 
 def _disjoint(one: Branch, other: Branch) -> bool:
-    both = enumerated([*one.keywords["enum"], *other.keywords["enum"]])
+    both = enum_branch([*one.keywords["enum"], *other.keywords["enum"]])
     return len(both.keywords["enum"]) == len(one.keywords["enum"]) + len(other.keywords["enum"])
 
 

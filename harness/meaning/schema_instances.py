@@ -13,12 +13,12 @@ from random import Random
 from typing import Any
 
 from harness.contract.model import JSON
-from harness.meaning.schema_forms import KINDS, Branch, NormalForm, resolved
+from harness.meaning.schema_forms import KINDS, Branch, NormalForm, resolve_cycle
 from harness.scenarios.patterns import CostlyPattern, search
 
 _parser: Any = importlib.import_module("re._parser")  # the standard library's own, which has no public name
 _LETTERS = "aA0-_ z9.@"
-_MORE = 3
+_EXTRA_REPEATS = 3
 
 
 @lru_cache(maxsize=256)
@@ -61,7 +61,7 @@ def _element(kind: str, value: Any, random: _Random, groups: dict[int, str]) -> 
             return next(letter for letter in random.sample(_LETTERS, len(_LETTERS)) if ord(letter) != value)
         case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
             least, most, inner = value
-            times = random.randint(least, max(least, min(int(most), least + _MORE)))
+            times = random.randint(least, max(least, min(int(most), least + _EXTRA_REPEATS)))
             return "".join(_repeat(inner, times, random, groups))
         case "SUBPATTERN":
             text = _sequence(value[3], random, groups)
@@ -115,10 +115,10 @@ _EVERYDAY: tuple[JSON, ...] = (None, True, False, 0, 1, -1, 0.5, "", "a", "2026-
 _ORDER = ("string", "number", "boolean", "null", "array", "object")
 """JSON types in the order in which an example is tried: those without nesting first."""
 
-_DEEPEST = 12
-_LONGEST = 20_000
+_MAX_DEPTH = 12
+_MAX_ITEMS = 20_000
 
-_LONGEST_TEXT = 1_100_000
+_MAX_TEXT_CHARACTERS = 1_100_000
 """Maximum characters of a text for a length bound. Some schemas limit documents to a mebibyte."""
 
 _LOWER = ("minimum", "exclusiveMinimum")
@@ -128,8 +128,8 @@ _SIZES = ("minProperties", "maxProperties")
 
 def example(form: NormalForm, above: Sequence[NormalForm]) -> JSON:
     """Return a small instance, if it is easily found."""
-    form, above = resolved(form, above)
-    if len(above) <= _DEEPEST:
+    form, above = resolve_cycle(form, above)
+    if len(above) <= _MAX_DEPTH:
         for kind in _ORDER:
             for case in form.kinds.get(kind, ()):
                 return of_case(kind, case, (*above, form))
@@ -162,7 +162,7 @@ def of_case(kind: str, case: Branch, inside: Sequence[NormalForm]) -> JSON:
 
 def candidates(form: NormalForm, above: Sequence[NormalForm], depth: int = 2) -> Iterator[JSON]:
     """Yield values on both sides of each bound of a form, of inner forms down to `depth`, and common ones."""
-    form, above = resolved(form, above)
+    form, above = resolve_cycle(form, above)
     inside = (*above, form)
     yield from _EVERYDAY
     for kind in KINDS:
@@ -226,11 +226,11 @@ def _texts(case: Branch) -> Iterator[str]:
         yield from sorted(found, key=lambda text: not _has_length(case, text))
         yield from (f"{text} " for text in found[:5])
         yield from (text[1:] for text in found[:5])
-    yield "a" * min(max(least, 1), _LONGEST_TEXT)
+    yield "a" * min(max(least, 1), _MAX_TEXT_CHARACTERS)
     lengths = {0, 1, least - 1, least, *((int(most) - 1, int(most), int(most) + 1) if most is not None else ())}
     for length in sorted(lengths):
         for letter in "a0A ":
-            yield letter * min(max(length, 0), _LONGEST_TEXT)
+            yield letter * min(max(length, 0), _MAX_TEXT_CHARACTERS)
 
 
 def _has_length(case: Branch, text: str) -> bool:
@@ -245,7 +245,7 @@ def _arrays(case: Branch, inside: Sequence[NormalForm], depth: int) -> Iterator[
         items = None
     item = example(items, inside) if items else "a"
     lengths = {0, 1, 2, least - 1, least, *((int(most), int(most) + 1) if most is not None else ())}
-    for length in sorted({min(max(length, 0), _LONGEST) for length in lengths} | {len(prefix), len(prefix) + 1}):
+    for length in sorted({min(max(length, 0), _MAX_ITEMS) for length in lengths} | {len(prefix), len(prefix) + 1}):
         yield [*prefix, *[item] * (length - len(prefix))][:length]
         yield [*prefix, *range(length - len(prefix))][:length]
     if depth:
@@ -271,7 +271,7 @@ def _objects(case: Branch, inside: Sequence[NormalForm], depth: int) -> Iterator
     bounds: list[int] = [int(case.keywords[name]) for name in _SIZES if name in case.keywords]
     for bound in bounds:
         for size in (bound - 1, bound, bound + 1):
-            yield {f"p{number}": "a" for number in range(min(size, _LONGEST))}
+            yield {f"p{number}": "a" for number in range(min(size, _MAX_ITEMS))}
     if depth:
         for name, form in case.properties.items():
             yield from ({**full, name: value} for value in candidates(form, inside, depth - 1))
@@ -288,9 +288,9 @@ def _named(case: Branch, base: dict[str, JSON], inside: Sequence[NormalForm]) ->
 
 def at_random(form: NormalForm, above: Sequence[NormalForm], random: Random) -> JSON:
     """Return a random value of a form, or one next to a bound."""
-    form, above = resolved(form, above)
+    form, above = resolve_cycle(form, above)
     cases = [(kind, case) for kind in KINDS for case in form.kinds.get(kind, ())]
-    if not cases or len(above) > _DEEPEST:
+    if not cases or len(above) > _MAX_DEPTH:
         return random.choice(_EVERYDAY)
     kind, case = random.choice(cases)
     inside = (*above, form)

@@ -17,11 +17,8 @@ Path: TypeAlias = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class ViewDifference:
-    """A place where two values differ. `pointer` leads into the body of the second view.
-
-    `schema` describes the change of a schema. For tuples of different `lengths`, `one` and `other` are the rest after
-    the end of the shorter one.
-    """
+    """A place where two values differ. `pointer` leads into the body of the second view. `schema` describes the change
+    of a schema. For tuples of different `lengths`, `one` and `other` are the rest after the end of the shorter one."""
 
     path: Path
     one: Any
@@ -33,11 +30,8 @@ class ViewDifference:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Rules for the differences that count.
-
-    `depth` is the number of JSON levels that are compared by key and item; deeper values are compared whole. `allows`
-    excludes a difference.
-    """
+    """Rules for the differences that count. `depth` is the number of JSON levels that are compared by key and item;
+    deeper values are compared whole. `allows` excludes a difference."""
 
     depth: float = 0
     allows: Callable[[Path, JSON, JSON], bool] = lambda _path, _one, _other: False
@@ -56,9 +50,7 @@ def alike(one: object, other: object) -> bool:
 
 def diff(one: Any, other: Any, policy: Policy = VIEWS, path: Path = (), pointer: str = "") -> Iterator[ViewDifference]:
     """Find the differences of two values, in the order of their fields and keys. Pointers into bodies do not count.
-
-    `path` and `pointer` are those of the values themselves.
-    """
+    `path` and `pointer` are those of the values themselves."""
     here = getattr(other, "pointer", pointer)
     if _is_view(one) and type(one) is type(other):
         yield from _in_views(one, other, policy, path, here)

@@ -21,7 +21,7 @@ from harness.apis.targets import Profile
 from harness.apis.view import CallView, ModelStep, RequestView, SystemView, TextView, WireError
 from harness.contract.http import AT_ONCE, EXHAUSTED, Delivery, HttpRequest, HttpResponse
 from harness.contract.model import JSON
-from harness.reference.script_session import ScriptSession, ends
+from harness.reference.script_session import ScriptSession, event_ends
 from harness.scenarios.schema import Scenario, SideSpec
 
 Known: TypeAlias = Callable[[str], bool]
@@ -55,11 +55,9 @@ class ServedAnswer:
 
 
 class ConversationServer:
-    """A conversation. Concurrent requests are answered one after the other.
-
-    `name` distinguishes conversations of a scenario and seeds their ids. `known` tests model names. `pace` is the time
-    between two events of a stream, in seconds. `origin` is as in `ScriptSession`.
-    """
+    """A conversation. Concurrent requests are answered one after the other. `name` distinguishes conversations of a
+    scenario and seeds their ids. `known` tests model names. `pace` is the time between two events of a stream, in
+    seconds. `origin` is as in `ScriptSession`."""
 
     def __init__(  # noqa: PLR0913 - a conversation, and how it is held
         self,
@@ -169,10 +167,8 @@ class ConversationServer:
             return None
 
     def _beside(self, view: RequestView) -> SideSpec | None:
-        """Return the answer for a request outside of the conversation, if it is one.
-
-        The scenario knows it by its words, or it has no tool and no call of the scenario.
-        """
+        """Return the answer for a request outside of the conversation, if it is one. The scenario knows it by its
+        words, or it has no tool and no call of the scenario."""
         said = "\n".join(_texts(view))
         for side in self._scenario.side:
             if side.when is not None and side.when in said:
@@ -221,7 +217,7 @@ class ConversationServer:
         view = self._view(request)
         if response.delivery != AT_ONCE or view is None or not view.stream or response.status != HTTPStatus.OK:
             return response
-        cuts = tuple(end for end in ends(response.body, view) if end < len(response.body))
+        cuts = tuple(end for end in event_ends(response.body, view) if end < len(response.body))
         return replace(response, delivery=Delivery(cuts or (len(response.body),), self._pace))
 
 

@@ -40,7 +40,7 @@ from harness.contract.http import EXHAUSTED, Delivery, Ending, HttpRequest, Http
 from harness.contract.model import JSON
 from harness.scenarios.schema import FaultSpec, Provocation, Scenario
 
-_CHARACTERS = 4
+_CHARACTERS_PER_TOKEN = 4
 """Characters per token. The counts only have to be plausible."""
 
 
@@ -66,7 +66,7 @@ class Prefixes:
 
 
 def _tokens(pieces: list[str]) -> int:
-    return sum(map(len, pieces)) // _CHARACTERS
+    return sum(map(len, pieces)) // _CHARACTERS_PER_TOKEN
 
 
 def _fixed(request: RequestView) -> Iterator[str]:
@@ -94,15 +94,13 @@ def _value(part: object) -> JSON:
             return None
 
 
-MOST_ANSWERS = 8
+MAX_ANSWERS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptedAnswer:
-    """The answer to a request. `index` is that of the script's answer, `None` if refused or exhausted.
-
-    `spoilt`: the answer met a fault, and has to be requested again.
-    """
+    """The answer to a request. `index` is that of the script's answer, `None` if refused or exhausted. `spoilt`: the
+    answer met a fault, and has to be requested again."""
 
     response: HttpResponse
     index: int | None = None
@@ -199,16 +197,20 @@ class ScriptSession:
             return ScriptedAnswer(self._wire.refuse(asked))
         index = self._played
         if index == len(self._script):
-            return ScriptedAnswer(exhausted(f"the script of scenario {self._scenario.id!r} has no answer {index + 1}"))
+            return ScriptedAnswer(
+                exhausted_response(f"the script of scenario {self._scenario.id!r} has no answer {index + 1}")
+            )
         seed = f"{self._seed}/{index}"
         response = self._answers(self._step(index, asked), seed, asked, request)
         fault = self._faults.pop(index, None)
         if fault is not None and fault.fails:
             self._cut = (self._wire.read(response), len(asked.calls)) if fault.connection is not None else None
-            return ScriptedAnswer(injected(fault, self._wire, response, asked, seed), index, spoilt=True)
+            return ScriptedAnswer(inject_fault(fault, self._wire, response, asked, seed), index, spoilt=True)
         self._played += 1
         self._memory.note(self._wire.read(response))
-        return ScriptedAnswer(response if fault is None else injected(fault, self._wire, response, asked, seed), index)
+        return ScriptedAnswer(
+            response if fault is None else inject_fault(fault, self._wire, response, asked, seed), index
+        )
 
     def _go_on_behind_a_cut(self, request: RequestView) -> None:
         """Count a cut answer as given if this request has its calls."""
@@ -248,7 +250,7 @@ class ScriptSession:
         """Return the answer, or as many as the request asks for if the API has a form for several."""
         several, wanted = self._wire.server_endpoints.combine, asked.settings.get("answers")
         count = wanted.value if wanted is not None and isinstance(wanted.value, int) else 1
-        if several is None or not 1 < count <= MOST_ANSWERS:
+        if several is None or not 1 < count <= MAX_ANSWERS:
             return self._answer(step, seed, asked, request)
         seeds = (seed, *(f"{seed} {number}" for number in range(1, count)))
         return several([self._answer(step, each, asked, request) for each in seeds])
@@ -270,10 +272,10 @@ class ScriptSession:
 
 
 def _unread(error: WireError) -> HttpResponse:
-    return exhausted(f"the witness has nothing against a request that it cannot read: {error}")
+    return exhausted_response(f"the wire reader finds no fault in the request, but cannot read it: {error}")
 
 
-def exhausted(reason: str) -> HttpResponse:
+def exhausted_response(reason: str) -> HttpResponse:
     """Return the answer for an exhausted script. A header marks it as the harness's own."""
     response = _json_response(500, {"error": {"message": f"harness: {reason}", "type": "harness_exhausted"}})
     return HttpResponse(response.status, {**response.headers, EXHAUSTED: "1"}, response.body)
@@ -285,10 +287,10 @@ def _json_response(status: int, body: dict[str, JSON]) -> HttpResponse:
     )
 
 
-PIECES = 40
+MAX_PIECES = 40
 """Maximum pieces of a slow body."""
 
-PAUSE = 0.002
+PAUSE_SECONDS = 0.002
 """Seconds between two pieces."""
 
 _PAGE = b"""<!DOCTYPE html>
@@ -305,11 +307,9 @@ _BETWEEN_ELEMENTS = re.compile(r"[\s,[]*")
 _ENDINGS: dict[str, Ending] = {"cut": "cut", "cut-clean": "complete", "reset": "reset"}
 
 
-def injected(fault: FaultSpec, wire: Api, response: HttpResponse, request: RequestView, seed: str) -> HttpResponse:
-    """Return what arrives in place of `response` because of a fault.
-
-    A stream's fault in another response becomes the nearest one: an error status, or a body without its last byte.
-    """
+def inject_fault(fault: FaultSpec, wire: Api, response: HttpResponse, request: RequestView, seed: str) -> HttpResponse:
+    """Return what arrives in place of `response` because of a fault. A stream's fault in another response becomes the
+    nearest one: an error status, or a body without its last byte."""
     if fault.status is not None:
         return wire.fail(fault.status, fault.retry_after, seed)
     if fault.stream_error is not None:
@@ -321,8 +321,8 @@ def injected(fault: FaultSpec, wire: Api, response: HttpResponse, request: Reque
             begun, error = b"[", error.lstrip(b"\r\n,")
         return replace(response, body=begun + error)
     if fault.connection == "slow":
-        step = max(1, -(-len(response.body) // PIECES))
-        return replace(response, delivery=Delivery(tuple(range(step, len(response.body), step)), PAUSE))
+        step = max(1, -(-len(response.body) // MAX_PIECES))
+        return replace(response, delivery=Delivery(tuple(range(step, len(response.body), step)), PAUSE_SECONDS))
     if fault.connection is not None:
         body = response.body[: _arrived(fault, wire, response, request)]
         return replace(response, body=body, delivery=Delivery(ending=_ENDINGS[fault.connection]))
@@ -356,7 +356,7 @@ def _arrived(fault: FaultSpec, wire: Api, response: HttpResponse, request: Reque
     if not request.stream:
         return len(body) - 1
     opened, closing = (1, b"]") if request.stream_format == "json-array" else (0, b"")  # the model says no bracket
-    for end in reversed(ends(body, request)):
+    for end in reversed(event_ends(body, request)):
         if not wire.read(replace(response, body=body[:end] + closing)).complete:
             return end
     return opened
@@ -364,10 +364,10 @@ def _arrived(fault: FaultSpec, wire: Api, response: HttpResponse, request: Reque
 
 def _whole_events(response: HttpResponse, request: RequestView, count: int) -> int:
     """Round `count` down to the end of an event."""
-    return max((end for end in ends(response.body, request) if end <= count), default=0)
+    return max((end for end in event_ends(response.body, request) if end <= count), default=0)
 
 
-def ends(body: bytes, request: RequestView) -> list[int]:
+def event_ends(body: bytes, request: RequestView) -> list[int]:
     """Return the offsets of event ends, or of element ends in a JSON array."""
     if request.stream_format == "json-array":
         return [*_element_ends(body.decode())]

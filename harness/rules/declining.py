@@ -26,7 +26,7 @@ from harness.contract.model import (
     ToolResult,
 )
 from harness.contract.protocols import Capability
-from harness.meaning.choice_meaning import offered
+from harness.meaning.choice_meaning import tool_families
 from harness.results import Chat, Kind
 from harness.rules.evidence import Evidence
 from harness.rules.rule import Flaw, Rule
@@ -104,7 +104,7 @@ def _capabilities(request: ChatRequest) -> frozenset[Capability]:
         Capability.THINKING: request.thinking is not None,
         Capability.CACHE_MARKS: request.cache,
         Capability.HISTORY: len(said) > 1,
-        Capability.PROVIDER_TOOLS: any(map(offered, request.provider_metadata.values())),
+        Capability.PROVIDER_TOOLS: any(map(tool_families, request.provider_metadata.values())),
     }
     return frozenset(capability for capability, used in uses.items() if used)
 

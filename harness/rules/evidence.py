@@ -21,7 +21,7 @@ from harness.apis.view import CallView, RequestView, TurnView
 from harness.contract.model import JSON, Text, ToolCall, ToolResult
 from harness.kit.thread import failure
 from harness.kit.trimming import trimmed_result
-from harness.meaning.request_meaning import Pairing, paired
+from harness.meaning.request_meaning import Pairing, pair_results
 from harness.results import Blame, Chat, EmbeddingTranscript, Exchange, Retelling, ServedTranscript, Transcript
 from harness.rules.reading import Reading, read, read_embedding
 from harness.scenarios.canonical import MissingResult, ToolFailure, UnknownTool, answer, called_before, history
@@ -97,7 +97,7 @@ class Evidence:
         """The calls of one of the requests with their results."""
         known = self._pairings.get(id(view))
         if known is None:
-            known = self._pairings[id(view)] = paired(view)
+            known = self._pairings[id(view)] = pair_results(view)
         return known
 
     def new_turns(self, asked: Heard) -> Sequence[TurnView]:

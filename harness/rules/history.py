@@ -10,8 +10,8 @@ from typing import TypeVar
 from harness.apis.jsonvalue import parsed, resolve
 from harness.apis.view import MediaView, PartView, RequestView, ResultView, TextView, TurnView
 from harness.contract.model import JSON, JSON_INSTRUCTION, File, Image, Message, Role, Text, Thinking, ToolResult
-from harness.meaning.request_meaning import meant, with_ids_of
-from harness.meaning.result_meaning import is_told, same_medium
+from harness.meaning.request_meaning import normal_form, with_ids_of
+from harness.meaning.result_meaning import is_same_text, same_medium
 from harness.meaning.view_differences import alike
 from harness.results import Kind, Severity
 from harness.rules.evidence import Asked, Evidence
@@ -32,8 +32,8 @@ def _append_only(evidence: Evidence) -> Iterator[Flaw]:
         if _says_again(before.view, asked.view):
             continue
         trims = _trims(evidence, before, asked)
-        then = meant(_uninstructed(before, before.view)).turns
-        now = meant(_uninstructed(asked, with_ids_of(before.view, asked.view, evidence.issued_ids))).turns
+        then = normal_form(_uninstructed(before, before.view)).turns
+        now = normal_form(_uninstructed(asked, with_ids_of(before.view, asked.view, evidence.issued_ids))).turns
         for position, turn in enumerate(then):
             found = now[position] if position < len(now) else None
             if found is None or not _is_continued(
@@ -120,7 +120,7 @@ def _texts(evidence: Evidence) -> Iterator[Flaw]:
         for position in range(max(len(wanted), len(sent))):
             role, given = wanted[position] if position < len(wanted) else ("", [])
             found_role, found = sent[position] if position < len(sent) else ("", [])
-            if role == found_role and is_told(given, [part.text for part in found]):
+            if role == found_role and is_same_text(given, [part.text for part in found]):
                 continue
             missing, flawed = _first_difference(wanted[position:], sent[position:])
             if _is_system(asked, flawed[1] if flawed else None):

@@ -8,7 +8,7 @@ from itertools import pairwise
 from harness.apis.jsonvalue import equal
 from harness.contract.model import JSON, ChatRequest
 from harness.contract.protocols import Capability
-from harness.meaning.choice_meaning import is_named
+from harness.meaning.choice_meaning import is_model_name
 from harness.results import Blame, Kind, Severity
 from harness.rules.evidence import Asked, Evidence, Heard
 from harness.rules.failures import is_retriable, is_spoilt
@@ -250,7 +250,7 @@ def _cache(evidence: Evidence) -> Iterator[Flaw]:
 
 def _model(evidence: Evidence) -> Iterator[Flaw]:
     for asked in evidence.asked:
-        if asked.view.model is not None and not is_named(asked.view.model, asked.chat.request.model):
+        if asked.view.model is not None and not is_model_name(asked.view.model, asked.chat.request.model):
             yield Flaw(
                 "the request names another model",
                 asked.reading.index,

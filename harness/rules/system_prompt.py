@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from harness.apis.view import SystemView, TextView
 from harness.contract.model import JSON_INSTRUCTION
-from harness.meaning.result_meaning import folded
+from harness.meaning.result_meaning import fold_system_texts
 from harness.results import Kind
 from harness.rules.emulation import format_tool
 from harness.rules.evidence import Asked, Evidence
@@ -23,7 +23,7 @@ def _prompts(asked: Asked) -> list[SystemView]:
     """The system texts but for what JSON mode needs without a switch. What is told in several blocks is the one text
     that they amount to."""
     system = _wanted(asked)
-    told = folded(asked.view.system, system) if system else [*asked.view.system]
+    told = fold_system_texts(asked.view.system, system) if system else [*asked.view.system]
     if asked.chat.request.response_format is None:
         return told
     tool = format_tool(asked)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from harness.apis.jsonvalue import equal
 from harness.apis.view import CallView, ToolView
 from harness.meaning import choice_meaning
-from harness.meaning.choice_meaning import family, offered
-from harness.meaning.result_meaning import is_told_by_item, says_no_more
+from harness.meaning.choice_meaning import tool_families, tool_family
+from harness.meaning.result_meaning import is_sent_by_item, says_no_more
 from harness.meaning.schema_changes import change
 from harness.results import Kind, Severity
 from harness.rules.content import content_shown, is_verbatim, shown
@@ -41,9 +41,9 @@ def _undeclared(evidence: Evidence) -> Iterator[Flaw]:
 def _of_the_provider(asked: Asked) -> Iterator[Flaw]:
     """Tools that the provider runs, or knows. The contract has none: who wants one says so in fields of the API."""
     request, api = asked.chat.request, asked.view.api
-    wanted = offered(request.provider_metadata.get(api))
+    wanted = tool_families(request.provider_metadata.get(api))
     sent = [tool for tool in asked.view.tools if tool.kind != "function"]
-    uninvited = [tool for tool in sent if family(tool.kind) not in wanted]
+    uninvited = [tool for tool in sent if tool_family(tool.kind) not in wanted]
     if uninvited and not any(api in tool.provider_metadata for tool in request.tools):
         yield Flaw(
             "the request has tools of the provider, for which nobody asked",
@@ -52,7 +52,7 @@ def _of_the_provider(asked: Asked) -> Iterator[Flaw]:
             [tool.kind for tool in uninvited],
             [*sorted(wanted)],
         )
-    if missing := wanted - {family(tool.kind) for tool in sent}:
+    if missing := wanted - {tool_family(tool.kind) for tool in sent}:
         yield Flaw(
             "a tool of the provider was asked for and is not in the request",
             asked.reading.index,
@@ -99,8 +99,8 @@ def _choice(evidence: Evidence) -> Iterator[Flaw]:
             continue  # the choice is how JSON is asked for
         request, sent = asked.chat.request, asked.view.tool_choice
         names = [tool.name for tool in request.tools]
-        wanted = choice_meaning.asked(request.tool_choice, names)
-        found = choice_meaning.sent(sent, names)
+        wanted = choice_meaning.canonical_meaning(request.tool_choice, names)
+        found = choice_meaning.wire_meaning(sent, names)
         if not asked.view.tools and not wanted.forced:
             continue  # nothing can be called; whether that is right, tools-declared says
         if found != wanted:
@@ -108,8 +108,8 @@ def _choice(evidence: Evidence) -> Iterator[Flaw]:
                 "the tool choice of the request is not the one that was given",
                 asked.reading.index,
                 sent.pointer if sent else "",
-                choice_meaning.shown(found, names),
-                choice_meaning.shown(wanted, names),
+                choice_meaning.describe_choice(found, names),
+                choice_meaning.describe_choice(wanted, names),
             )
 
 
@@ -161,7 +161,7 @@ def _result_changed(evidence: Evidence) -> Iterator[Flaw]:
         for answer in answers(evidence, asked):
             if answer.is_own or answer.taken_from is not None:
                 continue  # result-swapped says the first
-            itemised = is_told_by_item(answer.view, answer.given)
+            itemised = is_sent_by_item(answer.view, answer.given)
             fault = "is told as a part for each item of a list" if itemised else "is not what the tool answered"
             yield Flaw(
                 f"the result of {answer.expected.name} ({answer.view.call_id or 'without id'}) {fault}",

@@ -17,7 +17,7 @@ from harness.apis.jsonvalue import equal
 from harness.apis.view import ResponseView
 from harness.contract.http import Delivery, HttpRequest, HttpResponse
 from harness.contract.model import JSON
-from harness.reference.script_session import exhausted
+from harness.reference.script_session import exhausted_response
 from harness.results import Retelling
 from harness.rules.evidence import Evidence
 from harness.rules.reading import Reading
@@ -118,7 +118,7 @@ def _in_order(answers: Sequence[_Answer], wire: Api) -> Callable[[HttpRequest], 
         with lock:
             answer = next(left, None)
         if answer is None:
-            return exhausted("the cell was played with fewer requests than it is retold with")
+            return exhausted_response("the cell was played with fewer requests than it is retold with")
         if answer.whole == answer.streamed or not asks_for_stream(wire, request):
             return answer.whole
         return answer.streamed

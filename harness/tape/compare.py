@@ -14,7 +14,7 @@ from harness.apis.embeddings import EmbeddingView
 from harness.apis.view import RequestView, WireError
 from harness.contract.http import HttpRequest, endpoint
 from harness.contract.model import JSON
-from harness.meaning.request_meaning import meant, with_ids_of
+from harness.meaning.request_meaning import normal_form, with_ids_of
 from harness.meaning.view_differences import WHOLE_JSON, Path, ViewDifference, diff, json_pointer, plain
 from harness.results.findings import text_change
 from harness.tape.redact import REQUEST_HEADERS
@@ -66,7 +66,7 @@ def differences(
     if isinstance(one, EmbeddingView) and isinstance(other, EmbeddingView):
         found = [_neutral(each) for each in diff(one, other)]
     elif isinstance(one, RequestView) and isinstance(other, RequestView):
-        found = [_fact(each) for each in diff(meant(one), meant(with_ids_of(one, other, issued)))]
+        found = [_fact(each) for each in diff(normal_form(one), normal_form(with_ids_of(one, other, issued)))]
     else:
         found = []
     return found or list(_in_spelling(recorded, sent))

@@ -378,6 +378,10 @@ def _messages_api(name: str, scenario: str, rule: str, sent: Edit | None = None,
     return Fault(name, "anthropic", scenario, lambda: Losing(sent, answered), rule)
 
 
+def _gemini(name: str, scenario: str, rule: str, sent: Edit | None = None, answered: Edit | None = None) -> Fault:
+    return Fault(name, "gemini-3", scenario, lambda: Losing(sent, answered), rule)
+
+
 FAULTS = (
     _messages_api("system prompt dropped", "system-plain", "gateway-system-prompt", _without("system")),
     _chat("system prompt as the user's", "system-plain", "gateway-system-prompt", _said_by_user),
@@ -401,53 +405,28 @@ FAULTS = (
         _with({"type": "json_object"}, "response_format"),
     ),
     _chat("bound changed", "call-not-needed", "gateway-max-tokens", _with(4096, "max_completion_tokens")),
-    Fault(
-        "temperature dropped",
-        "gemini-3",
-        "gateway-temperature",
-        lambda: Losing(_without("generationConfig", "temperature")),
-        "gateway-temperature",
+    _gemini(
+        "temperature dropped", "gateway-temperature", "gateway-temperature", _without("generationConfig", "temperature")
     ),
-    Fault(
-        "top_p dropped",
-        "gemini-3",
-        "gateway-top-p",
-        lambda: Losing(_without("generationConfig", "topP")),
-        "gateway-top-p",
-    ),
+    _gemini("top_p dropped", "gateway-top-p", "gateway-top-p", _without("generationConfig", "topP")),
     _messages_api("stop dropped", "gateway-stop", "gateway-stop", _without("stop_sequences")),
     _messages_api("effort dropped", "thinking-tool-loop", "gateway-thinking", _without("output_config")),
     _messages_api("reasoning dropped", "thinking-tool-loop", "gateway-thinking", _without("thinking")),
     _messages_api("cache marks dropped", "usage-cached-prompt", "gateway-cache-marks", _uncached),
     _chat("one call at a time dropped", "gateway-one-call", "gateway-one-call", _without("parallel_tool_calls")),
     _messages_api("file dropped", "gateway-file", "gateway-media", _messages(_without_files)),
-    Fault(
-        "system turns dropped",
-        "anthropic",
-        "gateway-system-turn",
-        lambda: Losing(_without_system_turns),
-        "gateway-system-prompt",
-    ),
-    Fault(
+    _messages_api("system turns dropped", "gateway-system-turn", "gateway-system-prompt", _without_system_turns),
+    _chat(
         "system messages behind the first dropped",
-        "openai-chat",
         "gateway-system-turn",
-        lambda: Losing(_without_system_turns),
         "gateway-system-prompt",
+        _without_system_turns,
     ),
-    Fault(
-        "system blocks behind the first dropped",
-        "anthropic",
-        "gateway-system-blocks",
-        lambda: Losing(_first_system_block),
-        "gateway-system-prompt",
+    _messages_api(
+        "system blocks behind the first dropped", "gateway-system-blocks", "gateway-system-prompt", _first_system_block
     ),
-    Fault(
-        "text beside results dropped",
-        "anthropic",
-        "gateway-text-before-result",
-        lambda: Losing(_without_text_beside_results),
-        "gateway-texts",
+    _messages_api(
+        "text beside results dropped", "gateway-text-before-result", "gateway-texts", _without_text_beside_results
     ),
     Fault("streams fail", "openai-chat", "call-single", _Streamless, "gateway-answer", "stream"),
     Fault("stream gathered", "openai-chat", "call-single", _Gathering, "gateway-stream", "stream"),
@@ -468,13 +447,7 @@ FAULTS = (
         "gateway-opaque-state",
         _blocks("thinking", lambda block: block.update(signature="")),
     ),
-    Fault(
-        "thought signature dropped",
-        "gemini-3",
-        "call-single",
-        lambda: Losing(answered=_unsigned),
-        "gateway-opaque-state",
-    ),
+    _gemini("thought signature dropped", "call-single", "gateway-opaque-state", None, _unsigned),
     _chat("text cut", "call-single", "gateway-answer-text", None, _choice(_shortened)),
     _chat("calls reordered", "call-parallel-same-tool", "gateway-answer-arguments", None, _choice(_reversed_calls)),
     _chat("calls dropped", "call-parallel-same-tool", "gateway-answer-calls", None, _choice(_one_call)),

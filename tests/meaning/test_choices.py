@@ -5,7 +5,7 @@ import pytest
 from harness.apis.view import ChoiceView
 from harness.contract.model import NamedTool, ToolChoice
 from harness.meaning import choice_meaning
-from harness.meaning.choice_meaning import is_named
+from harness.meaning.choice_meaning import is_model_name
 
 TWO = ("add", "now")
 
@@ -30,7 +30,7 @@ def view(mode: str, name: str | None = None, allowed: tuple[str, ...] | None = N
 def test_choices_that_let_the_model_do_the_same(
     asked: ToolChoice | None, sent: ChoiceView | None, declared: tuple[str, ...]
 ) -> None:
-    assert choice_meaning.sent(sent, declared) == choice_meaning.asked(asked, declared)
+    assert choice_meaning.wire_meaning(sent, declared) == choice_meaning.canonical_meaning(asked, declared)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_choices_that_let_the_model_do_the_same(
     ],
 )
 def test_choices_that_do_not(asked: ToolChoice | None, sent: ChoiceView | None) -> None:
-    assert choice_meaning.sent(sent, TWO) != choice_meaning.asked(asked, TWO)
+    assert choice_meaning.wire_meaning(sent, TWO) != choice_meaning.canonical_meaning(asked, TWO)
 
 
 @pytest.mark.parametrize(
@@ -62,9 +62,9 @@ def test_choices_that_do_not(asked: ToolChoice | None, sent: ChoiceView | None) 
     ],
 )
 def test_a_choice_in_words(sent: ChoiceView | None, words: str) -> None:
-    assert choice_meaning.shown(choice_meaning.sent(sent, TWO), TWO) == words
-    meant = choice_meaning.meant(sent, TWO)
-    assert choice_meaning.sent(meant, TWO) == choice_meaning.sent(sent, TWO)
+    assert choice_meaning.describe_choice(choice_meaning.wire_meaning(sent, TWO), TWO) == words
+    meant = choice_meaning.normal_choice(sent, TWO)
+    assert choice_meaning.wire_meaning(meant, TWO) == choice_meaning.wire_meaning(sent, TWO)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_a_choice_in_words(sent: ChoiceView | None, words: str) -> None:
     ],
 )
 def test_a_model_under_another_of_its_names(sent: str, wanted: str) -> None:
-    assert is_named(sent, wanted)
+    assert is_model_name(sent, wanted)
 
 
 @pytest.mark.parametrize(
@@ -94,4 +94,4 @@ def test_a_model_under_another_of_its_names(sent: str, wanted: str) -> None:
     ],
 )
 def test_another_model(sent: str, wanted: str) -> None:
-    assert not is_named(sent, wanted)
+    assert not is_model_name(sent, wanted)

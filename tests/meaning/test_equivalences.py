@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from harness.meaning.schema_changes import change
 from harness.meaning.schema_documents import SchemaDocument
-from harness.meaning.schema_forms import Acceptance, read
+from harness.meaning.schema_forms import Acceptance, read_form
 
 NAMES = ("a", "b", "c")
 SCALARS: st.SearchStrategy[dict[str, Any]] = st.one_of(
@@ -126,6 +126,6 @@ def test_a_schema_is_not_equal_to_one_that_lost_a_keyword(schema: dict[str, Any]
 @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(SCHEMAS, st.lists(VALUES, min_size=5, max_size=20))
 def test_the_normal_form_accepts_what_the_schema_does(schema: dict[str, Any], values: list[Any]) -> None:
-    accepted = Acceptance(read(SchemaDocument(schema, "json-schema", nullable=False)))
+    accepted = Acceptance(read_form(SchemaDocument(schema, "json-schema", nullable=False)))
     plain = Draft202012Validator(schema)
     assert [accepted(value) for value in values] == [plain.is_valid(value) for value in values]

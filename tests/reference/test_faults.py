@@ -14,7 +14,7 @@ from harness import catalog
 from harness.apis import eventstream
 from harness.apis.view import ResponseView, WireError
 from harness.contract.http import AT_ONCE, EXHAUSTED, HttpRequest, HttpResponse
-from harness.reference.script_session import PAUSE, PIECES, ScriptSession
+from harness.reference.script_session import MAX_PIECES, PAUSE_SECONDS, ScriptSession
 from harness.scenarios.load import load_file
 from harness.scenarios.schema import Scenario
 from tests.reference.test_session import FIRST, HEADERS, MODELS, PATHS, STREAM_PATHS, answered
@@ -210,9 +210,9 @@ def test_the_middle_of_a_stream_of_long_arguments_is_inside_them(tmp_path: Path,
 def test_slow_bytes_are_the_answer_in_many_pieces(tmp_path: Path, stream: str, *, streamed: bool) -> None:
     slow, exhausted = both(stream, failing(tmp_path, {"connection": "slow"}), streamed=streamed)
     pieces = slow.delivery.pieces(slow.body)
-    assert PIECES - 2 <= len(pieces) <= PIECES
+    assert MAX_PIECES - 2 <= len(pieces) <= MAX_PIECES
     assert b"".join(pieces) == slow.body
-    assert (slow.delivery.pause, slow.delivery.ending) == (PAUSE, "complete")
+    assert (slow.delivery.pause, slow.delivery.ending) == (PAUSE_SECONDS, "complete")
     assert [call.arguments for call in read(stream, slow).calls] == [{"city": LINES}]
     assert exhausted.status == 500
 

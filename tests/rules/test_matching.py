@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from harness.apis.view import CallView, PartView, RequestView, ResultView, TextView, TurnView
-from harness.meaning.request_meaning import paired
+from harness.meaning.request_meaning import pair_results
 from harness.rules.evidence import ExpectedCall
 from harness.rules.matching import carried
 
@@ -26,7 +26,7 @@ def expected(identity: str | None, name: str = "f") -> ExpectedCall:
 
 def test_results_are_paired_by_id_whatever_their_order() -> None:
     first, second, one, two = call("a"), call("b"), result("a"), result("b")
-    pairing = paired(request(first, second, two, one))
+    pairing = pair_results(request(first, second, two, one))
     assert pairing.of(first) == (one,)
     assert pairing.of(second) == (two,)
     assert pairing.orphans == ()
@@ -34,21 +34,21 @@ def test_results_are_paired_by_id_whatever_their_order() -> None:
 
 def test_equal_calls_are_told_apart_by_identity() -> None:
     first, second, one, two = call("a"), call("a"), result("a", "1"), result("a", "2")
-    pairing = paired(request(first, one, second, two))
+    pairing = pair_results(request(first, one, second, two))
     assert pairing.of(first) == (one,)
     assert pairing.of(second) == (two,)
 
 
 def test_a_second_result_of_one_id_is_a_duplicate() -> None:
     first, one, again = call("a"), result("a", "1"), result("a", "2")
-    pairing = paired(request(first, one, again))
+    pairing = pair_results(request(first, one, again))
     assert pairing.of(first) == (one, again)
     assert pairing.orphans == ()
 
 
 def test_a_result_without_a_call_before_it_is_an_orphan() -> None:
     early, late, strange = result("a"), call("a"), result("z")
-    pairing = paired(request(early, late, strange))
+    pairing = pair_results(request(early, late, strange))
     assert pairing.of(late) == ()
     assert pairing.orphans == (early, strange)
 
@@ -56,7 +56,7 @@ def test_a_result_without_a_call_before_it_is_an_orphan() -> None:
 def test_without_ids_results_are_paired_by_name_in_order() -> None:
     f, g, f2 = call(None, "f"), call(None, "g"), call(None, "f")
     of_g, of_f, of_f2, beyond = (result(None, str(i), name) for i, name in enumerate(("g", "f", "f", "f")))
-    pairing = paired(request(f, g, f2, of_g, of_f, of_f2, beyond))
+    pairing = pair_results(request(f, g, f2, of_g, of_f, of_f2, beyond))
     assert [pairing.of(each) for each in (f, g, f2)] == [(of_f,), (of_g,), (of_f2,)]
     assert pairing.orphans == (beyond,)
 

@@ -189,7 +189,7 @@ def raw(monkeypatch: pytest.MonkeyPatch) -> list[HttpRequest]:
             requests.append(request)
             return super().__call__(request)
 
-    monkeypatch.setattr(backends, "Session", Spy)
+    monkeypatch.setattr(backends, "ScriptSession", Spy)
     return requests
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from harness.apis.view import ModelStep, RequestView, TextView
-from harness.checking.server_checks.answer_checks import BOUND, PASSAGE
+from harness.checking.server_checks.answer_checks import BOUND_TOKENS, PASSAGE
 from harness.checking.server_checks.call_checks import NUMBER
 from harness.contract.http import Delivery, HttpResponse
 from tests.servers.faulty import (
@@ -531,7 +531,7 @@ def _unbound(api: str, view: RequestView | None, response: HttpResponse) -> Http
         return response
 
     def full(body: Json) -> None:
-        body["usage"].update(output_tokens=BOUND, total_tokens=body["usage"]["input_tokens"] + BOUND)
+        body["usage"].update(output_tokens=BOUND_TOKENS, total_tokens=body["usage"]["input_tokens"] + BOUND_TOKENS)
 
     return in_body(full)(api, view, instead(counting, ModelStep(text="one, two, three"))(api, view, response))
 

@@ -71,7 +71,7 @@ def departures(api: str, *, dialect: str | None = None, provocations: frozenset[
     wire = catalog.api(api)
     server = ServerUnderTest.of(wire, "toy-1", f"http://127.0.0.1:1{wire.base_path}")
     profile = replace(server.profile, dialect=dialect)
-    plain = server.written(ChatRequest("toy-1", [Message.user("Hello.")], max_tokens=64))
+    plain = server.body_of(ChatRequest("toy-1", [Message.user("Hello.")], max_tokens=64))
     broken: set[str] = set()
     for seed, step in enumerate(STEPS):
         asked = replace(step, provocations=provocations)
@@ -130,7 +130,7 @@ def test_a_bound_cuts_the_arguments_of_the_last_block(stopped: str, broken: set[
     ]
     wire = catalog.api("anthropic")
     server = ServerUnderTest.of(wire, "toy-1", "http://127.0.0.1:1")
-    plain = server.written(ChatRequest("toy-1", [Message.user("Hello.")], max_tokens=64))
+    plain = server.body_of(ChatRequest("toy-1", [Message.user("Hello.")], max_tokens=64))
     answer = HttpResponse(200, {"content-type": "text/event-stream"}, spelled("anthropic", sent))
 
     found = server.strictly(answer, wire.view(server.request(plain, stream=True)))
@@ -162,7 +162,7 @@ def test_whatever_stands_in_an_answer_it_is_read(api: str) -> None:
     """Any value of any other type, at each place of a whole answer, of an event and of an error."""
     wire = catalog.api(api)
     server = ServerUnderTest.of(wire, "toy-1", f"http://127.0.0.1:1{wire.base_path}")
-    plain = server.written(ChatRequest("toy-1", [Message.user("Hello.")], max_tokens=64))
+    plain = server.body_of(ChatRequest("toy-1", [Message.user("Hello.")], max_tokens=64))
     whole, stream = (wire.view(server.request(plain, stream=stream)) for stream in (False, True))
     body: JSON = wire.build(STEPS[2], "1", "toy-1", server.profile)
     sent = told(wire.build_stream(STEPS[2], "1", "toy-1", server.profile, stream))

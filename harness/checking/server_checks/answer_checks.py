@@ -12,8 +12,8 @@ from harness.checking.server_session import (
     Inconclusive,
     Reply,
     ServerCheck,
-    ServerUnderTest,
-    helpful,
+    conclusive,
+    needs,
 )
 from harness.contract.model import ChatRequest, Message, NamedTool, StopReason
 from harness.results import Severity
@@ -25,45 +25,45 @@ PLAIN = "server-text"
 _TEXT = "What is the capital of France? Answer in one short sentence."
 
 
-_LOST = 6
+_LOST_TOKENS = 6
 """Tokens that are too many for the overhead of an empty answer."""
 
 
 def _text(session: CheckSession) -> None:
     refused = "streams do not work" if session.stream else "a plain question is refused"
     reply = session.ask(ChatRequest(messages=[Message.user(_TEXT)]), refused=refused)
-    view = helpful(reply)
+    view = conclusive(reply)
     if view.calls:
         said = "the answer calls a tool, and the request declares none"
-        session.flaw(said, reply, view.calls[0].pointer, actual=view.calls[0].name)
+        session.fail(said, reply, view.calls[0].pointer, actual=view.calls[0].name)
     elif not view.text.strip():
         said = (view.usage.output_tokens or 0) - (view.usage.reasoning_tokens or 0)
-        if said < _LOST or any(isinstance(part, OpaqueView) for part in view.parts):
+        if said < _LOST_TOKENS or any(isinstance(part, OpaqueView) for part in view.parts):
             raise Inconclusive("the model answered nothing")
-        session.flaw(f"the answer has no text, and counts {said} tokens of it: what was said is lost", reply)
+        session.fail(f"the answer has no text, and counts {said} tokens of it: what was said is lost", reply)
 
 
-BOUND = 16
+BOUND_TOKENS = 16
 """Token bound of a short answer: the smallest that every API accepts."""
 
 _LONG = "Count from one to two hundred in words, with commas between them, and leave none out."
-_WORD = 12
+_MAX_WORD_CHARACTERS = 12
 """Maximum characters of an English token."""
 
 
 def _length(session: CheckSession) -> None:
-    asked = ChatRequest(messages=[Message.user(_LONG)], max_tokens=BOUND)
+    asked = ChatRequest(messages=[Message.user(_LONG)], max_tokens=BOUND_TOKENS)
     reply = session.ask(asked)
     view = reply.view
     if view is None or view.stop_reason is StopReason.MAX_TOKENS:
         return
-    if len(view.text) > BOUND * _WORD:
-        said = f"the answer is longer than its bound of {BOUND} tokens, and does not say that it was cut"
+    if len(view.text) > BOUND_TOKENS * _MAX_WORD_CHARACTERS:
+        said = f"the answer is longer than its bound of {BOUND_TOKENS} tokens, and does not say that it was cut"
     elif _fills(reply) and _fills(session.ask(asked)):
-        said = f"two answers take their bound of {BOUND} tokens, and do not say that they were cut"
+        said = f"two answers take their bound of {BOUND_TOKENS} tokens, and do not say that they were cut"
     else:
         raise Inconclusive("the model said less than the bound")
-    session.flaw(said, reply, actual=view.raw_stop_reason, expected="max_tokens")
+    session.fail(said, reply, actual=view.raw_stop_reason, expected="max_tokens")
 
 
 def _fills(reply: Reply) -> bool:
@@ -71,7 +71,7 @@ def _fills(reply: Reply) -> bool:
     view = reply.view
     if view is None or view.stop_reason is StopReason.MAX_TOKENS:
         return False
-    return (view.usage.output_tokens or 0) >= BOUND
+    return (view.usage.output_tokens or 0) >= BOUND_TOKENS
 
 
 _COUNT = "Count from ONE to TEN in capital letters, with commas between the words."
@@ -81,15 +81,11 @@ _END = "FIVE"
 def _stop(session: CheckSession) -> None:
     asked = ChatRequest(messages=[Message.user(_COUNT)], stop=[_END])
     reply = session.ask(asked, refused="a stop sequence is refused")
-    text = helpful(reply).text
+    text = conclusive(reply).text
     if _END in text:
-        session.flaw("the answer goes on where the request has it stop", reply, actual=text)
+        session.fail("the answer goes on where the request has it stop", reply, actual=text)
     elif "FOUR" not in text:
         raise Inconclusive("the model did not count")
-
-
-def _no_stop(server: ServerUnderTest) -> str | None:
-    return None if server.request_builder.stop_sequences else "the API has no stop sequences"
 
 
 OTHERWISE = "the model did not do what the prompt asks for"
@@ -98,12 +94,9 @@ _ROUNDS = 5
 """Comparisons of a whole and a streamed answer before their difference counts as systematic."""
 
 
-def compared(session: CheckSession, request: ChatRequest, right: Callable[[Reply], bool], said: str) -> None:
-    """Check that an answer is right both whole and streamed.
-
-    A model that errs now and then errs in both. The server is at fault only if one kind is always right and the other
-    always wrong.
-    """
+def compare_variants(session: CheckSession, request: ChatRequest, right: Callable[[Reply], bool], said: str) -> None:
+    """Check that an answer is right both whole and streamed. A model that errs now and then errs in both. The server is
+    at fault only if one kind is always right and the other always wrong."""
     seen: set[tuple[bool, bool]] = set()
     for _ in range(_ROUNDS):
         whole, streamed = (session.ask(request, stream=stream) for stream in (False, True))
@@ -119,7 +112,7 @@ def compared(session: CheckSession, request: ChatRequest, right: Callable[[Reply
         f"{reply.view.text} {[call.name for call in reply.view.calls]}" if reply.view else ""
         for reply in (shown, better)
     )
-    session.flaw(f"{said}: {worse}, in {_ROUNDS} of {_ROUNDS} answers", shown, actual=actual, expected=expected)
+    session.fail(f"{said}: {worse}, in {_ROUNDS} of {_ROUNDS} answers", shown, actual=actual, expected=expected)
 
 
 PASSAGE = (
@@ -132,7 +125,7 @@ _REPEAT = f"Repeat the following text word for word, and say nothing else.\n\n{P
 def _same_text(session: CheckSession) -> None:
     request = ChatRequest(messages=[Message.user(_REPEAT)])
     said = "whole and streamed answers differ in their text"
-    compared(session, request, lambda reply: helpful(reply).text.strip() == PASSAGE, said)
+    compare_variants(session, request, lambda reply: conclusive(reply).text.strip() == PASSAGE, said)
 
 
 _BOTH = "What is the weather in Vienna and in Prague? Call get_weather for both, at once."
@@ -141,7 +134,7 @@ _BOTH = "What is the weather in Vienna and in Prague? Call get_weather for both,
 def _same_calls(session: CheckSession) -> None:
     request = ChatRequest(messages=[Message.user(_BOTH)], tools=[WEATHER], tool_choice="auto")
     said = "whole and streamed answers differ in their calls"
-    compared(session, request, lambda reply: len(helpful(reply).calls) == 2, said)
+    compare_variants(session, request, lambda reply: len(conclusive(reply).calls) == 2, said)
 
 
 CHECKS = (
@@ -162,7 +155,7 @@ CHECKS = (
         promise="An answer that reaches its bound is cut there, and says so.",
         source="anthropic-stop-reasons, openai-chat-stop-reasons, openai-responses-stop-reasons, gemini-stop-reasons",
         because="half an answer is taken for a whole one",
-        sends=f"a question with a long answer, and a bound of {BOUND} tokens",
+        sends=f"a question with a long answer, and a bound of {BOUND_TOKENS} tokens",
         prompt=_LONG,
         script=(StepSpec(text="one, two, three, four,", stop=StopReason.MAX_TOKENS),),
         play=_length,
@@ -177,7 +170,7 @@ CHECKS = (
         prompt=_COUNT,
         script=(StepSpec(text="ONE, TWO, THREE, FOUR, ", stop=StopReason.STOP_SEQUENCE),),
         play=_stop,
-        lacks=_no_stop,
+        lacks=needs("stop_sequences", "the API has no stop sequences"),
     ),
     ServerCheck(
         id="server-same-text",
@@ -214,7 +207,7 @@ _SCRIPT = (StepSpec(text="Hello."),)
 
 def _body(session: CheckSession, text: str = _HELLO) -> Body:
     asked = ChatRequest(model=session.server.model, messages=[Message.user(text)], max_tokens=session.server.longest)
-    return session.server.written(asked)
+    return session.server.body_of(asked)
 
 
 def _refused(session: CheckSession, reply: Reply, what: str, *, severity: Severity = Severity.ERROR) -> None:
@@ -222,9 +215,9 @@ def _refused(session: CheckSession, reply: Reply, what: str, *, severity: Severi
     status = reply.response.status
     if status >= 500:
         said = f"{what} is answered with HTTP {status}, as if the server had failed: clients send it again and again"
-        session.flaw(said, reply, actual=status, expected=400)
+        session.fail(said, reply, actual=status, expected=400)
     elif status < 400 and (reply.view is None or reply.view.error is None):
-        session.flaw(f"{what} is accepted", reply, actual=status, expected=400, severity=severity)
+        session.fail(f"{what} is accepted", reply, actual=status, expected=400, severity=severity)
 
 
 _NO_MODEL = "harness-no-such-model"
@@ -255,9 +248,9 @@ def _taken_or_refused(session: CheckSession, reply: Reply, what: str) -> None:
     status, view = reply.response.status, reply.view
     if status >= 500 or view is None:
         said = f"{what} is answered with HTTP {status}: it has to be refused or ignored"
-        session.flaw(said, reply, actual=status, expected=400)
+        session.fail(said, reply, actual=status, expected=400)
     else:
-        session.count(f"accepts {what} silently", came_out=view.error is None)
+        session.record_try(f"accepts {what} silently", came_out=view.error is None)
 
 
 def _unknown_field(session: CheckSession) -> None:
@@ -274,7 +267,7 @@ def _undeclared(session: CheckSession) -> None:
         max_tokens=session.server.longest,
     )
     _taken_or_refused(
-        session, session.send(session.server.written(asked)), "a tool choice of a tool that is not declared"
+        session, session.send(session.server.body_of(asked)), "a tool choice of a tool that is not declared"
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from harness.apis.view import CallView
-from harness.checking.server_checks.answer_checks import OTHERWISE, compared
+from harness.checking.server_checks.answer_checks import OTHERWISE, compare_variants
 from harness.checking.server_session import (
     NOTE,
     ORDER,
@@ -16,9 +16,9 @@ from harness.checking.server_session import (
     Inconclusive,
     Reply,
     ServerCheck,
-    ServerUnderTest,
     SessionEnded,
-    helpful,
+    conclusive,
+    needs,
 )
 from harness.contract.model import JSON, ChatRequest, Message, NamedTool, Tool
 from harness.meaning.schema_changes import accepts
@@ -32,9 +32,9 @@ _OWN_IDS = "the server refuses results under the ids that it issued itself"
 
 def _called(session: CheckSession, reply: Reply, tool: Tool) -> CallView:
     """Return the first call of a tool, or raise `Inconclusive`."""
-    view = helpful(reply)
+    view = conclusive(reply)
     call = next((call for call in view.calls if call.name == tool.name), None)
-    session.count(CALLED, came_out=call is not None)
+    session.record_try(CALLED, came_out=call is not None)
     if call is None:
         names = ", ".join(call.name for call in view.calls)
         raise Inconclusive(f"the model called {names or 'nothing'} instead of {tool.name}")
@@ -48,14 +48,14 @@ def _call(session: CheckSession) -> None:
     asked = ChatRequest(messages=[Message.user(_CALL)], tools=[WEATHER], tool_choice="auto")
     first = session.ask(asked)
     call = _called(session, first, WEATHER)
-    session.count(FITS, came_out=accepts(WEATHER.parameters, call.arguments))
+    session.record_try(FITS, came_out=accepts(WEATHER.parameters, call.arguments))
     results = [(each, {"temp_c": 18, "sky": "clear"}) for each in session.calls(first)]
-    second = session.go_on(first, results, refused=_OWN_IDS)
-    view = helpful(second)
+    second = session.send_results(first, results, refused=_OWN_IDS)
+    view = conclusive(second)
     if view.calls:
         raise Inconclusive("the model called again, though it had its result")
-    session.count("uses the result of a tool", came_out="18" in view.text)
-    session.say(second, "And what is it in Oslo? Use get_weather again.")
+    session.record_try("uses the result of a tool", came_out="18" in view.text)
+    session.send_text(second, "And what is it in Oslo? Use get_weather again.")
 
 
 _PARALLEL = "What is the weather in Madrid and in Lisbon? Call get_weather for both, at once."
@@ -63,13 +63,13 @@ _PARALLEL = "What is the weather in Madrid and in Lisbon? Call get_weather for b
 
 def _parallel(session: CheckSession) -> None:
     first = session.ask(ChatRequest(messages=[Message.user(_PARALLEL)], tools=[WEATHER], tool_choice="auto"))
-    helpful(first)
+    conclusive(first)
     calls = first.view.calls if first.view is not None else ()
-    session.count("calls two tools at once where it is asked to", came_out=len(calls) > 1)
+    session.record_try("calls two tools at once where it is asked to", came_out=len(calls) > 1)
     calls = session.calls(first, 2)
     results = [(call, {"temp_c": 20 + number}) for number, call in enumerate(calls)]
     in_order = any(call.id is None for call in calls)  # then their order is all that tells them apart
-    session.go_on(first, results if in_order else results[::-1], refused=_OWN_IDS)
+    session.send_results(first, results if in_order else results[::-1], refused=_OWN_IDS)
 
 
 _NO_ARGUMENTS = "Is the service up? Use ping."
@@ -80,7 +80,7 @@ def _no_arguments(session: CheckSession) -> None:
     call = _called(session, reply, PING)
     if call.malformed is None and call.arguments != {}:
         raise Inconclusive(f"the model made up arguments: {call.arguments}")
-    session.go_on(reply, [(each, {"up": True}) for each in session.calls(reply)], refused=_OWN_IDS)
+    session.send_results(reply, [(each, {"up": True}) for each in session.calls(reply)], refused=_OWN_IDS)
 
 
 _DIFFERENT = "Is the service up, and what is the weather in Bergen? Call ping and get_weather, both at once."
@@ -89,7 +89,7 @@ _DIFFERENT = "Is the service up, and what is the weather in Bergen? Call ping an
 def _different(session: CheckSession) -> None:
     request = ChatRequest(messages=[Message.user(_DIFFERENT)], tools=[PING, WEATHER], tool_choice="auto")
     if session.stream:
-        compared(session, request, _is_mixed, "whole and streamed answers differ in their calls")
+        compare_variants(session, request, _is_mixed, "whole and streamed answers differ in their calls")
         reply = session.replies[-1]
     else:
         reply = session.ask(request)
@@ -98,16 +98,16 @@ def _different(session: CheckSession) -> None:
     calls = session.calls(reply, 2)
     in_order = any(call.id is None for call in calls)
     answered = [(call, results[call.name]) for call in (calls if in_order else calls[::-1])]
-    session.go_on(reply, answered, refused=_OWN_IDS)
+    session.send_results(reply, answered, refused=_OWN_IDS)
 
 
 def _mixed(reply: Reply) -> dict[str, CallView]:
-    return {call.name: call for call in helpful(reply).calls}
+    return {call.name: call for call in conclusive(reply).calls}
 
 
 def _is_mixed(reply: Reply) -> bool:
     calls = _mixed(reply)
-    if calls.keys() != {PING.name, WEATHER.name} or len(helpful(reply).calls) != len(calls):
+    if calls.keys() != {PING.name, WEATHER.name} or len(conclusive(reply).calls) != len(calls):
         return False
     return calls[PING.name].arguments == {} and accepts(WEATHER.parameters, calls[WEATHER.name].arguments)
 
@@ -117,14 +117,14 @@ def _check_mixed(session: CheckSession, reply: Reply) -> None:
     calls = _mixed(reply)
     for name, call in calls.items():
         if name in (PING.name + WEATHER.name, WEATHER.name + PING.name):
-            session.flaw("two calls arrive as one, under both names", reply, call.pointer, actual=name)
+            session.fail("two calls arrive as one, under both names", reply, call.pointer, actual=name)
             raise SessionEnded
     if calls.keys() != {PING.name, WEATHER.name} or any(call.malformed is not None for call in calls.values()):
         raise Inconclusive(OTHERWISE)
     ping, weather = calls[PING.name], calls[WEATHER.name]
     if accepts(WEATHER.parameters, ping.arguments) and weather.arguments == {}:
         said = f"the arguments of {WEATHER.name} arrive at {PING.name}, which has no parameters"
-        session.flaw(said, reply, ping.arguments_pointer, actual=ping.arguments, expected={})
+        session.fail(said, reply, ping.arguments_pointer, actual=ping.arguments, expected={})
         raise SessionEnded
     if not _is_mixed(reply):
         raise Inconclusive(OTHERWISE)
@@ -145,13 +145,9 @@ def _integer(session: CheckSession) -> None:
     given = call.arguments.get("number") if isinstance(call.arguments, dict) else None
     if isinstance(given, int | float) and given != NUMBER and abs(given - NUMBER) < _REACH:
         said = "a large integer is rounded to a double, which no model does"
-        session.flaw(said, reply, call.arguments_pointer, actual=given, expected=NUMBER)
+        session.fail(said, reply, call.arguments_pointer, actual=given, expected=NUMBER)
     elif given != NUMBER and call.malformed is None:
         raise Inconclusive("the model wrote another number")
-
-
-def _no_integers(server: ServerUnderTest) -> str | None:
-    return None if server.request_builder.exact_integers else "the API's own arguments hold doubles, no larger integers"
 
 
 TEXT = 'C:\\new\\table is "quoted"; naïve 雪\nand a second line'
@@ -183,7 +179,7 @@ def _escapes(session: CheckSession) -> None:
         _, _, plain = _saved(session, PLAIN)
         if not isinstance(plain, str) or plain not in _twice(PLAIN):
             raise Inconclusive("the model escaped the text, which the server does not do to another")
-        session.flaw("the arguments are escaped twice", reply, call.arguments_pointer, actual=given, expected=TEXT)
+        session.fail("the arguments are escaped twice", reply, call.arguments_pointer, actual=given, expected=TEXT)
     elif given != TEXT and call.malformed is None:
         raise Inconclusive("the model wrote another text")
 
@@ -198,7 +194,7 @@ def _strict(session: CheckSession) -> None:
     call = _called(session, reply, TABLE)
     if call.malformed is None and not accepts(TABLE.parameters, call.arguments):
         said = "the arguments violate the schema, although the API guarantees it for this call"
-        session.flaw(said, reply, call.arguments_pointer, actual=call.arguments, expected=TABLE.parameters)
+        session.fail(said, reply, call.arguments_pointer, actual=call.arguments, expected=TABLE.parameters)
 
 
 _PARIS = StepSpec(calls=[{"get_weather": {"city": "Paris"}}])
@@ -272,7 +268,7 @@ CHECKS = (
         prompt=_INTEGER,
         script=(StepSpec(calls=[{"find_order": {"number": NUMBER}}]),),
         play=_integer,
-        lacks=_no_integers,
+        lacks=needs("exact_integers", "the API's own arguments hold doubles, no larger integers"),
     ),
     ServerCheck(
         id="server-escapes",

@@ -13,7 +13,8 @@ from harness.checking.server_session import (
     Inconclusive,
     ServerCheck,
     ServerUnderTest,
-    helpful,
+    conclusive,
+    needs,
 )
 from harness.contract.model import JSON, ChatRequest, JsonMode, JsonSchema, Message, NamedTool, ToolChoice
 from harness.meaning.schema_changes import accepts
@@ -28,7 +29,7 @@ def _asked(text: str, choice: ToolChoice) -> ChatRequest:
 
 def _names(session: CheckSession, request: ChatRequest, refused: str) -> Sequence[str]:
     """Return the names of the called tools."""
-    return [call.name for call in helpful(session.ask(request, refused=refused)).calls]
+    return [call.name for call in conclusive(session.ask(request, refused=refused)).calls]
 
 
 _NONE = "What is the weather in Lima? Use get_weather."
@@ -38,7 +39,7 @@ def _none(session: CheckSession) -> None:
     names = _names(session, _asked(_NONE, "none"), "the tool choice 'none' is refused")
     if names:
         said = "the request forbids calls, and the answer has one"
-        session.flaw(said, session.replies[-1], actual=[*names], expected=[])
+        session.fail(said, session.replies[-1], actual=[*names], expected=[])
 
 
 _REQUIRED = "Say hello."
@@ -47,7 +48,7 @@ _REQUIRED = "Say hello."
 def _required(session: CheckSession) -> None:
     names = _names(session, _asked(_REQUIRED, "required"), "the tool choice that requires a call is refused")
     if not names:
-        session.flaw("the request requires a call, and the answer has none", session.replies[-1])
+        session.fail("the request requires a call, and the answer has none", session.replies[-1])
 
 
 _NAMED = "What is the weather in Cairo? Use get_weather."
@@ -57,7 +58,7 @@ def _named(session: CheckSession) -> None:
     names = _names(session, _asked(_NAMED, NamedTool(TIME.name)), "the choice of one tool by its name is refused")
     if set(names) != {TIME.name}:
         said = f"the request names {TIME.name}, and the answer calls {', '.join(names) or 'nothing'}"
-        session.flaw(said, session.replies[-1], actual=[*names], expected=[TIME.name])
+        session.fail(said, session.replies[-1], actual=[*names], expected=[TIME.name])
 
 
 _ONE = "What is the weather in Rome and in Bern? Call get_weather for both, at once."
@@ -70,11 +71,7 @@ def _one(session: CheckSession) -> None:
     calls = session.calls(reply)
     if len(calls) > 1:
         said = f"the request forbids several calls in one answer, and there are {len(calls)}"
-        session.flaw(said, reply, calls[1].pointer, actual=[call.name for call in calls])
-
-
-def _no_switch(server: ServerUnderTest) -> str | None:
-    return None if server.request_builder.one_call is not None else "the API has no switch for it"
+        session.fail(said, reply, calls[1].pointer, actual=[call.name for call in calls])
 
 
 CHECKS = (
@@ -121,7 +118,7 @@ CHECKS = (
         prompt=_ONE,
         script=(StepSpec(calls=[{"get_weather": {"city": "Rome"}}]),),
         play=_one,
-        lacks=_no_switch,
+        lacks=needs("one_call", "the API has no switch for it"),
     ),
 )
 
@@ -132,14 +129,14 @@ _FORMAT_SOURCE = "anthropic-output-format, openai-chat-word-json, openai-respons
 def _json(session: CheckSession, request: ChatRequest, refused: str) -> JSON:
     """Return the JSON of an answer. Raises `Inconclusive` if the model calls a tool or stops too early."""
     reply = session.ask(request, refused=refused)
-    view = helpful(reply)
+    view = conclusive(reply)
     if view.calls:
         raise Inconclusive("the model called a tool that the question does not need")
     try:
         return loads(view.text)
     except WireError as damage:
         fenced = " (it stands in a fence of Markdown)" if view.text.lstrip().startswith("```") else ""
-        session.flaw(f"the answer is to be JSON, and is {damage.reason}{fenced}", reply, actual=view.text)
+        session.fail(f"the answer is to be JSON, and is {damage.reason}{fenced}", reply, actual=view.text)
         raise Inconclusive("the answer is no JSON") from None
 
 
@@ -150,7 +147,7 @@ def _mode(session: CheckSession) -> None:
     asked = ChatRequest(messages=[Message.user(_MODE)], response_format=JsonMode())
     value = _json(session, asked, "JSON mode is refused")
     if not isinstance(value, dict):
-        session.flaw("the answer is JSON, but not an object", session.replies[-1], actual=value)
+        session.fail("the answer is JSON, but not an object", session.replies[-1], actual=value)
 
 
 _MODE_TOOLS = "Which country is Lisbon in? Answer with a JSON object that has the key country. No tool is needed."
@@ -160,7 +157,7 @@ def _mode_beside_tools(session: CheckSession) -> None:
     asked = ChatRequest(messages=[Message.user(_MODE_TOOLS)], tools=[WEATHER], response_format=JsonMode())
     value = _json(session, asked, "JSON mode is refused beside tools")
     if not isinstance(value, dict):
-        session.flaw("the answer is JSON, but not an object", session.replies[-1], actual=value)
+        session.fail("the answer is JSON, but not an object", session.replies[-1], actual=value)
 
 
 _SCHEMA: dict[str, JSON] = {
@@ -175,7 +172,7 @@ def _kept(session: CheckSession, request: ChatRequest, refused: str) -> None:
     value = _json(session, request, refused)
     if not accepts(_SCHEMA, value):
         said = "the answer is JSON, but violates the requested schema"
-        session.flaw(said, session.replies[-1], actual=value, expected=_SCHEMA)
+        session.fail(said, session.replies[-1], actual=value, expected=_SCHEMA)
 
 
 _SPIDER = "How many legs has a spider, and of which class is it?"

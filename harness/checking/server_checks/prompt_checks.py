@@ -6,7 +6,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from harness.checking.server_session import WEATHER, CheckSession, Inconclusive, ServerCheck, ServerUnderTest, helpful
+from harness.checking.server_session import (
+    WEATHER,
+    CheckSession,
+    Inconclusive,
+    ServerCheck,
+    conclusive,
+    needs,
+)
 from harness.contract.model import ChatRequest, Message, Role, ToolCall, ToolResult
 from harness.scenarios.schema import HistoryCall, HistoryMessage, HistoryResult, StepSpec, Subject
 
@@ -20,22 +27,20 @@ _THREE = "What is three and three?"
 
 
 def _told(session: CheckSession, question: str, name: str, way: Sequence[str], refused: str) -> None:
-    """Check that the model follows the system prompt.
-
-    If it does not, use the prompt's token count to see whether it arrived.
-    """
+    """Check that the model follows the system prompt. If it does not, use the prompt's token count to see whether it
+    arrived."""
     asked = ChatRequest(messages=[Message.user(question)], system=_SYSTEM)
-    view = helpful(session.ask(asked, refused=refused, way=way))
-    session.count(name, came_out=_WORD in view.text)
+    view = conclusive(session.ask(asked, refused=refused, way=way))
+    session.record_try(name, came_out=_WORD in view.text)
     if _WORD in view.text:
         return
-    without = helpful(session.ask(replace(asked, system=None))).usage.input_tokens
+    without = conclusive(session.ask(replace(asked, system=None))).usage.input_tokens
     counted = view.usage.input_tokens
-    if counted is not None and without is not None and counted >= without + _LEAST:
+    if counted is not None and without is not None and counted >= without + _MIN_PROMPT_TOKENS:
         raise Inconclusive(f"the model does not follow the prompt, of which {counted - without} tokens are counted")
 
 
-_LEAST = 8
+_MIN_PROMPT_TOKENS = 8
 """Minimum tokens of the system prompt."""
 
 
@@ -47,22 +52,16 @@ def _developer(session: CheckSession) -> None:
     _told(session, _THREE, _OBEYED, ("developer",), "a message of the developer is refused")
 
 
-def _no_developer(server: ServerUnderTest) -> str | None:
-    return None if server.request_builder.developer is not None else "the API has no messages of a developer"
-
-
 _PARTS = "Which number follows twelve? Answer with the number alone."
 
 
 def _parts(session: CheckSession) -> None:
     asked = ChatRequest(messages=[Message.user(_PARTS)])
     reply = session.ask(asked, refused="a text of the user as a list of parts is refused", way=["parted"])
-    view = helpful(reply)
-    session.count("reads a text that comes as a list of parts", came_out="13" in view.text or "thirteen" in view.text)
-
-
-def _always_parts(server: ServerUnderTest) -> str | None:
-    return None if server.request_builder.parted is not None else "the API has no other form, or every check uses it"
+    view = conclusive(reply)
+    session.record_try(
+        "reads a text that comes as a list of parts", came_out="13" in view.text or "thirteen" in view.text
+    )
 
 
 _OTTER = "Which animal did I name? Answer with its name."
@@ -73,11 +72,7 @@ def _plain(session: CheckSession) -> None:
     said = [Message.user("My animal is the otter."), Message(Role.ASSISTANT, "I shall remember it.")]
     asked = ChatRequest(messages=[*said, Message.user(_OTTER)])
     reply = session.ask(asked, refused="messages whose content is a plain string are refused", way=["plain"])
-    session.count(_STRINGS, came_out="otter" in helpful(reply).text.casefold())
-
-
-def _no_strings(server: ServerUnderTest) -> str | None:
-    return None if server.request_builder.plain is not None else "the API has no other form, or every check uses it"
+    session.record_try(_STRINGS, came_out="otter" in conclusive(reply).text.casefold())
 
 
 FOREIGN = "call_9pBQ4xTz7Kfe21Lm"
@@ -111,7 +106,7 @@ def _history(session: CheckSession) -> None:
         return "a conversation is refused whose call has an id of another server's"
 
     reply = session.ask(asked, refused=refused)
-    session.count("reads the conversation before", came_out="kyoto" in helpful(reply).text.casefold())
+    session.record_try("reads the conversation before", came_out="kyoto" in conclusive(reply).text.casefold())
 
 
 _WHY = "Did the tool work? Answer yes or no."
@@ -127,7 +122,7 @@ def _failed(session: CheckSession) -> None:
         return "a conversation is refused in which a tool has failed"
 
     reply = session.ask(asked, refused=refused)
-    session.count("reads that a tool has failed", came_out=_NO.search(helpful(reply).text) is not None)
+    session.record_try("reads that a tool has failed", came_out=_NO.search(conclusive(reply).text) is not None)
 
 
 _TOLD = (
@@ -162,7 +157,7 @@ CHECKS = (
         prompt=_THREE,
         script=(StepSpec(text=f"Six. {_WORD}"),),
         play=_developer,
-        lacks=_no_developer,
+        lacks=needs("developer", "the API has no developer messages"),
         counted=_OBEYED,
         never="none of the answers has the word that the developer asks for, and its tokens are not counted: the "
         "message does not seem to reach the model",
@@ -177,7 +172,7 @@ CHECKS = (
         prompt=_PARTS,
         script=(StepSpec(text="13"),),
         play=_parts,
-        lacks=_always_parts,
+        lacks=needs("parted", "the API has no other form, or every check uses it"),
     ),
     ServerCheck(
         id="server-strings",
@@ -193,7 +188,7 @@ CHECKS = (
             HistoryMessage(role="assistant", text="I shall remember it."),
         ),
         play=_plain,
-        lacks=_no_strings,
+        lacks=needs("plain", "the API has no other form, or every check uses it"),
         counted=_STRINGS,
         never="none of the answers knows what came as a plain string: it does not seem to reach the model",
     ),

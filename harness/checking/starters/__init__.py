@@ -16,7 +16,7 @@ STARTERS = {
 """Kind → shipped file, name of the written file, command that checks it."""
 
 
-def write(kind: str, folder: Path) -> tuple[Path, str]:
+def write_starter(kind: str, folder: Path) -> tuple[Path, str]:
     """Write a starter into a folder. Return its path and the command that checks it.
 
     Raises:

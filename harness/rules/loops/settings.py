@@ -8,7 +8,7 @@ from harness.apis.jsonvalue import equal
 from harness.apis.view import RequestView
 from harness.contract.model import JsonSchema
 from harness.meaning import choice_meaning
-from harness.meaning.choice_meaning import is_named
+from harness.meaning.choice_meaning import is_model_name
 from harness.meaning.schema_changes import change
 from harness.rules.evidence import Heard
 from harness.rules.loops.given import Given, instructions, texts
@@ -43,7 +43,7 @@ def _unset(given: Given, heard: Heard) -> Iterator[Flaw]:
         )
     if settings.thinking is not None:
         yield from unthinking(heard, settings.thinking.effort)
-    if heard.view.model is not None and not is_named(heard.view.model, given.transcript.model):
+    if heard.view.model is not None and not is_model_name(heard.view.model, given.transcript.model):
         yield Flaw("the request names another model", heard.reading.index, "", heard.view.model, given.transcript.model)
 
 
@@ -53,7 +53,10 @@ def _free(given: Given, heard: Heard) -> Iterator[Flaw]:
     if wanted in (None, "auto"):
         return
     names = [tool.name for tool in given.tools]
-    asked, found = choice_meaning.asked(wanted, names), choice_meaning.sent(heard.view.tool_choice, names)
+    asked, found = (
+        choice_meaning.canonical_meaning(wanted, names),
+        choice_meaning.wire_meaning(heard.view.tool_choice, names),
+    )
     if not heard.view.tools and not asked.forced:
         return
     if found is None or found.forced != asked.forced or found.tools & {*names} != asked.tools:
@@ -61,8 +64,8 @@ def _free(given: Given, heard: Heard) -> Iterator[Flaw]:
             "the tool choice of the request is not the one that was given",
             heard.reading.index,
             heard.view.tool_choice.pointer if heard.view.tool_choice else "",
-            choice_meaning.shown(found, names),
-            choice_meaning.shown(asked, names),
+            choice_meaning.describe_choice(found, names),
+            choice_meaning.describe_choice(asked, names),
         )
 
 

@@ -137,9 +137,9 @@ def test_sample_of_shipped_cassettes_agrees(
 ) -> None:
     shipped = Path(__file__).resolve().parents[3] / "cassettes"
     every = sorted(folder for folder in shipped.iterdir() if folder.is_dir())
-    sample = {*every[::4], shipped / "call-results-reordered"}
+    sample = {*every[::12], shipped / "call-results-reordered"}
     assert main(["audit", "--redrive", "--json", *map(str, sorted(sample))]) == 0
     redriven = json.loads(capsys.readouterr().out)["audit"]["redrive"]
-    assert sum(counts["pairs"] for counts in redriven["apis"].values()) > 80
+    assert sum(counts["pairs"] for counts in redriven["apis"].values()) > 25
     assert redriven["disagreements"] == []
     assert {edit for counts in redriven["apis"].values() for edit in counts["edits"]} == {"results-reordered"}

@@ -12,9 +12,16 @@ from itertools import islice
 from typing import Any
 
 from harness.apis.view import CallView, OpaqueView, TextView
-from harness.auditing.client_edits import unedited
-from harness.auditing.redrive import AdapterDriver, Redrive, compare, leaning
-from harness.auditing.redrive_pairs import RedrivePair, answered_calls, answered_turns, issued_calls, pairs, recorded
+from harness.auditing.client_edits import undo_edits
+from harness.auditing.redrive import AdapterDriver, Redrive, compare_requests, server_state_field
+from harness.auditing.redrive_pairs import (
+    RedrivePair,
+    accepted_exchanges,
+    answered_turns,
+    find_pairs,
+    match_answered_calls,
+    match_issued_calls,
+)
 from harness.contract.http import HttpRequest
 from harness.results import RedriveResult
 from harness.tape.cassette import Cassette, Interaction
@@ -101,11 +108,11 @@ def drop_a_result(pair: RedrivePair, body: Body, chance: random.Random) -> bool:
 
 def drop_a_call(pair: RedrivePair, body: Body, chance: random.Random) -> bool:
     """With its result, as a client does that runs only some of the calls."""
-    answers = answered_calls(pair.slice, pair.i.response.calls)
+    answers = match_answered_calls(pair.slice, pair.i.response.calls)
     if len(pair.slice.calls) < 2 or len(answers) < 2 or None in answers:
         return False
     dropped = chance.choice([at for at in answers if at is not None])
-    call = pair.slice.calls[issued_calls(pair.slice.calls, pair.i.response.calls).index(dropped)]
+    call = pair.slice.calls[match_issued_calls(pair.slice.calls, pair.i.response.calls).index(dropped)]
     pointers = [call.pointer, pair.slice.results[answers.index(dropped)].pointer]
     for place, key in [holder(body, pointer) for pointer in reversed(pointers)]:  # the later one first
         del place[key]
@@ -222,11 +229,11 @@ def agreeing() -> tuple[RedrivePair, ...]:
         pair
         for folder in FOLDERS
         for file in sorted((ROOT / folder).glob("*.yaml"))
-        for exchanges in recorded(read(file)).values()
-        for pair in pairs(exchanges)
-        if leaning(pair) is None
+        for exchanges in accepted_exchanges(read(file)).values()
+        for pair in find_pairs(exchanges)
+        if server_state_field(pair) is None
         and pair.slice == answered_turns(pair.j.request, pair.i.response)[-1]
-        and not unedited(pair.i.response, pair.slice).edits
+        and not undo_edits(pair.i.response, pair.slice).edits
     ]
     random.Random(20261121).shuffle(found)  # noqa: S311 - a sample that repeats
     return tuple(found)
@@ -278,7 +285,7 @@ def test_a_fault_of_the_adapter_disagrees() -> None:
         request = sent_with_the_fault(each)
         if request is not None:
             made += 1
-            if not compare(each.pair, request).disagreements:
+            if not compare_requests(each.pair, request).disagreements:
                 silent.append((each.fault.__name__, each.pair.j.http.body, request.body))
     assert silent == []
     assert made > 0.8 * len(mutants())
@@ -290,7 +297,7 @@ def test_adapter_fault_disagrees_despite_the_same_client_edit() -> None:
         for each in mutants()
         if each.fault not in (drop_a_call, drop_a_result)  # what the client has not run, the adapter is not given
         if can_tell(each) and (request := sent_with_the_fault(each)) is not None
-        if not compare(each.faulty, request).disagreements
+        if not compare_requests(each.faulty, request).disagreements
     ]
     assert silent == []
 
@@ -300,7 +307,7 @@ def can_tell(each: Mutant) -> bool:
 
     Without ids swapped results are simply other results, and no result tells which call it is that has none.
     """
-    if not any(map(pairs, recorded(recording(each.faulty)).values())):
+    if not any(map(find_pairs, accepted_exchanges(recording(each.faulty)).values())):
         return False  # nothing ties the follow-up to the answer any more
     if each.fault is swap_results:
         return all(result.call_id is not None for result in each.pair.slice.results)

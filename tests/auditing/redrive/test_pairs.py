@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness.auditing.redrive_pairs import pairs, recorded
+from harness.auditing.redrive_pairs import accepted_exchanges, find_pairs
 from harness.contract.http import Delivery, Ending
 from harness.tape.document import parse
 from harness.tape.read import loads
@@ -29,7 +29,11 @@ Found = set[tuple[int, int]]
 
 
 def found(cassette: Any) -> Found:
-    return {(pair.i.index, pair.j.index) for exchanges in recorded(cassette).values() for pair in pairs(exchanges)}
+    return {
+        (pair.i.index, pair.j.index)
+        for exchanges in accepted_exchanges(cassette).values()
+        for pair in find_pairs(exchanges)
+    }
 
 
 @needs_traffic
