@@ -48,8 +48,8 @@ def _system(sent: RequestView, arrived: RequestView) -> Outcomes:
     elif any(text in part.text for text in joined_texts(given) for _, part in _user_texts(arrived)):
         yield lost("the system prompt reaches the upstream as words of the user", place, "", None, "".join(given))
     else:
-        what = "changed" if any(found) else "not at all"
-        yield lost(f"the system prompt arrives {what}", place, there, "".join(found) if found else None, "".join(given))
+        what = "arrives changed" if any(found) else "does not arrive"
+        yield lost(f"the system prompt {what}", place, there, "".join(found) if found else None, "".join(given))
 
 
 def _user_texts(view: RequestView) -> Iterator[tuple[str, TextView]]:

@@ -130,7 +130,7 @@ def test_a_loss_is_shown_with_both_bodies(scorecard: Scorecard) -> None:
     assert (sent.end, arrived.end) == ("the client's request", "the gateway's request")
     assert json.loads(sent.text)["system"]
     assert "system" not in json.loads(arrived.text)
-    assert "blame: gateway" in scorecard.words
+    assert "at fault: gateway" in scorecard.words
     assert "the client's request" in scorecard.text
     assert "the gateway's request" in scorecard.text
     assert "the client's request:" in scorecard.markdown
@@ -140,7 +140,7 @@ def test_a_loss_is_shown_with_both_bodies(scorecard: Scorecard) -> None:
 def test_the_command_that_plays_it_again_does(
     scorecard: Scorecard, front: Front, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    again = scorecard.words.partition("Play again ")[2].partition(" Known failures")[0]
+    again = scorecard.words.partition("Play again ")[2].partition(" All answers")[0]
     words = shlex.split(again)
 
     code, _ = front.check(Passing(), *words[words.index("--api") :])
