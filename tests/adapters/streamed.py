@@ -82,8 +82,8 @@ class Server:
 
 
 class Player:
-    """One client that is given bodies: quicker than a client for each of many. `seen` are the events of the last
-    stream, also if it failed."""
+    """A client that reads many bodies, which is faster than many clients. `seen` are the events of the last stream,
+    also of a failed one."""
 
     def __init__(self, adapter: Adapter, model: str) -> None:
         self.server = Server(b"")
@@ -106,7 +106,7 @@ class Player:
         return self.seen
 
     def outcome(self, *pieces: bytes) -> tuple[list[StreamEvent], str]:
-        """What a stream says, and the error that it ends in, if it does."""
+        """Return the events of a stream, and the text of its error, if it has one."""
         try:
             return self.stream(*pieces), ""
         except ChatError as error:
@@ -118,7 +118,7 @@ class Player:
 
 
 def until_error(stream: Iterator[StreamEvent]) -> tuple[list[StreamEvent], ChatError]:
-    """What a stream says before the error that it ends in, and the error."""
+    """Return the events before the error that ends a stream, and the error."""
     seen: list[StreamEvent] = []
     try:
         for event in stream:

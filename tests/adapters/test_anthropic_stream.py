@@ -30,7 +30,7 @@ STOP = {"type": "message_stop"}
 
 
 def sse(*events: Any) -> bytes:
-    """Events in the API's grammar; `str` and `bytes` stand for themselves."""
+    """Return events as bytes; `bytes` stay as they are."""
     return b"".join(
         event
         if isinstance(event, bytes)
@@ -94,7 +94,7 @@ def answered(*events: Any, reason: str = "end_turn") -> list[StreamEvent]:
 
 
 def broken(*events: Any) -> tuple[list[StreamEvent], errors.ChatError]:
-    """What came before the error, and the error."""
+    """Return the events before the error, and the error."""
     server = Server(Pieces([sse(*events)]))
     return until_error(server.client(ADAPTER, MODEL).stream(ASKED))
 

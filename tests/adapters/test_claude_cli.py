@@ -59,7 +59,7 @@ RESULT: dict[str, Any] = {
 
 
 class Stub:
-    """A runner that leaves behind what it is given, or raises it."""
+    """A runner that returns or raises a given outcome."""
 
     def __init__(self, outcome: Completed | Exception) -> None:
         self.commands: list[Command] = []

@@ -44,7 +44,7 @@ def chunk(*parts: Any, finish: str | None = None, **fields: Any) -> dict[str, An
 
 
 def sse(*said: Any) -> bytes:
-    """Chunks as events; `bytes` stand for themselves."""
+    """Return chunks as events; `bytes` stay as they are."""
     return b"".join(
         each if isinstance(each, bytes) else f"data: {json.dumps(each, ensure_ascii=False)}\r\n\r\n".encode()
         for each in said

@@ -158,7 +158,7 @@ def test_the_type_replaces_a_missing_error_code(openai: Wire) -> None:
 def test_an_error_in_place_of_the_answer_is_what_it_says(
     openai: Wire, error: Any, kind: type[errors.ProviderError], code: str | None
 ) -> None:
-    """Of a whole answer and of a stream, in place of which it comes as JSON."""
+    """In a whole response, and as JSON in place of a stream."""
     body = json.dumps({"error": error}).encode()
     whole = raised(openai, httpx2.Response(200, json={"error": error}))
     with pytest.raises(errors.ChatError) as streamed:

@@ -133,7 +133,7 @@ DETAILS = {
     ),
     "no index": ([{"type": "reasoning.text", "text": "A"}, {"type": "reasoning.text", "text": "B"}],) * 2,
 }
-"""What a stream brings, an entry in each chunk, and what it adds up to."""
+"""Entries of a stream, one in each chunk, and their sum."""
 
 
 @pytest.mark.parametrize("name", DETAILS)

@@ -45,7 +45,7 @@ def wire_with_ids(request: pytest.FixtureRequest) -> Wire:
 
 
 def loop(*ids: str, reverse: bool = False) -> tuple[Message, ...]:
-    """A turn of calls with these ids, each told its number and answered with it."""
+    """Return a turn of calls with these ids, with a number as argument and result."""
     made = [ToolCall(one, f"f{number}", {"n": number}) for number, one in enumerate(ids)]
     answers = [ToolResult(one, f"f{number}", {"n": number}) for number, one in enumerate(ids)]
     return (Message.user("?"), said(*made), user(*(reversed(answers) if reverse else answers)))

@@ -179,7 +179,7 @@ def test_a_stream_that_is_left_early_gives_its_connection_back(wire: Wire) -> No
 @pytest.mark.parametrize("name", [name for name in WIRES if name != "gemini"])  # whose calls come whole or not at all
 @pytest.mark.parametrize("pieces", [('{"city": "Par',), ("",), ('{"city"', ':"Paris"}')])
 def test_a_call_cut_short_never_ends(name: str, pieces: tuple[str, ...]) -> None:
-    """One whose JSON the provider has closed neither, where that is known of it (Anthropic, and a Responses item)."""
+    """Not even if the provider closed its JSON, as Anthropic and Responses do."""
     wire, player = WIRES[name], PLAYERS[name]
     if name == "openai-chat" and pieces[-1].endswith("}"):
         return
@@ -378,7 +378,7 @@ def test_streamed_equals_whole_however_it_is_cut(name: str, data: st.DataObject)
 
 
 def tolerated(player: Player, *pieces: bytes) -> None:
-    """Nothing but events and errors of the tree comes of it, whatever the cut; an answer that comes is consistent."""
+    """Check that only events and errors of the tree result, in any cut, and that a response is consistent."""
     seen, error = outcome = player.outcome(*pieces)
     assert player.outcome(b"".join(pieces)) == outcome
     assert bool(error) == (not (seen and isinstance(seen[-1], Finish)))
@@ -478,7 +478,7 @@ def test_real_streams_come_to_the_whole_answer_in_any_cut(wire: Wire, player: Pl
         else:
             answer = response(seen)
             whole = player.chat(view.body)
-            # as one body, Gemini's signature of an empty text behind a text sits on that text
+            # in one body, Gemini's signature of an empty text moves to the text before it
             assert wire.adapter.name == "gemini" or answer == whole, one.path
             assert not [*of_responses(answer, whole, Issued())], one.path
             thought = "".join(event.text for event in seen if isinstance(event, ThinkingDelta))

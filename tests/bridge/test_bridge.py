@@ -309,7 +309,7 @@ def test_chunks_are_events_and_the_whole_answer_is_the_last() -> None:
 
 
 def test_a_library_with_forms_of_its_own_says_what_is_in_them() -> None:
-    """As LangChain has them: pieces that add up to its own message, which is what goes back to it."""
+    """LangChain does so: pieces that add up to its own message, which goes back to it."""
 
     def read(each: dict[str, Any]) -> dict[str, Any]:
         words = {"reason": each.get("why"), "model": each.get("of"), "read": 5, "written": 7, "cached": 2}

@@ -19,11 +19,11 @@ from tests.broken.fault import Wrap, answers, sends
 from tests.broken.playing import played, said
 
 Edit = Callable[[dict[str, Any]], None]
-"""Changes a message or a delta, and what stands beside it, of what the library hands on."""
+"""Changes a choice, with its message or delta, that the library returns."""
 
 
 class Library:
-    """A library in OpenAI's form: it posts, and hands on dictionaries."""
+    """A library in OpenAI's format: it posts, and returns dictionaries."""
 
     def __init__(self, endpoint: Endpoint, edit: Edit, *, ends_silently: bool) -> None:
         self._http = cast("httpx2.Client", endpoint.http_client)

@@ -34,7 +34,7 @@ OVER_HTTP = [name for name in PROVIDERS if name != "claude-cli"]
 
 
 class Service:
-    """A provider behind an HTTP client: answers chats in its API's words, and keeps the requests."""
+    """An HTTP client whose server answers chats in the provider's API, and the requests."""
 
     def __init__(self, provider: str) -> None:
         self.target = every_target()[PROVIDERS[provider].target]

@@ -1,4 +1,4 @@
-"""Calls are handed out to somebody else, and the conversation goes on when the results come."""
+"""Calls that the caller runs, and conversations that continue with their results."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_results_in_any_order_go_back_in_call_order() -> None:
     assert made.waiting == (call(1), call(2), call(3))
     assert made.take(result(call(3))) is None
     assert made.waiting == (call(1), call(2))
-    assert len(model.requests) == 1  # nobody is asked while a call waits
+    assert len(model.requests) == 1  # no request while a call waits
     assert made.take(result(call(2)), result(call(1))) is None
     assert made.waiting == (call(4),)
     answer = made.take(result(call(4)))

@@ -141,7 +141,7 @@ def test_a_whole_text_reads_as_it_is(value: dict[str, Any], ascii_only: bool) ->
 
 
 def _grows(before: Any, after: Any) -> bool:
-    """What was read before is still there: strings go on, lists and objects get longer, the rest stays."""
+    """Values that were read before stay: strings go on, lists and objects get longer, the rest stays."""
     if isinstance(before, str):
         return isinstance(after, str) and after.startswith(before)
     if isinstance(before, dict):

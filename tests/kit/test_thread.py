@@ -127,7 +127,7 @@ class Watching(Log):
 
 
 def is_valid(messages: Sequence[Message]) -> bool:
-    """Each call has exactly one result, in the message that follows, and results stand nowhere else."""
+    """Return whether each call has exactly one result, in the next message, and there are no other results."""
     for before, message in zip((None, *messages), (*messages, None), strict=True):
         called = [c.id for c in before.tool_calls] if before else []
         answered = [r.call_id for r in message.tool_results] if message else []

@@ -124,7 +124,7 @@ class Repl:
 
 
 def said(scenario: str) -> list[tuple[str, str]]:
-    """What the user says in each turn, and what the model answers in the end."""
+    """Return the user's text and the last response of each turn."""
     return [(str(turn.user), turn.model[-1].text or "") for turn in shipped_scenarios()[scenario].turns]
 
 

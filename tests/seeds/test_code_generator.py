@@ -81,7 +81,7 @@ def test_a_file_is_listed_read_and_written_for_real(target: Target, tmp_path: Pa
 
 
 def said(payload: Iterable[object]) -> str:
-    """All that a result says on the wire, escapes undone."""
+    """Return the texts of a result on the wire, without escapes."""
     return "".join(getattr(part, "text", "") or " ".join(_strings(getattr(part, "value", None))) for part in payload)
 
 
@@ -120,7 +120,7 @@ class _Pieces(httpx2.SyncByteStream):
 
 
 class Editor:
-    """What the browser shows: the content of each file as far as it has come, and how much of the body had."""
+    """The browser's view: the content of each file so far, and the share of the body that had arrived."""
 
     def __init__(self) -> None:
         self.transport: Cut | None = None
@@ -199,7 +199,7 @@ def test_a_browser_runs_tools_in_its_own_order(target: Target, tmp_path: Path) -
 
 
 def post(browser: Workspace, event: str) -> ToolResult:
-    """What comes back from the browser for an event that went to it: JSON both ways."""
+    """Return the browser's result for an event, as JSON in both directions."""
     call = ToolCall(**json.loads(event))
     result = browser.run(call)
     answered = json.loads(json.dumps({"call_id": result.call_id, "name": result.name, "content": result.content}))

@@ -1,4 +1,4 @@
-"""The scene agent's design by this library: the system prompt, the ids, the settings and the capabilities it asked for.
+"""The scene agent's design by this library: its system prompt, ids, settings and capabilities.
 
 Its `GenerateRequest` is a `ChatRequest`, its `SystemPrompt` the field `system`, its `FunctionCall.ID` a `ToolCall.id`.
 """
@@ -33,7 +33,7 @@ def target(request: pytest.FixtureRequest) -> Target:
 
 @dataclass
 class Scene:
-    """What the agent works on: the state that a thread hands to its tools."""
+    """The scene: the state that a thread passes to its tools."""
 
     lines: list[str] = field(default_factory=list[str])
     ran: list[str] = field(default_factory=list[str])

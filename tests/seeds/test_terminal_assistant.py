@@ -77,7 +77,7 @@ def test_a_handler_hears_text_calls_results_and_the_end_in_order(target: Target)
     assert expected is not None
     assert told_of(handler) == expected.events
     assert state.commands == ["go vet ./...", "go test ./..."]
-    # what it hears is what stands in the history, with the ids that the results carry
+    # events and history agree, down to the ids of the results
     calls = [call for message in thread.messages for call in message.tool_calls]
     results = [result for message in thread.messages for result in message.tool_results]
     assert [event.call for event in handler.events if isinstance(event, Called)] == calls

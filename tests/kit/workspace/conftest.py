@@ -1,4 +1,4 @@
-"""A folder for the tools, and beside it what they must not reach."""
+"""A folder for the tools, and another one that they must not reach."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SECRET = "the secret that lies outside"
 
 @dataclass(frozen=True)
 class Place:
-    """`root` is the workspace's folder. `outside` lies beside it: the same names, and a secret in each file."""
+    """`root` is the workspace's folder. `outside` is next to it, with the same names and a secret in each file."""
 
     root: Path
     outside: Path
@@ -29,7 +29,7 @@ class Place:
         return call(Workspace(self.root), tool, arguments)
 
     def elsewhere(self) -> dict[str, object]:
-        """All that lies outside: names, kinds, identities, contents."""
+        """Return everything outside: names, kinds, identities, contents."""
         found: dict[str, object] = {}
         for path in sorted(self.root.parent.rglob("*")):
             if not path.is_relative_to(self.root):
@@ -40,7 +40,7 @@ class Place:
 
 
 def call(workspace: Workspace, tool: str, arguments: dict[str, JSON]) -> ToolResult:
-    """What a thread gets: an exception has become an error result."""
+    """Run a tool as a thread does, with exceptions as error results."""
     return run_tool(workspace.run, ToolCall("c1", tool, arguments))
 
 

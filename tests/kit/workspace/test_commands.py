@@ -122,7 +122,7 @@ def test_the_workspace_cannot_stand_in_for_a_program(place: Place, monkeypatch: 
 
 
 def test_a_link_to_a_program_is_followed_once_and_for_all(place: Place) -> None:
-    """The link outside leads through one in the workspace, which somebody changes later."""
+    """The link outside leads through one in the workspace, which changes later."""
     real = executable(place.outside / "real", "echo real")
     (place.root / "hop").symlink_to(real)
     (place.outside / "tool").symlink_to(place.root / "hop")
@@ -322,7 +322,7 @@ def said_until_its_end(fifo: int) -> bytes:
 
 
 def clock(is_late: Callable[[], bool]) -> Callable[[], float]:
-    """A clock that stands still until something has happened, and for one more look, and then leaps at every look."""
+    """Return a clock that stops until an event, and then jumps with every reading but the first."""
     time = 0.0
     has_happened = False
 
