@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from importlib import resources
@@ -51,5 +52,6 @@ def render(text: str) -> None:
     from rich.console import Console  # noqa: PLC0415 - slow to import, and needed for terminals only
     from rich.markdown import Markdown  # noqa: PLC0415 - see above
 
+    text = re.sub(r"\[(\w+)\]\((\w+)\.md\)", r"\1 (`harness help \2`)", text)
     width = min(shutil.get_terminal_size().columns, _MAX_WIDTH)
     Console(width=width).print(Markdown(text, code_theme="ansi_dark", hyperlinks=False))

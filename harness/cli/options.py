@@ -133,7 +133,8 @@ MaxAge: TypeAlias = Annotated[
     ),
 ]
 AllDifferences: TypeAlias = Annotated[
-    bool, typer.Option("--all-differences", help="Also the facts that are the same for all targets.")
+    bool,
+    typer.Option("--all-differences", help="How the targets differ, with the properties that are the same for all."),
 ]
 
 

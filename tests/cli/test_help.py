@@ -39,11 +39,12 @@ def test_a_topic_in_a_pipe_is_its_markdown(harness: Command, name: str) -> None:
 
 
 def test_a_topic_on_a_terminal_is_rendered(capsys: pytest.CaptureFixture[str]) -> None:
-    render(topics()["costs"])
+    render(topics()["costs"] + "See [config](config.md).\n")
 
     out = capsys.readouterr().out
     assert "What a run costs" in out
     assert "harness providers" in out
+    assert "See config (harness help config)." in out
     assert "```" not in out
     assert "# What" not in out
 
