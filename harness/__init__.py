@@ -1,7 +1,7 @@
 """Record-and-replay conformance harness for LLM tool calling.
 
-What stands in `__all__` is public: the values and errors of the contract, what an adapter needs, and the kit for
-applications. Each name is imported when it is first asked for, so that `import harness` loads nothing.
+The names in `__all__` are public: values and errors of the contract, what an adapter needs, and the kit for
+applications. Each name is imported on first use, so that `import harness` loads nothing.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ _MODULES = (
     "kit.embeddings",
     "kit.factories",
 )
-"""Where the names stand, what takes long to import last: a name is looked for in this order."""
+"""The modules of the names, searched in this order; slow imports come last."""
 
 __all__ = [
     "JSON",

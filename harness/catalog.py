@@ -1,7 +1,7 @@
-"""Finds APIs, adapters, rules and reports: the modules of a built-in folder, and entry points of other packages.
+"""Plug-ins: APIs, adapters, rules and reports, from built-in folders and from entry points of other packages.
 
-No adapter and no report is imported before it is selected, so that one broken or duplicate plug-in fails only the run
-that asks for it. Every run asks for all rules and all APIs: any request may be one of theirs.
+Adapters and reports are imported only when selected, so that a broken one fails only the runs that use it. Every run
+uses all rules and all APIs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from harness.contract.errors import HarnessError, PluginError, UnknownName
 from harness.contract.loops import Loop
 from harness.contract.protocols import Adapter, Capability, Embeddings, Requirement, Route
 from harness.host import exceptions
-from harness.host.exceptions import shortened
+from harness.host.exceptions import shorten
 
 if TYPE_CHECKING:
     from harness.apis.api import Api
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MARK = "$ "
-"""How the name of an adapter begins that is a command: as a shell shows one."""
+COMMAND_PREFIX = "$ "
+"""The beginning of an adapter name that is a command, as a shell shows one."""
 
 DRIVE, AGENT = "drive", "agent"
-"""How the name of one begins that owns its tool loop, a library or a program: `drive@openai-chat my_module:drive`,
-`agent@openai-chat ./agent`. What says by itself which API it speaks needs none."""
+"""The beginnings of adapter names of tool loops: `drive@openai-chat my_module:drive`, `agent@openai-chat ./agent`. The
+API may be omitted if the loop states it."""
 
 _OWNS_LOOP = re.compile(rf"({DRIVE}|{AGENT})(?:@(\S+))? (.*)", re.DOTALL)
 
@@ -48,12 +48,11 @@ _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 @dataclass(frozen=True, slots=True)
 class Catalog(Generic[T]):
-    """One kind of plug-in.
+    """A kind of plug-in.
 
     Every public module of the package `folder` exports `attribute`; so does every entry point of the group with the
-    folder's name. It is of the class that `type` names, as `module:class`, which is imported when there is something to
-    check. A module `openai_chat` is known as `openai-chat`. `packages`: only those of the modules are plug-ins that are
-    packages.
+    folder's name. `type` is its class as `module:class`. A module `openai_chat` has the name `openai-chat`. `packages`:
+    only packages are plug-ins, not modules.
     """
 
     kind: str
@@ -63,18 +62,18 @@ class Catalog(Generic[T]):
     packages: bool = False
 
     def names(self) -> list[str]:
-        """Every name that can be selected, sorted."""
-        return sorted({*self.modules(), *(point.name for point in _plugged(self.folder))})
+        """Return every name, sorted."""
+        return sorted({*self.modules(), *(point.name for point in _entry_points(self.folder))})
 
     def load(self, name: str) -> T:
-        """The plug-in with this name.
+        """Return the plug-in with this name.
 
         Raises:
-            UnknownName: there is none.
-            PluginError: there are two, or it cannot be imported, or it is not what it should be.
+            UnknownName: There is no such plug-in.
+            PluginError: The name is ambiguous, or the plug-in cannot be imported or has the wrong type.
         """
         built_in = self.modules().get(name)
-        points = list(_plugged(self.folder).select(name=name))
+        points = list(_entry_points(self.folder).select(name=name))
         owners = ([built_in] if built_in else []) + [point.value for point in points]
         if len(owners) > 1:
             raise PluginError(self.kind, name, f"it exists more than once ({', '.join(owners)}); uninstall one.")
@@ -82,19 +81,19 @@ class Catalog(Generic[T]):
             module, _, attribute = built_in.partition(":")
             return self.checked(name, getattr(importlib.import_module(module), attribute or self.attribute, None))
         if points:
-            return self.checked(name, _imported(self.kind, points[0]))
+            return self.checked(name, _load_entry_point(self.kind, points[0]))
         raise UnknownName(self.kind, name, self.names())
 
     def checked(self, name: str, value: object) -> T:
-        """The value, if it is what a plug-in of this kind has to be. Raises `PluginError`."""
+        """Return the value if it is of the class of this kind. Raises `PluginError`."""
         module, _, class_name = self.type.partition(":")
         if not isinstance(value, getattr(importlib.import_module(module), class_name)):
-            shown = shortened(_ADDRESS.sub("", repr(value)), 100)
+            shown = shorten(_ADDRESS.sub("", repr(value)), 100)
             raise PluginError(self.kind, name, f"it is {shown}, which is no {class_name}.")
         return cast("T", value)
 
     def modules(self) -> dict[str, str]:
-        """The built-in plug-ins: name → module, or module:attribute. A folder may list them in `BUILT_IN`."""
+        """Return the built-in plug-ins: name → module, or module:attribute. A folder may list them in `BUILT_IN`."""
         listed = getattr(importlib.import_module(self.folder), "BUILT_IN", None)
         return _modules(self.folder, packages=self.packages) if listed is None else listed
 
@@ -106,11 +105,11 @@ REPORTS: Catalog[Report] = Catalog("report", "harness.reports", "REPORT", "harne
 
 @cache
 def api(name: str) -> Api:
-    """An API by its name.
+    """Return an API by its name.
 
     Raises:
-        UnknownName: there is none.
-        PluginError: it cannot be imported, or it is no API.
+        UnknownName: There is no such API.
+        PluginError: It cannot be imported, or has the wrong type.
     """
     found = APIS.load(name)
     if found.name != name:
@@ -120,10 +119,10 @@ def api(name: str) -> Api:
 
 @cache
 def apis() -> tuple[Api, ...]:
-    """Every API, in the order of the columns of a report.
+    """Return every API, in the order of the columns of a report.
 
     Raises:
-        PluginError: one cannot be used, as `api` says, or two have a limit or a target of one name.
+        PluginError: One cannot be loaded, or two have a limit or a target of the same name.
     """
     ours = APIS.modules()
     found = sorted(map(api, APIS.names()), key=lambda each: (each.name not in ours, each.column, each.name))
@@ -146,26 +145,25 @@ def _targets(api: Api) -> frozenset[str]:
 
 
 def targets() -> tuple[ShippedTarget, ...]:
-    """The targets of all APIs."""
+    """Return the targets of all APIs."""
     return tuple(target for api in apis() for target in api.targets)
 
 
 def shipped_targets() -> tuple[ShippedTarget, ...]:
-    """The targets that come with recordings, which are played where nobody names one: those of our own APIs, since a
-    package that happens to be installed must not change what a run is."""
+    """Return the default targets: those of built-in APIs. Installing a package must not change what a run does."""
     ours = APIS.modules()
     return tuple(each for each in targets() if each.api in ours)
 
 
 def target(name: str) -> ShippedTarget:
-    """The shipped target with this name. Raises `UnknownName`."""
+    """Return the shipped target with this name. Raises `UnknownName`."""
     for each in targets():
         if each.name == name:
             return each
     raise UnknownName("target", name, [each.name for each in targets()])
 
 
-def adapters_of(  # noqa: PLR0913 - a parameter for each way to name one
+def adapter_specs(  # noqa: PLR0913 - a parameter for each way to name one
     names: Iterable[str] = (),
     commands: Iterable[str] = (),
     conversations: Iterable[str] = (),
@@ -174,77 +172,76 @@ def adapters_of(  # noqa: PLR0913 - a parameter for each way to name one
     api: str | None = None,
     targets: Iterable[str] = (),
 ) -> list[str]:
-    """Adapters, commands that are one, and what owns its loop, in the form that `adapter` takes.
+    """Return adapters, commands, and tool loops in the form that `adapter` takes.
 
-    `api` is spoken by the loops that do not say so themselves, as `module:drive@API` does; without it that of the
-    targets, where they have one.
+    `api` applies to loops that do not name one, as `module:drive@API` does; without it, the API of the targets.
 
     Raises:
-        UnknownName: a target is none.
+        UnknownName: There is no such target.
     """
     loops = [*((DRIVE, each) for each in conversations), *((AGENT, each) for each in agents)]
     if loops and api is None:
         spoken = {target(name).api for name in targets}
         api = spoken.pop() if len(spoken) == 1 else None
-    owned = (_owned(kind, what, api) for kind, what in loops)
-    return [*names, *(f"{MARK}{command}" for command in commands), *owned]
+    owned = (_loop_spec(kind, what, api) for kind, what in loops)
+    return [*names, *(f"{COMMAND_PREFIX}{command}" for command in commands), *owned]
 
 
-def _owned(kind: str, what: str, api: str | None) -> str:
+def _loop_spec(kind: str, what: str, api: str | None) -> str:
     name, at, own = what.rpartition("@") if kind == DRIVE else (what, "", "")
     name, api = (name, own) if at else (what, api)
     return f"{kind}@{api} {name}" if api else f"{kind} {name}"
 
 
-def words_of(adapter: str) -> tuple[str, str]:
-    """The words of a command line that ask for an adapter. What owns its loop speaks the API of the target."""
-    if adapter.startswith(MARK):
-        return "--adapter-command", adapter.removeprefix(MARK)
+def option_for(adapter: str) -> tuple[str, str]:
+    """Return the option and value that select an adapter on a command line. A tool loop uses the API of the target."""
+    if adapter.startswith(COMMAND_PREFIX):
+        return "--adapter-command", adapter.removeprefix(COMMAND_PREFIX)
     kind, _, what = adapter.partition(" ")
     option = {DRIVE: "--conversation", AGENT: "--agent-command"}.get(kind.partition("@")[0])
     return (option, what) if option and what else ("--adapter", adapter)
 
 
 def is_foreign(spec: str) -> bool:
-    """Whether loading an adapter by this name or `package.module:attribute` runs code of somebody else."""
+    """Return whether loading this adapter runs code that is not built in."""
     return (
-        spec.startswith(MARK)
+        spec.startswith(COMMAND_PREFIX)
         or _OWNS_LOOP.fullmatch(spec) is not None
         or ":" in spec
-        or (spec not in ADAPTERS.modules() and len(_plugged(ADAPTERS.folder).select(name=spec)) == 1)
+        or (spec not in ADAPTERS.modules() and len(_entry_points(ADAPTERS.folder).select(name=spec)) == 1)
     )
 
 
 def adapter(spec: str) -> Adapter:
-    """An adapter by its name, by `package.module:attribute`, which is looked for in the current folder too, or what
-    owns its loop (`DRIVE`, `AGENT`). `harness.stdio` has those that are a command in any language.
+    """Return an adapter by its name, by `package.module:attribute`, also from the current folder, or a tool loop
+    (`DRIVE`, `AGENT`). `harness.stdio` loads commands in any language.
 
     Raises:
-        UnknownName: there is no adapter with this name, or it claims a capability that does not exist.
-        PluginError: it cannot be imported, or it is no adapter.
+        UnknownName: There is no adapter with this name, or it claims an unknown capability.
+        PluginError: It cannot be imported, or is no adapter.
     """
     owns_loop = _OWNS_LOOP.fullmatch(spec)
     if owns_loop is not None:
         found = _loop(*owns_loop.groups())
     elif ":" in spec:
-        value = _imported_value(spec, "adapter")
+        value = _import_attribute(spec, "adapter")
         found = value.adapter() if isinstance(value, Loop) else ADAPTERS.checked(spec, value)
     else:
         found = ADAPTERS.load(spec)
-    return checked(spec, found)
+    return check_adapter(spec, found)
 
 
-def checked(spec: str, adapter: Adapter) -> Adapter:
-    """Return an adapter if everything in it is of its type: nobody has checked what somebody else has written.
+def check_adapter(spec: str, adapter: Adapter) -> Adapter:
+    """Return an adapter if all its fields have the right type.
 
     Raises:
-        UnknownName: it claims a capability that does not exist.
-        PluginError: something in it is of another type.
+        UnknownName: It claims an unknown capability.
+        PluginError: A field has the wrong type.
     """
 
     def expect(value: object, fits: bool, what: str, wanted: str) -> None:
         if not fits:
-            raise PluginError("adapter", spec, f"its {what} is {shortened(repr(value), 100)}, which is no {wanted}.")
+            raise PluginError("adapter", spec, f"its {what} is {shorten(repr(value), 100)}, which is no {wanted}.")
 
     name, capabilities, made, needed = adapter.name, adapter.capabilities, adapter.embeddings, adapter.requires
     route = cast("object", adapter.route)
@@ -280,7 +277,7 @@ def _is_requirement(value: object) -> bool:
 
 
 def _loop(kind: str, api_name: str | None, what: str) -> Adapter:
-    """What owns its loop: a `Loop`, a function, or the command line of a program."""
+    """Return the adapter of a tool loop: a `Loop`, a function, or the command line of a program."""
     if kind == AGENT:
         wire = _driven_api(AGENT, api_name, what)
         made: Loop = importlib.import_module("harness.stdio.agent").agent(
@@ -289,11 +286,11 @@ def _loop(kind: str, api_name: str | None, what: str) -> Adapter:
         return made.adapter()
     if ":" not in what:
         raise PluginError("conversation", what, "it has to be package.module:attribute.")
-    value = _imported_value(what, "conversation")
+    value = _import_attribute(what, "conversation")
     if isinstance(value, Loop):
         return value.adapter()
     if not callable(value):
-        shown = shortened(_ADDRESS.sub("", repr(value)), 100)
+        shown = shorten(_ADDRESS.sub("", repr(value)), 100)
         raise PluginError("conversation", what, f"it is {shown}, which is no function {_DRIVE}.")
     module, _, attribute = what.partition(":")
     name = module.rpartition(".")[2] if attribute == "drive" else attribute
@@ -301,7 +298,6 @@ def _loop(kind: str, api_name: str | None, what: str) -> Adapter:
 
 
 def _driven_api(kind: str, name: str | None, what: str) -> Api:
-    """The API that something speaks which does not say so itself: one over HTTP."""
     known = [each.name for each in apis() if each.provider_url.startswith("http")]
     if name is None:
         said = "agent" if kind == AGENT else "conversation"
@@ -313,8 +309,7 @@ def _driven_api(kind: str, name: str | None, what: str) -> Api:
     return api(name)
 
 
-def _imported_value(spec: str, kind: str) -> object:
-    """What stands at `package.module:attribute`. `kind` is what somebody takes it for."""
+def _import_attribute(spec: str, kind: str) -> object:
     module, _, attribute = spec.partition(":")
     here = str(Path.cwd())
     if here not in sys.path:  # a console script starts without it
@@ -326,36 +321,35 @@ def _imported_value(spec: str, kind: str) -> object:
     except ModuleNotFoundError as error:
         raise PluginError(kind, spec, _not_found(module, error, kind)) from error
     except AttributeError as error:
-        raise PluginError(kind, spec, f"{exceptions.said(error)}{exceptions.where(error)}.") from error
+        raise PluginError(kind, spec, f"{exceptions.exception_text(error)}{exceptions.source_line(error)}.") from error
     except HarnessError:
         raise
-    except (Exception, SystemExit) as error:  # somebody's own module may fail in any way at all
-        raise PluginError(kind, spec, f"importing {module} failed: {exceptions.named(error)}.") from error
+    except (Exception, SystemExit) as error:  # a foreign module may fail in any way
+        raise PluginError(kind, spec, f"importing {module} failed: {exceptions.exception_summary(error)}.") from error
     return value
 
 
 def _not_found(module: str, error: ModuleNotFoundError, kind: str) -> str:
-    """Whether the module is looked for in the wrong place, or is there and needs a library that is not."""
     if f"{module}.".startswith(f"{error.name}."):
         return f"no module {error.name!r}. Run from the folder that holds it, or add that folder to PYTHONPATH."
     return (
-        f"it imports {error.name!r}, which is not installed{exceptions.where(error)}. "
+        f"it imports {error.name!r}, which is not installed{exceptions.source_line(error)}. "
         f"Install it where harness is installed (the {kind} is played there), or correct the import."
     )
 
 
 def rules() -> list[Rule]:
-    """Every rule: the `RULES` of the modules of `harness.rules` that have some, and of entry points.
+    """Return every rule: the `RULES` of the modules in `harness.rules`, and those of entry points.
 
     Raises:
-        PluginError: a rule module of another package cannot be used, or two rules have one id.
+        PluginError: A rule module of another package cannot be used, or two rules have the same id.
     """
     rule_type: type[Rule] = importlib.import_module("harness.rules.rule").Rule
     found: list[Rule] = []
     for module in _modules("harness.rules").values():
         found.extend(getattr(importlib.import_module(module), "RULES", ()))
-    for point in sorted(_plugged("harness.rules")):
-        value = _imported("rule module", point)
+    for point in sorted(_entry_points("harness.rules")):
+        value = _load_entry_point("rule module", point)
         for rule in value if isinstance(value, list | tuple) else (value,):  # pyright: ignore[reportUnknownVariableType]
             if not isinstance(rule, rule_type):
                 raise PluginError("rule module", point.name, f"it holds {rule!r}, which is no Rule.")
@@ -365,14 +359,13 @@ def rules() -> list[Rule]:
     return found
 
 
-def _plugged(group: str) -> EntryPoints:
-    """What other packages bring to a group."""
+def _entry_points(group: str) -> EntryPoints:
     return _installed(group, tuple(sys.path))
 
 
 @cache
 def _installed(group: str, path: tuple[str, ...]) -> EntryPoints:  # noqa: ARG001 - where Python looks for packages
-    """Read once: it opens a file of every package that is installed."""
+    """Cached: it opens a file of every installed package."""
     return entry_points(group=group)
 
 
@@ -383,25 +376,24 @@ def _modules(folder: str, *, packages: bool = False) -> dict[str, str]:
     return {name.replace("_", "-"): f"{folder}.{name}" for name in sorted(names)}
 
 
-def _imported(kind: str, point: EntryPoint) -> object:
+def _load_entry_point(kind: str, point: EntryPoint) -> object:
     try:
         return point.load()
     except HarnessError:
         raise
     except (Exception, SystemExit) as error:  # a plug-in may fail in any way at all
-        reason = f"importing {point.value} failed: {exceptions.named(error)}."
+        reason = f"importing {point.value} failed: {exceptions.exception_summary(error)}."
         raise PluginError(kind, point.name, reason) from error
 
 
 def versions() -> dict[str, str]:
-    """The versions of the packages that a result depends on, of those that are installed."""
+    """Return the versions of the installed packages that affect results."""
     found = {package: _version(package) for package in _packages()}
     return {package: number for package, number in found.items() if number is not None}
 
 
 def sdk_version(adapter: Adapter) -> dict[str, str]:
-    """The version of the SDK that an adapter sends with; nothing if it says that it needs none, or that is not
-    installed."""
+    """Return the version of an adapter's SDK; empty if it needs none, or it is not installed."""
     needed = adapter.requires
     number = _version(needed.name) if needed is not None and needed.extra is not None else None
     return {} if needed is None or number is None else {needed.name: number}
@@ -409,10 +401,7 @@ def sdk_version(adapter: Adapter) -> dict[str, str]:
 
 @cache
 def _packages() -> tuple[str, ...]:
-    """What a result depends on: ourselves, the SDKs of the shipped adapters, and the HTTP client that they share.
-
-    Looked up once: it reads what every installed package brings, which takes longer than to play a cell.
-    """
+    """Cached, since reading the metadata takes longer than running a cell."""
     needed = (adapter(shipped.adapter).requires for shipped in shipped_targets())
     sdks = (each.name for each in needed if each is not None and each.extra is not None)
     return tuple(dict.fromkeys((distribution.NAME, *sdks, "httpx2")))
@@ -420,7 +409,7 @@ def _packages() -> tuple[str, ...]:
 
 @cache
 def _version(package: str) -> str | None:
-    """Looked up once: it takes milliseconds, and every live recording states one."""
+    """Cached, since it takes milliseconds."""
     try:
         return version(package)
     except PackageNotFoundError:

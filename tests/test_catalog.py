@@ -36,7 +36,7 @@ HERE = __name__
 def plug(monkeypatch: pytest.MonkeyPatch) -> Plug:
     """Entry points of other packages, instead of those that happen to be installed."""
     points: list[EntryPoint] = []
-    monkeypatch.setattr(catalog, "_plugged", lambda group: EntryPoints(points).select(group=group))
+    monkeypatch.setattr(catalog, "_entry_points", lambda group: EntryPoints(points).select(group=group))
 
     def add(group: str, name: str, value: str) -> None:
         points.append(EntryPoint(name, value, f"harness.{group}"))

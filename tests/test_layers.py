@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,13 @@ def contract(name: str) -> dict[str, Any]:
 
 def test_the_architecture_that_is_described_is_the_one_that_is_enforced() -> None:
     section = (ROOT / "CONTRIBUTING.md").read_text().split("## Architecture\n")[1].split("\n## ")[0]
-    first_cells = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+    rows = [re.findall(r"`(\w+)`", line.split("|")[2]) for line in section.splitlines() if line.startswith("| ")]
+    described = [row for row in rows if row]
+    layer_of = {room: at for at, layer in enumerate(contract("layers")["layers"]) for room in layer.split(" | ")}
 
-    described = [re.findall(r"`(\w+)`", cell) for cell in first_cells]
-
-    assert described == [layer.split(" | ") for layer in contract("layers")["layers"]]
+    assert sorted(room for row in described for room in row) == sorted(layer_of.keys() - {"__main__"})
+    for above, below in pairwise(described):
+        assert max(layer_of[room] for room in above) <= min(layer_of[room] for room in below)
 
 
 def test_every_api_is_held_apart_from_its_siblings_and_imported_by_nobody() -> None:

@@ -28,7 +28,7 @@ from harness.apis.services import OWN, RuleSet
 from harness.contract.errors import FactsError, FileError
 from harness.contract.http import HttpRequest
 from harness.contract.model import JSON
-from harness.host.files import contents
+from harness.host.files import read_file
 from harness.scenarios.document import MAX_BYTES, read
 
 _STEP = re.compile(r"([^.\[\]]+)|\[(-?\d*)\]")
@@ -202,7 +202,7 @@ def problems(file: Path) -> list[FileError]:
         found = read_fact_file(file)
     except FactsError as error:
         return [error]
-    document = read(contents(file, MAX_BYTES), str(file), FactsError)
+    document = read(read_file(file, MAX_BYTES), str(file), FactsError)
     api = catalog.api(found.api)
     facts = api.facts.together(api.name, edition.files)
     errors: list[FileError] = []

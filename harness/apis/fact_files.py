@@ -22,7 +22,7 @@ from harness.apis.view import WireError
 from harness.contract.errors import FactsError, UsageError
 from harness.contract.http import HttpRequest
 from harness.contract.model import JSON
-from harness.host.files import contents
+from harness.host.files import read_file
 from harness.scenarios.diagnostics import describe, explain
 from harness.scenarios.document import MAX_BYTES, YamlDocument, read
 
@@ -203,7 +203,7 @@ def read_fact_file(path: Path) -> FactFile:
     key.
     """
     try:
-        document = read(contents(path, MAX_BYTES), str(path), FactsError)
+        document = read(read_file(path, MAX_BYTES), str(path), FactsError)
     except FileNotFoundError:
         raise FactsError(str(path), "there is no such file.") from None
     except OSError as error:

@@ -20,7 +20,7 @@ from harness.apis.fact_files import SHIPPED, FactSelection
 from harness.auditing.cassette_audit import Audit, candidate_files, looks_like_cassette
 from harness.contract.errors import CassetteError
 from harness.host.credentials import is_secret_header
-from harness.host.files import contents
+from harness.host.files import read_file
 from harness.results import Severity
 from harness.tape.cassette import Cassette, Interaction
 from harness.tape.deck.playing import load
@@ -164,6 +164,6 @@ def _reason(error: CassetteError) -> str:
 
 def _has_mark(file: Path) -> bool:
     try:
-        return _MARK.search(contents(file, _MAX_FILE_BYTES)) is not None
+        return _MARK.search(read_file(file, _MAX_FILE_BYTES)) is not None
     except OSError:
         return False

@@ -27,7 +27,7 @@ from harness.apis.view import WireError, is_redacted_id
 from harness.contract.errors import CassetteError, CassetteMissing
 from harness.contract.http import HttpResponse
 from harness.contract.model import JSON
-from harness.host.files import contents
+from harness.host.files import read_file
 from harness.results import (
     ApiCounts,
     Audited,
@@ -47,8 +47,8 @@ from harness.results import (
     Skipped,
     Transcript,
     Verdict,
-    of_client,
-    worst,
+    blame_client,
+    verdict_of,
 )
 from harness.rules.conversation import conversation, room
 from harness.rules.evidence import Evidence
@@ -155,7 +155,7 @@ class Audit:
         every = sorted((*cell.findings, *findings), key=lambda each: -1 if each.index is None else each.index)
         self._cells[file, api] = replace(
             cell,
-            verdict=worst(every),
+            verdict=verdict_of(every),
             findings=tuple(every),
             exchanges=cell.exchanges + exchanges,
             hidden=dict(Counter(cell.hidden) + Counter(hidden)),
@@ -195,7 +195,7 @@ class Audit:
                     explained.add(at)
                     flagged.update({at} if self._scope.takes(finding.rule) else ())
             placed = replace(
-                of_client(finding),
+                blame_client(finding),
                 severity=severity,
                 exchange=None,
                 file=file,
@@ -311,7 +311,7 @@ def _may_be_one(file: Path, folder: Path) -> bool:
 def looks_like_cassette(file: Path) -> bool:
     """Return whether a file looks like a cassette at its beginning."""
     try:
-        return _MARK.search(contents(file, _MARK_BYTES)) is not None
+        return _MARK.search(read_file(file, _MARK_BYTES)) is not None
     except OSError:
         return True  # an unreadable file may be one
 

@@ -10,7 +10,7 @@ from harness.apis.fact_files import FactSelection
 from harness.checking import gateway_findings, server_checks
 from harness.contract.errors import UsageError
 from harness.rules.scope import Scope
-from harness.running.verdicts import CASSETTE_UNREADABLE, findable
+from harness.running.verdicts import CASSETTE_UNREADABLE, known_finding_ids
 
 _MAX_SUGGESTIONS = 3
 
@@ -36,7 +36,7 @@ def scope(rules: Sequence[str], ignored: Sequence[str], by: FactSelection, place
 
 def _known(by: FactSelection) -> frozenset[str]:
     """Return the ids of all possible findings: a project may ignore rules that this command does not check."""
-    return findable(by) | gateway_findings.RULES | server_checks.RULES
+    return known_finding_ids(by) | gateway_findings.RULES | server_checks.RULES
 
 
 def _guess(given: str, known: Sequence[str]) -> str:

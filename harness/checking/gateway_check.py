@@ -31,7 +31,7 @@ from harness.checking.gateway_traffic import (
     with_extras,
 )
 from harness.contract.errors import ChatError, UsageError
-from harness.host.environment import now
+from harness.host.environment import utc_now
 from harness.meaning.choice_meaning import is_model_name
 from harness.results import (
     CellResult,
@@ -45,13 +45,13 @@ from harness.results import (
     Sent,
     Severity,
     Verdict,
-    worst,
+    verdict_of,
 )
 from harness.rules.conversation import fitting, room, said, sent
 from harness.rules.evidence import Evidence
 from harness.rules.scope import EVERYTHING, Scope
 from harness.running.cells import VARIANTS, Cell, cells, not_applicable
-from harness.running.expected_failures import ExpectedFailure, accepted, stale, unmatched
+from harness.running.expected_failures import ExpectedFailure, mark_expected, stale, unmatched
 from harness.running.live import NO_SUCH_PATH
 from harness.running.plan import Plan
 from harness.running.run import Progress
@@ -156,7 +156,7 @@ class GatewayCheck:
         Raises:
             UsageError: the gateway cannot be reached, or reaches none of its upstreams.
         """
-        started, at = time.perf_counter(), now()
+        started, at = time.perf_counter(), utc_now()
         done: list[_Done] = []
         self._room = room(len(asked)) if self._conversations else 0
         pairs = len({each.target.name for each, _ in asked})
@@ -212,10 +212,10 @@ class GatewayCheck:
 
     def _result(self, result: CellResult, each: GatewayRoute, what: GatewayRun, found: Sequence[Finding]) -> CellResult:
         taken, hidden = self._scope.split(found)
-        findings = accepted(self._expected, result, with_strictness(taken, strict=self._strict))
+        findings = mark_expected(self._expected, result, with_strictness(taken, strict=self._strict))
         made = replace(
             result,
-            verdict=worst(findings),
+            verdict=verdict_of(findings),
             findings=findings,
             hidden=hidden,
             provenance=Provenance("reference", model_requested=each.upstream.model),

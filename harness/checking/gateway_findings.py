@@ -17,7 +17,7 @@ from harness.contract.model import JSON
 from harness.results import Blame, Body, Chat, Exchange, Fate, Finding, Kind, Severity, Subject
 from harness.rules.evidence import Evidence
 from harness.rules.reading import Reading
-from harness.running.exhibits import lines, piece
+from harness.running.exhibits import excerpt, json_lines
 from harness.tape.redact.pieces import REDACTED
 
 FACTS: tuple[GatewayFact, ...] = (*PROMPTS, *DECLARATIONS, *SETTINGS, *HISTORY, *ANSWERS, *FAILURES)
@@ -194,9 +194,9 @@ def _piece(body: Callable[[], JSON], pointer: str, *head: str) -> tuple[str, ...
     """Return an excerpt around a place, or the beginning if there is no pointer."""
     try:
         return (
-            piece(body(), pointer)
+            excerpt(body(), pointer)
             if pointer
-            else (*head, *(line.text for line in lines(body(), _WIDTH_COLUMNS)))[:_MAX_LINES]
+            else (*head, *(line.text for line in json_lines(body(), _WIDTH_COLUMNS)))[:_MAX_LINES]
         )
     except WireError:  # what is shown is the text
         return ()

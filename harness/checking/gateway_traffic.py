@@ -34,8 +34,8 @@ from harness.contract.protocols import Endpoint
 from harness.results import Chat, Exchange, ServedTranscript, TurnedAway
 from harness.rules.evidence import Evidence
 from harness.running.cells import Cell
-from harness.running.served_session import Conversation, Terms
-from harness.running.tool_loop import play
+from harness.running.served_session import ServedSession, SessionOptions
+from harness.running.tool_loop import run_scenario
 from harness.scenarios import suite
 from harness.scenarios.load import load_paths
 from harness.scenarios.schema import Scenario
@@ -177,7 +177,7 @@ class Upstream:
     """The reference server as upstream of the gateway, for the current conversation. It answers for any known model,
     not only for the one that the gateway should request."""
 
-    def __init__(self, terms: Terms) -> None:
+    def __init__(self, terms: SessionOptions) -> None:
         self.origin = ""
         self.unexpected: list[str] = []
         """Descriptions of requests that belong to no conversation."""
@@ -204,7 +204,7 @@ class Upstream:
         """Open a conversation. `during` returns the number of the client's current request."""
         self._numbers += 1
         name = f"gateway-{self._numbers}"
-        conversation = Conversation(scenario, wire, name, self.origin, lambda _model: True, self._terms)
+        conversation = ServedSession(scenario, wire, name, self.origin, lambda _model: True, self._terms)
         current = UpstreamConversation(conversation, during)
         self._current = current
         try:
@@ -222,7 +222,7 @@ class Upstream:
 class UpstreamConversation:
     """An open conversation with its exchanges."""
 
-    def __init__(self, conversation: Conversation, during: Callable[[], int]) -> None:
+    def __init__(self, conversation: ServedSession, during: Callable[[], int]) -> None:
         self.conversation = conversation
         self._during = during
         self._numbers: list[int] = []
@@ -316,7 +316,7 @@ def play_cell(cell: Cell, way: ApiPair, endpoint: GatewayEndpoint, upstream: Ups
     ):
         target = with_extras(cell.scenario.id, cell.target)
         direct = Endpoint(endpoint.url, endpoint.key, client)
-        playing = play(cell.scenario, target, direct, lambda _chat: None, cell.variant)
+        playing = run_scenario(cell.scenario, target, direct, lambda _chat: None, cell.variant)
         found = gateway_exchanges(way, cell.scenario, tap.exchanges, current.exchanges)
         return GatewayRun(found, playing.chats, current.evidence)
 

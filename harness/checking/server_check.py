@@ -28,14 +28,14 @@ from harness.checking.server_session import (
 from harness.contract.errors import UsageError
 from harness.contract.http import HttpResponse
 from harness.contract.model import ChatRequest, Message, Usage
-from harness.host.environment import now
-from harness.results import CellResult, Checked, Invocation, Provenance, Rate, RunResult, Spending, worst
+from harness.host.environment import utc_now
+from harness.results import CellResult, Checked, Invocation, Provenance, Rate, RunResult, Spending, verdict_of
 from harness.rules.conversation import room
 from harness.rules.scope import EVERYTHING, Scope
 from harness.running.backends import NO_KEY
 from harness.running.costs import price_version
-from harness.running.expected_failures import ExpectedFailure, accepted, stale, unmatched
-from harness.running.tool_loop import BROKEN
+from harness.running.expected_failures import ExpectedFailure, mark_expected, stale, unmatched
+from harness.running.tool_loop import ADAPTER_EXCEPTIONS
 from harness.scenarios.schema import Subject, Variant
 from harness.tape.redact import Redactor
 from harness.tape.redact.address import origin, shown
@@ -156,7 +156,7 @@ class ServerCheckRun:
         Raises:
             UsageError: see `greet`.
         """
-        begun, at = time.monotonic(), now()
+        begun, at = time.monotonic(), utc_now()
         cells: list[CellResult] = []
         attempts: list[CheckAttempt] = []
         watching = ResponseMonitor(self.redactor)
@@ -212,7 +212,7 @@ class ServerCheckRun:
             done.extend(run_check(check, judge.server, self.line, watching, variant) for _ in range(self.asked.repeat))
         except RequestLimitReached:
             raise
-        except BROKEN as error:  # one cell, not the check
+        except ADAPTER_EXCEPTIONS as error:  # one cell, not the check
             return judge.crashed(check, variant, error), done
         return judge.cell(check, variant, done), done
 
@@ -233,12 +233,12 @@ class ServerCheckRun:
         taken, hidden = self.scope.split(cell.findings)
         taken = with_strictness(taken, strict=self.strict)
         if taken != cell.findings:
-            cell = replace(cell, findings=taken, hidden=hidden, verdict=worst(taken))
-        findings = accepted(self.expected, cell, cell.findings)
+            cell = replace(cell, findings=taken, hidden=hidden, verdict=verdict_of(taken))
+        findings = mark_expected(self.expected, cell, cell.findings)
         if findings == cell.findings:
             return cell
         reasons = sorted({each.accepted for each in findings if each.accepted is not None})
-        return replace(cell, findings=findings, verdict=worst(findings), reason="; ".join(reasons))
+        return replace(cell, findings=findings, verdict=verdict_of(findings), reason="; ".join(reasons))
 
     def _invocation(self, watching: ResponseMonitor) -> Invocation:
         """Return the options that repeat a check, or the check that broke a promise."""
@@ -287,7 +287,7 @@ def estimate(server: ServerUnderTest, asked: CheckSelection, most: int | None, p
                 continue
             try:
                 session = run_check(check, stand_in, line, _unseen, variant).session
-            except BROKEN:  # the check itself will tell
+            except ADAPTER_EXCEPTIONS:  # the check itself will tell
                 continue
             usages += [_usage(reply) for reply in session.replies] * asked.repeat
     sent = usages[:most]

@@ -46,7 +46,7 @@ from harness.checking.server_session import (
 from harness.contract.errors import UsageError
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import JSON, Usage
-from harness.host.exceptions import located, shortened, traceback_of
+from harness.host.exceptions import shorten, text_with_line, traceback_text
 from harness.results import (
     Blame,
     CellResult,
@@ -57,13 +57,12 @@ from harness.results import (
     Severity,
     Spending,
     Verdict,
-    summed,
-    worst,
+    total_usage,
+    verdict_of,
 )
 from harness.rules.conversation import fitting, sent
 from harness.running.costs import cost
-from harness.running.exhibits import lines, marked
-from harness.running.exhibits import piece as excerpt
+from harness.running.exhibits import excerpt, json_lines, marked_line
 from harness.scenarios.schema import Variant
 from harness.tape.redact import Redactor
 
@@ -117,8 +116,8 @@ class ServerCellBuilder:
 
     def crashed(self, check: ServerCheck, variant: Variant, error: BaseException) -> CellResult:
         """Return the cell of a check that crashed: a defect of the harness."""
-        cell = self._cell(check, variant, Verdict.ERROR, reason=f"{type(error).__name__}: {located(error)}")
-        return replace(cell, traceback=traceback_of(error))
+        cell = self._cell(check, variant, Verdict.ERROR, reason=f"{type(error).__name__}: {text_with_line(error)}")
+        return replace(cell, traceback=traceback_text(error))
 
     def cell(self, check: ServerCheck, variant: Variant, attempts: Sequence[CheckAttempt]) -> CellResult:
         """Return the cell of a check that ran."""
@@ -126,7 +125,7 @@ class ServerCellBuilder:
         outcomes = {each.outcome for each in attempts}
         if "inapplicable" in outcomes and not findings:
             return self.not_applicable(check, variant, attempts[0].reason, attempts)
-        verdict, reason = worst(findings), None
+        verdict, reason = verdict_of(findings), None
         if verdict is Verdict.PASS and "judged" not in outcomes:
             verdict, reason = Verdict.INCONCLUSIVE, attempts[0].reason
         return self._cell(check, variant, verdict, findings=findings, reason=reason, attempts=attempts)
@@ -259,7 +258,7 @@ def spending(  # noqa: PLR0913 - what was sent, and where
     prices = [cost(api, model, usage, url=url) if price is None else price.dollars(usage) for usage in every]
     known = [each for each in prices if each is not None]
     total = sum(known, Decimal(0)) if known or not prices else None
-    return Spending(model, requests, summed(every), total, len(prices) - len(known))
+    return Spending(model, requests, total_usage(every), total, len(prices) - len(known))
 
 
 _VALUE = re.compile(r"'[^']*'|\d+")
@@ -408,9 +407,9 @@ def _is_stream(response: HttpResponse) -> bool:
 
 def _request(request: HttpRequest) -> Iterator[str]:
     try:
-        shown = [line.text for line in lines(_short_first(loads(request.body)), _WIDTH_COLUMNS)]
+        shown = [line.text for line in json_lines(_short_first(loads(request.body)), _WIDTH_COLUMNS)]
     except WireError:
-        shown = [shortened(request.body.decode("utf-8", "replace"), _WIDTH_COLUMNS)]
+        shown = [shorten(request.body.decode("utf-8", "replace"), _WIDTH_COLUMNS)]
     yield from (f"  {line}" for line in shown[:_REQUEST_LINES])
     if len(shown) > _REQUEST_LINES:
         yield f"  ({len(shown) - _REQUEST_LINES} lines below)"
@@ -427,10 +426,10 @@ def _body(response: HttpResponse, pointer: str) -> Iterator[str]:
     try:
         body: JSON = loads(response.body)
     except WireError:
-        yield f"> {shortened(response.body.decode('utf-8', 'replace'), 4 * _WIDTH_COLUMNS) or '(nothing)'}"
+        yield f"> {shorten(response.body.decode('utf-8', 'replace'), 4 * _WIDTH_COLUMNS) or '(nothing)'}"
         return
-    shown = lines(body, _WIDTH_COLUMNS, opened=(pointer,) if pointer else ())
-    at = marked(shown, pointer) if pointer else 0
+    shown = json_lines(body, _WIDTH_COLUMNS, opened=(pointer,) if pointer else ())
+    at = marked_line(shown, pointer) if pointer else 0
     yield from _around([line.text for line in shown], at, _BODY_CONTEXT_LINES)
 
 
@@ -443,7 +442,7 @@ def _stream(response: HttpResponse, pointer: str, event: int | None) -> Iterator
             number += 1
             if number == event:
                 at = place
-    yield from _around([shortened(line, 2 * _WIDTH_COLUMNS) for line in kept], at, _STREAM_CONTEXT_LINES)
+    yield from _around([shorten(line, 2 * _WIDTH_COLUMNS) for line in kept], at, _STREAM_CONTEXT_LINES)
     if event is not None and pointer:
         yield from _place(kept[at].removeprefix("data:"), pointer)
 

@@ -167,12 +167,12 @@ class RetryingClient:
     def _over_http(self, request: HttpRequest) -> HttpResponse:
         import httpx2  # noqa: PLC0415 - the checks are listed without a way to any server
 
-        from harness.running.backends import SECONDS  # noqa: PLC0415 - the same
+        from harness.running.backends import TIMEOUT_SECONDS  # noqa: PLC0415 - the same
         from harness.tape.transport import ALONE  # noqa: PLC0415 - the same
 
         if self._client is None:
             transport = httpx2.HTTPTransport(trust_env=False, limits=ALONE)
-            self._client = httpx2.Client(transport=transport, trust_env=False, timeout=SECONDS)
+            self._client = httpx2.Client(transport=transport, trust_env=False, timeout=TIMEOUT_SECONDS)
         pieces: list[bytes] = []
         delivery = AT_ONCE
         try:

@@ -100,13 +100,13 @@ def _findings(found: Sequence[_Numbered]) -> Iterator[RenderableType]:
 
 def _right(sent: bytes, here: Sequence[_Numbered], width: int) -> Iterator[RenderableType]:
     """The differences between the request that was sent and the shipped adapter's, side by side."""
-    bodies = (body for each in here for body in each.finding.exhibits if not exhibits.is_of_answer(each.finding))
+    bodies = (body for each in here for body in each.finding.exhibits if not exhibits.is_about_response(each.finding))
     right = next(bodies, None)
     if right is None:
         return
     yield Text()
     yield indented(f"what differs between the request that was sent and {right.end}", "bold")
-    wrong = exhibits.differing(_parsed(sent), _parsed(right.text.encode()), max(width // 2, _NARROWEST))
+    wrong = exhibits.differing_lines(_parsed(sent), _parsed(right.text.encode()), max(width // 2, _NARROWEST))
     yield from _beside(
         [Text(plain_line(line)) for line in wrong], [Text(plain_line(each)) for each in right.piece[1:]], width
     )
@@ -238,7 +238,7 @@ def _raw(api: str, reading: Reading, here: Sequence[_Numbered]) -> list[Text]:
         return []
     marks: dict[int, list[_Numbered]] = {}
     for each in here:
-        if exhibits.is_of_answer(each.finding):
+        if exhibits.is_about_response(each.finding):
             for at in stream.marks(each.finding.pointer or ""):
                 marks.setdefault(at, []).append(each)
     made = [Text(f"the raw stream, {count(len(stream.frames), 'event')}:", style="dim")]
@@ -271,10 +271,10 @@ def _json(value: JSON, before: JSON, here: Sequence[_Numbered], *, response: boo
     """The body, its findings at their lines. What stood in the request before in the same place is left out."""
     pointed = [each for each in here if each.finding.pointer and each.finding.of_response is response]
     opened = [each.finding.pointer or "" for each in pointed]
-    shown = exhibits.lines(value, width, "", [*opened, *_grown(value, before)])
+    shown = exhibits.json_lines(value, width, "", [*opened, *_grown(value, before)])
     marks: dict[int, list[_Numbered]] = {}
     for each in pointed:
-        marks.setdefault(exhibits.marked(shown, each.finding.pointer or ""), []).append(each)
+        marks.setdefault(exhibits.marked_line(shown, each.finding.pointer or ""), []).append(each)
     same = exhibits.unchanged(value, before)
     made: list[Text] = []
     skipped = 0

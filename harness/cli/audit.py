@@ -16,7 +16,7 @@ from harness.auditing.redrive import Redrive
 from harness.cli.options import AllowedSecrets, AsOf, FactFiles, Reported, Scoped, edition, fact_files
 from harness.cli.outputs import presented, with_pipeline
 from harness.cli.settings import scope_for, settings
-from harness.host.environment import isolated
+from harness.host.environment import hidden_variables
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,7 @@ def audit(typed: AuditOptions) -> int:
     wanted = with_pipeline([*(typed.reports or ()), *(["json"] if typed.as_json else ())])
     shown = any(output.report.wants_conversations for output in wanted)
     if typed.redrive:
-        with isolated(), Redrive(typed.recut) as driven:
+        with hidden_variables(), Redrive(typed.recut) as driven:
             result = run(typed.paths, catalog.rules(), driven, by, conversations=shown, scope=judged)
     else:
         result = run(typed.paths, catalog.rules(), edition=by, conversations=shown, scope=judged)

@@ -27,15 +27,15 @@ from harness.cli.standing import Progress, Standing, interruptible
 from harness.contract.errors import UnknownName, UsageError
 from harness.contract.protocols import Route
 from harness.host import credentials
-from harness.host.environment import isolated
+from harness.host.environment import hidden_variables
 from harness.host.project import MAX_WAIT_SECONDS, NamedGateway
 from harness.results import CellResult, Invocation, RunResult
 from harness.running import expected_failures
 from harness.running.backends import NO_KEY
 from harness.running.cells import Cell
 from harness.running.plan import variants
-from harness.running.served_session import Terms
-from harness.running.verdicts import findable
+from harness.running.served_session import SessionOptions
+from harness.running.verdicts import known_finding_ids
 from harness.scenarios.schema import Scenario
 from harness.tape.redact import Redactor
 from harness.tape.redact.address import shown
@@ -183,7 +183,7 @@ def _played(  # noqa: PLR0913 - what a check is made of
     played = variants(options.variants or (), options.place("variants", "variant"))
     scenarios, files = _scenarios(options)
     file = options.expected_failures
-    expected = expected_failures.load(Path(file), findable(by) | gateway_findings.RULES) if file else []
+    expected = expected_failures.load(Path(file), known_finding_ids(by) | gateway_findings.RULES) if file else []
     scope = scope_for(options.rules, options.ignored, settings(), by)
     door = GatewayEndpoint(
         client_base_url(pairs[0].way.client, options.url),
@@ -194,7 +194,7 @@ def _played(  # noqa: PLR0913 - what a check is made of
     cells = _chosen(GatewayCheck.cells(pairs, scenarios, played), options.words)
     done: list[CellResult] = []
     standing.begin([cell for _, cell in cells], lambda: tuple(done))
-    with _open(options, pairs, by) as upstream, isolated(), Progress(len(cells)) as progress:
+    with _open(options, pairs, by) as upstream, hidden_variables(), Progress(len(cells)) as progress:
 
         def told(cell: CellResult) -> None:
             done.append(cell)
@@ -216,7 +216,9 @@ def _played(  # noqa: PLR0913 - what a check is made of
 @contextmanager
 def _open(options: GatewayOptions, pairs: Sequence[GatewayRoute], by: FactSelection) -> Generator[Upstream]:
     """The upstream, listening, and the gateway in front of it."""
-    upstream = Upstream(Terms(edition=by, models=tuple(each.upstream.model for each in pairs), pace=PACE_SECONDS))
+    upstream = Upstream(
+        SessionOptions(edition=by, models=tuple(each.upstream.model for each in pairs), pace=PACE_SECONDS)
+    )
     with serve(upstream, options.upstream_port or 0) as server:
         upstream.origin = server.origin
         for line in _configuration(options, pairs, server.origin):
@@ -333,7 +335,7 @@ def _chosen(cells: list[tuple[GatewayRoute, Cell]], words: str | None) -> list[t
 
 def _key(each: GatewayRoute) -> str:
     """The key that the gateway is sent: the one that the client's API has in the environment, if it has."""
-    return credentials.key(each.way.client.key_variables) or NO_KEY
+    return credentials.read_key(each.way.client.key_variables) or NO_KEY
 
 
 def _invocation(

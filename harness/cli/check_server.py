@@ -223,7 +223,7 @@ def _matching(words: str, among: AbstractSet[str]) -> frozenset[str]:
 def _key(server: ServerUnderTest) -> str:
     """The key that is sent. A server of one's own may need none."""
     variables = server.api.key_variables
-    found = credentials.key(variables)
+    found = credentials.read_key(variables)
     if found is None and server.api.is_provider(server.base_url):
         raise UsageError(f"check server: the provider itself wants a key: set {' or '.join(variables)}.")
     return found or NO_KEY

@@ -83,9 +83,9 @@ def models(incomplete: str) -> list[str]:
 
 def rules(incomplete: str) -> list[str]:
     """Ids that findings can have."""
-    from harness.running.verdicts import findable  # noqa: PLC0415 - the same
+    from harness.running.verdicts import known_finding_ids  # noqa: PLC0415 - the same
 
-    return _begun(findable(), incomplete)
+    return _begun(known_finding_ids(), incomplete)
 
 
 def topics(incomplete: str) -> list[str]:

@@ -16,8 +16,8 @@ from harness.reports.run_changes import compare_runs
 from harness.reports.words import count
 from harness.results import Presentation, Verdict
 from harness.running import expected_failures
-from harness.running.shards import merged
-from harness.running.verdicts import findable
+from harness.running.shards import merge_shards
+from harness.running.verdicts import known_finding_ids
 
 _WRITTEN = "What '--report json:' or '--report archive:' wrote."
 
@@ -80,7 +80,7 @@ def merge(typed: MergeOptions) -> int:
         path = output.path
         if path is not None and path.exists() and any(each.exists() and path.samefile(each) for each in typed.shards):
             raise UsageError(f"--report: {path} is a shard, and would be overwritten. Name another file.")
-    run = merged([(str(shard), read(shard)) for shard in typed.shards])
+    run = merge_shards([(str(shard), read(shard)) for shard in typed.shards])
     for output in wanted:
         output.write(run, presented(typed, all_differences=typed.all_differences))
     return run.exit_code
@@ -142,15 +142,19 @@ def accept(
     result = read(run)
     if not result.finished:
         raise UsageError(f"{run}: this run was not played to its end ({result.stopped}). Play it again first.")
-    ids = findable(edition(None, [Path(each) for each in result.facts])) | server_checks.RULES | gateway_findings.RULES
+    ids = (
+        known_finding_ids(edition(None, [Path(each) for each in result.facts]))
+        | server_checks.RULES
+        | gateway_findings.RULES
+    )
     known = expected_failures.load(to, ids) if to.exists() else []
-    entries = expected_failures.entries(result.cells, reason.strip(), known)
+    entries = expected_failures.entries_for(result.cells, reason.strip(), known)
     for entry in entries:
-        if wrong := expected_failures.unfindable(entry, ids):
+        if wrong := expected_failures.why_unmatchable(entry, ids):
             raise UsageError(f"{run}: {wrong}")
     try:
         with to.open("a", encoding="utf-8") as file:
-            file.write(expected_failures.written(entries))
+            file.write(expected_failures.to_yaml(entries))
     except OSError as error:
         raise UsageError(f"--to {to}: cannot be written: {error.strerror}.") from None
     added = f"{len(entries)} {'entry' if len(entries) == 1 else 'entries'}"

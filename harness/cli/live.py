@@ -17,12 +17,12 @@ from harness.kit import factories
 from harness.reports.groups import missing
 from harness.reports.words import costs, count, forecast, money, plain
 from harness.results import CellResult, Invocation, Mode, RunResult, Verdict
-from harness.running.budget import Purse, estimate
+from harness.running.budget import Budget, estimate
 from harness.running.cells import Cell, not_applicable
 from harness.running.costs import price_version
-from harness.running.live import Pace, Tempo, base_urls_of
+from harness.running.live import RateLimits, RateOptions, base_urls_of
 from harness.running.recorder import Recorder
-from harness.running.shards import Kept, kept
+from harness.running.shards import ResumedCells, resumed_cells
 
 
 def check(options: Options, mode: Mode) -> None:
@@ -34,17 +34,17 @@ def check(options: Options, mode: Mode) -> None:
         raise UsageError("--concurrency: it counts the cells of each target, and -n those of all. Leave one out.")
 
 
-def pace(options: Options, targets: Sequence[Target]) -> Pace:
+def rate_limits(options: Options, targets: Sequence[Target]) -> RateLimits:
     """How fast requests are sent.
 
     Raises:
         UsageError: a value is none, or names no target of the run.
     """
     names = [target.name for target in targets]
-    return Pace(Tempo.parsed(options.rates or (), options.concurrency or (), names))
+    return RateLimits(RateOptions.parsed(options.rates or (), options.concurrency or (), names))
 
 
-def purse(options: Options, targets: Sequence[Target]) -> Purse | None:
+def budget(options: Options, targets: Sequence[Target]) -> Budget | None:
     """What may be spent, if that is bounded.
 
     Raises:
@@ -59,8 +59,8 @@ def purse(options: Options, targets: Sequence[Target]) -> Purse | None:
         limit = Decimal(0)
     if not limit.is_finite() or limit <= 0:
         raise UsageError(f"--budget {given!r}: it has to be an amount of US dollars above 0, as in --budget 2.50.")
-    Purse.check(targets)
-    return Purse(limit)
+    Budget.check(targets)
+    return Budget(limit)
 
 
 def earlier(options: Options) -> RunResult | None:
@@ -73,7 +73,7 @@ def earlier(options: Options) -> RunResult | None:
     return None if file is None else read(file, "--resume")
 
 
-def resumed(options: Options, run: RunResult | None, cells: Sequence[Cell]) -> Kept:
+def resumed(options: Options, run: RunResult | None, cells: Sequence[Cell]) -> ResumedCells:
     """What is kept of an earlier run; says how much that is.
 
     Raises:
@@ -81,17 +81,17 @@ def resumed(options: Options, run: RunResult | None, cells: Sequence[Cell]) -> K
     """
     file = options.resume
     if run is None:
-        return Kept()
-    found = kept(run, str(file), cells)
+        return ResumedCells()
+    found = resumed_cells(run, str(file), cells)
     left = len(cells) - len(found.cells)
     typer.echo(f"--resume {file}: {count(len(found.cells), 'cell')} kept, {left} to play.", err=True)
     return found
 
 
-def spent(purse: Purse | None) -> None:
+def spent(budget: Budget | None) -> None:
     """Say what is spent of a budget."""
-    if purse is not None:
-        typer.echo(f"Budget: {money(purse.spent)} of ${purse.limit:f} spent, by list prices.", err=True)
+    if budget is not None:
+        typer.echo(f"Budget: {money(budget.spent)} of ${budget.limit:f} spent, by list prices.", err=True)
 
 
 def base_urls_for(given: Sequence[str] | None, mode: Mode, targets: Sequence[Target]) -> Mapping[str, str]:

@@ -477,9 +477,9 @@ def combined(typed: object, **changes: Any) -> Options:
 
 
 def _adapters(options: Options) -> list[str]:
-    named = catalog.adapters_of(options.adapters or (), options.adapter_commands or ())
+    named = catalog.adapter_specs(options.adapters or (), options.adapter_commands or ())
     if options.conversations or options.agents:
-        named += catalog.adapters_of(
+        named += catalog.adapter_specs(
             conversations=options.conversations or (),
             agents=options.agents or (),
             api=options.api,

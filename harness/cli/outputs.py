@@ -18,7 +18,7 @@ from harness.cli import streams
 from harness.cli.options import Reported
 from harness.contract.errors import FileError, HarnessError, UsageError
 from harness.host import files
-from harness.host.files import contents
+from harness.host.files import read_file
 from harness.reports.annotations import MAX_ANNOTATIONS, RepositoryLine, annotation, path_in
 from harness.results import Presentation, Report, RunResult, Severity
 
@@ -200,7 +200,7 @@ def _replaced(path: Path, data: Callable[[], Iterable[bytes]]) -> bool:
         return False
     try:
         permissions = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
-        files.replace(target, data(), permissions)
+        files.replace_file(target, data(), permissions)
     except OSError as error:
         if error.errno in _NO_ROOM_BESIDE:
             return False
@@ -339,7 +339,7 @@ def read(path: Path, option: str = "") -> RunResult:
     """
     named = f"{option} {path}".strip()
     try:
-        data = contents(path, _MAX_RUN_BYTES)
+        data = read_file(path, _MAX_RUN_BYTES)
     except OSError as error:
         raise UsageError(f"{named}: cannot be read: {error.strerror}.") from None
     if len(data) > _MAX_RUN_BYTES:

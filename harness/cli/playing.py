@@ -27,11 +27,11 @@ from harness.running.cells import Cell, scenarios_of
 from harness.running.costs import models
 from harness.running.expected_failures import ExpectedFailure
 from harness.running.plan import Plan
-from harness.running.recorder import Recorder, claimed, to_record, without_held
-from harness.running.run import Elsewhere, Gathering, Run
+from harness.running.recorder import Recorder, claim_cassettes, without_fresh, without_held
+from harness.running.run import Execute, ResultCollector, Run
 from harness.running.shards import Shard, definitions
-from harness.running.verdicts import findable
-from harness.stdio.workers import Foreign, Workers
+from harness.running.verdicts import known_finding_ids
+from harness.stdio.workers import ForeignAdapter, WorkerPool
 from harness.tape.library import Library
 from harness.tape.redact.address import shown as shown_url
 
@@ -54,7 +54,7 @@ class Playing:
     failures: Failures | None
     conversations: bool
 
-    def result(self, workers: Workers) -> RunResult:
+    def result(self, workers: WorkerPool) -> RunResult:
         """Play the cells.
 
         Raises:
@@ -67,7 +67,7 @@ class Playing:
         selection = replace(chosen, cells=whole if shard is None else shard.of_cells(whole))
         plan = self._plan(selection, expected)
         playing = plan.run(selection.targets)
-        with claimed(self.recorder, selection.cells):
+        with claim_cassettes(self.recorder, selection.cells):
             return self._result(chosen, whole, shard, selection, playing, plan, jobs, expected)
 
     def _result(  # noqa: PLR0913, PLR0917 - what was made of the options
@@ -106,8 +106,8 @@ class Playing:
     def _plan(self, selection: Selection, expected: Sequence[ExpectedFailure]) -> Plan:
         options = self.options
         return Plan(
-            pace=live.pace(options, selection.targets),
-            purse=live.purse(options, selection.targets),
+            rate_limits=live.rate_limits(options, selection.targets),
+            budget=live.budget(options, selection.targets),
             mode=self.mode,
             libraries=self.libraries,
             own=frozenset(selection.files),
@@ -127,7 +127,7 @@ class Playing:
             return selection.cells
         found = playing.surveyed(selection.cells)
         live.say_notes(found.notes)
-        wanted = to_record(selection.cells, found)
+        wanted = without_fresh(selection.cells, found)
         left = len(selection.cells) - len(wanted)
         live.say_fresh(left, len(wanted), stale=self.recorder.outdated is not None)
         if plan.mode == "live":
@@ -163,14 +163,14 @@ class Playing:
         cells: Sequence[Cell],
         playing: Run,
         plan: Plan,
-        gathering: Gathering,
+        gathering: ResultCollector,
         jobs: int | None,
     ) -> RunResult:
         options = self.options
         kept = live.resumed(options, self.earlier, cells)
         gathering.keep(kept.cells, kept.observed)
-        if plan.purse is not None:
-            plan.purse.foresee([cell for number, cell in enumerate(cells) if number not in kept.cells])
+        if plan.budget is not None:
+            plan.budget.foresee([cell for number, cell in enumerate(cells) if number not in kept.cells])
         try:
             with _elsewhere(options, self.mode, plan, selection.targets) as elsewhere:
                 how = partial(playing, jobs=jobs, enough=options.enough, elsewhere=elsewhere, skip=kept.cells)
@@ -184,9 +184,11 @@ class Playing:
             raise
         finally:
             live.say_notes(playing.notes)
-            live.spent(plan.purse)
+            live.spent(plan.budget)
 
-    def _watched(self, playing: Callable[..., RunResult], cells: Sequence[Cell], gathering: Gathering) -> RunResult:
+    def _watched(
+        self, playing: Callable[..., RunResult], cells: Sequence[Cell], gathering: ResultCollector
+    ) -> RunResult:
         is_live = self.mode == "live"
         try:
             with Progress(len(cells), paid=is_live) as progress:
@@ -212,7 +214,7 @@ def _wanted(
 
 
 @contextmanager
-def _elsewhere(options: Options, mode: Mode, plan: Plan, targets: Sequence[Target]) -> Generator[Elsewhere | None]:
+def _elsewhere(options: Options, mode: Mode, plan: Plan, targets: Sequence[Target]) -> Generator[Execute | None]:
     """Who plays the cells, if `--executor` names somebody.
 
     Raises:
@@ -225,20 +227,20 @@ def _elsewhere(options: Options, mode: Mode, plan: Plan, targets: Sequence[Targe
 
     if mode == "live":
         raise UsageError("--executor: it is for what is played offline: --mode replay or reference.")
-    own = [target.name for target in targets if isinstance(target.adapter, Foreign)]
+    own = [target.name for target in targets if isinstance(target.adapter, ForeignAdapter)]
     if own:
         raise UsageError(
             f"--executor: {own[0]} is no target of an adapter that ships with harness, and is played in a process of "
             "its own here. Leave --executor out, or give each machine a --shard."
         )
-    with processes.crew(options.executor, processes.folders(plan)) as crew:
-        yield partial(processes.sent, crew, plan)
+    with processes.dask_executor(options.executor, processes.folders(plan)) as crew:
+        yield partial(processes.run_sent, crew, plan)
 
 
 def _expected(options: Options) -> list[ExpectedFailure]:
     file = options.expected_failures
     by = edition(options.as_of, options.facts)
-    return expected_failures.load(Path(file), findable(by)) if file else []
+    return expected_failures.load(Path(file), known_finding_ids(by)) if file else []
 
 
 def _jobs(given: str | None) -> int | None:
@@ -303,7 +305,7 @@ class _HidingLimit:
     failed: int
 
 
-def with_accepting_model(playing: Playing, workers: Workers, result: RunResult) -> RunResult:
+def with_accepting_model(playing: Playing, workers: WorkerPool, result: RunResult) -> RunResult:
     """Play a check again if one limit of a model that nobody named hides the rest, and note it in the result.
 
     Returns the given result where there is no such limit, or where no known model of the API is without it.

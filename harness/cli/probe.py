@@ -19,8 +19,8 @@ from harness.contract.errors import UsageError
 from harness.contract.protocols import Route
 from harness.reports.words import count, money, plain
 from harness.running.costs import price_version
-from harness.running.live import Live
-from harness.running.probing import Probe, Question, Told, dollars, proposal, questions
+from harness.running.live import LiveBackend
+from harness.running.probing import FactProbe, Probe, ProbeResult, estimate_cost, fact_probes, proposal
 from harness.tape.redact import Redactor
 from harness.tape.redact.address import shown
 
@@ -68,15 +68,15 @@ def probe(  # noqa: PLR0913 - a parameter for each option
     with interruptible(), redactor.raising():
         asked_of = _targets(targets, models, fact_files(facts))
         _check_written(written, asked_of)
-        with Live(base_urls_for(base_urls, "live", asked_of)) as live:
+        with LiveBackend(base_urls_for(base_urls, "live", asked_of)) as live:
             at = {target.name: live.address(target) for target in asked_of}
-            asked = questions(asked_of, at, service, chosen or ())
+            asked = fact_probes(asked_of, at, service, chosen or ())
             if not asked:
                 raise UsageError("none of the facts of these targets can be asked. 'harness list facts' shows them.")
             for target in asked_of:
                 live.check(target)
             _before(asked, max_requests)
-            found: list[Told] = []
+            found: list[ProbeResult] = []
             with Probe(live, max_requests) as probing:
                 for each in probing(asked):
                     found.append(each)
@@ -116,9 +116,9 @@ def _check_written(path: Path | None, targets: Sequence[Target]) -> None:
         raise UsageError(f"--write {path}: there is no such folder.")
 
 
-def _before(asked: Sequence[Question], most: int | None) -> None:
+def _before(asked: Sequence[FactProbe], most: int | None) -> None:
     """Say what is about to be sent."""
-    requests, price, unpriced = dollars(asked, most)
+    requests, price, unpriced = estimate_cost(asked, most)
     source = " ".join(part for pair in price_version().items() for part in pair)
     if price is None:
         cost = "at a cost that is not known"
@@ -128,7 +128,7 @@ def _before(asked: Sequence[Question], most: int | None) -> None:
     typer.echo(plain(f"To be sent: at most {count(requests, 'request')} for {facts}, {cost} ({source})."), err=True)
 
 
-def _lines(found: Told, so_far: Sequence[Told]) -> list[str]:
+def _lines(found: ProbeResult, so_far: Sequence[ProbeResult]) -> list[str]:
     """What is said of a fact, and before the first one of a target, of which."""
     question, target = found.question, found.question.target
     lines: list[str] = []
@@ -142,7 +142,7 @@ def _lines(found: Told, so_far: Sequence[Told]) -> list[str]:
     return lines
 
 
-def _summary(found: Sequence[Told], sent: int) -> str:
+def _summary(found: Sequence[ProbeResult], sent: int) -> str:
 
     of = Counter(each.verdict for each in found)
     return (
@@ -151,7 +151,7 @@ def _summary(found: Sequence[Told], sent: int) -> str:
     )
 
 
-def _write(found: Sequence[Told], path: Path, redactor: Redactor) -> None:
+def _write(found: Sequence[ProbeResult], path: Path, redactor: Redactor) -> None:
 
     if not any(each.verdict == "no longer holds" for each in found):
         typer.echo(f"Nothing has changed, so {path} is not written.")

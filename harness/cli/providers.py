@@ -18,7 +18,7 @@ from harness.cli.table import aligned
 from harness.contract import distribution
 from harness.contract.errors import UsageError
 from harness.contract.protocols import Capability, Requirement
-from harness.host.environment import is_before
+from harness.host.environment import is_older
 from harness.kit import factories
 from harness.kit.factories import Provider
 from harness.running.costs import models
@@ -184,7 +184,7 @@ def _needs(needed: _Needed | None) -> str:
     if needed is None:
         return "-"
     name, installed = needed["name"], needed["version"]
-    if installed and needed["at_least"] and is_before(installed, needed["at_least"]):
+    if installed and needed["at_least"] and is_older(installed, needed["at_least"]):
         return f"{name} {installed}: too old, needs {needed['at_least']}: {needed['install']}"
     if installed is not None:
         return f"{name} {installed}" if installed else f"{name}: on the path"

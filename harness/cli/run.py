@@ -33,13 +33,13 @@ from harness.cli.settings import completed, settings
 from harness.cli.standing import Failures, Standing, interruptible
 from harness.cli.watch import watch
 from harness.contract.errors import UsageError
-from harness.host.environment import isolated
+from harness.host.environment import hidden_variables
 from harness.reports.words import listed
 from harness.results import Mode, Presentation, RunResult, Verdict
 from harness.running.plan import Plan, cell_seconds
 from harness.running.recorder import Recorder
 from harness.scenarios import suite
-from harness.stdio.workers import Workers
+from harness.stdio.workers import WorkerPool
 from harness.tape.library import Library
 from harness.tape.redact import Redactor
 
@@ -153,7 +153,7 @@ def show(typed: ShowOptions) -> int:
     with (
         _environment(mode),
         _redactor(options, mode).raising(),
-        Workers(_seconds(options, mode), offline=mode != "live") as workers,
+        WorkerPool(_seconds(options, mode), offline=mode != "live") as workers,
     ):
         selection = select(options, workers)
         cells = [*selection.cells]
@@ -204,7 +204,7 @@ def play_check(options: Options, check: AdapterCheck) -> int:
 
 def _environment(mode: Mode) -> AbstractContextManager[None]:
     """What a run may read of the environment: offline nothing that an SDK reads, from before one is imported."""
-    return contextlib.nullcontext() if mode == "live" else isolated()
+    return contextlib.nullcontext() if mode == "live" else hidden_variables()
 
 
 def _play(  # noqa: PLR0913 - what a run is made of
@@ -229,7 +229,7 @@ def _play(  # noqa: PLR0913 - what a run is made of
         with (
             interruptible(),
             _redactor(options, mode).raising(),
-            Workers(_seconds(options, mode), offline=mode != "live") as workers,
+            WorkerPool(_seconds(options, mode), offline=mode != "live") as workers,
         ):
             result = playing.result(workers)
             if check is not None:

@@ -18,14 +18,14 @@ from harness.cli.options import Options, edition, named_values
 from harness.contract import distribution
 from harness.contract.errors import MissingDependency, UsageError
 from harness.contract.protocols import Adapter, Endpoint
-from harness.host.environment import is_there
+from harness.host.environment import is_installed
 from harness.kit.processes import LocalRunner
 from harness.running.cells import Cell, cells
 from harness.running.plan import variants
 from harness.scenarios import suite
 from harness.scenarios.load import load_files, scenario_files
 from harness.scenarios.schema import Scenario, Subject, Variant
-from harness.stdio.workers import Workers
+from harness.stdio.workers import WorkerPool
 
 _NOWHERE = Endpoint("http://127.0.0.1:9", "not-a-key", processes=LocalRunner())  # for a client that does nothing
 
@@ -51,7 +51,7 @@ class Selection:
         return list({cell.target.name: cell.target for cell in self.cells}.values())
 
 
-def select(options: Options, workers: Workers) -> Selection:
+def select(options: Options, workers: WorkerPool) -> Selection:
     """The cells that the options ask for, with the adapters that are not ours in `workers`.
 
     Raises:
@@ -136,7 +136,7 @@ def _files_of(paths: Sequence[str] | None) -> tuple[list[Path], dict[str, str]]:
 
 
 def _targets(
-    options: Options, models: Mapping[str, str], workers: Workers
+    options: Options, models: Mapping[str, str], workers: WorkerPool
 ) -> tuple[list[Target], dict[str, str], dict[str, str]]:
     """The targets, what names their adapters on the command line, and the targets that are left out."""
     names = list(dict.fromkeys(options.targets or ()))
@@ -168,7 +168,7 @@ def _without_sdk(adapters: Mapping[str, Adapter]) -> dict[str, str]:
     """
     absent: dict[str, str] = {}
     for spec, adapter in adapters.items():
-        if adapter.requires is not None and adapter.requires.extra is not None and is_there(adapter.requires):
+        if adapter.requires is not None and adapter.requires.extra is not None and is_installed(adapter.requires):
             continue
         try:
             client = adapter.connect(_NOWHERE, "none")
@@ -188,7 +188,7 @@ def _without_sdk(adapters: Mapping[str, Adapter]) -> dict[str, str]:
 
 def _words(target: Target, spec: str, models: Mapping[str, str]) -> tuple[str, ...]:
     shipped = catalog.target(target.cassettes.partition("@")[0])
-    adapter = () if spec == shipped.adapter else catalog.words_of(spec)
+    adapter = () if spec == shipped.adapter else catalog.option_for(spec)
     named = next((name for name in (target.name, shipped.name) if name in models), None)
     model = () if named is None else ("--model", f"{named}={models[named]}")
     return (*adapter, "--target", shipped.name, *model)

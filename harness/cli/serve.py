@@ -30,8 +30,8 @@ from harness.cli.standing import Standing
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.results import Presentation, RunResult
 from harness.running.backends import NO_KEY
-from harness.running.serve_router import ABOUT, Reception
-from harness.running.served_session import Terms, shapes_and_cuts
+from harness.running.serve_router import ABOUT_SEGMENT, ServeRouter
+from harness.running.served_session import SessionOptions, stream_rewrites
 from harness.scenarios.schema import Scenario
 from harness.tape.server import serve as listening
 
@@ -101,9 +101,9 @@ def serve(typed: ServeOptions) -> int:
     presentation = Presentation(verbose=typed.verbose)
     facts = tuple(map(str, by.files))
     standing = Standing(wanted, "serve", presentation, None, facts)
-    ways = partial(shapes_and_cuts, typed.recut) if typed.recut else None
-    terms = Terms(edition=by, models=tuple(typed.models or ()), pace=typed.pace, ways=ways)
-    reception = Reception(scenarios, files, terms, _told)
+    ways = partial(stream_rewrites, typed.recut) if typed.recut else None
+    terms = SessionOptions(edition=by, models=tuple(typed.models or ()), pace=typed.pace, ways=ways)
+    reception = ServeRouter(scenarios, files, terms, _told)
     try:
         handler = _Beside(reception, tuple(typed.models or ()))
         with _stoppable() as stop, listening(handler, typed.port) as server:
@@ -120,14 +120,14 @@ def serve(typed: ServeOptions) -> int:
     return code or _verdict(result)
 
 
-_SERVER = f"/{ABOUT}/server"
+_SERVER = f"/{ABOUT_SEGMENT}/server"
 """The path below which the server is that 'harness check server' finds nothing wrong with."""
 
 
 class _Beside:
     """The reception, and beside it the server for checks, whose clients nobody judges."""
 
-    def __init__(self, reception: Reception, models: Sequence[str]) -> None:
+    def __init__(self, reception: ServeRouter, models: Sequence[str]) -> None:
         self.is_checked = False
         self._reception, self._ensemble = reception, ScriptedServers(*models)
 
@@ -141,7 +141,7 @@ class _Beside:
 def _until_the_end(origin: str, scenarios: Sequence[Scenario], command: str | None, stop: threading.Event) -> int:
     if command is not None:
         return _run(command, {**os.environ, **_environment(origin, scenarios)}, stop)
-    sys.stdout.write(json.dumps({"url": origin, "scenarios": f"{origin}/{ABOUT}/scenarios"}) + "\n")
+    sys.stdout.write(json.dumps({"url": origin, "scenarios": f"{origin}/{ABOUT_SEGMENT}/scenarios"}) + "\n")
     sys.stdout.flush()
     _watch_input(stop)
     stop.wait()

@@ -129,7 +129,7 @@ _NO_LOOP = "it runs its own tool loop and cannot be played from cassettes. Play 
 def adapters(own: Project, *, loops: bool = True) -> list[str]:
     """The project's adapters, and what owns its tool loop, as options name them."""
     conversations, agents = (own.conversations, own.agent_commands) if loops else ((), ())
-    return catalog.adapters_of(
+    return catalog.adapter_specs(
         own.adapters, own.adapter_commands, conversations, agents, api=own.api, targets=own.targets
     )
 

@@ -24,8 +24,8 @@ from harness.cli import streams
 from harness.cli.outputs import Output
 from harness.contract.errors import HarnessError
 from harness.host import files
-from harness.host.exceptions import said
-from harness.host.files import contents
+from harness.host.exceptions import exception_text
+from harness.host.files import read_file
 from harness.reports.words import count, label, money
 from harness.results import CellResult, Mode, Presentation, RunResult, Spending, Verdict
 from harness.running.cells import Cell
@@ -105,8 +105,8 @@ def _why(error: BaseException) -> str:
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
     if isinstance(error, HarnessError):
-        return said(error)
-    return f"harness broke: {type(error).__name__}: {said(error)}"
+        return exception_text(error)
+    return f"harness broke: {type(error).__name__}: {exception_text(error)}"
 
 
 _NAMES = ("SIGTERM", "SIGHUP")
@@ -235,14 +235,14 @@ class Failures:
             ignoring = self._path.parent / ".gitignore"
             if not ignoring.exists():
                 ignoring.write_text("*\n")
-            files.replace(self._path, (piece.encode() for piece in chain(pieces, ["\n"])))
+            files.replace_file(self._path, (piece.encode() for piece in chain(pieces, ["\n"])))
         except OSError as error:
             streams.tell(f"harness: {self._path}: {error.strerror}: what failed is not kept for --last-failed.")
 
     def _known(self) -> dict[str, set[_Key]]:
         """What is known; nothing, where the file is not there or is none of ours."""
         try:
-            document: Any = json.loads(contents(self._path, _MOST))
+            document: Any = json.loads(read_file(self._path, _MOST))
         except (OSError, ValueError, RecursionError):
             return {}
         if not isinstance(document, dict):

@@ -17,7 +17,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TypeAlias
 
-from harness.catalog import MARK
+from harness.catalog import COMMAND_PREFIX
 from harness.cli import streams
 from harness.cli.options import Options
 from harness.cli.settings import completed
@@ -218,7 +218,7 @@ def _sources(adapters: Iterable[str]) -> Iterator[Folder]:
     """The code of adapters that are not ours: their module with those beside it, or the whole package."""
     registered = {each.name: each.module for each in entry_points(group="harness.adapters")}
     for spec in adapters:
-        for word in _words(spec.removeprefix(MARK)):
+        for word in _words(spec.removeprefix(COMMAND_PREFIX)):
             module, colon, _ = word.partition(":")
             if colon or spec in registered:
                 yield from _module(registered.get(spec, module))

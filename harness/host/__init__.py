@@ -1,1 +1,1 @@
-"""What the machine gives and takes: files, the environment and its keys, what is said of an exception."""
+"""The machine: files, environment variables, installed packages, exceptions and project settings."""

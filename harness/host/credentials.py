@@ -23,7 +23,7 @@ _SECRET = frozenset(
     }
 )
 _ENDINGS = ("apikey", "accesskey", "secretkey", "authkey", "passwd", "password", "passphrase", "secret", "token")
-"""What words end with that are written together: `PGPASSWORD`, `AUTHTOKEN`."""
+"""Endings of compound words: `PGPASSWORD`, `AUTHTOKEN`."""
 
 _PASS = re.compile(r"pat|sk|auth|(?:admin|app|db|ftp|mail|mysql|pg|proxy|redis|root|smtp|sql|ssh|user)?pass")
 
@@ -47,7 +47,7 @@ _BEFORE_KEY = frozenset(
         *("session", "shared", "signing", "storage", "subscription", "write", "x"),
     }
 )
-"""Words before `key` that tell a secret from the key of a table, a cache or a keyboard."""
+"""Words before `key` that distinguish a secret from the key of a table, a cache or a keyboard."""
 
 _ABOUT = frozenset(
     {
@@ -57,7 +57,7 @@ _ABOUT = frozenset(
         *("scheme", "scope", "scopes", "size", "sock", "socket", "ttl", "type", "usage", "version"),
     }
 )
-"""Last words of names that speak of a secret, and do not hold it: `token_type`, `SSH_AUTH_SOCK`."""
+"""Last words of names that describe a secret without holding it: `token_type`, `SSH_AUTH_SOCK`."""
 
 _COUNTED = frozenset(
     {
@@ -66,12 +66,13 @@ _COUNTED = frozenset(
         *("reasoning", "resume", "special", "start", "stop", "sync", "thinking", "thought", "total"),
     }
 )
-"""Words before `token` that make it a piece of a text or a place in a list, and before `signature` a model's own."""
+"""Words before `token` that make it a piece of text or a place in a list, and before `signature` a model's own."""
 
 
 @lru_cache(maxsize=4096)
 def is_secret_field(name: str) -> bool:
-    """Return whether the value of a field or URL parameter of this name is secret."""
+    """Return whether the value of a field or URL parameter of this name is secret. Names are read word by word in any
+    spelling: `OPENAI_API_KEY_2`, `x-auth-token`, `clientSecret`, `PGPASSWORD`."""
     found = words(name)
     if not found or found[-1] in _ABOUT:
         return False
@@ -80,7 +81,7 @@ def is_secret_field(name: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def is_secret_header(name: str) -> bool:
-    """Return whether the value of a header of this name is secret, or says who asks."""
+    """Return whether the value of a header of this name is secret, or identifies the user."""
     found = words(name)
     if is_secret_field(name) or found[-1:] in (["key"], ["organization"], ["project"]):
         return True
@@ -97,7 +98,7 @@ def is_secret_variable(name: str) -> bool:
 
 
 def words(name: str) -> list[str]:
-    """The words of a name, in lower case."""
+    """Return the words of a name in lower case."""
     return [word.lower() for word in _WORD.findall(name)]
 
 
@@ -118,46 +119,43 @@ _SETTING = re.compile(r"(?:^|[;\s])([\w -]+?)\s*=\s*([^;\s]+)")
 
 _ARMOR = re.compile(r"-----(?:BEGIN|END) [A-Z0-9 ]+-----")
 
-_WHITE = {"\n": "a newline", "\r": "a carriage return", "\t": "a tab", " ": "a space"}
+_WHITE_SPACE = {"\n": "a newline", "\r": "a carriage return", "\t": "a tab", " ": "a space"}
 
 
-def key(variables: Iterable[str], environ: Mapping[str, str] = os.environ) -> str | None:
-    """The first key that is set, `None` if there is none.
+def read_key(variables: Iterable[str], environ: Mapping[str, str] = os.environ) -> str | None:
+    """Return the first key that is set, or `None`.
 
     Raises:
-        UsageError: see `check`.
+        UsageError: See `check_key`.
     """
     name = next((name for name in variables if environ.get(name)), None)
     if name is None:
         return None
-    check(name, environ[name])
+    check_key(name, environ[name])
     return environ[name]
 
 
-def check(name: str, value: str) -> None:
-    """Whether the key in the variable `name` can be sent in a header, before anything is: what is often wrong with one
-    is the end of the file that it came from.
+def check_key(name: str, value: str) -> None:
+    """Check that the key in the variable `name` fits into a header. A frequent mistake is the newline of the file that
+    it came from.
 
     Raises:
-        UsageError: it cannot. The value is not repeated.
+        UsageError: It does not. The value is not repeated.
     """
-    flaw = _flaw(value)
+    flaw = _header_problem(value)
     if flaw is not None:
         raise UsageError(f"{name}: the key {flaw}, and no header takes that. Set the variable again without it.")
 
 
-def secrets(environ: Mapping[str, str] = os.environ) -> list[str]:
-    """The keys, tokens, passwords and accounts that variables hold, whether a run sends them or not: an adapter may
-    read what it likes. Of a URL that is not known to be secret itself, only its password.
-
-    Those of a variable whose value is a URL are left to `addresses`.
-    """
-    return [part for name, value in environ.items() for part in _parts(name, value)]
+def secret_values(environ: Mapping[str, str] = os.environ) -> list[str]:
+    """Return the keys, tokens, passwords and accounts in variables, whether a run sends them or not: an adapter may
+    read any variable. Of a URL, only the password. `secret_addresses` has variables whose value is a secret URL."""
+    return [part for name, value in environ.items() for part in _secrets_in(name, value)]
 
 
-def addresses(environ: Mapping[str, str] = os.environ) -> list[str]:
-    """The values of variables that say where to send, and in which secrets may stand: those of the providers, and those
-    whose name says so, such as webhooks."""
+def secret_addresses(environ: Mapping[str, str] = os.environ) -> list[str]:
+    """Return the values of variables with addresses that may hold secrets: the providers' base URLs, and URLs in
+    variables with a secret name, such as webhooks."""
     return [
         value
         for name, value in environ.items()
@@ -166,15 +164,14 @@ def addresses(environ: Mapping[str, str] = os.environ) -> list[str]:
     ]
 
 
-def _parts(name: str, value: str) -> list[str]:
-    """The secrets in the value of a variable."""
+def _secrets_in(name: str, value: str) -> list[str]:
     if name.startswith(PREFIXES) and name.endswith("CUSTOM_HEADERS"):  # lines of `name: value`
         return [part.partition(": ")[2] or part for part in value.splitlines()]
     if _SCHEME.match(value):
         user, at, _ = value.partition("://")[2].partition("/")[0].rpartition("@")
         password = user.partition(":")[2] if at else ""
         return [password, unquote(password)] if password else []
-    within = [*_fields(value), *(setting for key, setting in _SETTING.findall(value) if is_secret_field(key))]
+    within = [*_secrets_in_json(value), *(setting for key, setting in _SETTING.findall(value) if is_secret_field(key))]
     if within:
         return within
     is_account = name.startswith(PREFIXES) and _ACCOUNT.search(name) is not None
@@ -183,8 +180,8 @@ def _parts(name: str, value: str) -> list[str]:
     return [_ARMOR.sub("", value)]
 
 
-def _fields(value: str) -> list[str]:
-    """The secrets in JSON, as a service account's key has them."""
+def _secrets_in_json(value: str) -> list[str]:
+    """Return the secrets in JSON, as in a service account's key."""
     if not value.lstrip().startswith("{"):
         return []
     try:
@@ -203,13 +200,13 @@ def _fields(value: str) -> list[str]:
     return found
 
 
-def _flaw(value: str) -> str | None:
+def _header_problem(value: str) -> str | None:
     if not value.strip():
         return "is nothing but white space"
     for beginning, character in (("ends in", value[-1]), ("begins with", value[0])):
-        if character in _WHITE:
-            return f"{beginning} {_WHITE[character]}"
-    for character, name in _WHITE.items():
+        if character in _WHITE_SPACE:
+            return f"{beginning} {_WHITE_SPACE[character]}"
+    for character, name in _WHITE_SPACE.items():
         if character in value:
             return f"has {name} in it"
     if not value.isascii():

@@ -1,8 +1,4 @@
-"""The environment of an offline run: without what would lead an adapter out of it.
-
-The shipped adapters read no variable whatever; somebody else's may, and a proxy or a real key would then take a prompt
-to where it was not meant to go (HTTP_PROXY applies even to 127.0.0.1).
-"""
+"""The environment of a run: time, hidden variables, and installed packages."""
 
 from __future__ import annotations
 
@@ -23,8 +19,8 @@ if TYPE_CHECKING:
     from harness.contract.protocols import Requirement
 
 
-def now() -> str:
-    """The time in UTC, to the second, as ISO 8601 has it."""
+def utc_now() -> str:
+    """Return the time in UTC, to the second, as ISO 8601."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
@@ -42,8 +38,8 @@ PREFIXES = (
     "OPENAI_",
     "OTEL_",
 )
-"""What the SDKs, google-auth, OpenTelemetry and HTTP clients read (anthropic 2.11, openai 3.52, google-genai 3.4):
-keys, addresses, headers, clouds, and switches of debugging, of which some write what is sent to standard error."""
+"""Variables that the SDKs, google-auth, OpenTelemetry and HTTP clients read (anthropic 2.11, openai 3.52, google-genai
+3.4): keys, addresses, headers, clouds, and debugging, some of which prints requests."""
 
 _NAMES = frozenset(
     {
@@ -58,34 +54,37 @@ _NAMES = frozenset(
         "SSL_CERT_FILE",
     }
 )
-"""Certificates, for which an HTTP client looks as soon as it is made: one that is not there would end the run."""
+"""Certificates: an HTTP client reads them when it is created, and a missing one would end the run."""
 
 _PROXY = "_proxy"
 
 
 @contextmanager
-def isolated() -> Generator[None, None, None]:
-    """Take keys, base URLs, headers, proxies, certificates and debugging out of the process's environment, and put them
-    back after."""
-    taken = {name: os.environ.pop(name) for name in [*os.environ] if leads_out(name)}
+def hidden_variables() -> Generator[None, None, None]:
+    """Hide keys, base URLs, headers, proxies, certificates and debugging from adapters in an offline run.
+
+    Built-in adapters read no variables, but others may, and would then send prompts elsewhere: HTTP_PROXY applies even
+    to 127.0.0.1.
+    """
+    taken = {name: os.environ.pop(name) for name in [*os.environ] if is_hidden(name)}
     try:
         yield
     finally:
         os.environ.update(taken)
 
 
-def leads_out(name: str) -> bool:
-    """Whether an offline run hides the variable."""
+def is_hidden(name: str) -> bool:
+    """Return whether offline runs hide the variable."""
     return name.startswith(PREFIXES) or name in _NAMES or name.lower().endswith(_PROXY)
 
 
 @contextmanager
-def needing(adapter: str, sdk: Requirement, *modules: str) -> Generator[None]:
-    """Import inside what needs the SDK. `modules` are those that are missing where it is.
+def importing_sdk(adapter: str, sdk: Requirement, *modules: str) -> Generator[None]:
+    """Import what needs the SDK inside this context. `modules` are those that are missing without it.
 
     Raises:
-        MissingDependency: it is not installed.
-        OutdatedDependency: it is, and too old.
+        MissingDependency: The SDK is not installed.
+        OutdatedDependency: The installed SDK is too old.
     """
     _refuse_outdated(adapter, sdk)
     try:
@@ -96,16 +95,15 @@ def needing(adapter: str, sdk: Requirement, *modules: str) -> Generator[None]:
         raise MissingDependency(adapter, sdk.name, sdk.extra or sdk.name) from None
 
 
-def is_there(sdk: Requirement) -> bool:
-    """Whether a package is installed, and new enough, by what its installer wrote: nothing is imported. One that came
-    without that is not known to be there."""
+def is_installed(sdk: Requirement) -> bool:
+    """Return whether a package is installed and new enough, by its metadata, without importing it."""
     installed = _installed(sdk.name)
     return installed is not None and not _is_outdated(sdk, installed)
 
 
-def is_before(installed: str, at_least: str) -> bool:
-    """Whether a version comes before another, by the numbers that it begins with: `2.0` is as new as `2`, and `3.0rc1`
-    as `3.0`."""
+def is_older(installed: str, at_least: str) -> bool:
+    """Return whether a version is older than another, by the leading numbers: `2.0` equals `2`, and `3.0rc1` equals
+    `3.0`."""
     return _numbers(installed) < _numbers(at_least)
 
 
@@ -116,12 +114,12 @@ def _refuse_outdated(adapter: str, sdk: Requirement) -> None:
 
 
 def _is_outdated(sdk: Requirement, installed: str) -> bool:
-    return sdk.at_least is not None and is_before(installed, sdk.at_least)
+    return sdk.at_least is not None and is_older(installed, sdk.at_least)
 
 
 @cache
 def _installed(name: str) -> str | None:
-    """The version of a package, found once: a run makes thousands of clients."""
+    """Cached, since a run makes thousands of clients."""
     try:
         return version(name)
     except PackageNotFoundError:  # the import will tell, or it came without metadata

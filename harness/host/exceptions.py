@@ -1,4 +1,4 @@
-"""What is said of an exception that nobody meant to raise: its text, the line to look at, its traceback."""
+"""Descriptions of unexpected exceptions: text, origin, line and traceback."""
 
 from __future__ import annotations
 
@@ -14,26 +14,23 @@ from typing import Any, Literal, TypeAlias
 from harness.contract import errors
 from harness.contract.errors import ChatError, MalformedResponse
 
-TEXT_LENGTH = 2000
-"""Characters that are kept of what an exception says."""
+MAX_TEXT_CHARACTERS = 2000
 
-_NOTE = 60
-"""Room for what stands in the middle in place of the rest."""
+_NOTE_CHARACTERS = 60
 
 
-def shortened(text: str, length: int = TEXT_LENGTH) -> str:
-    """The text if it has at most `length` characters; else its two ends, with how much is missing between them.
+def shorten(text: str, length: int = MAX_TEXT_CHARACTERS) -> str:
+    """Return the text, or its two ends with a note between them if it has more than `length` characters.
 
-    It is never longer than `length`, so that shortening it again changes nothing.
+    The result is never longer than `length`, so that shortening it again changes nothing.
     """
     if len(text) <= length:
         return text
-    half = (length - _NOTE) // 2
+    half = (length - _NOTE_CHARACTERS) // 2
     return f"{text[:half]} [... {len(text) - 2 * half} characters are left out ...] {text[-half:]}"
 
 
-TRACEBACK_LENGTH = 8000
-"""Characters that are kept of a traceback."""
+MAX_TRACEBACK_CHARACTERS = 8000
 
 _OURS = f"{Path(__file__).parent.parent}{os.sep}"
 _INSTALLED = tuple(sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib"))
@@ -46,8 +43,8 @@ _Owner: TypeAlias = Literal["adapter", "bridge", "library"]
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The origin of an exception: who raised it (`the library litellm`, `the wrapper`, `the bridge`, `the adapter`),
-    its class, its text, and the line as ` (file.py, line 3)`."""
+    """The origin of an exception: the raiser (`the library litellm`, `the wrapper`, `the bridge`, `the adapter`), its
+    class, its text, and the line as ` (file.py, line 3)`."""
 
     raiser: str
     error: str
@@ -57,7 +54,7 @@ class Origin:
 
 @dataclass
 class Relayed(Exception):
-    """An exception that an adapter raised in another process. `where` is the line that `located` shows."""
+    """An exception that an adapter raised in another process. `where` is the line that `text_with_line` shows."""
 
     name: str
     text: str
@@ -69,80 +66,79 @@ class Relayed(Exception):
         return self.text
 
 
-def class_of(error: BaseException) -> str:
-    """Return the class of `harness.contract.errors` that an exception is of, as an adapter's own subclass is, or else
-    its own class."""
+def class_name(error: BaseException) -> str:
+    """Return the class of `harness.contract.errors` that the exception derives from, or else its own class."""
     if isinstance(error, Relayed):
         return error.name
     kinds = type(error).__mro__
     return next((kind for kind in kinds if kind.__module__ == errors.__name__), kinds[0]).__name__
 
 
-def said(error: BaseException) -> str:
-    """The text of an exception, whatever its own `__str__` does."""
+def exception_text(error: BaseException) -> str:
+    """Return the text of an exception, even if its `__str__` fails."""
     try:
-        return shortened(str(error))
-    except Exception as failed:  # noqa: BLE001 - it is somebody else's
+        return shorten(str(error))
+    except Exception as failed:  # noqa: BLE001 - foreign code
         return f"(its text cannot be had: {type(failed).__name__})"
 
 
-def located(error: BaseException) -> str:
-    """The text of an exception, with the last line that it came from outside of installed packages, where an adapter's
-    author has to look; or, where there is none, with the last one of an installed package."""
-    return said(error) + where(error)
+def text_with_line(error: BaseException) -> str:
+    """Return the text of an exception with the last line outside installed packages, where an adapter's author has to
+    look; else with the last line of an installed package."""
+    return exception_text(error) + source_line(error)
 
 
-def where(error: BaseException) -> str:
-    """The line that `located` shows, as ` (file.py, line 3)`, or nothing."""
+def source_line(error: BaseException) -> str:
+    """Return the line that `text_with_line` shows, as ` (file.py, line 3)`, or nothing."""
     if isinstance(error, Relayed):
         return error.where
     frames = traceback.extract_tb(error.__traceback__)
-    return place([(frame.filename, frame.lineno or 0) for frame in frames])
+    return line_to_show([(frame.filename, frame.lineno or 0) for frame in frames])
 
 
-def named(error: BaseException) -> str:
-    """The class of an exception, what `located` shows of it, and nothing between them if it has no text."""
-    text = said(error)
-    return f"{class_of(error)}{text and ': '}{text.rstrip('.')}{where(error)}"
+def exception_summary(error: BaseException) -> str:
+    """Return the class of an exception and its text with the line."""
+    text = exception_text(error)
+    return f"{class_name(error)}{text and ': '}{text.rstrip('.')}{source_line(error)}"
 
 
-def place(frames: Sequence[tuple[str, int]]) -> str:
-    """Which of these lines, the last call last, is the one to look at: ` (file.py, line 3)`, or nothing."""
+def line_to_show(frames: Sequence[tuple[str, int]]) -> str:
+    """Return the line to look at, of frames with the last call last: ` (file.py, line 3)`, or nothing."""
     others = [frame for frame in frames if not frame[0].startswith(_OURS)]
     installed = [frame for frame in others if _is_installed(frame[0])]
     own = [frame for frame in others if frame not in installed and not frame[0].startswith(_PYTHON)]
     for filename, line in [*own[-1:], *installed[-1:]]:
-        return f" ({_shown(filename)}, line {line})"
+        return f" ({_relative(filename)}, line {line})"
     return ""
 
 
 def origin(error: BaseException) -> Origin:
-    """Read off the traceback of an exception who raised it, and in which line; of a library's the call as well."""
+    """Return the raiser of an exception and the line, by its traceback; for a library also the call."""
     if isinstance(error, Relayed):
         return error.origin
     frames = traceback.walk_tb(error.__traceback__)
     calls = [(_owner(each.f_code.co_filename), each.f_code.co_filename, line, each) for each, line in frames]
     known = [call for call in calls if call[0] is not None]
     if not known:
-        return Origin("the adapter", type(error).__name__, said(error), "")
+        return Origin("the adapter", type(error).__name__, exception_text(error), "")
     owner, filename, number, frame = known[-1]
-    line = f"{_shown(filename)}, line {number}"
+    line = f"{_relative(filename)}, line {number}"
     match owner:
         case "library":
             callers = [at for at, call in enumerate(known) if call[0] != "library"]
             raiser = f"the library {_package(known[callers[-1] + 1 if callers else 0][1])}"
             caller = next((at for at in reversed(callers) if known[at][0] == "adapter"), None)
             line = f"{_below_packages(filename)}, line {number}"
-            line += "" if caller is None else f", called in {_shown(known[caller][1])}, line {known[caller][2]}"
+            line += "" if caller is None else f", called in {_relative(known[caller][1])}, line {known[caller][2]}"
         case "bridge":
             raiser = f"the bridge ({_BRIDGE})"
         case _:
             raiser = "the wrapper" if _is_wrapper(frame.f_globals) else "the adapter"
-    return Origin(raiser, type(error).__name__, said(error), f" ({line})")
+    return Origin(raiser, type(error).__name__, exception_text(error), f" ({line})")
 
 
 def root_origin(error: BaseException) -> Origin:
-    """Return the origin of the exception from which an adapter made an error of the contract, or of that error."""
+    """Return the origin of the exception that caused an error of the contract, or of that error itself."""
     first = error
     while isinstance(first, ChatError):
         cause = first.__cause__ or (None if first.__suppress_context__ else first.__context__)
@@ -164,7 +160,6 @@ def _owner(filename: str) -> _Owner | None:
 
 
 def _is_wrapper(names: dict[str, Any]) -> bool:
-    """Return whether the code with these global names uses the bridge."""
     homes = (value.__name__ if isinstance(value, ModuleType) else _home(value) for value in names.values())
     return any(home == _BRIDGE or home.startswith(f"{_BRIDGE}.") for home in homes)
 
@@ -175,15 +170,15 @@ def _home(value: object) -> str:
 
 
 def _package(filename: str) -> str:
-    """The name under which the package of an installed file is imported."""
+    """Return the import name of the package of an installed file."""
     below = _below_packages(filename)
     first, *rest = Path(below).parts
     is_namespace = len(rest) > 1 and not Path(filename.removesuffix(below), first, "__init__.py").exists()
     return f"{first}.{rest[0]}" if is_namespace else first.removesuffix(".py")
 
 
-def traceback_of(error: BaseException) -> str:
-    """The traceback of an exception, without more of its text than `said` keeps."""
+def traceback_text(error: BaseException) -> str:
+    """Return the shortened traceback of an exception and its causes."""
     if isinstance(error, Relayed):
         return error.traceback
     causes: list[str] = []
@@ -192,9 +187,11 @@ def traceback_of(error: BaseException) -> str:
     while current is not None and id(current) not in seen:
         seen.add(id(current))
         frames = "".join(traceback.format_tb(current.__traceback__))
-        causes.append(f"Traceback (most recent call last):\n{frames}{type(current).__name__}: {said(current)}\n")
+        causes.append(
+            f"Traceback (most recent call last):\n{frames}{type(current).__name__}: {exception_text(current)}\n"
+        )
         current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
-    return shortened("\nwhich led to:\n\n".join(reversed(causes)), TRACEBACK_LENGTH)
+    return shorten("\nwhich led to:\n\n".join(reversed(causes)), MAX_TRACEBACK_CHARACTERS)
 
 
 def _is_installed(filename: str) -> bool:
@@ -202,7 +199,6 @@ def _is_installed(filename: str) -> bool:
 
 
 def _below_packages(filename: str) -> str:
-    """The path of an installed file below the folder of packages."""
     folder = next((each for each in _INSTALLED if filename.startswith(each)), None)
     if folder is not None:
         return filename.removeprefix(folder)
@@ -210,8 +206,7 @@ def _below_packages(filename: str) -> str:
     return str(Path(*parts[max(at for at, part in enumerate(parts) if part.endswith("-packages")) + 1 :]))
 
 
-def _shown(filename: str) -> str:
-    """A file by its path below the working directory, if it lies there."""
+def _relative(filename: str) -> str:
     path = Path(filename)
     try:
         here = Path.cwd()

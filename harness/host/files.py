@@ -1,4 +1,4 @@
-"""Reading and replacing files."""
+"""Reading plain files, and replacing files as a whole."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ _KINDS = (
 )
 
 
-def contents(path: Path, most: int) -> bytes:
-    """The bytes of a file, or the first `most` and one more of them if it has more.
+def read_file(path: Path, most: int) -> bytes:
+    """Return the content of a file, or the first `most` bytes and one more.
+
+    A named pipe or a terminal would block forever, and a device has no end.
 
     Raises:
-        OSError: there is no such file, it cannot be read, or it is something else than a file: `strerror` says what.
+        OSError: The file is missing, unreadable, or no plain file: `strerror` says what.
     """
     kind = stat.S_IFMT(path.stat().st_mode)
     if stat.S_ISDIR(kind):
@@ -36,7 +38,7 @@ def contents(path: Path, most: int) -> bytes:
     try:
         left = min(os.fstat(handle).st_size, most) + 1
         found: list[bytes] = []
-        # Not more than there is: Python makes room for all that it is told to read before it looks.
+        # No more than the size: Python allocates the requested size first.
         while left > 0 and (piece := os.read(handle, left)):
             left -= len(piece)
             found.append(piece)
@@ -45,21 +47,20 @@ def contents(path: Path, most: int) -> bytes:
         os.close(handle)
 
 
-_BLOCK = 64 << 10
+_BLOCK_BYTES = 64 << 10
 
-_BESIDE = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
-"""`.NAME.TOKEN.tmp`, as `_opened_beside` names files."""
+_TEMPORARY_NAME = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
 
 
-def replace(path: Path, data: bytes | Iterable[bytes], permissions: int | None = None) -> None:
-    """Put `data`, or its pieces, at `path`, with these permissions, or those of any new file. It is on the disk, name
-    and content, when this returns.
+def replace_file(path: Path, data: bytes | Iterable[bytes], permissions: int | None = None) -> None:
+    """Write `data`, or its pieces, to `path`, with these permissions or the default ones. A reader, a kill or a full
+    disk leaves the old content or the new, never a part. Name and content are on the disk when this returns.
 
     Raises:
-        OSError: it cannot be written. What was there is unchanged.
+        OSError: It cannot be written. The old content is unchanged.
     """
-    sweep(path.parent, path.name)
-    handle, beside = _opened_beside(path)
+    remove_leftovers(path.parent, path.name)
+    handle, beside = _open_temporary(path)
     try:
         for block in [data] if isinstance(data, bytes) else _blocks(data):
             write_all(handle, block)
@@ -77,38 +78,37 @@ def replace(path: Path, data: bytes | Iterable[bytes], permissions: int | None =
 
 
 def _blocks(pieces: Iterable[bytes]) -> Generator[bytes]:
-    """Small pieces together: each write is a call of the system."""
     block = bytearray()
     for piece in pieces:
         block += piece
-        if len(block) >= _BLOCK:
+        if len(block) >= _BLOCK_BYTES:
             yield bytes(block)
             block.clear()
     yield bytes(block)
 
 
 def write_all(handle: int, data: bytes) -> None:
-    """Write `data` to an open file. Raises `OSError`: a part of it may be written."""
+    """Write `data` to an open file. Raises `OSError`; a part may be written then."""
     while data:
         data = data[os.write(handle, data) :]
 
 
-def sweep(folder: Path, name: str = "") -> None:
-    """Remove what killed processes have left in `folder` while they replaced the file `name`, or any file.
+def remove_leftovers(folder: Path, name: str = "") -> None:
+    """Remove temporary files of killed processes in `folder`, for the file `name` or for any file.
 
-    What a living process is writing stays, as does what cannot be removed.
+    Files that a living process is writing are locked and stay, as do files that cannot be removed.
     """
-    for left in folder.glob(f".{_literal(name)}.*.tmp" if name else ".*.tmp"):
-        if _BESIDE.fullmatch(left.name):
+    for left in folder.glob(f".{_escape_glob(name)}.*.tmp" if name else ".*.tmp"):
+        if _TEMPORARY_NAME.fullmatch(left.name):
             with contextlib.suppress(OSError):
-                _remove_left(left)
+                _remove_unlocked(left)
 
 
 def sync_folder(folder: Path) -> None:
-    """Make a rename or a new name in `folder` survive a power loss, where folders can be synced at all.
+    """Make a rename or a new name in `folder` survive a power loss, where folders can be synced.
 
     Raises:
-        OSError: the disk failed.
+        OSError: The disk failed.
     """
     if os.name != "posix":
         return
@@ -119,11 +119,9 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def lock(handle: int) -> bool:
-    """Take the lock of an open file, which its process has until it closes the file or ends; whether it was free.
-
-    Where files have no such locks, nothing is locked and none is free.
-    """
+def lock_file(handle: int) -> bool:
+    """Lock an open file until its process closes it or ends. Return whether it was free; where files have no locks,
+    never."""
     try:
         import fcntl  # noqa: PLC0415 - what is not recorded can be played where it is missing
     except ImportError:
@@ -135,21 +133,20 @@ def lock(handle: int) -> bool:
     return True
 
 
-def _opened_beside(path: Path) -> tuple[int, Path]:
-    """A new file beside `path`, locked."""
+def _open_temporary(path: Path) -> tuple[int, Path]:
     while True:
         beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
         handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         with contextlib.suppress(OSError):  # a disk without locks: what is left on it stays
-            lock(handle)
+            lock_file(handle)
         if os.fstat(handle).st_nlink:
             return handle, beside
         os.close(handle)  # another process swept it between our open and our lock
 
 
-def _remove_left(path: Path) -> None:
+def _remove_unlocked(path: Path) -> None:
     with _opened(path) as handle:
-        if lock(handle):
+        if lock_file(handle):
             path.unlink(missing_ok=True)
 
 
@@ -162,6 +159,5 @@ def _opened(path: Path) -> Generator[int, None, None]:
         os.close(handle)
 
 
-def _literal(name: str) -> str:
-    """A pattern of `glob` that means this name."""
+def _escape_glob(name: str) -> str:
     return re.sub(r"([*?[])", r"[\1]", name)

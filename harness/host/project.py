@@ -1,4 +1,4 @@
-"""The settings of a project: the table `[tool.harness]` in its `pyproject.toml`."""
+"""Project settings: the table `[tool.harness]` in `pyproject.toml`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, Valid
 from pydantic_core import ErrorDetails
 
 from harness.contract.errors import UnknownName, UsageError
-from harness.host.files import contents
+from harness.host.files import read_file
 
 _NAME = "pyproject.toml"
 _MARK = b"harness"
@@ -26,7 +26,7 @@ MAX_WAIT_SECONDS = 3600.0
 
 
 def _folder(value: Path, info: ValidationInfo) -> Path:
-    """A path as it is reached from where the settings are read; in the table it is seen from the file."""
+    """Return a path relative to the working folder; in the table it is relative to the file."""
     folder, here = info.context or (Path(), Path())
     return value if value.is_absolute() else _from(here, folder / value)
 
@@ -59,7 +59,7 @@ _File = Annotated[Path, AfterValidator(_file)]
 
 
 class _Keys(BaseModel):
-    """A table. A key's description says what its value has to be, with an example."""
+    """A table. A key's description says what its value must be, with an example."""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, populate_by_name=False, alias_generator=lambda name: name.replace("_", "-")
@@ -73,12 +73,12 @@ class _Keys(BaseModel):
         return self._place
 
     def at(self, key: str) -> str:
-        """Return what names a key in errors."""
+        """Return the name of a key for errors."""
         return f"{self._place}.{key}"
 
 
 class _Endpoint(_Keys):
-    """The keys of servers and gateways, which have the meaning of the options of the same name."""
+    """The keys of servers and gateways, with the meaning of the options of the same name."""
 
     url: _Text = Field(description='its base URL, as in url = "http://127.0.0.1:8000/v1"')
     api: _Text = Field(description='the API that it speaks, as in api = "openai-chat"')
@@ -129,10 +129,10 @@ class NamedGateway(_Endpoint):
 
 
 class Project(_Keys):
-    """What a project says of itself; what it does not say is empty, or `None`.
+    """The settings of a project; unset ones are empty, or `None`.
 
-    Files and folders are as they are reached from where the settings were read. A scenario that is no file there may be
-    the id of a shipped one.
+    Files and folders are relative to where the settings were read. A scenario that is no file may be the id of a
+    shipped one.
     """
 
     scenarios: tuple[Annotated[_Text, AfterValidator(_scenario)], ...] = Field(
@@ -176,11 +176,11 @@ class Project(_Keys):
 
     @property
     def folder(self) -> Path:
-        """The folder of the project: that of its `pyproject.toml`, or the working folder."""
+        """The folder of `pyproject.toml`, or the working folder."""
         return Path(self.place.partition(" at ")[0]).parent if self.place else Path()
 
     def model_post_init(self, context: object) -> None:
-        """Name the place of each table."""
+        """Set the place of each table."""
         if isinstance(context, tuple):
             folder, here = cast("tuple[Path, Path]", context)
             self._place = _place(folder, here)
@@ -190,12 +190,12 @@ class Project(_Keys):
 
 
 def project(here: Path) -> Project:
-    """The settings of the project that a folder is in: those of the nearest `pyproject.toml` that has the table.
+    """Return the settings of the project around a folder: those of the nearest `pyproject.toml` with the table.
 
-    It is looked for in the folder and those around it, not beyond the repository; nothing is set where there is none.
+    The search ends at the top of the repository; without the table nothing is set.
 
     Raises:
-        UsageError: a file on the way cannot be read, or its table has what it may not have: file and key.
+        UsageError: A file cannot be read, or its table is invalid: file and key.
     """
     for folder in _around(here.absolute()):
         file = folder / _NAME
@@ -210,7 +210,7 @@ def project(here: Path) -> Project:
 
 
 def json_schema() -> dict[str, Any]:
-    """The JSON Schema of the table."""
+    """Return the JSON Schema of the table."""
     return {**Project.model_json_schema(), "title": "[tool.harness]"}
 
 
@@ -219,7 +219,7 @@ def _place(folder: Path, here: Path) -> str:
 
 
 def _explained(details: ErrorDetails, place: str) -> UsageError:
-    """Return one of pydantic's errors with its place, what the key has to be, and an example."""
+    """Return one of pydantic's errors with its place, the expected value, and an example."""
     steps = [str(step) for step in details["loc"] if step != "[key]"]
     table: type[_Keys] | None = Project
     description = None
@@ -238,7 +238,6 @@ def _explained(details: ErrorDetails, place: str) -> UsageError:
 
 
 def _check(found: Project, here: Path) -> None:
-    """Raise `UsageError` if two keys contradict each other."""
     for name in found.gateways:
         if name in found.servers:
             raise UsageError(f"{found.at('gateways')}.{name}: a server has this name. Name one of them otherwise.")
@@ -261,7 +260,7 @@ def _around(folder: Path) -> Iterator[Path]:
 def _table(file: Path, here: Path) -> Mapping[str, Any] | None:
     shown = _from(here, file)
     try:
-        text = contents(file, _MAX_BYTES)
+        text = read_file(file, _MAX_BYTES)
         if _MARK not in text:  # most have no such table
             return None
         document = _document(text)

@@ -30,7 +30,7 @@ from urllib.parse import urlsplit
 from harness import catalog
 from harness.contract.errors import MissingKey, UnknownName, UsageError
 from harness.contract.protocols import Adapter, Capability, Embeddings, Endpoint, MaxTokensField, Route
-from harness.host.credentials import key
+from harness.host.credentials import read_key
 from harness.kit.client import AsyncClient, AsyncEmbedder, Client, Embedder
 from harness.kit.embeddings import EmbeddingRecord
 from harness.kit.generation import AsyncChatGeneration, ChatGeneration
@@ -220,7 +220,7 @@ def _endpoint(provider: Provider, environ: Mapping[str, str], http_client: objec
     if adapter.route is Route.PROCESS:
         return Endpoint("", "", processes=LocalRunner())
     wire = catalog.api(adapter.api)
-    found = key(wire.key_variables, environ)
+    found = read_key(wire.key_variables, environ)
     if found is None:
         raise MissingKey(provider.name, wire.key_variables, is_target=False)
     base = configured_base_url(provider, environ=environ) or wire.provider_url

@@ -19,7 +19,7 @@ from harness.pytest_plugin.ending import end, note
 from harness.pytest_plugin.played import played
 from harness.results import StaleExpectation
 from harness.running.cells import Cell, cells
-from harness.running.verdicts import Judged
+from harness.running.verdicts import JudgedCell
 from harness.scenarios.load import SUFFIXES, load_file
 from harness.scenarios.schema import Subject
 
@@ -114,7 +114,7 @@ class CellItem(pytest.Item):
         """Where it comes from, for reports."""
         return self.path, None, f"{self.cell.scenario.id} on {self.name}"
 
-    def _stale(self, judged: Judged) -> Iterable[StaleExpectation]:
+    def _stale(self, judged: JudgedCell) -> Iterable[StaleExpectation]:
         """An entry may speak of several cells: it is stale when none of those in the session shows its finding."""
         shared = played(self.config)
         alone = shared.run.collect([judged]).stale

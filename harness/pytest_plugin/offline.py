@@ -16,7 +16,7 @@ from harness.apis import targets
 from harness.contract.errors import UnknownName
 from harness.kit.client import Client
 from harness.reference.script_session import ScriptSession
-from harness.running.backends import Reference
+from harness.running.backends import ReferenceBackend
 from harness.scenarios import suite
 from harness.scenarios.load import SUFFIXES, load_file, scenario_files
 from harness.scenarios.schema import Scenario
@@ -27,7 +27,7 @@ class Offline:
 
     def __init__(self) -> None:
         self._open = ExitStack()
-        self._reference = Reference()
+        self._reference = ReferenceBackend()
 
     def __call__(self, scenario: str | Path, *, target: str = "openai-chat") -> Client:
         """A client of a shipped target, whose model follows `scenario`: a file, or the id of a shipped scenario.

@@ -27,10 +27,10 @@ from harness.running.cells import Cell
 from harness.running.expected_failures import load
 from harness.running.plan import Plan, cell_seconds, variants
 from harness.running.run import Run
-from harness.running.verdicts import Judged, findable
+from harness.running.verdicts import JudgedCell, known_finding_ids
 from harness.scenarios import suite
 from harness.scenarios.load import scenario_files
-from harness.stdio.workers import Workers
+from harness.stdio.workers import WorkerPool
 from harness.tape.library import Library
 from harness.tape.survey import Outdated
 
@@ -68,7 +68,7 @@ class Played:
         self._plan = _plan(config, own, self.edition, self.scenarios)
         self.recording = _recording(config, own, self._plan)
         is_live = self.recording is not None and self.recording.is_paid
-        self._workers = Workers(_seconds(config, live=is_live), offline=not is_live)
+        self._workers = WorkerPool(_seconds(config, live=is_live), offline=not is_live)
         config.add_cleanup(self._workers.close)
         self._names: Sequence[str] = config.getini("harness_targets") or own.targets
         self._models = own.models
@@ -92,7 +92,7 @@ class Played:
         """Judges the cells that were collected."""
         return self._plan.run(self.targets)
 
-    def play(self, cell: Cell, own: Path | None = None) -> tuple[Judged, Path | None]:
+    def play(self, cell: Cell, own: Path | None = None) -> tuple[JudgedCell, Path | None]:
         """Play a cell, and give back the path of its cassette if it was recorded. `own` is the file of a scenario that
         is not among those of the session. The environment is left as it was.
 
@@ -126,7 +126,7 @@ class Played:
         if spec is None:
             return None
         shipped = catalog.target(cell.target.cassettes.partition("@")[0])
-        named = () if spec == shipped.adapter else catalog.words_of(spec)
+        named = () if spec == shipped.adapter else catalog.option_for(spec)
         columns = {cell.target.name: ("--target", shipped.name, *named)}
         here = self._config.invocation_params.dir
         shown = file.relative_to(here) if file.is_relative_to(here) else file
@@ -135,7 +135,7 @@ class Played:
 
 def _specs(config: pytest.Config, own: Project) -> list[str]:
     given: list[str] = config.getini("harness_adapters")
-    return given or catalog.adapters_of(
+    return given or catalog.adapter_specs(
         own.adapters, own.adapter_commands, own.conversations, own.agent_commands, api=own.api, targets=own.targets
     )
 
@@ -202,7 +202,7 @@ def _plan(config: pytest.Config, own: Project, edition: FactSelection, scenarios
         raise UnknownName("mode", mode, ("replay", "reference"), "harness_mode")
     known = [config.rootpath / own.expected_failures] if own.expected_failures else []
     expected: list[Path] = config.getini("harness_expected_failures") or known
-    ids = findable(edition) if expected else ()
+    ids = known_finding_ids(edition) if expected else ()
     return Plan(
         mode=mode,
         libraries=[Library(folder) for folder in _folders(config, own)],

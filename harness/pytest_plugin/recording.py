@@ -21,14 +21,14 @@ import pytest
 from harness.host import files
 from harness.reports.words import count, forecast, money
 from harness.results import CellResult
-from harness.running.backends import Reference, Replay
+from harness.running.backends import ReferenceBackend, ReplayBackend
 from harness.running.budget import estimate
 from harness.running.cells import Cell, not_applicable
 from harness.running.costs import price_version
-from harness.running.live import Live, base_urls_of
+from harness.running.live import LiveBackend, base_urls_of
 from harness.running.plan import Plan
-from harness.running.recorder import Recorder, surveyed, to_record, without_held
-from harness.running.verdicts import Judged
+from harness.running.recorder import Recorder, survey_cells, without_fresh, without_held
+from harness.running.verdicts import JudgedCell
 from harness.tape.library import Library
 
 _PAUSE = 0.02
@@ -54,7 +54,7 @@ class Recording:
         """Whether providers are asked."""
         return self._plan.mode == "replay"
 
-    def play(self, cell: Cell) -> Judged | None:
+    def play(self, cell: Cell) -> JudgedCell | None:
         """Record a cell, and judge what came of it; `None`: it has its cassette, or is none to be recorded.
 
         Raises:
@@ -100,12 +100,12 @@ class Recording:
 
     def _due(self, cells: Sequence[Cell]) -> list[Cell]:
         plan = self._of(cells)
-        stages = Live(plan.base_urls) if self.is_paid else Reference()
+        stages = LiveBackend(plan.base_urls) if self.is_paid else ReferenceBackend()
         playable = [cell for cell in cells if not_applicable(cell, stages.mode) is None]
-        has = self._is_of_session if self._anew else Replay(self._plan.libraries, self._plan.own).has
+        has = self._is_of_session if self._anew else ReplayBackend(self._plan.libraries, self._plan.own).has
         wanted = [cell for cell in playable if not has(cell)]
-        found = surveyed(wanted, stages, self._recorder)
-        return without_held(to_record(wanted, found), found)
+        found = survey_cells(wanted, stages, self._recorder)
+        return without_held(without_fresh(wanted, found), found)
 
     def _is_of_session(self, cell: Cell) -> bool:
         """Whether another cell that has the same cassette has recorded it already."""
@@ -124,7 +124,7 @@ class Recording:
         folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(folder, os.O_RDONLY)
         try:
-            while not files.lock(handle):
+            while not files.lock_file(handle):
                 time.sleep(_PAUSE)
             yield
         finally:

@@ -70,9 +70,9 @@ def settings(item: pytest.Item, edition: FactSelection) -> Settings:
     pointers = tuple(each for each in ignored if each.startswith("/"))
     ids = frozenset(ignored) - {*pointers}
     if ids:
-        from harness.running.verdicts import findable  # noqa: PLC0415 - who ignores nothing need not wait for it
+        from harness.running.verdicts import known_finding_ids  # noqa: PLC0415 - who ignores nothing need not wait for it
 
-        known = findable(edition)
+        known = known_finding_ids(edition)
         for each in sorted(ids - {*known}):
             raise UnknownName("limit or rule", each, [*known], f"{item.nodeid}: ignore")
     allowed = (

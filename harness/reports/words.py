@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Protocol
 
 from harness.results import JSON, Blame, CellResult, Checked, Finding, Kind, RunResult, Severity, Spending, Verdict
-from harness.results.findings import contrasted
+from harness.results.findings import show_change
 
 MAX_VALUE_CHARACTERS = 240
 """Longest value that is shown whole. The JSON report has all of it."""
@@ -92,7 +92,7 @@ def values(finding: Finding, length: int | None = MAX_VALUE_CHARACTERS) -> list[
     """
     if finding.actual is None and finding.expected is None:
         return []
-    texts = contrasted(finding.actual, finding.expected, (length or MAX_VALUE_CHARACTERS) // 2)
+    texts = show_change(finding.actual, finding.expected, (length or MAX_VALUE_CHARACTERS) // 2)
     if texts is not None:
         return [*zip(("actual", "expected"), texts, strict=True)]
 

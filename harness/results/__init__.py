@@ -1,4 +1,4 @@
-"""What a run produces: transcripts, findings, cells, the run; and all that reports may read."""
+"""The results of a run: transcripts, findings, cells and the run itself. Reports read nothing else."""
 
 from harness.contract.model import JSON
 from harness.results.checks import (
@@ -15,7 +15,7 @@ from harness.results.checks import (
     Skipped,
     Tried,
 )
-from harness.results.findings import Blame, Body, Finding, Kind, Outcome, Severity, of_client, writable
+from harness.results.findings import Blame, Body, Finding, Kind, Outcome, Severity, blame_client, to_writable
 from harness.results.run import (
     CellResult,
     Definition,
@@ -30,8 +30,8 @@ from harness.results.run import (
     Spending,
     StaleExpectation,
     Verdict,
-    summed,
-    worst,
+    total_usage,
+    verdict_of,
 )
 from harness.results.transcript import (
     Change,
@@ -42,7 +42,7 @@ from harness.results.transcript import (
     EmbeddingTranscript,
     Exchange,
     Mode,
-    Retelling,
+    ReplayVariant,
     Said,
     Saying,
     Sent,
@@ -88,8 +88,8 @@ __all__ = [
     "Rate",
     "RedriveResult",
     "Refusal",
+    "ReplayVariant",
     "Report",
-    "Retelling",
     "RunResult",
     "Said",
     "Saying",
@@ -108,8 +108,8 @@ __all__ = [
     "TurnedAway",
     "Variant",
     "Verdict",
-    "of_client",
-    "summed",
-    "worst",
-    "writable",
+    "blame_client",
+    "to_writable",
+    "total_usage",
+    "verdict_of",
 ]

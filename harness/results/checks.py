@@ -7,26 +7,26 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from harness.contract.model import JSON
-from harness.results.findings import writable
+from harness.results.findings import to_writable
 
 
 class Fate(StrEnum):
-    """What becomes of a fact that one end has said, best first."""
+    """The outcome of a fact that one end sent, best first."""
 
     PRESERVED = "preserved"
-    """The other end is told the same."""
+    """The other end receives the same."""
     TRANSLATED = "translated"
-    """It is told in another form that means the same."""
+    """The other end receives another form with the same meaning."""
     REFUSED = "refused"
-    """Whoever asked was told no."""
+    """The client gets an error."""
     LOST = "lost"
-    """The other end is told something else, or nothing, and nobody is told of it."""
+    """The other end receives something else, or nothing, and there is no error."""
 
 
 @dataclass(frozen=True, slots=True)
 class FactFates:
-    """What became of one fact between a client's API and an upstream: in how many cells it was preserved, translated,
-    refused or lost; a cell counts once, by the worst. `of_answer`: the upstream says it, not the client."""
+    """The outcomes of one fact between a client's API and an upstream: how many cells preserved, translated, refused or
+    lost it. A cell counts once, by the worst. `of_answer`: the fact comes from the upstream, not the client."""
 
     client: str
     upstream: str
@@ -40,7 +40,7 @@ class FactFates:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A capability, and how many of the cells that need it passed through the adapter of a target."""
+    """A capability, and how many of the cells that need it passed."""
 
     target: str
     capability: str
@@ -50,8 +50,8 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """How often the model of a target did something, of `played` tries: `name` says what, as a sentence goes on. The
-    share lies between `low` and `high`, from 0 to 1, with 95 % confidence (Wilson). It is no verdict on anybody."""
+    """The share of tries in which a target's model did something; `name` says what. The share is between `low` and
+    `high`, from 0 to 1, with 95 % confidence (Wilson). It affects no verdict."""
 
     name: str
     target: str
@@ -62,16 +62,19 @@ class Rate:
 
     @property
     def share(self) -> float:
-        """The share of the tries that came out, from 0 to 1."""
+        """The share of successful tries, from 0 to 1."""
         return self.hits / self.played
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """`undeclared` are capabilities that work though the adapter does not declare them, `broken` those that it declares
-    and that work in no cell. `not_played` says in sentences what of the suite was left out. `rates` say what a server's
-    model did, of which no single answer proves anything. `gateway` says of each fact what became of it on its way
-    through a gateway, for each upstream. `model_note` says why another model than the default was used, if it was."""
+    """Results of a check besides its cells.
+
+    `undeclared` are capabilities that work though the adapter does not declare them; `broken` are declared ones that
+    work in no cell. `not_played` lists the omitted parts of the suite in sentences. `rates` are statistics of a
+    server's model. `gateway` has the outcomes of facts for each upstream. `model_note` explains why another model than
+    the default was used.
+    """
 
     undeclared: tuple[Tried, ...] = ()
     broken: tuple[Tried, ...] = ()
@@ -83,10 +86,10 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class ApiCounts:
-    """The exchanges of one API. Those that are neither accepted nor refused are undecided.
+    """Counts of the exchanges of one API. Those that are neither accepted nor refused are undecided.
 
-    `unread`: the witness cannot read the request or the response. `…_flagged`: a limit finding of severity error.
-    `streamed`: the response came as a stream. `streamed_broken`: those of them that are cut or carry an error.
+    `unread`: the request or the response cannot be read. `…_flagged`: a limit finding of severity error. `streamed`:
+    the response was a stream. `streamed_broken`: the stream is cut or has an error.
     """
 
     exchanges: int = 0
@@ -101,7 +104,7 @@ class ApiCounts:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A file of a folder that was not read. `damaged`: it has the marks of a cassette, so that something is amiss."""
+    """A file that was not read. `damaged`: it looks like a cassette."""
 
     file: str
     reason: str
@@ -110,8 +113,8 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A request that its server refused for its content, and that breaks no limit: exchange `index` of `file`, with the
-    status and the server's words."""
+    """A request that its server refused for its content, though it breaks no known limit: exchange `index` of `file`,
+    with the status and the server's message."""
 
     file: str
     index: int
@@ -119,19 +122,17 @@ class Refusal:
     words: str
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "words", writable(self.words))
+        object.__setattr__(self, "words", to_writable(self.words))
 
 
 @dataclass(frozen=True, slots=True)
 class PairCounts:
-    """The pairs of one API.
+    """Counts of the pairs of one API.
 
-    `streamed`: those that were driven through `stream`, since their response was streamed. `not_redrivable`: reason →
-    pairs whose follow-up leans on state that the server keeps; the reason is the field by which it does. The other
-    pairs disagree. `allowances`: class → how often it was made use of; `harness.auditing.turn_comparison` says what
-    they are.
-    `edited`: pairs whose recorded client changed the answer before it sent it back, judged on what it did carry;
-    `edits`: class → pairs that it is seen in, as `harness.auditing.client_edits` names them.
+    `streamed`: pairs with a streamed response, run through `stream`. `not_redrivable`: reason → pairs whose follow-up
+    depends on state on the server; the reason is the field that refers to it. `allowances`: class → number of uses; see
+    `harness.auditing.turn_comparison`. `edited`: pairs whose recorded client changed the response before it sent it
+    back; `edits`: class → pairs, see `harness.auditing.client_edits`. The other pairs disagree.
     """
 
     pairs: int
@@ -145,11 +146,11 @@ class PairCounts:
 
 @dataclass(frozen=True, slots=True)
 class PairDisagreement:
-    """One thing that an adapter sent otherwise than request `j` of `file` has it, after response `i`.
+    """A difference between an adapter's request and request `j` of `file`, after response `i`.
 
-    `pointer` leads into the body of request j. `kind` is what is not the same, as in
-    `harness.auditing.turn_comparison.Disagreement` and in `harness.auditing.redrive`, or `adapter-failed`:
-    the adapter could not read the response or express the follow-up, and `produced` is why.
+    `pointer` leads into the body of request j. `kind` is as in `harness.auditing.turn_comparison.Disagreement` and
+    `harness.auditing.redrive`, or `adapter-failed`: the adapter could not read the response or express the
+    follow-up; `produced` is the reason.
     """
 
     api: str
@@ -164,8 +165,8 @@ class PairDisagreement:
 
 @dataclass(frozen=True, slots=True)
 class RedriveResult:
-    """A whole redrive: an entry for each API, and all disagreements in the order of files and pairs. Each stream was
-    driven in `recuts` other cuts, too."""
+    """A whole redrive: counts by API, and all disagreements in the order of files and pairs. Each stream also ran in
+    `recuts` other chunkings."""
 
     apis: Mapping[str, PairCounts]
     disagreements: tuple[PairDisagreement, ...]
@@ -174,9 +175,9 @@ class RedriveResult:
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """What an audit has looked at. `files` counts the cassettes read, `unknown` their exchanges that are no chat of a
-    known API. `redrive` is what came of driving their conversations again, if that was asked for; what disagrees there
-    is a finding of its cell as well. `unexplained` are the refusals for which no rule gives a reason."""
+    """The scope of an audit. `files` counts the cassettes read, `unknown` their exchanges with no known chat API.
+    `redrive` is the result of repeating their conversations; disagreements are findings, too. `unexplained` are
+    refusals that no rule explains."""
 
     files: int
     apis: Mapping[str, ApiCounts]

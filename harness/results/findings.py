@@ -1,4 +1,4 @@
-"""What is wrong: findings, with how bad each is and whose fault."""
+"""Findings: what is wrong, how severe it is, and who is to blame."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from difflib import SequenceMatcher
 from enum import StrEnum
 
 from harness.contract.model import JSON
-from harness.host.exceptions import shortened
+from harness.host.exceptions import shorten
 from harness.scenarios.schema import Subject
 
 
 class Severity(StrEnum):
-    """How bad a finding is. An error fails its cell; a note never changes a verdict for the worse than `note`."""
+    """The severity of a finding. An error fails its cell; a note never makes a verdict worse than `note`."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -22,9 +22,9 @@ class Severity(StrEnum):
 
 
 class Kind(StrEnum):
-    """What a breach of a rule comes to: the provider refuses it, information was changed, lost, invented or answered
-    wrongly, or a custom of ours was not kept. The first two fail any adapter; the last one is a note unless a run is
-    strict."""
+    """The kind of a rule. Limit: the provider rejects the request. Loss: information was changed, lost, invented or
+    answered wrongly. Convention: a custom of this project was not followed. The first two fail any adapter; conventions
+    are notes unless a run is strict."""
 
     LIMIT = "limit"
     LOSS = "loss"
@@ -32,53 +32,52 @@ class Kind(StrEnum):
 
 
 class Blame(StrEnum):
-    """Whose fault a finding is."""
+    """The party at fault."""
 
     ADAPTER = "adapter"
     CLIENT = "client"
-    """A client, agent or library that sends requests of its own."""
+    """A client, agent or library that sends its own requests."""
     PROVIDER = "provider"
     CASSETTE = "cassette"
     MODEL = "model"
     SCENARIO = "scenario"
     HARNESS = "harness"
     GATEWAY = "gateway"
-    """What stands between a client and a provider, and is asked by the one in the other's place."""
+    """A server between a client and a provider."""
 
 
 class Outcome(StrEnum):
-    """What became of a request."""
+    """The outcome of a request."""
 
     ACCEPTED = "accepted"
     """2xx, and no error in the body."""
     REFUSED = "refused"
     """4xx, or an error inside a 2xx."""
     UNDECIDED = "undecided"
-    """Nobody judged the request: no response, one that cannot be read, a redirect, or a failure of the server (5xx)."""
+    """No response, one that cannot be read, a redirect, or a server failure (5xx)."""
 
 
-_LENGTH = 20_000
-"""Characters that are kept of each text in a finding, and of why a cell broke."""
+_MAX_TEXT_CHARACTERS = 20_000
+"""The limit for each text in a finding, and for the reason of an error."""
 
 
-def writable(value: JSON) -> JSON:
-    """The value with texts that can be written anywhere: see `Finding`."""
+def to_writable(value: JSON) -> JSON:
+    """Return the value with texts that can be written anywhere: see `Finding`."""
     if isinstance(value, str):
-        return shortened(shortened(value, _LENGTH).encode("utf-8", "backslashreplace").decode(), _LENGTH)
+        return shorten(
+            shorten(value, _MAX_TEXT_CHARACTERS).encode("utf-8", "backslashreplace").decode(), _MAX_TEXT_CHARACTERS
+        )
     if isinstance(value, list):
-        return [writable(item) for item in value]
+        return [to_writable(item) for item in value]
     if isinstance(value, dict):
-        return {str(writable(key)): writable(item) for key, item in value.items()}
+        return {str(to_writable(key)): to_writable(item) for key, item in value.items()}
     return value
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A body that a finding compares with another: `end` says whose it is, as `the client's request`.
-
-    `pointer` leads to the place that matters, `piece` is what stands there, as lines for people. A long text is
-    shortened.
-    """
+    """A body that a finding shows. `end` names it, as `the client's request`. `pointer` leads to the relevant place,
+    `piece` is the excerpt there. A long text is shortened."""
 
     end: str
     text: str
@@ -86,26 +85,22 @@ class Body:
     piece: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "text", writable(self.text))
+        object.__setattr__(self, "text", to_writable(self.text))
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What is wrong, how bad, whose fault, with evidence.
+    """A finding, with its evidence.
 
-    `pointer` leads into the body of the request, or of the response if it is `of_response`, of exchange `exchange`, an
-    index into the cell's exchanges; `piece` is what stands there, as lines for people. `source` says where the rule
-    comes from, `subject` what it is about. In an audit `file` and `index` name the exchange, and
-    `outcome` says what became of its request. `accepted` is the reason
-    for which it is listed as an expected failure: it then fails nothing. `follows` is the index, among the cell's
-    findings, of the one that it follows from (`harness.running.causes`). `raised` is the class of what a crash raised,
-    `case` which of several problems of its rule it is.
-    `bodies` are those of both ends, of what was changed or lost between two. `exhibits` are what only the page and
-    `harness show` have room for: the raw stream of the answer, or the request of the shipped adapter. `turn` is the
-    index of the scenario's user turn in whose course it shows, where that is known. `remedy` says what to do about it.
+    `pointer` leads into the body of the request, or of the response if `of_response`, of exchange `exchange`, an index
+    into the cell's exchanges; `piece` is an excerpt there. `source` is the origin of the rule, `subject` its topic. In
+    an audit `file` and `index` identify the exchange, and `outcome` is that of its request. `accepted` is the reason of
+    an expected failure, which fails nothing. `follows` is the index of the cause among the cell's findings
+    (`harness.running.causes`). `raised` is the class of a crash's exception; `case` distinguishes problems of one rule.
+    `bodies` are those of both ends of a gateway. Only the page and `harness show` print the `exhibits`: the raw stream,
+    or the shipped adapter's request. `turn` is the index of the user turn, where known. `remedy` is advice.
 
-    The texts can be written anywhere: half of a surrogate pair, which JSON can escape and UTF-8 cannot write, becomes
-    the text of its escape. What is longer than a report can take is shortened in its middle.
+    Texts can be written anywhere: half of a surrogate pair becomes its escape. Long ones are shortened in the middle.
     """
 
     rule: str
@@ -135,25 +130,23 @@ class Finding:
 
     @property
     def fails(self) -> bool:
-        """Whether it fails its cell."""
+        """True if it fails its cell."""
         return self.severity is Severity.ERROR and self.accepted is None
 
     def __post_init__(self) -> None:
         for name in ("message", "pointer", "actual", "expected"):
-            object.__setattr__(self, name, writable(getattr(self, name)))
+            object.__setattr__(self, name, to_writable(getattr(self, name)))
 
 
-def of_client(finding: Finding) -> Finding:
-    """The finding about a client that is no adapter."""
+def blame_client(finding: Finding) -> Finding:
+    """Return the finding with the blame on the client in place of the adapter."""
     return replace(finding, blame=Blame.CLIENT) if finding.blame is Blame.ADAPTER else finding
 
 
-_CONTEXT = 40
-"""Characters shown on each side of a change."""
-_CHANGE = 160
-"""Characters shown of a change itself."""
-_WORDS = 4000
-"""Words up to which the changed stretch of a text is compared word by word."""
+_CONTEXT_CHARACTERS = 40
+_MAX_CHANGE_CHARACTERS = 160
+_MAX_WORDS = 4000
+"""Above this, a changed part is not compared word by word."""
 
 _TOKEN = re.compile(r"\s+|[^\s]+")
 
@@ -161,9 +154,7 @@ _TOKEN = re.compile(r"\s+|[^\s]+")
 @dataclass(frozen=True, slots=True)
 class TextChange:
     """The first change of a text. `line` counts from 1 in the changed text; `more` is the number of further changes.
-
-    `before` and `after` show the stretch as it was and as it is, what changed in brackets.
-    """
+    `before` and `after` show the change in brackets."""
 
     line: int
     before: str
@@ -184,11 +175,11 @@ def text_change(before: str, after: str) -> TextChange | None:
     if before == after:
         return None
     one, other = _TOKEN.findall(before), _TOKEN.findall(after)
-    start = _common(one, other)
-    end = _common(one[start:][::-1], other[start:][::-1])
+    start = _common_length(one, other)
+    end = _common_length(one[start:][::-1], other[start:][::-1])
     middle, other_middle = one[start : len(one) - end], other[start : len(other) - end]
     blocks = [(0, len(middle), 0, len(other_middle))]
-    if max(len(middle), len(other_middle)) <= _WORDS:
+    if max(len(middle), len(other_middle)) <= _MAX_WORDS:
         matcher = SequenceMatcher(None, middle, other_middle, autojunk=False)
         blocks = [tuple(places) for tag, *places in matcher.get_opcodes() if tag != "equal"]
     first, last, other_first, other_last = blocks[0]
@@ -204,7 +195,7 @@ def text_change(before: str, after: str) -> TextChange | None:
     )
 
 
-def contrasted(actual: JSON, expected: JSON, longest: int) -> tuple[str, str] | None:
+def show_change(actual: JSON, expected: JSON, longest: int) -> tuple[str, str] | None:
     """Show two values by their change, if both are texts and one is longer than `longest` characters."""
     if not isinstance(actual, str) or not isinstance(expected, str) or max(len(actual), len(expected)) <= longest:
         return None
@@ -215,17 +206,19 @@ def contrasted(actual: JSON, expected: JSON, longest: int) -> tuple[str, str] | 
     return f"line {change.line}: {change.after} ({change.words}){more}", f"line {change.line}: {change.before}"
 
 
-def _common(one: list[str], other: list[str]) -> int:
-    """The number of tokens with which both lists begin."""
+def _common_length(one: list[str], other: list[str]) -> int:
     return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def _window(head: str, change: str, tail: str) -> str:
-    """The change in brackets, with some of the text around it, on one line."""
-    before = head if len(head) <= _CONTEXT else f"…{head[-_CONTEXT:]}"
-    after = tail if len(tail) <= _CONTEXT else f"{tail[:_CONTEXT]}…"
-    half = _CHANGE // 2
-    shown = change if len(change) <= _CHANGE else f"{change[:half]} …{len(change) - 2 * half} more… {change[-half:]}"
+    before = head if len(head) <= _CONTEXT_CHARACTERS else f"…{head[-_CONTEXT_CHARACTERS:]}"
+    after = tail if len(tail) <= _CONTEXT_CHARACTERS else f"{tail[:_CONTEXT_CHARACTERS]}…"
+    half = _MAX_CHANGE_CHARACTERS // 2
+    shown = (
+        change
+        if len(change) <= _MAX_CHANGE_CHARACTERS
+        else f"{change[:half]} …{len(change) - 2 * half} more… {change[-half:]}"
+    )
     return json.dumps(f"{before}[{shown}]{after}", ensure_ascii=False)[1:-1]
 
 

@@ -1,4 +1,4 @@
-"""What a run comes to: cells with their verdicts, what they cost, where targets differ. JSON in and out."""
+"""The result of a run: cells with their verdicts, costs and differences, as JSON and as reports get it."""
 
 from __future__ import annotations
 
@@ -19,23 +19,18 @@ from pydantic import TypeAdapter
 
 from harness.contract.model import Usage
 from harness.results.checks import Audited, Checked
-from harness.results.findings import Finding, Severity, writable
+from harness.results.findings import Finding, Severity, to_writable
 from harness.results.transcript import Conversation, Mode
 from harness.scenarios.schema import Variant
 
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """How to ask for a part of a run again.
+    """The command lines to repeat parts of a run, which reports print next to failures.
 
-    A fact of the run, as its mode is: reports read nothing but results, and print these commands beside what failed,
-    also out of a result that was written in another process. What the words are the caller says: the command line its
-    own options, pytest its own; those that stand here are what asks for a run that was given none.
-
-    `rerun`, `record`, `reference` and `show` are the words that a command line begins with, `selection` those that
-    chose the scenarios. `scenarios` names the files of scenarios that do not ship with harness, `targets` the words
-    that select a column which is no shipped target. `recut` are the words that ask for other cuts of what is streamed.
-    Without words for `show` nothing shows a cell.
+    `rerun`, `record`, `reference` and `show` are the first words of command lines, `selection` those that selected the
+    scenarios. `scenarios` has the files of scenarios that are not shipped, `targets` the words that select a column
+    other than a shipped target, `recut` those for other chunkings. Without words for `show`, no command shows a cell.
     """
 
     rerun: tuple[str, ...] = ("harness", "run")
@@ -48,7 +43,7 @@ class Invocation:
     show: tuple[str, ...] = ("harness", "show")
 
     def command(self, words: Iterable[str], targets: Iterable[str], scenarios: Iterable[str] | None = None) -> str:
-        """The command line that begins with `words`, for targets and some scenarios (`None`: those of the run)."""
+        """Return the command line of `words`, for targets and some scenarios (`None`: those of the run)."""
         named = self.selection if scenarios is None else [self.scenarios.get(each, each) for each in scenarios]
         selected = chain.from_iterable(self.targets.get(target, ("--target", target)) for target in targets)
         return shlex.join([*words, *named, *selected])
@@ -56,12 +51,11 @@ class Invocation:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A scenario of a run.
+    """The definition of a scenario.
 
-    `digest` is the beginning of the SHA-256 of what its file says: under another one something else was asked.
-    `requires` are the capabilities and `provocations` the provocations that it names. `file` is its file, as it was
-    named; scenarios that ship with harness have none, since it is no file of whoever plays them. `line` is that of its
-    id, and `turns` those of its user turns; all lines count from 1.
+    `digest` is the beginning of the SHA-256 of its content. `requires` are capabilities, `provocations` its
+    provocations. `file` is its file as the user named it; shipped scenarios have none. `line` is that of its id, and
+    `turns` those of its user turns, counted from 1.
     """
 
     digest: str
@@ -72,16 +66,14 @@ class Definition:
     turns: tuple[int, ...] = ()
 
     def line_of(self, turn: int | None) -> int | None:
-        """The line of a user turn, by its index; of the id, where there is no such turn."""
+        """Return the line of a user turn, by its index, or of the id if there is no such turn."""
         return self.turns[turn] if turn is not None and 0 <= turn < len(self.turns) else self.line
 
 
 @dataclass(frozen=True, slots=True)
 class StaleExpectation:
-    """An entry of expected failures that is true of nothing, in the one variant that it speaks of (`None`: in any).
-
-    Its failure did not happen in cells that were played; or, in `RunResult.unmatched`, it names no cell of the run.
-    """
+    """An entry of expected failures that is stale: the failure did not occur. In `RunResult.unmatched`: the entry
+    covers no cell of the run. `variant` is `None` for both."""
 
     scenario: str
     target: str
@@ -91,17 +83,16 @@ class StaleExpectation:
 
 
 Values: TypeAlias = Mapping[str, Mapping[str, tuple[str, ...]]]
-"""Target → name of a fact → the values that its cells show, in order; without facts that no cell shows."""
+"""Target → name of a fact → the observed values, sorted; facts without values are left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Part `number` of `of`, counted from 1: a shard of a run, or, as its one part, a live run, which may be stopped.
+    """Part `number` of `of`, counted from 1: a shard, or a live run that can be resumed.
 
-    `scenarios` are the ids of all scenarios of the whole, in the order of the run, each with the beginning of the
-    digest of what it says. `expected` are all entries of expected failures: a shard alone cannot tell whether
-    one is true of nothing. `observed` is what the cells of this part have shown on the wire, of which differences are
-    made.
+    `scenarios` are the ids of all scenarios of the whole run, in order, each with the beginning of its digest.
+    `expected` are all entries of expected failures: a shard alone cannot tell which are stale. `observed` are the
+    values of its differences.
     """
 
     number: int
@@ -112,7 +103,7 @@ class Part:
 
     @property
     def name(self) -> str:
-        """As `--shard` has it: `1/4`."""
+        """The name as in `--shard`: `1/4`."""
         return f"{self.number}/{self.of}"
 
 
@@ -120,22 +111,22 @@ Origin: TypeAlias = Literal["reference", "provider", "server"]
 
 
 class Verdict(StrEnum):
-    """How a cell ended."""
+    """The verdict of a cell."""
 
     PASS = "pass"  # noqa: S105 - a verdict
     NOTE = "note"
     WARN = "warn"
     FAIL = "fail"
     INCONCLUSIVE = "inconclusive"
-    """The model did not do what was to be looked at. Nobody is wrong, and nothing is proved."""
+    """The model did not do what the cell tests, so nothing is proved."""
     NOT_APPLICABLE = "not-applicable"
     MISSING = "missing"
     ERROR = "error"
     EXPECTED_FAILURE = "expected-failure"
 
 
-def worst(findings: Iterable[Finding]) -> Verdict:
-    """How a cell ends that was judged, by its findings."""
+def verdict_of(findings: Iterable[Finding]) -> Verdict:
+    """Return the verdict of a cell by its findings: the worst that is not an expected failure."""
     every = list(findings)
     if any(finding.fails for finding in every):
         return Verdict.FAIL
@@ -146,11 +137,10 @@ def worst(findings: Iterable[Finding]) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Where the responses of a cell come from.
+    """The origin of a cell's responses.
 
-    `origin` is `reference` (our own server, never a provider), `provider` (at an address of its own), or `server`: any
-    other that speaks its API, at the address `recorded_from`. `recorded_at` is an ISO 8601 time, absent where nothing
-    was recorded.
+    `origin` is `reference` (the reference server), `provider` (at its own address), or `server`: another server with
+    the API, at the address `recorded_from`. `recorded_at` is an ISO 8601 time, if there was a recording.
     """
 
     origin: Origin
@@ -163,11 +153,10 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What requests to a model took, as far as it is known.
+    """The costs of requests to a model.
 
-    `usage` sums what the answers say of tokens. `dollars` is the price, in US dollars, of the requests whose price is
-    known (`None`: of none of them), `unpriced` counts the others: nobody keeps a price for the model or the server, or
-    the answer does not say what it took. What a provider refused costs nothing.
+    `usage` sums the tokens of the responses. `dollars` is the price of the requests with a known price (`None`: of
+    none), `unpriced` counts the others. Refused requests cost nothing.
     """
 
     model: str
@@ -178,33 +167,33 @@ class Spending:
 
     @staticmethod
     def together(parts: Iterable[Spending]) -> Spending:
-        """Several of them as one; `model` names each model once. There has to be one at least."""
+        """Return the sum of at least one; `model` names each model once."""
         every = list(parts)
         known = [part.dollars for part in every if part.dollars is not None]
         return Spending(
             ", ".join(dict.fromkeys(part.model for part in every)),
             sum(part.requests for part in every),
-            summed(part.usage for part in every),
+            total_usage(part.usage for part in every),
             sum(known, Decimal(0)) if known else None,
             sum(part.unpriced for part in every),
         )
 
 
-def summed(usages: Iterable[Usage]) -> Usage:
-    """The tokens of several answers. What only some of them say is the sum of what they say."""
+def total_usage(usages: Iterable[Usage]) -> Usage:
+    """Return the sum of the tokens of several responses."""
     return sum(usages, Usage())
 
 
 @dataclass(frozen=True, slots=True)
 class CellResult:
-    """One cell: scenario × target × variant. `reason` says why it was not played, or what broke; `covers` what the
-    scenario is about, the main subject first; `recuts` how many other cuts of its streams were played; `spending` what
-    its requests took, of what was played once: retellings send nothing. `printed` is what an adapter in a process of
-    its own printed while the cell was played, and `traceback` that of what broke; both are shortened. `conversation` is
-    there only where a report wants it (`Report.wants_conversations`): of the shipped suite it is 12 MB. `hidden` counts
-    the findings, by rule, that were found and do not count in this run (`RunResult.rules`, `RunResult.ignored`).
-    `seconds` are what playing and judging it took on the clock; like all of a run's timing they are no part of what is
-    equal."""
+    """A cell: scenario × target × variant.
+
+    `reason` explains a cell that did not run, or broke. `covers` are the subjects of the scenario, the main one first.
+    `recuts` counts the other chunkings that ran. `spending` is the cost of its requests. `printed` is the output of an
+    adapter in another process, `traceback` that of its exception; both are shortened. `conversation` is set only if a
+    report needs it. `hidden` counts findings out of scope, by rule. `seconds` is the duration, which does not affect
+    equality.
+    """
 
     scenario: str
     target: str
@@ -227,17 +216,17 @@ class CellResult:
 
     @property
     def key(self) -> tuple[str, str, Variant]:
-        """Which cell of a run it is."""
+        """The scenario, the target and the variant."""
         return self.scenario, self.target, self.variant
 
     def __post_init__(self) -> None:
         for name in ("reason", "printed", "traceback"):
-            object.__setattr__(self, name, writable(getattr(self, name)))
+            object.__setattr__(self, name, to_writable(getattr(self, name)))
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One fact observed on the wire, for each target. `differs` says that it is not the same for all."""
+    """A fact observed on the wire, for each target. `differs`: the targets have different values."""
 
     subject: str
     fact: str
@@ -247,23 +236,17 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """A whole run. Everything but `timing` repeats to the byte when a run is repeated; prices may change with the day.
+    """A whole run. Everything but `timing` is identical when a run is repeated; prices may change with the day.
 
-    `unmatched` are entries of expected failures that speak of no cell of this run: it may be a part of the suite, or
-    the entry may be misspelt. `left_out` says of targets that nobody named why they are not in the run; `cassettes`
-    where cassettes were looked for, or written to. `stopped` says why a run was not played to its end: `cells` are then
-    those that were done.
+    `unmatched` are entries of expected failures that cover no cell of this run. `left_out` has reasons why targets are
+    not in the run. `cassettes` is the folder of cassettes. `stopped` is the reason of an incomplete run; `cells` are
+    then those that finished. `facts` are the files of additional facts. Only findings of `rules` count, all if it is
+    empty, and none of `ignored`; both are ids and globs. `unplayed` counts the cells that did not run because of
+    `--maxfail`.
 
-    `facts` names the files of facts by which was judged beside the shipped ones. Only findings of `rules` count, all
-    where it is empty, and none of `ignored`; both are ids and globs. `unplayed` counts the cells that were not played
-    since as many had failed as the run was to bear.
-
-    An audit is a run whose cells are recordings: each file with each API that it has exchanges of; `audit` is what it
-    has counted. A damaged file is a cell that is missing.
-
-    `check` is what a check says beside its cells; no other run has it. `definitions` says of scenarios, by their ids,
-    where they are written and what they ask. `played_at` is when the run began, an ISO 8601 time in UTC. `part` says
-    which shard of a run it is; of a whole one there is none.
+    An audit is a run whose cells are recordings: each file with each of its APIs. A damaged file is a missing cell.
+    `audit` has its counts, and `check` those of a check. `definitions` are those of the scenarios, by id. `played_at`
+    is the start, an ISO 8601 time in UTC. `part` identifies a shard.
     """
 
     mode: Mode
@@ -288,16 +271,16 @@ class RunResult:
     part: Part | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "stopped", writable(self.stopped))
+        object.__setattr__(self, "stopped", to_writable(self.stopped))
 
     @property
     def finished(self) -> bool:
-        """Whether every cell of the run was played."""
+        """True if every cell ran."""
         return self.stopped is None and not self.unplayed
 
     @property
     def hidden(self) -> dict[str, int]:
-        """How many findings of each rule do not count, by the rule."""
+        """The number of findings out of scope, by rule."""
         counted = Counter[str]()
         for cell in self.cells:
             counted.update(cell.hidden)
@@ -305,7 +288,7 @@ class RunResult:
 
     @property
     def summary(self) -> dict[str, int]:
-        """How many cells ended in each verdict."""
+        """The number of cells with each verdict."""
         counts = {verdict.value: 0 for verdict in Verdict}
         for cell in self.cells:
             counts[cell.verdict.value] += 1
@@ -313,7 +296,7 @@ class RunResult:
 
     @property
     def costs(self) -> dict[str, Spending]:
-        """What was spent, or would have been, on each target that was played."""
+        """The costs of each target."""
         parts: dict[str, list[Spending]] = {}
         for cell in self.cells:
             if cell.spending is not None:
@@ -322,8 +305,8 @@ class RunResult:
 
     @property
     def exit_code(self) -> int:
-        """1 nonconformant, broken or stale, or checked with another model than the default; else 2 when something could
-        not be looked at, nothing ran, or the run was not played to its end; else 0."""
+        """1 for failures, errors, stale entries or a check with another model than the default; else 2 if a cell is
+        missing, none ran, or the run is incomplete; else 0."""
         summary = self.summary
         if summary["fail"] or summary["error"] or self.stale or (self.check is not None and self.check.model_note):
             return 1
@@ -331,15 +314,14 @@ class RunResult:
         return 2 if summary["missing"] or not played or not self.finished else 0
 
     def to_json(self, *, conversations: bool = False) -> str:
-        """The canonical report; `from_json` gives back an equal value, but for the conversations of cells unless these
-        are asked for, too.
+        """Return the run as JSON. `from_json` returns an equal value, except for conversations that were not written.
 
-        Numbers that JSON does not have, and that an adapter may hand on all the same, are texts in it.
+        Numbers without a JSON form are written as texts.
         """
         return "".join(self.json_pieces(conversations=conversations))
 
     def json_pieces(self, *, conversations: bool = False) -> Iterator[str]:
-        """The text of `to_json`, a cell at a time: that of a long run need not be in memory as a whole."""
+        """Yield the text of `to_json` cell by cell, for runs that do not fit into memory as text."""
         document: dict[str, Any] = _adapter().dump_python(
             replace(self, cells=(), timing={}), mode="json", exclude={"played_at"}
         )
@@ -355,7 +337,7 @@ class RunResult:
             if not getattr(self, name):
                 del document[name]
         around = json.JSONEncoder(ensure_ascii=False, indent=2).iterencode(_finite(document))
-        yield from takewhile(lambda piece: piece != "[]", around)  # the cells: before them stands the mode alone
+        yield from takewhile(lambda piece: piece != "[]", around)  # the cells: only the mode comes before them
         yield "["
         between = ""
         for cell in self.cells:
@@ -369,30 +351,29 @@ class RunResult:
 
     @staticmethod
     def from_json(text: str) -> RunResult:
-        """Read what `to_json` wrote.
+        """Read the JSON of `to_json`.
 
         Raises:
-            ValueError: it is not the JSON of a run.
+            ValueError: It is not the JSON of a run.
         """
         document: Any = json.loads(text)
         if isinstance(document, dict):
-            _restore(cast("dict[str, Any]", document))
+            _move_timing_back(cast("dict[str, Any]", document))
         return _adapter().validate_python(document)
 
     def _times(self) -> dict[str, Any]:
-        """All that may change when a run is repeated, in one place: when, how long, and how long each cell."""
-        known = {_timed(*each.key): each.seconds for each in self.cells if each.seconds is not None}
+        """Return everything that changes when a run is repeated."""
+        known = {_timing_key(*each.key): each.seconds for each in self.cells if each.seconds is not None}
         at = {} if self.played_at is None else {"at": self.played_at}
         return {**at, **self.timing, **({"cells": known} if known else {})}
 
 
-def _timed(*names: object) -> str:
-    """What a cell is called among the times."""
+def _timing_key(*names: object) -> str:
     return "/".join(map(str, names))
 
 
-def _restore(document: dict[str, Any]) -> None:
-    """Give back to the run what its JSON has elsewhere, and leave out what follows from the rest."""
+def _move_timing_back(document: dict[str, Any]) -> None:
+    """Undo what `to_json` moved, and remove what is derived."""
     for derived in ("finished", "summary", "costs"):
         document.pop(derived, None)
     timing, cells = document.get("timing"), document.get("cells")
@@ -406,7 +387,7 @@ def _restore(document: dict[str, Any]) -> None:
         for cell in cast("list[Any]", cells):
             if isinstance(cell, dict):
                 told = cast("dict[str, Any]", cell)
-                name = _timed(*(told.get(part) for part in ("scenario", "target", "variant")))
+                name = _timing_key(*(told.get(part) for part in ("scenario", "target", "variant")))
                 told["seconds"] = known.get(name)
 
 
@@ -418,7 +399,6 @@ def _dumped(value: Any) -> str:
 
 
 def _finite(value: Any) -> Any:
-    """The value with a text in place of each number that is not finite."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, dict):
@@ -453,7 +433,7 @@ _TIMING = {
 
 
 def json_schema() -> dict[str, Any]:
-    """The JSON Schema of what `--report json` and `--report archive` write."""
+    """Return the JSON Schema of `--report json` and `--report archive`."""
     schema = TypeAdapter(RunResult).json_schema(mode="serialization")
     del schema["properties"]["played_at"], schema["$defs"]["CellResult"]["properties"]["seconds"]  # they are times
     schema["properties"] |= {
@@ -474,14 +454,13 @@ def json_schema() -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Presentation:
-    """How a run is to be shown.
+    """Options of a report.
 
-    `width` is in columns. `verbose`: every scenario and every finding, not groups of them; `quiet`: what fails, and the
-    verdict. `all_differences`: also the facts that are the same for all targets. `against` is an earlier run, to show
-    what has changed since. `root` is the folder at the top of the repository, which files are named from where a
-    pipeline reads them; empty: as they were named. `form` is one of the forms of the report (`Report.forms`); empty:
-    the first. `most` is how many bytes of UTF-8 it may have, where that is bounded. `today` is the day on which it is
-    made (`None`: that of the run).
+    `width` is in columns. `verbose` shows every scenario and finding, `quiet` only failures and the verdict.
+    `all_differences` includes facts that are the same for all targets. `against` is an earlier run to compare with.
+    `root` is the top folder of the repository, for file names in pipelines; empty: as given. `form` is one of
+    `Report.forms`; empty: the first. `most` is the maximum size in bytes of UTF-8. `today` is the date of the report
+    (`None`: that of the run).
     """
 
     colour: bool = False
@@ -498,14 +477,12 @@ class Presentation:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A way to show a run.
+    """A report format.
 
-    `wants_conversations`: it shows what was said and sent in each cell. That is kept only for a run of which such a
-    report is asked for: it is many times as large as all the rest. `compares`: it shows `Presentation.against`. `forms`
-    are the endings of files that it can be written as, with their dot, the first for the screen; none: it has one form.
-    `pieces` is what `render` returns, piece by piece: so the report of a long run need not be in memory as a whole.
-    `compare` shows what has changed from one run to another, and nothing else: `harness compare` asks for it.
-    `reads_back`: it is the run itself, which `RunResult.from_json` reads.
+    `wants_conversations`: it shows messages and exchanges, which a run otherwise does not keep. `compares`: it shows
+    `Presentation.against`. `forms` are the file extensions that it can write, the first for the screen; empty: one
+    form. `pieces` returns what `render` returns, in pieces, so that long reports need less memory. `compare` shows only
+    the changes between two runs, for `harness compare`. `reads_back`: `RunResult.from_json` reads it.
     """
 
     name: str
@@ -518,5 +495,5 @@ class Report:
     reads_back: bool = False
 
     def made(self, run: RunResult, presentation: Presentation) -> Iterable[str]:
-        """The report of a run, in pieces."""
+        """Return the report of a run, in pieces."""
         return [self.render(run, presentation)] if self.pieces is None else self.pieces(run, presentation)

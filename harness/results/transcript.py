@@ -1,4 +1,4 @@
-"""What is played: exchanges, chats, tools that ran, embeddings, and the transcript that holds them."""
+"""The transcript of a cell: exchanges, chats, tool runs, embeddings, and the conversation as reports show it."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ Mode: TypeAlias = Literal["replay", "reference", "live", "record", "audit", "ser
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One HTTP request and its response.
+    """An HTTP request and its response.
 
-    `response` is `None` if none came. `recorded` is the request of the cassette that this one was answered from, in
-    replay; `chat` the index of the chat that sent it, `None` in an audit. `at` is when it was noted, in seconds of a
-    clock that only goes forward.
+    `response` is `None` if none arrived. `recorded` is the matching request of the cassette, in replay. `chat` is the
+    index of the chat that sent it, `None` in an audit. `at` is the time on a monotonic clock, in seconds.
     """
 
     request: HttpRequest
@@ -34,7 +33,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """An object of the caller that the adapter changed in place: where it is in the `ChatRequest`, and its values."""
+    """An in-place change by the adapter to an object of the caller: its place in the `ChatRequest`, and its values."""
 
     place: str
     before: JSON
@@ -43,14 +42,13 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """One question to the adapter and what it gave back: a response, or an error by class name and text.
+    """A request to the adapter, and its result: a response, or an error by class name and text.
 
-    `turn` is the index of the user turn, `step` that of the answer in this turn. `events` are those of a streamed
-    answer, also the ones before an error. `error` is the name of a class of `harness.contract.errors`, or, when
-    `crashed`, of what else was raised, with its `traceback`; `origin` is what was raised first, where an error of the
-    contract was made of another one; `status` and `retry_after` are those of a `ProviderError`.
-    `limit_reached` says that the loop ended behind this chat, at its bound. `request` and `response` are what was given
-    and returned, whatever the adapter has done to these objects since; `changes` are what it did to the request.
+    `turn` is the index of the user turn, `step` that of the response in this turn. `events` are those of a streamed
+    response, also before an error. `error` is the name of a class of `harness.contract.errors` or, if `crashed`, of
+    another exception, with its `traceback`. `origin` is the exception that caused it. `status` and `retry_after` are
+    those of a `ProviderError`. `limit_reached`: the loop ended after this chat, at its limit. `request` and `response`
+    are as given and returned, whatever the adapter did to the objects later; `changes` are its changes to the request.
     """
 
     turn: int
@@ -70,7 +68,7 @@ class Chat:
 
     @property
     def raised(self) -> str:
-        """The error with who raised it: `the library litellm raises ValueError (as MalformedResponse)`."""
+        """The error and its raiser: `the library litellm raises ValueError (as MalformedResponse)`."""
         if self.origin is None:
             return f"the adapter raises {self.error}"
         became = "" if self.origin.error == self.error else f" (as {self.error})"
@@ -78,19 +76,19 @@ class Chat:
 
     @property
     def words(self) -> str:
-        """The line and the text of what was raised, as the end of a sentence."""
+        """The line and the text of the error, as the end of a sentence."""
         if self.origin is None:
             return f": {self.error_text}"
         return f"{self.origin.line}: {self.origin.text if self.crashed else self.error_text}"
 
 
 @dataclass(frozen=True, slots=True)
-class Retelling:
-    """A streamed cell played again with the same answers, told in another way.
+class ReplayVariant:
+    """A streamed cell repeated with the same responses in another form.
 
-    `variant` is `whole` if each stream came as the one body that it amounts to, `stream` if its bytes came in other
-    pieces or another spelling. `way` says how, as the end of a sentence. `shape` names the chunks that it came in, if
-    they are other ones (`harness.apis.api.StreamShape`). `printed` is as in `Transcript`.
+    `variant` is `whole` if each stream became one body, `stream` if its bytes came in other chunks or another spelling.
+    `way` describes the form, as the end of a sentence. `shape` names the chunks, if they differ
+    (`harness.apis.api.StreamShape`). `printed` is as in `Transcript`.
     """
 
     way: str
@@ -102,11 +100,11 @@ class Retelling:
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """Texts that were given to an embedding provider, and its vectors or what it raised instead.
+    """Texts given to an embedding provider, and its vectors or its exception.
 
-    `declared` is what the provider says of itself: its name, model and dimensions (`None`: it broke before that).
-    `error` is the name of a class of `harness.contract.errors`, or, when `crashed`, of what else was raised, with its
-    `traceback`. `refuses` says that the vectors to compare with were made by something else.
+    `declared` are the provider's name, model and dimensions (`None`: it failed before that). `error` is the name of a
+    class of `harness.contract.errors` or, if `crashed`, of another exception, with its `traceback`. `refuses`: the
+    vectors to compare with come from another provider.
     """
 
     texts: tuple[str, ...]
@@ -121,10 +119,8 @@ class Embedded:
 
 @dataclass(frozen=True, slots=True)
 class ToolExecution:
-    """A tool that ran: `chat` is the index of the chat whose response called it.
-
-    `unanswered` says that the scenario has no result for the call; the error result then says so.
-    """
+    """A tool run: `chat` is the index of the chat whose response called it. `unanswered`: the scenario has no result
+    for the call; the error result says so."""
 
     chat: int
     call: ToolCall
@@ -134,14 +130,13 @@ class ToolExecution:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """All that one playing of a cell produced.
+    """The transcript of a cell that ran once.
 
-    An audit has exchanges only: no scenario, no chats. `scripted` says that the answers follow the scenario's script
-    (the reference server and its recordings), so that the script is an expectation. `unplayed` counts exchanges of the
-    cassette that no request asked for; `stale` says that the scenario has changed since the cassette was recorded,
-    `recorded_by` which adapter recorded it, `too_old` what is to be said if it is older than it may be. `capabilities`
-    are the adapter's. `handled` is what a message handler was told of each turn, in the words of
-    `harness.scenarios.events`. `printed` is what the adapter printed meanwhile, in a process of its own.
+    In an audit there are only exchanges. `scripted`: the responses follow the scenario's script, so the script is an
+    expectation. `unplayed` counts unused exchanges of the cassette. `stale`: the scenario changed after the recording.
+    `recorded_by` is the adapter of the recording. `too_old` is a message, if it exceeds its maximum age. `capabilities`
+    are the adapter's. `handled` are the events that a message handler got in each turn, as in
+    `harness.scenarios.events`. `printed` is the adapter's output, if it ran in another process.
     """
 
     api: str
@@ -159,7 +154,7 @@ class Transcript:
     stale: bool = False
     recorded_by: str | None = None
     too_old: str | None = None
-    retellings: tuple[Retelling, ...] = ()
+    retellings: tuple[ReplayVariant, ...] = ()
     capabilities: frozenset[Capability] = frozenset()
     handled: tuple[tuple[str, ...], ...] = ()
     printed: str = ""
@@ -167,28 +162,25 @@ class Transcript:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingTranscript(Transcript):
-    """All that one playing of embeddings produced.
-
-    There are no chats: `embedded` are the index and its queries, and the `chat` of an exchange is an index into these.
-    """
+    """The transcript of a cell of embeddings. It has no chats: `embedded` are the index and its queries, and the `chat`
+    of an exchange is an index into these."""
 
     embedded: tuple[Embedded, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class TurnedAway:
-    """A request, by method and path, that a server has refused for what is around its chat, and why, as a sentence."""
+    """A request, by method and path, that a server rejected for something other than its chat, and the reason."""
 
     request: str
     reason: str
     answer: str = ""
-    """The status and the words of the refusal."""
+    """The status and the message of the rejection."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolRun:
-    """A tool that a loop ran, with the arguments that it gave. `answers`: how many of the script's were given by
-    then."""
+    """A tool that a loop ran, with its arguments. `answers`: the number of script responses given by then."""
 
     name: str
     arguments: dict[str, JSON]
@@ -197,13 +189,13 @@ class ToolRun:
 
 @dataclass(frozen=True, slots=True)
 class ServedTranscript(Transcript):
-    """All that a client of the reference server has asked in one session.
+    """The requests of a client to the reference server in one session.
 
-    Nobody here has played the scenario, so there are no chats and no executions: the `chat` of an exchange is the index
-    of the script's answer that it was given, `None` where it got another. `script` is how many answers the script has,
-    `played` how many of them were given, `beside` how many requests were answered beside it. `ended` says that no more
-    requests will come. `turned_away` are no exchanges, since nobody has looked at their chats. `profiles` are those of
-    the models that were asked for beside `model`. `runs` are the tools that ran, as far as they were run here.
+    The client ran the scenario, so there are no chats and no executions: the `chat` of an exchange is the index of the
+    script's response that it got, `None` for another response. `script` is the number of responses in the script,
+    `played` how many were given, `beside` how many requests got another response. `ended`: no more requests will come.
+    `turned_away` are no exchanges. `profiles` are those of requested models other than `model`. `runs` are the tools
+    that ran, as far as they ran here.
     """
 
     script: int = 0
@@ -217,11 +209,10 @@ class ServedTranscript(Transcript):
 
 @dataclass(frozen=True, slots=True)
 class DrivenTranscript(ServedTranscript):
-    """All that came of a loop which was given a conversation (`harness.contract.loops`) and the base URL of a session.
+    """The transcript of a tool loop that got a conversation (`harness.contract.loops`) and the base URL of a session.
 
-    What it made of the answers nobody has seen but by what it sent next, and by the tools that it had run: `runs`.
-    `failure` is what it raised, or how its process ended; `is_stopped`: that process ended in the middle, or had to be
-    ended. `elsewhere` are its requests, in words, that were none of the API that it is said to speak.
+    Its behaviour shows in its requests and in `runs`. `failure` is its exception, or how its process ended.
+    `is_stopped`: the process ended early, or was ended. `elsewhere` are requests, in words, to other APIs than its own.
     """
 
     failure: str | None = None
@@ -235,10 +226,10 @@ Saying: TypeAlias = Literal["text", "thinking", "refusal", "call", "result", "er
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One thing that was said in the words of the canonical contract.
+    """A message or part of one, in the terms of the canonical contract.
 
-    `chat` is the index of the chat that brought it into the conversation. `text` holds the arguments of a call and the
-    content of a result as JSON; `name` and `id` are theirs. An `error` is what the adapter raised, or what a tool did.
+    `chat` is the index of the chat that added it. `text` holds the arguments of a call and the content of a result as
+    JSON; `name` and `id` are theirs. An `error` is an exception of the adapter or of a tool.
     """
 
     chat: int
@@ -251,12 +242,11 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """One exchange: a request, and its response.
+    """An exchange as reports show it.
 
-    `index` is that of the exchange in its cell, in an audit that of the interaction in its file, as findings have it.
-    `sent` and `received` are the bodies as JSON, and a body that is none as a JSON text; those of a stream are the one
-    body that it amounts to. `status` is `None` if no response came. `left_out` says that there was no room for the
-    bodies.
+    `index` is that of the exchange in its cell, or of the interaction in its file, as in findings. `sent` and
+    `received` are the bodies as JSON; a stream is shown as one body, and a body that is not JSON as a JSON text.
+    `status` is `None` without a response. `left_out`: the bodies exceeded the limit.
     """
 
     index: int
@@ -271,7 +261,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """What was said in a cell, and its exchanges. An audit, and a serving, know the exchanges only."""
+    """The messages of a cell and its exchanges. An audit, or a served session, has only exchanges."""
 
     said: tuple[Said, ...] = ()
     exchanges: tuple[Sent, ...] = ()

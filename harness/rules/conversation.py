@@ -25,8 +25,8 @@ from harness.contract.model import (
     ToolCall,
     ToolResult,
 )
-from harness.host.exceptions import shortened
-from harness.results import Chat, Conversation, Embedded, EmbeddingTranscript, Said, Sent, writable
+from harness.host.exceptions import shorten
+from harness.results import Chat, Conversation, Embedded, EmbeddingTranscript, Said, Sent, to_writable
 from harness.rules.evidence import Evidence
 from harness.rules.reading import Reading
 from harness.tape.redact import Redactor
@@ -140,7 +140,7 @@ def _trimmed(value: JSON) -> JSON:
 
 
 def _text(text: str) -> str:
-    return str(writable(shortened(text, _STRING)))
+    return str(to_writable(shorten(text, _STRING)))
 
 
 def _said(evidence: Evidence) -> Iterator[Said]:

@@ -22,7 +22,7 @@ from harness.contract.model import JSON, Text, ToolCall, ToolResult
 from harness.kit.thread import failure
 from harness.kit.trimming import trimmed_result
 from harness.meaning.request_meaning import Pairing, pair_results
-from harness.results import Blame, Chat, EmbeddingTranscript, Exchange, Retelling, ServedTranscript, Transcript
+from harness.results import Blame, Chat, EmbeddingTranscript, Exchange, ReplayVariant, ServedTranscript, Transcript
 from harness.rules.reading import Reading, read, read_embedding
 from harness.scenarios.canonical import MissingResult, ToolFailure, UnknownTool, answer, called_before, history
 from harness.tape.cassette import REFERENCE_URL
@@ -72,7 +72,7 @@ class Evidence:
         self._derived: dict[tuple[object, int], Any] = {}
         self._pairings: dict[int, Pairing] = {}
 
-    def retold(self, retellings: tuple[Retelling, ...]) -> Evidence:
+    def retold(self, retellings: tuple[ReplayVariant, ...]) -> Evidence:
         """The evidence with the retellings that were made of it; what was read is not read again."""
         told = Evidence(replace(self.transcript, retellings=retellings))
         told.__dict__["readings"] = self.readings

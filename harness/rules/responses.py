@@ -8,7 +8,7 @@ from dataclasses import fields
 from harness.apis.jsonvalue import equal
 from harness.apis.view import ResponseView, TextView
 from harness.contract.model import ChatResponse, StopReason, Usage
-from harness.host.exceptions import shortened
+from harness.host.exceptions import shorten
 from harness.results import Kind
 from harness.rules.evidence import Evidence
 from harness.rules.matching import cut_calls
@@ -98,7 +98,7 @@ def _stop_reason(evidence: Evidence) -> Iterator[Flaw]:
 def _of_a_refusal(wire: ResponseView) -> str:
     """The refusal that the stop reason follows from, where the API has none of its own for it."""
     told = wire.stop_reason is StopReason.REFUSAL and wire.refusal
-    return f" of a refusal ({shortened(wire.refusal, 100)!r})" if told else ""
+    return f" of a refusal ({shorten(wire.refusal, 100)!r})" if told else ""
 
 
 def _usage(evidence: Evidence) -> Iterator[Flaw]:

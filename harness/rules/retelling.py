@@ -11,7 +11,7 @@ from harness.apis.api import Api
 from harness.apis.traits import Framing
 from harness.apis.view import OpaqueView, ResponseView
 from harness.contract.model import JSON, ChatResponse, Refusal
-from harness.results import Chat, Kind, Retelling
+from harness.results import Chat, Kind, ReplayVariant
 from harness.rules.evidence import Evidence
 from harness.rules.failures import A_DATE_AGO, CUT_ERRORS, same_wait
 from harness.rules.outline import MODEL, ORDER, Contrast, Issued, of_events, of_responses, scalars
@@ -126,7 +126,7 @@ def _recut(evidence: Evidence) -> Iterator[Flaw]:
         yield from _different(evidence, index, f"in another way ({first.way}){count}", told, kind)
 
 
-def _is_disputed(evidence: Evidence, retelling: Retelling) -> bool:
+def _is_disputed(evidence: Evidence, retelling: ReplayVariant) -> bool:
     """A way that an official SDK cannot read either, or one that departs from what the API documents."""
     shape = evidence.api.stream_shapes.get(retelling.shape)
     return is_strange(evidence, retelling.way) or (shape is not None and shape.departs)
@@ -146,7 +146,7 @@ def is_unread(api: Api, way: str) -> bool:
     return any(_FRAMINGS[framing] in way for framing in api.traits.unread_framings)
 
 
-def _first_difference(evidence: Evidence, retelling: Retelling) -> Iterator[tuple[int, list[Contrast]]]:
+def _first_difference(evidence: Evidence, retelling: ReplayVariant) -> Iterator[tuple[int, list[Contrast]]]:
     """The first chat that a retelling makes another of, and in what they differ."""
     issued = _issued(evidence)
     for index, (chat, other) in enumerate(zip(evidence.transcript.chats, retelling.chats, strict=False)):

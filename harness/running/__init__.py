@@ -1,1 +1,1 @@
-"""One run: cells are staged, played, judged and gathered."""
+"""Runs cells: opens their environments, runs their scenarios, judges them and collects the results."""

@@ -1,4 +1,7 @@
-"""Backends: where the responses of a run come from, and the routes by which adapters reach them."""
+"""Backends: where the responses of a run come from, and the routes by which adapters reach them.
+
+A backend opens an environment for each cell: cassettes, the reference server or (in `live`) a provider respond there.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from harness.contract.errors import CassetteMissing
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.process import ORIGIN
 from harness.contract.protocols import Capability, Endpoint, ProcessRunner, Route
-from harness.host.environment import isolated
+from harness.host.environment import hidden_variables
 from harness.reference.script_session import ScriptSession
 from harness.results import Mode, Provenance
 from harness.rules.failures import failed
@@ -39,12 +42,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
-    """What a cell is played on.
+class CellEnvironment:
+    """The environment in which one cell runs.
 
-    `scripted`: the answers follow the scenario's script. `stale`: what the scenario sends has changed since they were
-    recorded. `recorded_by`: the adapter that recorded them. `too_old`: what is to be said if they are older than they
-    may be.
+    `scripted`: the responses follow the scenario's script. `stale`: the requests that the scenario makes have changed
+    since the recording. `recorded_by`: the adapter that made the recording. `too_old`: a message, if the recording
+    exceeds its maximum age.
     """
 
     endpoint: Endpoint
@@ -57,31 +60,32 @@ class Stage:
     too_old: str | None = None
 
 
-class Stages(Protocol):
-    """Makes the stage of a cell; a context manager for what all stages of a run share."""
+class Backend(Protocol):
+    """Opens the environment of each cell. A context manager for what all cells of a run share."""
 
     mode: Mode
 
-    def stage(self, cell: Cell, keep: Keep | None = None) -> AbstractContextManager[Stage]:
-        """The stage of one cell. `keep` gets every exchange before its response is handed on, and may have answers
-        already.
+    def stage(self, cell: Cell, keep: Keep | None = None) -> AbstractContextManager[CellEnvironment]:
+        """Open the environment of one cell. `keep` receives every exchange before its response is passed on, and may
+        already have responses.
 
         Raises:
-            CassetteMissing, CassetteError: there is nothing to play, or it cannot be read.
-            MissingKey: a provider is to be asked, and there is no key for it.
+            CassetteMissing, CassetteError: The cassette does not exist or cannot be read.
+            MissingKey: The provider needs a key, and none is set.
         """
         ...
 
     def endpoint(self, target: Target, handler: Handler) -> AbstractContextManager[Endpoint]:
-        """An endpoint for a target's adapter at which `handler` answers, whatever the mode: to tell an answer again."""
+        """Open an endpoint for a target's adapter at which `handler` responds, whatever the mode. Used to repeat
+        responses."""
         ...
 
     def provenance(self, target: Target) -> Provenance:
-        """Where answers for a target come from where they are not played from a cassette, which says so itself."""
+        """Return where responses for a target come from. A cassette states its own provenance instead."""
         ...
 
     def redactor(self) -> Redactor:
-        """What takes out of recordings and results what must reach no disk."""
+        """Return the redactor for recordings and results."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -90,37 +94,36 @@ class Stages(Protocol):
 
 
 NO_KEY = "not-a-key"
-"""What an SDK has to be given where nothing checks it."""
+"""A key for SDKs that require one where the server checks none."""
 
-SECONDS = 600.0
-"""As long as the SDKs wait for an answer."""
+TIMEOUT_SECONDS = 600.0
 
 
-class FarEnd(Protocol):
-    """Who answers the requests of one cell, and notes them in a tap: the same, by each of the routes.
+class Responder(Protocol):
+    """Responds to the requests of one cell and notes them in a tap, by whichever route they arrive.
 
-    `key` is what it is to be sent as a key. With a `client`, adapters that take one are handed this one, and reach the
-    loopback server with it.
+    `key` is the key that adapters send. Adapters that accept a client get `client`, and reach the loopback server with
+    it.
     """
 
     key: str
     client: httpx2.Client | None
 
     def handler(self, tap: Tap) -> Handler:
-        """Answers what arrives at the loopback server."""
+        """Return the handler for requests to the loopback server."""
         ...
 
     def transport(self, tap: Tap) -> httpx2.BaseTransport:
-        """Answers what an injected client sends."""
+        """Return the transport of an injected client."""
         ...
 
     def runner(self, tap: Tap) -> ProcessRunner:
-        """Answers commands."""
+        """Return the runner for commands."""
         ...
 
 
-class Answering(FarEnd):
-    """A far end in this process: what it answers does not depend on the route."""
+class LocalResponder(Responder):
+    """A responder in this process: its responses do not depend on the route."""
 
     key = NO_KEY
     client: httpx2.Client | None = None
@@ -128,30 +131,31 @@ class Answering(FarEnd):
     def __init__(self, handler: Handler) -> None:
         self._handler = handler
 
-    def handler(self, tap: Tap) -> Handler:  # noqa: ARG002 - what is told again is noted nowhere
-        """See `FarEnd.handler`."""
+    def handler(self, tap: Tap) -> Handler:  # noqa: ARG002 - repeated responses are not noted
+        """See `Responder.handler`."""
         return self._handler
 
     def transport(self, tap: Tap) -> httpx2.BaseTransport:
-        """See `FarEnd.transport`."""
+        """See `Responder.transport`."""
         return HandlerTransport(self.handler(tap))
 
     def runner(self, tap: Tap) -> ProcessRunner:
-        """See `FarEnd.runner`."""
+        """See `Responder.runner`."""
         return HandlerRunner(self.handler(tap))
 
 
-class _Later:
-    """A handler whose work is known only once it has an address."""
+class LateBoundHandler:
+    """A handler that is set once its address is known."""
 
     handler: Handler
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Handle a request."""
         return self.handler(request)
 
 
-class Routes:
-    """The ways of a run to its far ends; the loopback server is started when a cell first needs it."""
+class RoutedBackend:
+    """Routes from adapters to responders. The loopback server starts when a cell first needs it."""
 
     def __init__(self) -> None:
         self.open = ExitStack()
@@ -167,27 +171,27 @@ class Routes:
 
     @contextmanager
     def endpoint(self, target: Target, handler: Handler) -> Generator[Endpoint, None, None]:
-        """See `Stages.endpoint`."""
+        """See `Backend.endpoint`."""
         url = REFERENCE_URL + catalog.api(target.api).base_path
-        with self.reached(target, Answering(handler), url) as (endpoint, _):
+        with self.reached(target, LocalResponder(handler), url) as (endpoint, _):
             yield endpoint
 
     @contextmanager
     def reached(
-        self, target: Target, end: FarEnd, url: str, keep: Keep | None = None
+        self, target: Target, end: Responder, url: str, keep: Keep | None = None
     ) -> Generator[tuple[Endpoint, Tap], None, None]:
-        """Where a target's adapter finds `end`, and what goes there. `url` is the base URL that is noted of its
-        requests, wherever they really go."""
+        """Connect a target's adapter to a responder, and yield its endpoint and its tap. `url` is the base URL that
+        exchanges are recorded with, wherever requests really go."""
         route = target.adapter.route
         if route is Route.PROCESS:
             tap = Tap(ORIGIN, ORIGIN, keep)
             yield Endpoint(ORIGIN, NO_KEY, processes=end.runner(tap)), tap
         elif route is Route.CLIENT and end.client is None:
             tap = Tap(url, url, keep)
-            with httpx2.Client(transport=end.transport(tap), trust_env=False, timeout=SECONDS) as own:
+            with httpx2.Client(transport=end.transport(tap), trust_env=False, timeout=TIMEOUT_SECONDS) as own:
                 yield Endpoint(url, end.key, own), tap
         else:
-            later = _Later()
+            later = LateBoundHandler()
             with self._mounted(later, catalog.api(target.api).base_path) as base:
                 tap = Tap(base, url, keep)
                 later.handler = end.handler(tap)
@@ -195,7 +199,6 @@ class Routes:
 
     @contextmanager
     def _mounted(self, handler: Handler, path: str) -> Generator[str, None, None]:
-        """A base URL of the loopback server at which `handler` answers."""
         server = self._loopback()
         base = server.mount(handler)
         try:
@@ -213,47 +216,46 @@ class Routes:
             return self._server
 
 
-class Offline(Routes):
-    """A run that must not leave this machine, whatever an adapter reads from its environment."""
+class OfflineBackend(RoutedBackend):
+    """A backend that must not leave this machine, whatever an adapter reads from its environment."""
 
     def provenance(self, target: Target) -> Provenance:
-        """See `Stages.provenance`."""
+        """See `Backend.provenance`."""
         return Provenance("reference", model_requested=target.model)
 
     def redactor(self) -> Redactor:
-        """See `Stages.redactor`: only a provider is sent a key, and without one there is nothing to hide."""
+        """See `Backend.redactor`: only providers get keys, so there is nothing to redact."""
         return Redactor()
 
     def __enter__(self) -> Self:
-        self.open.enter_context(isolated())
+        self.open.enter_context(hidden_variables())
         return super().__enter__()
 
 
-class Reference(Offline):
-    """Against the reference server, over HTTP on loopback; commands it answers in this process."""
+class ReferenceBackend(OfflineBackend):
+    """The reference server, over HTTP on loopback. It answers commands in this process."""
 
     mode: Mode = "reference"
 
     def __enter__(self) -> Self:
         # One plain client for all cells: an SDK's own costs more to build than a conversation takes.
-        transport = _Untimed(verify=False, trust_env=False)
+        transport = _UntimedTransport(verify=False, trust_env=False)
         self._client = self.open.enter_context(httpx2.Client(transport=transport, trust_env=False))
         return super().__enter__()
 
     @contextmanager
-    def stage(self, cell: Cell, keep: Keep | None = None) -> Generator[Stage, None, None]:
-        """See `Stages.stage`."""
+    def stage(self, cell: Cell, keep: Keep | None = None) -> Generator[CellEnvironment, None, None]:
+        """See `Backend.stage`."""
         target = cell.target
         wire = catalog.api(target.api)
         session = ScriptSession(cell.scenario, wire, target.model, target.profile, origin=REFERENCE_URL)
-        end = _Served(session, self._client)
+        end = _ReferenceResponder(session, self._client)
         with self.reached(target, end, REFERENCE_URL + wire.base_path, keep) as (endpoint, tap):
-            yield Stage(endpoint, tap, scripted=True, provenance=self.provenance(target))
+            yield CellEnvironment(endpoint, tap, scripted=True, provenance=self.provenance(target))
 
 
-class _Untimed(httpx2.HTTPTransport):
-    """Waits for as long as it takes, whatever an SDK says. Who answers is this process: an answer that is late is none
-    that got lost, but was asked for before the run was stopped, and the SDK's time ran on."""
+class _UntimedTransport(httpx2.HTTPTransport):
+    """A transport that ignores the SDK's timeout. A late response means that this process was stopped for a while."""
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         """See `httpx2.HTTPTransport.handle_request`."""
@@ -261,8 +263,8 @@ class _Untimed(httpx2.HTTPTransport):
         return super().handle_request(request)
 
 
-class _Served(Answering):
-    """The reference server. What it says of a URL repeats, wherever it listens."""
+class _ReferenceResponder(LocalResponder):
+    """The reference server. URLs in its responses are the same wherever it listens."""
 
     def __init__(self, session: ScriptSession, client: httpx2.Client) -> None:
         self.client = client
@@ -277,11 +279,11 @@ class _Served(Answering):
         return handle
 
 
-class Replay(Offline):
-    """From cassettes, with the network shut. The first of `libraries` that has a cell's cassette is played.
+class ReplayBackend(OfflineBackend):
+    """Cassettes, without a network. The first of `libraries` that has a cell's cassette supplies it.
 
-    Scenarios of one's `own`, by their ids, play no shipped cassette: one that is named like a shipped one is another.
-    `outdated` says which cassettes are too old.
+    `own` has the ids of the user's scenarios, which never use shipped cassettes: a scenario may have the id of a
+    shipped one. `outdated` is the maximum age of cassettes.
     """
 
     mode: Mode = "replay"
@@ -294,11 +296,13 @@ class Replay(Offline):
         self._libraries = libraries
         self._own = own
         self._last: tuple[Scenario | None, str] = None, ""
-        self._shipped = suite.shipped("cassettes") if len(libraries) > 1 else None  # alone, they were asked for by name
+        self._shipped = (
+            suite.shipped("cassettes") if len(libraries) > 1 else None
+        )  # a single library was named by the user
 
     @contextmanager
-    def stage(self, cell: Cell, keep: Keep | None = None) -> Generator[Stage, None, None]:
-        """See `Stages.stage`."""
+    def stage(self, cell: Cell, keep: Keep | None = None) -> Generator[CellEnvironment, None, None]:
+        """See `Backend.stage`."""
         cassette = self._cassette(cell)
         metadata = cassette.metadata
         assert metadata is not None  # noqa: S101 - Library.load gives no other
@@ -309,13 +313,13 @@ class Replay(Offline):
         stale = not unchanged and not self._is_of(metadata, cell.scenario)
         scripted = metadata.origin == "reference" and (unchanged or stale or _follows_script(cassette, cell))
         url = (REFERENCE_URL if metadata.origin == "reference" else _origin(cassette)) + wire.base_path
-        end = _Played(player, as_asked(wire, cell.target.profile, cell.scenario.id))
+        end = _CassetteResponder(player, as_asked(wire, cell.target.profile, cell.scenario.id))
         with self.reached(cell.target, end, url, keep) as (endpoint, tap):
-            yield Stage(
+            yield CellEnvironment(
                 endpoint,
                 tap,
                 scripted=scripted,
-                provenance=_told_by(cassette, metadata.provenance, wire),
+                provenance=_actual_provenance(cassette, metadata.provenance, wire),
                 player=player,
                 stale=stale,
                 recorded_by=metadata.adapter,
@@ -323,7 +327,7 @@ class Replay(Offline):
             )
 
     def has(self, cell: Cell) -> bool:
-        """Whether there is a cassette of what the scenario sends. Raises `CassetteError`."""
+        """Return whether there is a cassette for what the scenario sends. Raises `CassetteError`."""
         try:
             metadata = self._cassette(cell).metadata
         except CassetteMissing:
@@ -334,7 +338,7 @@ class Replay(Offline):
         return metadata.is_of(self._digest(scenario), sent_digest(scenario))
 
     def _digest(self, scenario: Scenario) -> str:
-        """The digest of a scenario: made once for its cells, which follow each other."""
+        """Return the digest of a scenario. Its cells follow each other, so the last one is cached."""
         known, made = self._last
         if known is not scenario:
             made = digest(scenario)
@@ -354,9 +358,7 @@ class Replay(Offline):
         raise missing
 
 
-class _Played(Answering):
-    """A cassette, each answer told as it is asked for."""
-
+class _CassetteResponder(LocalResponder):
     def __init__(self, player: Player, told: Telling) -> None:
         self._player = player
         self._told = told
@@ -366,7 +368,7 @@ class _Played(Answering):
 
 
 def _follows_script(cassette: Cassette, cell: Cell) -> bool:
-    """Whether the reference server would answer as it did: a scenario may have been edited in what is not sent."""
+    """Return whether the reference server still gives the recorded responses: edits may not affect what is sent."""
     session = ScriptSession(cell.scenario, catalog.api(cell.target.api), cell.target.model, cell.target.profile)
     stored = Redactor()
     return all(stored.response(session(each.request)) == each.response for each in cassette.interactions)
@@ -376,8 +378,8 @@ def _origin(cassette: Cassette) -> str:
     return origin(cassette.interactions[0].request.url) if cassette.interactions else REFERENCE_URL
 
 
-def _told_by(cassette: Cassette, provenance: Provenance, wire: Api) -> Provenance:
-    """Where a cassette comes from. Those of before `recorded_from` take every server for the provider."""
+def _actual_provenance(cassette: Cassette, provenance: Provenance, wire: Api) -> Provenance:
+    """Return the provenance of a cassette. Old ones, without `recorded_from`, call every server a provider."""
     address = _origin(cassette)
     if provenance.origin != "provider" or wire.is_provider(address):
         return provenance

@@ -1,8 +1,7 @@
-"""The costs of recording, estimated before anything is sent, and a budget in money that is kept while it is sent.
+"""Estimates the costs of a recording, and keeps a budget in US dollars while it runs.
 
-A request is held to cost what its text comes to by a rule of thumb, or the conversation by then, and as much of an
-answer as it allows, at the list prices of the API's provider. The tokens that an answer reports take the place of that;
-without them, what was held stays spent.
+Before a request is sent, its cost is reserved: its length by a rule of thumb, or the conversation so far, plus the
+longest response that it allows, at list prices. The tokens that the response reports replace the reservation.
 """
 
 from __future__ import annotations
@@ -23,68 +22,67 @@ from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import Usage
 from harness.reference.script_session import ScriptSession
 from harness.results import Exchange, Spending
-from harness.running.backends import Replay
+from harness.running.backends import ReplayBackend
 from harness.running.cells import Cell, not_applicable
-from harness.running.costs import cost, paid
+from harness.running.costs import cost, paid_usage
 from harness.running.recorder import Withheld
-from harness.running.tool_loop import BROKEN, play
+from harness.running.tool_loop import ADAPTER_EXCEPTIONS, run_scenario
 
 CellKey: TypeAlias = tuple[str, str, str]
 """Scenario, target and variant."""
 
-_BYTES = 4
-"""Bytes of JSON that count as one token: a rule of thumb for English."""
+_BYTES_PER_TOKEN = 4
+"""A rule of thumb for English."""
 
 
 def estimate(
     cells: Sequence[Cell], *, base_urls: Mapping[str, str] | None = None, max_requests: int | None = None
 ) -> dict[str, Spending]:
-    """What the cells would take, by target. Nothing leaves this process.
+    """Estimate what the cells would cost, by target, without any network traffic.
 
-    Each request counts with the bytes of its body, each answer with those that the scenario scripts, up to the bound
-    that the request sets: a model may well say more, and its reasoning comes on top. `base_urls` are the servers that
-    stand in for providers, by target; `max_requests` is the most that would be sent.
+    Requests count with the bytes of their bodies, responses with those of the script, up to the limit that the request
+    sets. A model may say more. `base_urls` are the servers that replace providers, by target; `max_requests` is the
+    most that would be sent.
     """
-    rehearsal = _Rehearsal(base_urls or {}, max_requests)
-    with Replay(()) as stages:
+    estimator = _Estimator(base_urls or {}, max_requests)
+    with ReplayBackend(()) as backend:
         for cell in cells:
             try:
-                rehearsal.play(cell, stages)
-            except _Enough:
+                estimator.play(cell, backend)
+            except _LimitReached:
                 break
-    return {target: Spending.together(parts) for target, parts in rehearsal.parts.items()}
+    return {target: Spending.together(parts) for target, parts in estimator.parts.items()}
 
 
 @dataclass(frozen=True, slots=True)
-class Foreseen:
-    """One request as it is rehearsed: the tokens of its text and of the scripted answer, and the most that it allows
-    (`None`: it sets no bound; 0: of embeddings nothing is written)."""
+class PlannedRequest:
+    """The tokens of a planned request and of its scripted response, and the limit that it sets: `None` for no limit, 0
+    for embeddings."""
 
     read: int
     written: int
     bound: int | None
 
 
-def foreseen(cells: Sequence[Cell]) -> dict[CellKey, list[Foreseen]]:
-    """The requests of each cell; of one whose adapter cannot be rehearsed here there are none. Nothing leaves this
-    process."""
-    rehearsal = _Rehearsal({}, None)
-    with Replay(()) as stages:
+def plan_requests(cells: Sequence[Cell]) -> dict[CellKey, list[PlannedRequest]]:
+    """Return the requests of each cell, without any network traffic. There are none if the adapter cannot run here."""
+    estimator = _Estimator({}, None)
+    with ReplayBackend(()) as backend:
         for cell in cells:
-            rehearsal.play(cell, stages)
-    return rehearsal.requests
+            estimator.play(cell, backend)
+    return estimator.requests
 
 
-class _Rehearsal:
+class _Estimator:
     def __init__(self, base_urls: Mapping[str, str], max_requests: int | None) -> None:
         self.parts: dict[str, list[Spending]] = {}
-        self.requests: dict[CellKey, list[Foreseen]] = {}
+        self.requests: dict[CellKey, list[PlannedRequest]] = {}
         self._base_urls = base_urls
         self._max_requests = max_requests
         self._begun = 0
 
-    def play(self, cell: Cell, stages: Replay) -> None:
-        """Play one cell, noting what each of its requests would take. Raises `_Enough`."""
+    def play(self, cell: Cell, backend: ReplayBackend) -> None:
+        """Run one cell against the script and note the cost of its requests. Raises `_LimitReached`."""
         target = cell.target
         wire = catalog.api(target.api)
         session = ScriptSession(cell.scenario, wire, target.model, target.profile)
@@ -95,17 +93,17 @@ class _Rehearsal:
                 self._note(cell, wire, request, response)
             return response
 
-        with stages.endpoint(target, handle) as endpoint:
+        with backend.endpoint(target, handle) as endpoint:
             try:
-                play(cell.scenario, target, endpoint, self._begin, cell.variant)
-            except _Enough:
+                run_scenario(cell.scenario, target, endpoint, self._begin, cell.variant)
+            except _LimitReached:
                 raise
-            except BROKEN:  # the recording will tell, and whose fault it is
+            except ADAPTER_EXCEPTIONS:  # the recording will tell, and whose fault it is
                 return
 
     def _begin(self, _chat: int) -> None:
         if self._begun == self._max_requests:
-            raise _Enough
+            raise _LimitReached
         self._begun += 1
 
     def _note(self, cell: Cell, wire: Api, request: HttpRequest, response: HttpResponse) -> None:
@@ -113,53 +111,52 @@ class _Rehearsal:
         if cell.scenario.embeddings is not None and wire.embeddings is not None:
             model, most = wire.embeddings.view(request).model or model, 0
         else:
-            said = _tokens(_said(wire.read(response)))
+            said = _tokens(_written_text(wire.read(response)))
             bound = wire.view(request).settings.get("max_tokens")
             if bound is not None and isinstance(bound.value, int):
                 said, most = min(said, bound.value), bound.value
         usage = Usage(_tokens(request.body), said)
-        self.requests.setdefault(key_of(cell), []).append(Foreseen(_tokens(request.body), said, most))
+        self.requests.setdefault(key_of(cell), []).append(PlannedRequest(_tokens(request.body), said, most))
         dollars = cost(target.api, model, usage, url=self._base_urls.get(target.name))
         part = Spending(model, 1, usage, dollars, int(dollars is None))
         self.parts.setdefault(target.name, []).append(part)
 
 
 def key_of(cell: Cell) -> CellKey:
-    """Which cell of a run it is."""
+    """Return the key of a cell."""
     return cell.scenario.id, cell.target.name, cell.variant
 
 
-class _Enough(Exception):  # not an error: the recording may send nothing more
+class _LimitReached(Exception):  # not an error: the recording may send nothing more
     pass
 
 
-def _said(view: ResponseView) -> bytes:
-    """The text of an answer and the JSON of its calls: what of it the model writes."""
+def _written_text(view: ResponseView) -> bytes:
     calls = [json.dumps({call.name: call.arguments}, ensure_ascii=False) for call in view.calls]
     return "".join([view.text, *calls]).encode("utf-8", "backslashreplace")
 
 
 def _tokens(text: bytes) -> int:
-    return -(-len(text) // _BYTES)
+    return -(-len(text) // _BYTES_PER_TOKEN)
 
 
-UNBOUNDED = 4096
-"""Tokens that an answer is held to have at most where its request sets no bound."""
+UNBOUNDED_TOKENS = 4096
+"""The assumed length of a response if its request sets no limit."""
 
 
-class Purse:
-    """What is left of `limit` US dollars, for all cells of a run, whichever thread plays them."""
+class Budget:
+    """A budget of `limit` US dollars for all cells of a run. Thread-safe."""
 
     def __init__(self, limit: Decimal) -> None:
         self.limit = limit
-        self._requests: Mapping[CellKey, Sequence[Foreseen]] = {}
+        self._requests: Mapping[CellKey, Sequence[PlannedRequest]] = {}
         self.spent = Decimal(0)
         self._held = Decimal(0)
         self._lock = Lock()
 
     @staticmethod
     def check(targets: Sequence[Target]) -> None:
-        """Whether the price of each target is known. Raises `UsageError`: of one it is not."""
+        """Check that the price of each target is known. Raises `UsageError`."""
         for target in targets:
             if cost(target.api, target.model, Usage(1000, 1000)) is None:
                 raise UsageError(
@@ -168,15 +165,15 @@ class Purse:
                 )
 
     def foresee(self, cells: Sequence[Cell]) -> None:
-        """These cells are about to be played: each is rehearsed, by which nothing is sent."""
-        self._requests = foreseen([cell for cell in cells if not_applicable(cell, "live") is None])
+        """Plan the requests of cells that are about to run."""
+        self._requests = plan_requests([cell for cell in cells if not_applicable(cell, "live") is None])
 
-    def account(self, cell: Cell, exchanges: Sequence[Exchange]) -> Account:
-        """That of a cell, whose exchanges are in a list that grows."""
-        return Account(self, cell.target, self._requests.get(key_of(cell), ()), exchanges)
+    def account(self, cell: Cell, exchanges: Sequence[Exchange]) -> CellBudget:
+        """Return the budget of a cell. `exchanges` is a list that grows."""
+        return CellBudget(self, cell.target, self._requests.get(key_of(cell), ()), exchanges)
 
     def hold(self, dollars: Decimal) -> None:
-        """Take what a request may cost. Raises `Withheld`: that would pass the limit."""
+        """Reserve the cost of a request. Raises `Withheld` if it exceeds the limit."""
         with self._lock:
             if self.spent + self._held + dollars > self.limit:
                 raise Withheld(
@@ -186,20 +183,19 @@ class Purse:
             self._held += dollars
 
     def settle(self, held: Decimal, dollars: Decimal) -> None:
-        """What was held for a request has cost this much."""
+        """Replace a reservation by the actual cost."""
         with self._lock:
             self._held -= held
             self.spent += dollars
 
 
-class Account:
-    """The requests of one cell, as they are paid for: `requests` as they are foreseen, `exchanges` as they were made;
-    that list grows."""
+class CellBudget:
+    """The costs of one cell: `requests` as planned, `exchanges` as made; that list grows."""
 
     def __init__(
-        self, purse: Purse, target: Target, requests: Sequence[Foreseen], exchanges: Sequence[Exchange]
+        self, budget: Budget, target: Target, requests: Sequence[PlannedRequest], exchanges: Sequence[Exchange]
     ) -> None:
-        self._purse = purse
+        self._budget = budget
         self._target = target
         self._requests = requests
         self._exchanges = exchanges
@@ -208,24 +204,24 @@ class Account:
         self._context = 0
 
     def open(self, chat: int) -> None:
-        """A chat is about to be sent. Raises `Withheld`: it may cost more than is left."""
+        """Reserve the cost of a chat before it is sent. Raises `Withheld`."""
         self.settle()
-        known = self._requests[min(chat, len(self._requests) - 1)] if self._requests else _UNKNOWN
+        known = self._requests[min(chat, len(self._requests) - 1)] if self._requests else _UNKNOWN_REQUEST
         dollars = self._cost(Usage(max(known.read, self._context), self._written(known))) or Decimal(0)
-        self._purse.hold(dollars)
+        self._budget.hold(dollars)
         self._held = dollars
 
     def settle(self) -> None:
-        """What has come back by now is paid."""
+        """Pay for the responses so far."""
         done = self._exchanges[self._settled :]
-        self._purse.settle(self._held, sum((self._paid(each) for each in done), Decimal(0)))
+        self._budget.settle(self._held, sum((self._paid(each) for each in done), Decimal(0)))
         self._settled, self._held = len(self._exchanges), Decimal(0)
 
-    def _written(self, request: Foreseen) -> int:
-        return max(request.written, UNBOUNDED) if request.bound is None else request.bound
+    def _written(self, request: PlannedRequest) -> int:
+        return max(request.written, UNBOUNDED_TOKENS) if request.bound is None else request.bound
 
     def _paid(self, exchange: Exchange) -> Decimal:
-        usage = paid(self._target.api, exchange)
+        usage = paid_usage(self._target.api, exchange)
         if usage is None:
             return self._held
         self._context = (usage.input_tokens or 0) + (usage.output_tokens or 0)
@@ -236,5 +232,5 @@ class Account:
         return cost(self._target.api, self._target.model, usage)
 
 
-_UNKNOWN = Foreseen(UNBOUNDED, UNBOUNDED, None)
-"""A request of an adapter that cannot be rehearsed."""
+_UNKNOWN_REQUEST = PlannedRequest(UNBOUNDED_TOKENS, UNBOUNDED_TOKENS, None)
+"""A request of an adapter that cannot run here."""

@@ -1,9 +1,8 @@
-"""Trials: cells, each put on its stage, played through its adapter, and judged by what was really sent and received."""
+"""Runs one cell: opens its environment, runs its scenario through the adapter, and has the result judged."""
 
 from __future__ import annotations
 
 import datetime as dt
-import time
 from dataclasses import replace
 from functools import partial
 from threading import Lock
@@ -11,69 +10,63 @@ from threading import Lock
 from harness import catalog
 from harness.apis.targets import Profile
 from harness.contract.errors import CassetteError, CassetteMissing, CassetteTaken, UsageError
-from harness.host.exceptions import class_of, located, traceback_of
+from harness.host.exceptions import class_name, text_with_line, traceback_text
 from harness.results import CellResult, EmbeddingTranscript, Mode, Transcript, Verdict
 from harness.rules.evidence import Evidence
 from harness.rules.retelling import is_strange
-from harness.running.backends import Stage, Stages
-from harness.running.budget import Purse
+from harness.running.backends import Backend, CellEnvironment
+from harness.running.budget import Budget
 from harness.running.cells import Cell, not_applicable
 from harness.running.differences import observe
-from harness.running.loops import Driven, driven
-from harness.running.recorder import Budget, Recorder, Withheld, is_complete, recording, served
-from harness.running.replay_variants import retellings
-from harness.running.served_session import Way, cut, shaped
-from harness.running.tool_loop import BROKEN, EmbeddingPlaying, Playing, play
-from harness.running.verdicts import Judge, Judged, unreadable
-from harness.stdio.process import Broken
+from harness.running.loops import LoopRun, run_loop
+from harness.running.recorder import Recorder, RequestLimit, Withheld, is_complete, open_recording, served_model
+from harness.running.replay_variants import replay_variants
+from harness.running.served_session import StreamRewrite, cut_rewrite, shape_rewrite
+from harness.running.tool_loop import ADAPTER_EXCEPTIONS, EmbeddingRun, ScenarioRun, run_scenario
+from harness.running.verdicts import CellJudge, JudgedCell, unreadable_cassette
+from harness.stdio.process import AdapterBroke
 from harness.tape.recording import Recording
 from harness.tape.survey import Survey
 
 
-class Trials:
-    """Plays and judges the cells of a run, from several threads if it must be.
+class CellRunner:
+    """Runs and judges the cells of a run; several threads may use it.
 
-    Every streamed answer is told to the adapter again as a whole one, unless the whole cell before had it, and `recuts`
-    times cut elsewhere. With a `recorder` they are recorded: `survey` is what lies in the places of their cassettes,
-    `recorded` has the cells whose cassettes are written, and `notes` says what came of what earlier recordings have
-    left. What is sent is paid from `purse`.
+    Each streamed response is repeated as a whole one, unless the whole variant of the cell had it, and `recuts` times
+    in other chunks. With a `recorder`, cells are recorded: `survey` has the state of their cassettes, `recorded` the
+    cells whose cassettes were written, `notes` what happened to interrupted recordings. The `budget` limits the costs.
     """
 
     def __init__(
-        self, stages: Stages, judge: Judge, recorder: Recorder | None, recuts: int, purse: Purse | None
+        self, backend: Backend, judge: CellJudge, recorder: Recorder | None, recuts: int, budget: Budget | None
     ) -> None:
         self.survey: Survey | None = None
         self.notes: list[str] = []
         self.recorded: list[Cell] = []
-        self._stages = stages
+        self._backend = backend
         self._judge = judge
         self._recorder = recorder
         self._recuts = recuts
-        self._purse = purse
-        self._budget = Budget(recorder.max_requests if recorder else None)
+        self._budget = budget
+        self._request_limit = RequestLimit(recorder.max_requests if recorder else None)
         self._whole: tuple[Cell, Evidence] | None = None  # the last whole cell: the next one is often its stream
         self._lock = Lock()
 
     @property
     def mode(self) -> Mode:
-        """What kind of run it is."""
-        return "record" if self._recorder else self._stages.mode
+        """The mode of the run."""
+        return "record" if self._recorder else self._backend.mode
 
     def end(self) -> None:
-        """Cells under way send nothing more; what they were answered is in their journals."""
-        self._budget.end()
+        """Send no more requests. Responses so far are in the journals of their cells."""
+        self._request_limit.end()
 
-    def judged(self, cell: Cell) -> Judged:
-        """Play a cell and judge it.
+    def run_cell(self, cell: Cell) -> JudgedCell:
+        """Run a cell and judge it.
 
         Raises:
-            UsageError: an adapter cannot be connected, a key is missing.
+            UsageError: The adapter cannot be connected, or a key is missing.
         """
-        started = time.perf_counter()
-        judged = self._judged(cell)
-        return replace(judged, seconds=time.perf_counter() - started)
-
-    def _judged(self, cell: Cell) -> Judged:
         target = cell.target
         result = CellResult(
             cell.scenario.id,
@@ -84,165 +77,169 @@ class Trials:
             Verdict.PASS,
             covers=tuple(subject.value for subject in cell.scenario.covers),
         )
-        reason = not_applicable(cell, self._stages.mode)
+        reason = not_applicable(cell, self._backend.mode)
         if reason is not None:
-            return Judged(replace(result, verdict=Verdict.NOT_APPLICABLE, reason=reason))
+            return JudgedCell(replace(result, verdict=Verdict.NOT_APPLICABLE, reason=reason))
         try:
             if target.adapter.drive is not None:
-                return self._driven(cell, result)
-            stage, transcript = self._play(cell)
+                return self._run_loop_cell(cell, result)
+            environment, transcript = self._run_in_environment(cell)
             evidence = Evidence(transcript)
             if cell.variant == "stream":
-                made = retellings(cell, evidence, self._stages, self._recuts, self._beside(cell))
+                made = replay_variants(cell, evidence, self._backend, self._recuts, self._whole_variant_of(cell))
                 evidence = evidence.retold(tuple(made))
             else:
                 self._whole = cell, evidence
-            told = self._judge.judged(result, stage, evidence, self._stages.redactor())
-            return Judged(told, observe(evidence), evidence)
+            told = self._judge.decide_verdict(result, environment, evidence, self._backend.redactor())
+            return JudgedCell(told, observe(evidence), evidence)
         except (CassetteMissing, Withheld) as error:
-            return Judged(replace(result, verdict=Verdict.MISSING, reason=str(error)))
+            return JudgedCell(replace(result, verdict=Verdict.MISSING, reason=str(error)))
         except CassetteError as error:
             if self._recorder:
                 raise
-            return Judged(replace(result, verdict=Verdict.FAIL, findings=(unreadable(error),)))
+            return JudgedCell(replace(result, verdict=Verdict.FAIL, findings=(unreadable_cassette(error),)))
         except UsageError:
             raise
-        except Broken as broken:
+        except AdapterBroke as broken:
             told = replace(result, printed=broken.printed or None, traceback=broken.traceback)
-            return Judged(replace(told, verdict=Verdict.ERROR, reason=broken.reason))
-        except BROKEN as error:  # the adapter's `connect` or `close`: one cell, not the run
-            return Judged(_broken(result, error))
+            return JudgedCell(replace(told, verdict=Verdict.ERROR, reason=broken.reason))
+        except ADAPTER_EXCEPTIONS as error:  # the adapter's `connect` or `close`: one cell, not the run
+            return JudgedCell(_error_result(result, error))
 
-    def _beside(self, cell: Cell) -> Evidence | None:
-        """What was played of the same scenario and target, if that was the last whole cell."""
+    def _whole_variant_of(self, cell: Cell) -> Evidence | None:
         if self._whole is None:
             return None
         whole, evidence = self._whole
         return evidence if whole.scenario is cell.scenario and whole.target is cell.target else None
 
-    def _driven(self, cell: Cell, result: CellResult) -> Judged:
-        """A cell of what owns its loop. It has no differences: what it was asked to send is not known to the word."""
-        drive = driven(cell, self._stages)
+    def _run_loop_cell(self, cell: Cell, result: CellResult) -> JudgedCell:
+        """Run a cell through a tool loop. It has no differences, since its exact requests are unknown."""
+        drive = run_loop(cell, self._backend)
         if drive.declined is not None:
             reason = f"it declines before anything is sent: {drive.declined}"
-            return Judged(replace(result, verdict=Verdict.NOT_APPLICABLE, reason=reason))
+            return JudgedCell(replace(result, verdict=Verdict.NOT_APPLICABLE, reason=reason))
         evidence = Evidence(drive.transcript)
-        told = self._told_driven(result, drive, evidence)
-        return Judged(told if told.verdict is Verdict.FAIL else self._driven_again(cell, result, told), None, evidence)
+        told = self._judge_loop(result, drive, evidence)
+        return JudgedCell(
+            told if told.verdict is Verdict.FAIL else self._repeat_loop(cell, result, told), None, evidence
+        )
 
-    def _told_driven(self, result: CellResult, drive: Driven, evidence: Evidence) -> CellResult:
-        told = self._judge.judged(result, drive.stage, evidence, self._stages.redactor())
+    def _judge_loop(self, result: CellResult, drive: LoopRun, evidence: Evidence) -> CellResult:
+        told = self._judge.decide_verdict(result, drive.stage, evidence, self._backend.redactor())
         return replace(told, traceback=drive.traceback)
 
-    def _driven_again(self, cell: Cell, result: CellResult, told: CellResult) -> CellResult:
-        """What a streamed cell comes to if its streams are sent in other ways: as before, or what fails it then."""
-        ways = self._ways(cell) if cell.variant == "stream" else []
+    def _repeat_loop(self, cell: Cell, result: CellResult, told: CellResult) -> CellResult:
+        """Repeat a streamed cell with its streams in other chunks. Return the first failing result, else `told`."""
+        ways = self._rewrites_for(cell) if cell.variant == "stream" else []
         for number, way in enumerate(ways):
-            drive = driven(cell, self._stages, way)
+            drive = run_loop(cell, self._backend, way)
             if not drive.way:  # nothing was streamed
                 return told
             evidence = Evidence(drive.transcript)
-            again = self._told_driven(result, drive, evidence)
+            again = self._judge_loop(result, drive, evidence)
             if again.verdict is Verdict.FAIL and not is_strange(evidence, drive.way):
                 found = [replace(each, message=f"told {drive.way}: {each.message}") for each in again.findings]
                 return replace(again, findings=tuple(found), recuts=number + 1)
         return replace(told, recuts=len(ways))
 
-    def _ways(self, cell: Cell) -> list[Way]:
-        """The other ways to send a cell's streams: the cuts that were asked for, and the documented shapes of calls."""
-        cuts = [*map(cut, range(self._recuts))]
+    def _rewrites_for(self, cell: Cell) -> list[StreamRewrite]:
+        cuts = [*map(cut_rewrite, range(self._recuts))]
         if not (cuts and any(step.calls for turn in cell.scenario.turns for step in turn.model)):
             return cuts
         shapes = catalog.api(cell.target.api).stream_shapes
-        return [*cuts, *(shaped(name, shape) for name, shape in shapes.items() if not shape.departs)]
+        return [*cuts, *(shape_rewrite(name, shape) for name, shape in shapes.items() if not shape.departs)]
 
-    def _play(self, cell: Cell) -> tuple[Stage, Transcript]:
+    def _run_in_environment(self, cell: Cell) -> tuple[CellEnvironment, Transcript]:
         if self._recorder is None:
-            with self._stages.stage(cell) as stage:
-                return stage, _transcript(cell, stage, self._on(cell, stage), self.mode)
-        tape = recording(cell, self._stages, self._recorder, self.survey or Survey())
+            with self._backend.stage(cell) as environment:
+                return environment, _transcript(
+                    cell, environment, self._run_within_limits(cell, environment), self.mode
+                )
+        tape = open_recording(cell, self._backend, self._recorder, self.survey or Survey())
         try:
             with tape:
-                with self._stages.stage(cell, tape) as stage:
-                    transcript = _transcript(cell, stage, self._on(cell, stage, tape), self.mode)
+                with self._backend.stage(cell, tape) as environment:
+                    transcript = _transcript(
+                        cell, environment, self._run_within_limits(cell, environment, tape), self.mode
+                    )
                 if is_complete(transcript):
-                    _complete(tape, transcript)
+                    _write_cassette(tape, transcript)
                     self.recorded.append(cell)
-                return stage, transcript
+                return environment, transcript
         finally:
             with self._lock:
                 self.notes += tape.notes
 
-    def _on(self, cell: Cell, stage: Stage, tape: Recording | None = None) -> Playing:
+    def _run_within_limits(
+        self, cell: Cell, environment: CellEnvironment, tape: Recording | None = None
+    ) -> ScenarioRun:
         begun = returned = 0
-        account = self._purse.account(cell, stage.tap.exchanges) if self._purse else None
+        account = self._budget.account(cell, environment.tap.exchanges) if self._budget else None
 
         def give_back() -> None:
             nonlocal returned
             due = min(tape.taken, begun) - returned if tape else 0
             returned += due
-            self._budget.give_back(due)
+            self._request_limit.give_back(due)
 
         def begin(chat: int) -> None:
             nonlocal begun
             give_back()
             if account:
                 account.open(chat)
-            self._budget.spend()
+            self._request_limit.spend()
             begun += 1
-            stage.tap.chat = chat
+            environment.tap.chat = chat
 
         try:
-            return play(cell.scenario, cell.target, stage.endpoint, begin, cell.variant)
+            return run_scenario(cell.scenario, cell.target, environment.endpoint, begin, cell.variant)
         finally:
             give_back()
             if account:
                 account.settle()
 
 
-def _broken(result: CellResult, error: BaseException) -> CellResult:
-    """A cell in which something raised that was not to."""
-    reason = f"{class_of(error)}: {located(error)}"
-    return replace(result, verdict=Verdict.ERROR, reason=reason, traceback=traceback_of(error))
+def _error_result(result: CellResult, error: BaseException) -> CellResult:
+    reason = f"{class_name(error)}: {text_with_line(error)}"
+    return replace(result, verdict=Verdict.ERROR, reason=reason, traceback=traceback_text(error))
 
 
-def _profile(cell: Cell, stage: Stage) -> Profile:
-    """What holds for the cell: by the facts of the day on which it was recorded, if it was recorded on some day."""
-    recorded = stage.provenance.recorded_at if stage.provenance else None
+def _profile_for(cell: Cell, environment: CellEnvironment) -> Profile:
+    """Return the profile by the facts of the recording's day, if it has a date."""
+    recorded = environment.provenance.recorded_at if environment.provenance else None
     if cell.target.edition.day or not recorded:
         return cell.target.profile
     edition = cell.target.edition.on(dt.date.fromisoformat(recorded[:10]))
     return catalog.api(cell.target.api).profile_for(cell.target.model, edition)
 
 
-def _complete(tape: Recording, transcript: Transcript) -> None:
-    """Write a cassette. Raises `Withheld`: what looks like a secret would be in it; the journal keeps the answers."""
+def _write_cassette(tape: Recording, transcript: Transcript) -> None:
     try:
-        tape.complete(served(transcript))
+        tape.complete(served_model(transcript))
     except CassetteTaken as error:
         raise Withheld(f"not recorded: {error}") from None
 
 
-def _transcript(cell: Cell, stage: Stage, playing: Playing, mode: Mode) -> Transcript:
+def _transcript(cell: Cell, environment: CellEnvironment, playing: ScenarioRun, mode: Mode) -> Transcript:
     made = partial(Transcript)
-    if isinstance(playing, EmbeddingPlaying):
+    if isinstance(playing, EmbeddingRun):
         made = partial(EmbeddingTranscript, embedded=playing.embedded)
     return made(
         api=cell.target.api,
         model=cell.target.model,
-        profile=_profile(cell, stage),
-        exchanges=tuple(stage.tap.exchanges),
+        profile=_profile_for(cell, environment),
+        exchanges=tuple(environment.tap.exchanges),
         mode=mode,
         adapter=cell.target.adapter.name,
         variant=cell.variant,
         scenario=cell.scenario,
         chats=playing.chats,
         executions=playing.executions,
-        scripted=stage.scripted,
-        unplayed=stage.player.unplayed if stage.player else 0,
-        stale=stage.stale,
-        too_old=stage.too_old,
-        recorded_by=stage.recorded_by,
+        scripted=environment.scripted,
+        unplayed=environment.player.unplayed if environment.player else 0,
+        stale=environment.stale,
+        too_old=environment.too_old,
+        recorded_by=environment.recorded_by,
         capabilities=cell.target.adapter.capabilities,
         handled=playing.handled,
         printed=playing.printed,

@@ -1,4 +1,4 @@
-"""The cells that there are, those of them that can be played, and what a loop is given of a scenario."""
+"""The cells of a suite, and the reasons why some are not applicable."""
 
 from __future__ import annotations
 
@@ -19,22 +19,21 @@ from harness.scenarios.schema import FaultSpec, Scenario, Variant
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One thing to play: a scenario, a target, whole or streamed."""
+    """A scenario, a target and a variant."""
 
     scenario: Scenario
     target: Target
     variant: Variant
 
 
-UNSEEN = frozenset({Capability.CACHE_MARKS, Capability.EMBEDDINGS, Capability.PROVIDER_TOOLS})
-"""What a loop may do well or badly without anybody seeing it, or is given no word for."""
+UNOBSERVABLE = frozenset({Capability.CACHE_MARKS, Capability.EMBEDDINGS, Capability.PROVIDER_TOOLS})
+"""Capabilities of a tool loop that cannot be observed from outside, or that a conversation cannot ask for."""
 
-_LONG = 1.5
-"""Seconds: a provider that asks to wait longer is left to those who have the time."""
+_MAX_RETRY_SECONDS = 1.5
 
 
-def given(scenario: Scenario, variant: Variant, run: Callable[[ToolCall], ToolResult]) -> Conversation:
-    """The scenario as a conversation, of which `run` runs the tools. Those that the loop has itself it is not given."""
+def conversation_for(scenario: Scenario, variant: Variant, run: Callable[[ToolCall], ToolResult]) -> Conversation:
+    """Return a scenario as a conversation for a tool loop. `run` runs its tools, except the loop's own."""
     settings = settings_of(scenario, 0)
     return Conversation(
         turns=tuple(map(user_message, scenario.turns)),
@@ -53,20 +52,20 @@ def given(scenario: Scenario, variant: Variant, run: Callable[[ToolCall], ToolRe
     )
 
 
-def undrivable(scenario: Scenario, capabilities: AbstractSet[Capability]) -> str | None:
-    """Why a loop with these capabilities cannot play a scenario, whatever it asks for; `None` if it can."""
+def why_not_drivable(scenario: Scenario, capabilities: AbstractSet[Capability]) -> str | None:
+    """Return why a tool loop with these capabilities cannot run a scenario, or `None` if it can."""
     if scenario.embeddings is not None:
         return "embeddings are no conversation"
     if scenario.history:
         return "a loop begins its conversations itself, and this one continues another"
     if scenario.trim is not None:
         return "what is left out of a history is the loop's own affair"
-    if unseen := sorted(UNSEEN.intersection(scenario.requires)):
+    if unseen := sorted(UNOBSERVABLE.intersection(scenario.requires)):
         return f"what a loop makes of it is not seen from outside: {', '.join(unseen)}"
-    return _of_turns(scenario) or _of_answers(scenario) or _of_failures(scenario, capabilities)
+    return _why_not_turns(scenario) or _why_not_answers(scenario) or _why_not_failures(scenario, capabilities)
 
 
-def _of_turns(scenario: Scenario) -> str | None:
+def _why_not_turns(scenario: Scenario) -> str | None:
     every = [settings_of(scenario, index) for index in range(len(scenario.turns))]
     if any("system" in turn.model_fields_set for turn in scenario.turns):
         return "a loop is given one system prompt, and here it changes"
@@ -77,7 +76,7 @@ def _of_turns(scenario: Scenario) -> str | None:
     return None
 
 
-def _of_answers(scenario: Scenario) -> str | None:
+def _why_not_answers(scenario: Scenario) -> str | None:
     if scenario.undeclared_tools:
         return "what to do about a call of a tool that there is not is the loop's own affair"
     steps = [step for turn in scenario.turns for step in turn.model]
@@ -91,22 +90,22 @@ def _of_answers(scenario: Scenario) -> str | None:
     return None
 
 
-def _of_failures(scenario: Scenario, capabilities: AbstractSet[Capability]) -> str | None:
+def _why_not_failures(scenario: Scenario, capabilities: AbstractSet[Capability]) -> str | None:
     failures = [fault for fault in scenario.faults if fault.fails or fault.body is not None]
     if not failures:
         fails = any(turn.expect is not None and turn.expect.error is not None for turn in scenario.turns)
         return "it ends in an error, which only the loop's caller sees" if fails else None
-    if not all(map(_is_mended, failures)):
+    if not all(map(_is_cured_by_retry, failures)):
         return "it ends in a failure, which only the loop's caller sees"
     return None if Capability.RETRIES in capabilities else f"the loop does not have: {Capability.RETRIES.value}"
 
 
-def _is_mended(fault: FaultSpec) -> bool:
-    """Whether the same request sent again, at once, is what mends it."""
+def _is_cured_by_retry(fault: FaultSpec) -> bool:
+    """Return whether sending the same request again at once succeeds."""
     if fault.status is None:
         return False
     again = fault.status >= HTTPStatus.INTERNAL_SERVER_ERROR or fault.status == HTTPStatus.TOO_MANY_REQUESTS
-    return again and (fault.retry_after or 0.0) <= _LONG
+    return again and (fault.retry_after or 0.0) <= _MAX_RETRY_SECONDS
 
 
 VARIANTS: tuple[Variant, ...] = ("whole", "stream")
@@ -115,31 +114,30 @@ VARIANTS: tuple[Variant, ...] = ("whole", "stream")
 def cells(
     scenarios: Sequence[Scenario], targets: Sequence[Target], variants: Sequence[Variant] = VARIANTS
 ) -> list[Cell]:
-    """Every scenario with every target in every variant that makes sense, in the order of scenarios."""
+    """Return every scenario with every target in each applicable variant, in the order of the scenarios."""
     return [
         Cell(scenario, target, variant)
         for scenario in scenarios
         for target in targets
-        for variant in _playable(scenario, target, variants)
+        for variant in _variants_of(scenario, target, variants)
     ]
 
 
 def scenarios_of(cells: Iterable[Cell]) -> Iterator[Scenario]:
-    """The scenarios of cells, each once, in their order."""
+    """Return the scenarios of cells, each once, in order."""
     yield from {cell.scenario.id: cell.scenario for cell in cells}.values()
 
 
-def _playable(scenario: Scenario, target: Target, variants: Sequence[Variant]) -> list[Variant]:
-    """An adapter that cannot stream is played whole, unless there is nothing but streams to play: then it is told that
-    this is not applicable."""
+def _variants_of(scenario: Scenario, target: Target, variants: Sequence[Variant]) -> list[Variant]:
+    """An adapter that cannot stream runs the whole variant. It gets the streamed one, as not applicable, if there is no
+    other."""
     wanted: list[Variant] = [each for each in variants if scenario.variants is None or each in scenario.variants]
     if "whole" in wanted and Capability.STREAMING not in target.adapter.capabilities:
         return ["whole"]
     return wanted
 
 
-def _only_clients(scenario: Scenario) -> str | None:
-    """Why a scenario needs a client that owns its tool loop, if it does."""
+def _why_only_clients(scenario: Scenario) -> str | None:
     if any(tool.answered_by == "client" for tool in scenario.tools):
         return "its tools are answered by what plays it: 'harness serve' or '--agent-command'"
     if any(turn.ends_with_call for turn in scenario.turns):
@@ -148,9 +146,9 @@ def _only_clients(scenario: Scenario) -> str | None:
 
 
 def not_applicable(cell: Cell, mode: Mode) -> str | None:
-    """Why a cell is not played at all, or `None`; `mode` is how it would be answered."""
+    """Return why a cell does not run in a mode, or `None`."""
     scenario, target = cell.scenario, cell.target
-    if target.adapter.drive is not None and (reason := undrivable(scenario, target.adapter.capabilities)):
+    if target.adapter.drive is not None and (reason := why_not_drivable(scenario, target.adapter.capabilities)):
         return reason
     required = set(scenario.requires)
     if cell.variant == "stream":
@@ -168,7 +166,7 @@ def not_applicable(cell: Cell, mode: Mode) -> str | None:
         return f"the API {target.api} has nothing that could do it: {', '.join(foreign)}"
     if scenario.provider_tools and target.api not in scenario.provider_tools:
         return f"the scenario has no tool that the provider of {target.api} runs"
-    if target.adapter.drive is None and (reason := _only_clients(scenario)):
+    if target.adapter.drive is None and (reason := _why_only_clients(scenario)):
         return reason
     if scenario.scripted and mode == "live":
         return "scripted: no model does this when asked, so it is never sent to a provider"

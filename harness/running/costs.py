@@ -1,8 +1,8 @@
-"""What requests cost, and which models there are to pay for, by the package `genai-prices`, which others keep.
+"""The costs of requests and the models with a price, from the package `genai-prices`.
 
-Prices are those that come with the installed package: nothing is fetched here. They are list prices, without what a
-contract, a batch or a service tier changes, and a cache write counts as one for five minutes, since usage does not say
-for how long. A price in steps depends on the length of each single request, so requests are priced one by one.
+Prices are the list prices of the installed package; nothing is fetched. Contracts, batches and service tiers are
+ignored, and a cache write counts as one for five minutes. Some prices depend on the length of each request, so requests
+are priced one by one.
 """
 
 from __future__ import annotations
@@ -17,18 +17,17 @@ from harness import catalog
 from harness.apis.view import WireError
 from harness.contract.model import Usage
 from harness.contract.protocols import Capability
-from harness.results import Exchange, Provenance, Spending, summed
+from harness.results import Exchange, Provenance, Spending, total_usage
 from harness.rules.evidence import Evidence
 from harness.rules.reading import EmbeddingReading, Reading
 
 PACKAGE = "genai-prices"
-"""Where prices come from."""
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """A model that a price is kept for. `context` is the length of its context, in tokens, where that is known;
-    `images` and `reasoning` say that there is a price for images that it reads, and one for tokens of reasoning."""
+class PricedModel:
+    """A model with a price. `context` is its length in tokens, if known. `images` and `reasoning`: it has a price for
+    images, or for reasoning tokens."""
 
     id: str
     context: int | None
@@ -38,7 +37,7 @@ class Listed:
 
 
 def price_version() -> dict[str, str]:
-    """The package and its version, which is all that says of when its prices are."""
+    """Return the package of the prices and its version."""
     try:
         return {PACKAGE: version(PACKAGE)}
     except PackageNotFoundError:
@@ -46,15 +45,15 @@ def price_version() -> dict[str, str]:
 
 
 def cost(api: str, model: str, usage: Usage, *, url: str | None = None, day: date | None = None) -> Decimal | None:
-    """The price of one request, in US dollars.
+    """Return the price of one request in US dollars.
 
-    `None` where it is not known: no price is kept for the model, or the usage lacks what was read or written. `url` is
-    where the request went (`None`: to the API's own provider), since the same model has another price elsewhere. `day`
-    is when (`None`: today); prices of an hour are those at noon, so that they repeat.
+    `None` if it is unknown: the model has no price, or the usage lacks a count. `url` is where the request went, `None`
+    for the API's own provider: the same model has other prices elsewhere. `day` is the date, `None` for today; hourly
+    prices are those at noon, so that results repeat.
     """
     if usage.input_tokens is None or usage.output_tokens is None:
         return None
-    return _cost(url or _home(api), model.removeprefix("models/"), usage, day or datetime.now(UTC).date())
+    return _cost(url or _provider_url(api), model.removeprefix("models/"), usage, day or datetime.now(UTC).date())
 
 
 @lru_cache(maxsize=8192)  # the two variants of a cell often take the same
@@ -81,24 +80,24 @@ def _cost(url: str | None, model: str, usage: Usage, day: date) -> Decimal | Non
 
 
 @cache
-def _home(api: str) -> str | None:
-    """The URL of the API's provider; `None` for a command, whose models tell by their names whose they are."""
+def _provider_url(api: str) -> str | None:
+    """Return the URL of the API's provider; `None` for a command, whose models are found by name."""
     url = catalog.api(api).provider_url
     return url if url.startswith("https://") else None
 
 
 def spending(evidence: Evidence, provenance: Provenance) -> Spending:
-    """What the requests of a cell took, by the answers as the witness reads them.
+    """Return what the requests of a cell cost, by the usage in the responses.
 
-    What the reference server answers is priced as if the API's provider had; a recording as of its day.
+    Responses of the reference server have the provider's prices; recordings have those of their day.
     """
     transcript = evidence.transcript
     day = _day(provenance.recorded_at)
-    is_real = provenance.origin != "reference" and _home(transcript.api) is not None
+    is_real = provenance.origin != "reference" and _provider_url(transcript.api) is not None
 
     def priced(reading: Reading, usage: Usage) -> Decimal | None:
         served = reading.response.model if reading.response else None
-        asked = _asked(reading) or transcript.model
+        asked = _requested_model(reading) or transcript.model
         url = reading.exchange.request.url if is_real else None
         for model in dict.fromkeys(filter(None, (served, asked))):
             dollars = cost(transcript.api, model, usage, url=url, day=day)
@@ -111,16 +110,16 @@ def spending(evidence: Evidence, provenance: Provenance) -> Spending:
     prices = [None if reading.is_cut else priced(reading, usage) for reading, usage in paid]
     known = [dollars for dollars in prices if dollars is not None]
     return Spending(
-        next(filter(None, map(_asked, sent)), None) or transcript.model,
+        next(filter(None, map(_requested_model, sent)), None) or transcript.model,
         len(sent),
-        summed(usage for _, usage in paid),
+        total_usage(usage for _, usage in paid),
         sum(known, Decimal(0)) if known or not prices else None,
         len(prices) - len(known),
     )
 
 
-def paid(api: str, exchange: Exchange) -> Usage | None:
-    """The tokens that a request is paid for, by its answer; `None` where that does not say."""
+def paid_usage(api: str, exchange: Exchange) -> Usage | None:
+    """Return the tokens that a request is billed for; `None` if the response does not report them."""
     wire, response = catalog.api(api), exchange.response
     if response is None:
         return None
@@ -137,8 +136,7 @@ def paid(api: str, exchange: Exchange) -> Usage | None:
     return usage if usage is not None and usage.input_tokens is not None else None
 
 
-def _asked(reading: Reading) -> str | None:
-    """The model that a request for embeddings names."""
+def _requested_model(reading: Reading) -> str | None:
     return reading.asked.model if isinstance(reading, EmbeddingReading) and reading.asked else None
 
 
@@ -155,25 +153,25 @@ def _usage(evidence: Evidence, reading: Reading) -> Usage:
 def _day(recorded_at: str | None) -> date | None:
     try:
         return date.fromisoformat((recorded_at or "")[:10])
-    except ValueError:  # nothing was recorded, or somebody has edited the cassette
+    except ValueError:  # no recording, or an edited cassette
         return None
 
 
 def _is_refused(reading: Reading) -> bool:
-    """Providers charge nothing for what they refuse or fail to answer at all."""
+    """Return whether the request was rejected or failed, which providers do not bill."""
     return reading.exchange.response is not None and reading.exchange.response.status >= 400
 
 
-def listed(api: str, model: str) -> tuple[Listed, ...]:
-    """The models of the API's provider that tokens of text have a price for, by their names.
+def priced_models(api: str, model: str) -> tuple[PricedModel, ...]:
+    """Return the models of the API's provider that have a price for text, by name.
 
-    `model` is any of its models, by which a provider without a URL is found. Not all of them need answer chats: the
-    package does not say. None, where it does not know the provider.
+    `model` is any of its models, which identifies a provider without a URL. Not all of them have a chat API: the
+    package does not say. Empty for an unknown provider.
     """
     from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415 - its tables are large
 
     snapshot = get_snapshot()
-    home = _home(api)
+    home = _provider_url(api)
     try:
         provider = snapshot.find_provider(None if home else model, None, home)
     except LookupError:
@@ -187,7 +185,7 @@ def listed(api: str, model: str) -> tuple[Listed, ...]:
             return True
 
     return tuple(
-        Listed(
+        PricedModel(
             each.id,
             each.context_window,
             bool(each.deprecated),
@@ -203,11 +201,11 @@ def listed(api: str, model: str) -> tuple[Listed, ...]:
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """One model of an API.
+    """A model of an API.
 
-    `vision` and `thinking` say whether the API's adapter can do that with it; `None` where no source says so. `context`
-    is in tokens, `None` where it is not known. `targets` are the shipped targets that have this model. Names may be
-    those of families (`gpt-4o`), and not each answers chats.
+    `vision` and `thinking`: whether the API's adapter supports this with the model; `None` if no source states it.
+    `context` is in tokens, `None` if unknown. `targets` are the shipped targets with this model. Some names are those
+    of families, as `gpt-4o`, and some models have no chat API.
     """
 
     id: str
@@ -221,19 +219,22 @@ class ModelInfo:
 
 
 def models(api: str) -> tuple[ModelInfo, ...]:
-    """The models of an API, by their names.
+    """Return the models of an API, by name. No provider is contacted.
+
+    A capability is claimed only if a source states it for that very model: a price for images or reasoning, or the
+    profile of a shipped target.
 
     Raises:
-        UnknownName: there is no such API.
+        UnknownName: There is no such API.
     """
     of_api = catalog.api(api)
     shipped = of_api.targets
     capabilities = catalog.adapter(shipped[0].adapter).capabilities
-    known = {each.id: each for each in listed(api, shipped[0].model)}
+    known = {each.id: each for each in priced_models(api, shipped[0].model)}
     for each in shipped:  # some are names that a provider resolves to another one
-        known.setdefault(each.model, Listed(each.model, None, deprecated=False))
+        known.setdefault(each.model, PricedModel(each.model, None, deprecated=False))
 
-    def info(model: Listed) -> ModelInfo:
+    def info(model: PricedModel) -> ModelInfo:
         profile = of_api.profile_for(model.id)
         shipped_as = tuple(each.name for each in shipped if each.model == model.id)
         able = capabilities - profile.lacks
@@ -242,8 +243,8 @@ def models(api: str) -> tuple[ModelInfo, ...]:
             model.id,
             api,
             profile.name,
-            _known(Capability.VISION in able, is_said=model.images),
-            _known(Capability.THINKING in able, is_said=thinks),
+            _capability_state(Capability.VISION in able, is_said=model.images),
+            _capability_state(Capability.THINKING in able, is_said=thinks),
             model.context,
             model.deprecated,
             shipped_as,
@@ -252,7 +253,7 @@ def models(api: str) -> tuple[ModelInfo, ...]:
     return tuple(info(known[name]) for name in sorted(known))
 
 
-def _known(is_able: bool, *, is_said: bool) -> bool | None:
+def _capability_state(is_able: bool, *, is_said: bool) -> bool | None:
     if not is_able:
         return False
     return True if is_said else None

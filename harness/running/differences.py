@@ -1,7 +1,7 @@
 """Differences: facts observed on the wire, by subject, for each target.
 
-Every value is read off the exchanges of the run; nothing here knows what an API should do. A fact that no exchange
-shows reads `NOT_OBSERVED`, and an adapter that does something else changes its own column.
+Every value is read from the exchanges of the run, without knowledge of what an API should do. A fact that no exchange
+shows reads `NOT_OBSERVED`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from harness.scenarios.schema import Subject
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
-    """One row: what is looked at, and how it is read off a cell's exchanges (nothing: the cell does not show it)."""
+class ObservedFact:
+    """A row: its name, and the function that reads its values from a cell. Without values, the cell does not show the
+    fact."""
 
     subject: Subject
     name: str
@@ -32,13 +33,13 @@ class Fact:
 
 
 @lru_cache(4096)
-def place(pointer: str) -> str:
-    """A pointer with its indices left open: `/messages/3/content/0` → `messages[].content[]`."""
+def open_pointer(pointer: str) -> str:
+    """Replace the indices of a pointer: `/messages/3/content/0` → `messages[].content[]`."""
     return re.sub(r"/\d+(?=/|$)", "[]", pointer).lstrip("/").replace("/", ".")
 
 
 def body_of(asked: Asked) -> JSON:
-    """The body of a request, `None` for one that cannot be read."""
+    """Return the body of a request, or `None` if it cannot be read."""
     try:
         return parsed(asked.reading.exchange.request.body)
     except WireError:
@@ -46,7 +47,7 @@ def body_of(asked: Asked) -> JSON:
 
 
 def parts_of(evidence: Evidence) -> Iterator[tuple[Asked, TurnView, PartView]]:
-    """All that was said, each part once: that it is said again with the next request shows nothing else."""
+    """Yield all parts of the conversation, each once, with its request and turn."""
     for asked in evidence.asked:
         for turn in evidence.new_turns(asked):
             for part in turn.parts:
@@ -54,7 +55,7 @@ def parts_of(evidence: Evidence) -> Iterator[tuple[Asked, TurnView, PartView]]:
 
 
 def results_of(evidence: Evidence) -> Iterator[ResultView]:
-    """All results of tools, each once."""
+    """Yield all tool results, each once."""
     return (part for _, _, part in parts_of(evidence) if isinstance(part, ResultView))
 
 
@@ -62,7 +63,9 @@ def _system_place(evidence: Evidence) -> Iterator[str]:
     for asked in evidence.asked:
         for part in asked.view.system:
             if part.text != JSON_INSTRUCTION:
-                yield f"{place(part.pointer)} ({part.place})" if part.place.startswith("message:") else part.place
+                yield (
+                    f"{open_pointer(part.pointer)} ({part.place})" if part.place.startswith("message:") else part.place
+                )
 
 
 def _system_in_text(evidence: Evidence) -> Iterator[str]:
@@ -71,7 +74,7 @@ def _system_in_text(evidence: Evidence) -> Iterator[str]:
         if not system or any(system in message.text for message in asked.chat.request.messages):
             continue
         inside = [
-            place(part.pointer)
+            open_pointer(part.pointer)
             for turn in asked.view.turns
             for part in turn.parts
             if isinstance(part, TextView) and system in part.text
@@ -106,17 +109,17 @@ def _system_change(evidence: Evidence) -> Iterator[str]:
 
 
 _PROMPTS = (
-    Fact(Subject.SYSTEM_PROMPT, "where the system prompt sits", _system_place),
-    Fact(Subject.SYSTEM_PROMPT, "system prompt inside a message", _system_in_text),
-    Fact(Subject.SYSTEM_PROMPT, "copies in one request", _system_count),
-    Fact(Subject.SYSTEM_PROMPT, "when it is empty", _system_empty),
-    Fact(Subject.SYSTEM_PROMPT, "when it changes", _system_change),
+    ObservedFact(Subject.SYSTEM_PROMPT, "where the system prompt sits", _system_place),
+    ObservedFact(Subject.SYSTEM_PROMPT, "system prompt inside a message", _system_in_text),
+    ObservedFact(Subject.SYSTEM_PROMPT, "copies in one request", _system_count),
+    ObservedFact(Subject.SYSTEM_PROMPT, "when it is empty", _system_empty),
+    ObservedFact(Subject.SYSTEM_PROMPT, "when it changes", _system_change),
 )
 
 
 def _declarations(evidence: Evidence) -> Iterator[str]:
     for asked in evidence.asked:
-        yield from (place(tool.pointer) for tool in asked.view.tools if tool.kind == "function")
+        yield from (open_pointer(tool.pointer) for tool in asked.view.tools if tool.kind == "function")
 
 
 def _tool_dialect(evidence: Evidence) -> Iterator[str]:
@@ -160,12 +163,12 @@ def _forced(evidence: Evidence) -> Iterator[str]:
 
 
 _TOOLS = (
-    Fact(Subject.TOOLS, "where declarations go", _declarations),
-    Fact(Subject.TOOLS, "dialect of parameters", _tool_dialect),
-    Fact(Subject.TOOLS, "a tool without arguments", _no_arguments),
-    Fact(Subject.TOOLS, "arguments travel as", _arguments),
-    Fact(Subject.TOOLS, "results travel as", _payload),
-    Fact(Subject.TOOLS, "word for a forced call", _forced),
+    ObservedFact(Subject.TOOLS, "where declarations go", _declarations),
+    ObservedFact(Subject.TOOLS, "dialect of parameters", _tool_dialect),
+    ObservedFact(Subject.TOOLS, "a tool without arguments", _no_arguments),
+    ObservedFact(Subject.TOOLS, "arguments travel as", _arguments),
+    ObservedFact(Subject.TOOLS, "results travel as", _payload),
+    ObservedFact(Subject.TOOLS, "word for a forced call", _forced),
 )
 
 
@@ -184,7 +187,7 @@ def _id_format(evidence: Evidence) -> Iterator[str]:
 
 
 def _has_foreign_ids(evidence: Evidence) -> bool:
-    """The history has ids of another API, which say nothing about where this API's own go."""
+    """Return whether the history has ids of another API, which do not show where this API's own ids go."""
     scenario = evidence.transcript.scenario
     return scenario is not None and bool(scenario.history)
 
@@ -192,18 +195,18 @@ def _has_foreign_ids(evidence: Evidence) -> bool:
 def _call_id_field(evidence: Evidence) -> Iterator[str]:
     for _, _, call in () if _has_foreign_ids(evidence) else parts_of(evidence):
         if isinstance(call, CallView):
-            yield place(call.id_pointer) if call.id is not None else "none"
+            yield open_pointer(call.id_pointer) if call.id is not None else "none"
 
 
 def _result_id_field(evidence: Evidence) -> Iterator[str]:
     for result in () if _has_foreign_ids(evidence) else results_of(evidence):
-        yield place(result.id_pointer) if result.call_id is not None else "none: by name and order"
+        yield open_pointer(result.id_pointer) if result.call_id is not None else "none: by name and order"
 
 
 def _result_place(evidence: Evidence) -> Iterator[str]:
     for _, turn, part in parts_of(evidence):
         if isinstance(part, ResultView):
-            yield f"{place(part.pointer)}, {turn.wire_role}"
+            yield f"{open_pointer(part.pointer)}, {turn.wire_role}"
 
 
 def _parallel_results(evidence: Evidence) -> Iterator[str]:
@@ -237,13 +240,13 @@ def _mark(result: ResultView) -> str:
 
 
 _CALLS = (
-    Fact(Subject.ID_MATCHING, "who issues a call's id", _issuer),
-    Fact(Subject.ID_MATCHING, "format of issued ids", _id_format),
-    Fact(Subject.ID_MATCHING, "field of the call's id", _call_id_field),
-    Fact(Subject.ID_MATCHING, "field of the result's id", _result_id_field),
-    Fact(Subject.ID_MATCHING, "where results go", _result_place),
-    Fact(Subject.ID_MATCHING, "results of parallel calls", _parallel_results),
-    Fact(Subject.ID_MATCHING, "how an error is marked", _error),
+    ObservedFact(Subject.ID_MATCHING, "who issues a call's id", _issuer),
+    ObservedFact(Subject.ID_MATCHING, "format of issued ids", _id_format),
+    ObservedFact(Subject.ID_MATCHING, "field of the call's id", _call_id_field),
+    ObservedFact(Subject.ID_MATCHING, "field of the result's id", _result_id_field),
+    ObservedFact(Subject.ID_MATCHING, "where results go", _result_place),
+    ObservedFact(Subject.ID_MATCHING, "results of parallel calls", _parallel_results),
+    ObservedFact(Subject.ID_MATCHING, "how an error is marked", _error),
 )
 
 
@@ -269,7 +272,7 @@ def _json_schema(evidence: Evidence) -> Iterator[str]:
 
 
 def _switch(asked: Asked) -> str:
-    """The wire field that asks for JSON, with the wire's own word in it."""
+    """Return the wire field that requests JSON, with its value."""
     sent = asked.view.response_format
     if sent is None:
         return "no switch"
@@ -297,7 +300,7 @@ def _json_rewrite(evidence: Evidence) -> Iterator[str]:
 
 
 def _changed_keywords(given: JSON, sent: JSON) -> set[str]:
-    """The keywords, at any depth, that are not the same in two schemas."""
+    """Return the keywords, at any depth, that differ between two schemas."""
     if not isinstance(given, dict) or not isinstance(sent, dict):
         return set()
     changed: set[str] = set()
@@ -320,12 +323,12 @@ def _json_with_tools(evidence: Evidence) -> Iterator[str]:
 
 
 _JSON = (
-    Fact(Subject.JSON_MODE, "JSON without a schema", _json_mode),
-    Fact(Subject.JSON_MODE, "instruction block for it", _json_instruction),
-    Fact(Subject.JSON_MODE, "JSON with a schema", _json_schema),
-    Fact(Subject.JSON_MODE, "dialect of that schema", _json_dialect),
-    Fact(Subject.JSON_MODE, "schema on its way", _json_rewrite),
-    Fact(Subject.JSON_MODE, "together with tools", _json_with_tools),
+    ObservedFact(Subject.JSON_MODE, "JSON without a schema", _json_mode),
+    ObservedFact(Subject.JSON_MODE, "instruction block for it", _json_instruction),
+    ObservedFact(Subject.JSON_MODE, "JSON with a schema", _json_schema),
+    ObservedFact(Subject.JSON_MODE, "dialect of that schema", _json_dialect),
+    ObservedFact(Subject.JSON_MODE, "schema on its way", _json_rewrite),
+    ObservedFact(Subject.JSON_MODE, "together with tools", _json_with_tools),
 )
 
 
@@ -350,7 +353,6 @@ def _limit_word(evidence: Evidence) -> Iterator[str]:
 
 
 def _stream_switch(evidence: Evidence) -> Iterator[str]:
-    """What makes an answer a streamed one."""
     for asked in evidence.asked:
         if asked.view.stream:
             body = body_of(asked)
@@ -359,18 +361,16 @@ def _stream_switch(evidence: Evidence) -> Iterator[str]:
 
 
 def _stream_usage(evidence: Evidence) -> Iterator[str]:
-    """Whether a stream counts its tokens by itself, or has to be asked to."""
     for asked in evidence.asked:
         answer = asked.reading.answer
         if answer is None or not answer.streamed:
             continue
         pointer = asked.view.usage_pointer
         counted = "no count" if answer.usage.output_tokens is None else "unasked"
-        yield counted if pointer is None else f"asked for by {place(pointer)}"
+        yield counted if pointer is None else f"asked for by {open_pointer(pointer)}"
 
 
 def _stream_arguments(evidence: Evidence) -> Iterator[str]:
-    """How the arguments of a call arrive at who reads the events."""
     for chat in evidence.transcript.chats:
         deltas = Counter(event.index for event in chat.events if isinstance(event, ArgumentsDelta))
         for event in chat.events:
@@ -386,32 +386,32 @@ def _requests_after_failure(evidence: Evidence) -> Iterator[str]:
 
 
 _ANSWERS = (
-    Fact(Subject.HISTORY, "opaque state that goes back", _opaque),
-    Fact(Subject.RESPONSES, "stop word with calls", _stop_word),
-    Fact(Subject.RESPONSES, "stop word at the token limit", _limit_word),
-    Fact(Subject.STREAMING, "how a stream is asked for", _stream_switch),
-    Fact(Subject.STREAMING, "token count of a stream", _stream_usage),
-    Fact(Subject.STREAMING, "arguments arrive", _stream_arguments),
-    Fact(Subject.ERRORS, "requests for an answer that fails", _requests_after_failure),
+    ObservedFact(Subject.HISTORY, "opaque state that goes back", _opaque),
+    ObservedFact(Subject.RESPONSES, "stop word with calls", _stop_word),
+    ObservedFact(Subject.RESPONSES, "stop word at the token limit", _limit_word),
+    ObservedFact(Subject.STREAMING, "how a stream is asked for", _stream_switch),
+    ObservedFact(Subject.STREAMING, "token count of a stream", _stream_usage),
+    ObservedFact(Subject.STREAMING, "arguments arrive", _stream_arguments),
+    ObservedFact(Subject.ERRORS, "requests for an answer that fails", _requests_after_failure),
 )
 
 
 NOT_OBSERVED = "not observed"
 
-FACTS: tuple[Fact, ...] = (*_CALLS, *_PROMPTS, *_JSON, *_TOOLS, *_ANSWERS)
+FACTS: tuple[ObservedFact, ...] = (*_CALLS, *_PROMPTS, *_JSON, *_TOOLS, *_ANSWERS)
 
 Observations = Mapping[str, frozenset[str]]
-"""Name of a fact → the values that a cell shows; of facts of which it shows none there is nothing."""
+"""Name of a fact → the values that a cell shows; facts without values are left out."""
 
 
 def observe(evidence: Evidence) -> Observations:
-    """What one cell shows of the facts."""
+    """Return the facts that one cell shows."""
     shown = ((fact.name, frozenset(fact.observe(evidence))) for fact in FACTS)
     return {name: values for name, values in shown if values}
 
 
-class Observed:
-    """What all cells of a target show of each fact."""
+class ObservedValues:
+    """The values of each fact that the cells of a target show."""
 
     def __init__(self, cells: Iterable[Observations] = ()) -> None:
         self._values: dict[str, set[str]] = {fact.name: set() for fact in FACTS}
@@ -419,22 +419,22 @@ class Observed:
             self.see(each)
 
     def see(self, cell: Mapping[str, Iterable[str]]) -> None:
-        """One more cell shows this."""
+        """Add the values of a cell."""
         for name, values in cell.items():
             self._values[name].update(values)
 
     def __getitem__(self, fact: str) -> list[str]:
-        """The values of a fact, in order."""
+        """Return the values of a fact, sorted."""
         return sorted(self._values[fact])
 
     @property
     def values(self) -> dict[str, tuple[str, ...]]:
-        """The values of each fact that is seen, in order."""
+        """The values of each observed fact, sorted."""
         return {fact: tuple(sorted(values)) for fact, values in self._values.items() if values}
 
 
-def tables(observed: Mapping[str, Observed]) -> tuple[Difference, ...]:
-    """A row for each fact; `observed` holds what the cells of each target show."""
+def difference_rows(observed: Mapping[str, ObservedValues]) -> tuple[Difference, ...]:
+    """Return a row for each fact; `observed` has the values by target."""
     rows: list[Difference] = []
     for fact in FACTS:
         values = {target: " · ".join(seen[fact.name]) or NOT_OBSERVED for target, seen in observed.items()}

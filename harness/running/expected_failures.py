@@ -1,11 +1,11 @@
-"""Expected failures: known nonconformances of a team's adapters, each with a reason. A stale one fails the run.
+"""Expected failures: known findings of a team's adapters, each with a reason. A stale entry fails the run.
 
-An entry speaks of findings, not of cells: what else is wrong in a cell is shown and fails it as ever.
+An entry covers findings, not cells: other findings fail the cell as usual.
 
 ```yaml
 - scenario: parallel-same-tool     # a glob
   target: openai-*                 # a glob
-  rule: result-swapped             # a glob; of a limit, its own id
+  rule: result-swapped             # a glob; the id of a rule or a limit
   reason: "tracked as #123"
   variant: stream                  # whole or stream; absent: both
 ```
@@ -24,33 +24,31 @@ from typing import Any, cast, get_args
 import yaml
 
 from harness.contract.errors import ExpectedFailuresError
-from harness.host.files import contents
+from harness.host.files import read_file
 from harness.results import CellResult, Finding, Severity, StaleExpectation
 from harness.rules.scope import EVERYTHING, Scope
 from harness.scenarios.schema import Variant
 from harness.tape.document import TOO_DEEP
 
 MAX_BYTES = 2 << 20
-"""Bound on the file: some twenty thousand entries."""
+"""The size of about twenty thousand entries."""
 
-_DEPTH = 20
-"""More levels than there are in a list of mappings of texts, so that what is wrong is said of its place."""
+_MAX_DEPTH = 20
+"""More levels than a list of mappings of texts has, so that errors name the place."""
 
 _NESTED = "not a list of entries: nested too deeply."
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
-_NEEDED = ("scenario", "target", "rule", "reason")
-_KEYS = (*_NEEDED, "variant")
+_REQUIRED_KEYS = ("scenario", "target", "rule", "reason")
+_KEYS = (*_REQUIRED_KEYS, "variant")
 _VARIANTS: tuple[Variant, ...] = get_args(Variant)
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedFailure:
-    """One entry: findings of `rule` in the cells of `scenario` and `target` are expected, because of `reason`.
-
-    `variant` is the one that it speaks of (`None`: both).
-    """
+    """An entry: findings of `rule` in the cells of `scenario` and `target` are expected because of `reason`. `variant`
+    is `None` for both."""
 
     scenario: str
     target: str
@@ -59,7 +57,7 @@ class ExpectedFailure:
     variant: Variant | None = None
 
     def covers(self, cell: CellResult) -> bool:
-        """Whether it speaks of this cell."""
+        """Return whether the entry concerns this cell."""
         return (
             fnmatchcase(cell.scenario, self.scenario)
             and fnmatchcase(cell.target, self.target)
@@ -67,7 +65,7 @@ class ExpectedFailure:
         )
 
     def expects(self, cell: CellResult, finding: Finding) -> bool:
-        """Whether it speaks of this finding of the cell."""
+        """Return whether the entry concerns this finding of the cell."""
         return self.covers(cell) and fnmatchcase(finding.rule, self.rule)
 
 
@@ -75,25 +73,25 @@ def load(path: Path, findable: Collection[str]) -> list[ExpectedFailure]:
     """Read the file. `findable` are the ids that findings can have.
 
     Raises:
-        ExpectedFailuresError: it is not a list of entries with these keys, all of them non-empty texts, or one names
-            a variant that does not exist, or a rule that can match nothing.
+        ExpectedFailuresError: It is not a list of entries with these keys, all of them non-empty texts, or one names a
+            variant or a rule that does not exist.
     """
-    node: Any = _composed(path)
+    node: Any = _parse_yaml(path)
     if node is None:
         return []
     if not isinstance(node, yaml.SequenceNode):
         raise ExpectedFailuresError(str(path), "has to be a list of entries.", node.start_mark.line + 1)
     made: list[ExpectedFailure] = []
     for item in cast("list[Any]", node.value):
-        entry = _entry(path, item)
-        if wrong := unfindable(entry, findable):
+        entry = _read_entry(path, item)
+        if wrong := why_unmatchable(entry, findable):
             raise ExpectedFailuresError(str(path), wrong, item.start_mark.line + 1)
         made.append(entry)
     return made
 
 
-def unfindable(entry: ExpectedFailure, findable: Collection[str]) -> str | None:
-    """Why an entry can match nothing that a run finds: its rule is none of the ids that findings can have."""
+def why_unmatchable(entry: ExpectedFailure, findable: Collection[str]) -> str | None:
+    """Return why an entry can match no finding: its rule matches no known id."""
     if any(fnmatchcase(each, entry.rule) for each in findable):
         return None
     nearest = difflib.get_close_matches(entry.rule, sorted(findable), n=1, cutoff=0)
@@ -104,9 +102,9 @@ def unfindable(entry: ExpectedFailure, findable: Collection[str]) -> str | None:
     )
 
 
-def _composed(path: Path) -> Any:
+def _parse_yaml(path: Path) -> Any:
     try:
-        data = contents(path, MAX_BYTES)
+        data = read_file(path, MAX_BYTES)
         if len(data) > MAX_BYTES:
             raise ExpectedFailuresError(str(path), f"larger than {MAX_BYTES >> 20} MiB, the most that it may have.")
         text = data.decode()
@@ -124,15 +122,15 @@ def _composed(path: Path) -> Any:
 
 
 def _check_depth(text: str, path: Path) -> None:
-    """Refuse what libyaml's composer would die of, and its parser does not."""
+    """Reject nesting that would crash libyaml's composer but not its parser."""
     depth = 0
     for event in cast("Any", yaml).parse(text, Loader=_LOADER):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > _DEPTH:
+        if depth > _MAX_DEPTH:
             raise ExpectedFailuresError(str(path), _NESTED, event.start_mark.line + 1)
 
 
-def _entry(path: Path, node: Any) -> ExpectedFailure:
+def _read_entry(path: Path, node: Any) -> ExpectedFailure:
     line = node.start_mark.line + 1
     if not isinstance(node, yaml.MappingNode):
         raise ExpectedFailuresError(str(path), f"an entry is a mapping of {', '.join(_KEYS)}.", line)
@@ -150,16 +148,17 @@ def _entry(path: Path, node: Any) -> ExpectedFailure:
             raise ExpectedFailuresError(
                 str(path), f"variant has to be {' or '.join(_VARIANTS)}; without it, both.", value.start_mark.line + 1
             )
-    missing = [key for key in _NEEDED if key not in values]
+    missing = [key for key in _REQUIRED_KEYS if key not in values]
     if missing:
         raise ExpectedFailuresError(str(path), f"the entry lacks {', '.join(missing)}.", line)
     variant = cast("Variant | None", values.pop("variant", None))
     return ExpectedFailure(**values, variant=variant)
 
 
-def accepted(expected: Sequence[ExpectedFailure], cell: CellResult, findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """The findings of a cell, each with the reasons for which it is expected, if there are any: its own, or those of
-    the finding that it follows from."""
+def mark_expected(
+    expected: Sequence[ExpectedFailure], cell: CellResult, findings: Sequence[Finding]
+) -> tuple[Finding, ...]:
+    """Return the findings of a cell, each with the reasons why it is expected: its own, or those of its cause."""
     reasons = [_reasons(expected, cell, finding) for finding in findings]
     own = [
         why or (reasons[finding.follows] if finding.follows is not None else "")
@@ -175,10 +174,11 @@ def _reasons(expected: Sequence[ExpectedFailure], cell: CellResult, finding: Fin
     return "; ".join(dict.fromkeys(entry.reason for entry in expected if entry.expects(cell, finding)))
 
 
-def entries(cells: Sequence[CellResult], reason: str, known: Sequence[ExpectedFailure] = ()) -> list[ExpectedFailure]:
-    """An entry for each finding that fails a cell and that no `known` entry speaks of: one for both variants of a
-    scenario where the same rule found something in both, or where it is played in one only. What follows from another
-    finding is accepted with it and has none."""
+def entries_for(
+    cells: Sequence[CellResult], reason: str, known: Sequence[ExpectedFailure] = ()
+) -> list[ExpectedFailure]:
+    """Return an entry for each finding that fails a cell and that no `known` entry covers. It covers both variants if
+    both have the finding, or only one was run. Findings with a cause need no entry."""
     found: dict[tuple[str, str, str], set[Variant]] = {}
     for cell in cells:
         for finding in cell.findings:
@@ -192,8 +192,8 @@ def entries(cells: Sequence[CellResult], reason: str, known: Sequence[ExpectedFa
     return made
 
 
-def written(expected: Sequence[ExpectedFailure]) -> str:
-    """Entries as `load` reads them."""
+def to_yaml(expected: Sequence[ExpectedFailure]) -> str:
+    """Return the entries as YAML, as `load` reads it."""
     documents = [{key: value for key, value in asdict(entry).items() if value is not None} for entry in expected]
     if not documents:
         return ""
@@ -201,7 +201,7 @@ def written(expected: Sequence[ExpectedFailure]) -> str:
 
 
 class Expectations:
-    """Which of the expected failures happen, seen cell by cell. Only rules in `scope` count."""
+    """Tracks which expected failures occur, cell by cell. Only rules in `scope` count."""
 
     def __init__(self, expected: Sequence[ExpectedFailure], scope: Scope = EVERYTHING) -> None:
         self._expected = expected
@@ -211,47 +211,45 @@ class Expectations:
         self._happened: set[int] = set()
 
     def see(self, cell: CellResult, *, played: bool) -> None:
-        """A cell of the run; `played`: all that is wrong with it has been looked for."""
+        """Add a cell of the run; `played`: all rules checked it."""
         for at, entry in enumerate(self._expected):
             if entry.covers(cell):
                 self._matched.add(at)
                 if played:
                     self._played.add(at)
-                    if _happens(entry, cell):
+                    if _is_found(entry, cell):
                         self._happened.add(at)
 
     @property
     def unmatched(self) -> tuple[StaleExpectation, ...]:
-        """The entries that speak of no cell at all."""
+        """The entries that cover no cell."""
         return self._named(set(range(len(self._expected))) - self._matched)
 
     @property
     def stale(self) -> tuple[StaleExpectation, ...]:
-        """The entries whose cells were played without the finding they expect. One whose cells were not played is let
-        be: a run of a part of the suite says nothing about the rest. So is one of a rule that does not count, or whose
-        finding is there and does not."""
+        """The entries whose cells ran without the expected finding. Entries without a run cell, and those whose rule or
+        finding is out of scope, are not stale."""
         counting = {at for at, entry in enumerate(self._expected) if self._scope.takes(entry.rule)}
         return self._named(self._played & counting - self._happened)
 
     def _named(self, chosen: Collection[int]) -> tuple[StaleExpectation, ...]:
-        return tuple(named(entry) for at, entry in enumerate(self._expected) if at in chosen)
+        return tuple(to_expectation(entry) for at, entry in enumerate(self._expected) if at in chosen)
 
 
-def _happens(entry: ExpectedFailure, cell: CellResult) -> bool:
-    """Whether a cell that the entry speaks of has its finding, be it one that does not count."""
+def _is_found(entry: ExpectedFailure, cell: CellResult) -> bool:
     found = (entry.expects(cell, each) and each.severity is Severity.ERROR for each in cell.findings)
     return any(found) or any(fnmatchcase(rule, entry.rule) for rule in cell.hidden)
 
 
 def unmatched(expected: Sequence[ExpectedFailure], cells: Iterable[CellResult]) -> tuple[StaleExpectation, ...]:
-    """The entries that speak of no cell at all."""
+    """Return the entries that cover no cell."""
     return _seen(expected, cells, played=False).unmatched
 
 
 def stale(
     expected: Sequence[ExpectedFailure], played: Iterable[CellResult], scope: Scope = EVERYTHING
 ) -> tuple[StaleExpectation, ...]:
-    """The entries whose cells were played without the finding they expect."""
+    """Return the entries whose cells ran without the expected finding."""
     return _seen(expected, played, played=True, scope=scope).stale
 
 
@@ -264,6 +262,6 @@ def _seen(
     return seen
 
 
-def named(entry: ExpectedFailure) -> StaleExpectation:
-    """An entry in the words of results."""
+def to_expectation(entry: ExpectedFailure) -> StaleExpectation:
+    """Return an entry as a result."""
     return StaleExpectation(entry.scenario, entry.target, entry.rule, entry.reason, entry.variant)

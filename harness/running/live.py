@@ -23,9 +23,9 @@ from harness.host import credentials
 from harness.kit import factories
 from harness.kit.processes import LocalRunner
 from harness.results import Mode, Provenance
-from harness.running.backends import NO_KEY, Routes, Stage
+from harness.running.backends import NO_KEY, CellEnvironment, RoutedBackend
 from harness.running.cells import Cell
-from harness.stdio.workers import Halted
+from harness.stdio.workers import RunCancelled
 from harness.tape.player import Keep, Tap
 from harness.tape.redact import Redactor
 from harness.tape.redact.address import origin
@@ -33,37 +33,37 @@ from harness.tape.transport import ALONE, Handler, Proxy, TapRunner, TapTranspor
 
 V = TypeVar("V")
 
-TRIES = 5
-"""How often a request is sent that a provider asks to send later, before the refusal counts as its answer."""
+MAX_TRIES = 5
+"""Attempts to send a request that the provider asks to send later. After that, the refusal is its response."""
 
-LONGEST = 600.0
-"""Seconds that a provider may ask to wait; who asks for more has refused."""
+MAX_WAIT_SECONDS = 600.0
+"""The longest wait that a provider may ask for; a longer one counts as a refusal."""
 
-_LATER = frozenset({429, 503, 529})
-"""The statuses by which a provider asks to wait, if it says how long."""
+_WAIT_STATUSES = frozenset({429, 503, 529})
+"""Statuses with which a provider asks to wait, if it also states how long."""
 
 _RATE = re.compile(r"([0-9]{1,6})/(s|min|h)")
 _SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 
 
 @dataclass(frozen=True, slots=True)
-class Tempo:
-    """What was asked for, by target; `None` is any other target. `apart` are seconds from one request to the next, and
-    `at_once` how many cells are under way."""
+class RateOptions:
+    """The values of `--rate` and `--concurrency` by target; `None` is any other target. `apart` has the seconds between
+    requests, `at_once` the number of concurrent cells."""
 
     apart: Mapping[str | None, float] = field(default_factory=dict[str | None, float])
     at_once: Mapping[str | None, int] = field(default_factory=dict[str | None, int])
 
     @staticmethod
-    def parsed(rates: Sequence[str], concurrency: Sequence[str], known: Sequence[str]) -> Tempo:
-        """The values of `--rate` and `--concurrency`: `60/min` or `TARGET=60/min`, `4` or `TARGET=4`.
+    def parsed(rates: Sequence[str], concurrency: Sequence[str], known: Sequence[str]) -> RateOptions:
+        """Parse `--rate` and `--concurrency`: `60/min` or `TARGET=60/min`, `4` or `TARGET=4`.
 
         Raises:
-            UsageError: one has another form, or names no target of the run.
+            UsageError: A value has another form, or names a target that is not in the run.
         """
-        return Tempo(
-            _by_target("--rate", rates, _apart, known, "60/min, 5/s or 1000/h"),
-            _by_target("--concurrency", concurrency, _number, known, "4"),
+        return RateOptions(
+            _by_target("--rate", rates, _seconds_apart, known, "60/min, 5/s or 1000/h"),
+            _by_target("--concurrency", concurrency, _concurrency, known, "4"),
         )
 
 
@@ -84,37 +84,37 @@ def _by_target(
     return found
 
 
-def _apart(value: str) -> float | None:
+def _seconds_apart(value: str) -> float | None:
     rate = _RATE.fullmatch(value)
     return _SECONDS[rate[2]] / int(rate[1]) if rate and int(rate[1]) else None
 
 
-def _number(value: str) -> int | None:
+def _concurrency(value: str) -> int | None:
     return int(value) if re.fullmatch(r"[1-9][0-9]{0,3}", value) else None
 
 
-class Pace:
-    """The lanes of a run: one for each target."""
+class RateLimits:
+    """The rate limiters of a run, one for each target."""
 
-    def __init__(self, tempo: Tempo | None = None) -> None:
-        self.tempo = tempo or Tempo()
-        self._lanes: dict[str, Lane] = {}
+    def __init__(self, options: RateOptions | None = None) -> None:
+        self.options = options or RateOptions()
+        self._limiters: dict[str, RateLimiter] = {}
         self._ended = Event()
         self._lock = Lock()
 
-    def lane(self, target: str) -> Lane:
-        """The one of a target."""
-        apart = self.tempo.apart
+    def limiter(self, target: str) -> RateLimiter:
+        """Return the rate limiter of a target."""
+        apart = self.options.apart
         with self._lock:
-            return self._lanes.setdefault(target, Lane(apart.get(target, apart.get(None, 0.0)), self._ended))
+            return self._limiters.setdefault(target, RateLimiter(apart.get(target, apart.get(None, 0.0)), self._ended))
 
     def end(self) -> None:
-        """The run has ended: nobody waits any more, and nothing more is sent."""
+        """Cancel all waits; nothing more is sent."""
         self._ended.set()
 
 
-class Lane:
-    """The requests of one target, `apart` seconds from one to the next."""
+class RateLimiter:
+    """Keeps requests of one target `apart` seconds from each other."""
 
     def __init__(self, apart: float, ended: Event) -> None:
         self._apart = apart
@@ -123,65 +123,63 @@ class Lane:
         self._lock = Lock()
 
     def enter(self) -> None:
-        """Wait until a request may be sent. Raises `Halted`: the run has ended meanwhile."""
+        """Wait until a request may be sent. Raises `RunCancelled`."""
         with self._lock:
             at = max(time.monotonic(), self._next)
             self._next = at + self._apart
         while (left := max(at, self._open) - time.monotonic()) > 0:
             if self._ended.wait(left):
-                raise Halted
+                raise RunCancelled
 
     def pause(self, seconds: float) -> None:
-        """Let no request be sent for so long."""
+        """Send no request for this long."""
         with self._lock:
             self._open = max(self._open, time.monotonic() + seconds)
 
 
-class Paced(httpx2.BaseTransport):
-    """Sends requests through another transport as a lane allows. What a provider asks to send later is sent later, and
-    only its answer is handed on: to be asked for patience is no fault of an adapter."""
+class RateLimitedTransport(httpx2.BaseTransport):
+    """Sends requests through another transport as a rate limiter allows. Requests that the provider asks to send later
+    are sent again; only the last response reaches the adapter."""
 
-    def __init__(self, inner: httpx2.BaseTransport, lane: Lane) -> None:
+    def __init__(self, inner: httpx2.BaseTransport, limiter: RateLimiter) -> None:
         self._inner = inner
-        self._lane = lane
+        self._limiter = limiter
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Raises what the other one raises, and `Halted`: the run has ended meanwhile."""
-        for attempt in range(1, TRIES + 1):
-            self._lane.enter()
+        """Raises what the inner transport raises, and `RunCancelled`."""
+        for attempt in range(1, MAX_TRIES + 1):
+            self._limiter.enter()
             response = self._inner.handle_request(request)
-            wait = waiting_time(response.headers) if response.status_code in _LATER else None
-            if wait is None or wait > LONGEST or attempt == TRIES:
+            wait = waiting_time(response.headers) if response.status_code in _WAIT_STATUSES else None
+            if wait is None or wait > MAX_WAIT_SECONDS or attempt == MAX_TRIES:
                 return response
             response.close()
-            self._lane.pause(wait)
+            self._limiter.pause(wait)
         raise AssertionError  # the last attempt returns
 
     def close(self) -> None:
-        """Close the other one."""
+        """Close the inner transport."""
         self._inner.close()
 
 
-class Live(Routes):
-    """Against the providers, at a `pace`. `base_urls` replaces a target's provider by another server that speaks its
-    API."""
+class LiveBackend(RoutedBackend):
+    """Providers, within rate limits. `base_urls` replaces the provider of a target by a server with the same API."""
 
     mode: Mode = "live"
 
-    def __init__(self, base_urls: Mapping[str, str], pace: Pace | None = None) -> None:
+    def __init__(self, base_urls: Mapping[str, str], rate_limits: RateLimits | None = None) -> None:
         super().__init__()
-        self._pace = pace or Pace()
+        self._rate_limits = rate_limits or RateLimits()
         self._base_urls = base_urls
         self._answered: set[str] = set()
 
     def key(self, target: Target) -> str:
-        """The key for a target, from the environment.
-
-        A server of one's own may need none, and a command may have logged in by itself.
+        """Return the key for a target from the environment. A custom server may need none, and a command may be logged
+        in.
 
         Raises:
-            MissingKey: there is none.
-            UsageError: no header takes it, or another server is given for a target that sends no request.
+            MissingKey: No key is set.
+            UsageError: The key does not fit into a header, or `base_urls` has a target that sends no requests.
         """
         if target.adapter.route is Route.PROCESS and target.name in self._base_urls:
             raise UsageError(
@@ -189,7 +187,7 @@ class Live(Routes):
                 "set the environment variable by which the command is sent elsewhere."
             )
         variables = catalog.api(target.api).key_variables
-        found = credentials.key(variables)
+        found = credentials.read_key(variables)
         if found is not None:
             return found
         if target.name in self._base_urls or target.adapter.route is Route.PROCESS:
@@ -197,19 +195,19 @@ class Live(Routes):
         raise MissingKey(target.name, variables)
 
     def check(self, target: Target) -> None:
-        """Whether a target can be asked from here. Better known before anything is paid for.
+        """Check that requests can be sent to a target, before anything costs money.
 
         Raises:
-            MissingKey, UsageError: see `key`.
-            UsageError: it runs a command that is not installed, or that would be given a key that no header takes, or
-                that is sent to something that is no URL.
+            MissingKey, UsageError: See `key`.
+            UsageError: The target's command is not installed, a key does not fit into a header, or a base URL is no
+                URL.
         """
         self.key(target)
         self.address(target)
-        if target.adapter.route is Route.PROCESS:  # which chooses among its variables by itself
+        if target.adapter.route is Route.PROCESS:  # the command may read any of them
             for name in catalog.api(target.api).key_variables:
                 if os.environ.get(name):
-                    credentials.check(name, os.environ[name])
+                    credentials.check_key(name, os.environ[name])
         needed = target.adapter.requires
         if needed is not None and needed.extra is None and shutil.which(needed.name) is None:
             raise UsageError(
@@ -219,42 +217,41 @@ class Live(Routes):
             )
 
     def provenance(self, target: Target) -> Provenance:
-        """See `Stages.provenance`: the provider is who answers at an address of its own."""
+        """See `Backend.provenance`: at an address of the provider, the provider responds."""
         url = self.address(target)
         if catalog.api(target.api).is_provider(url):
             return Provenance("provider", model_requested=target.model)
         return Provenance("server", model_requested=target.model, recorded_from=origin(url))
 
     def redactor(self) -> Redactor:
-        """See `Stages.redactor`."""
+        """See `Backend.redactor`."""
         return Redactor.of_run(self._base_urls.values(), shaped=True)
 
     def address(self, target: Target) -> str:
-        """The base URL to which a target's requests go."""
+        """Return the base URL for a target's requests."""
         given = self._base_urls.get(target.name)
         if target.adapter.route is Route.PROCESS:
             given = factories.base_url_for(target.api)
         return given or catalog.api(target.api).provider_url
 
     @contextmanager
-    def stage(self, cell: Cell, keep: Keep | None = None) -> Generator[Stage, None, None]:
-        """See `Stages.stage`."""
+    def stage(self, cell: Cell, keep: Keep | None = None) -> Generator[CellEnvironment, None, None]:
+        """See `Backend.stage`."""
         target = cell.target
         key, url, provenance = self.key(target), self.address(target).rstrip("/"), self.provenance(target)
         with (
-            _Upstream(url, key, self._pace.lane(target.name)) as end,
+            _ProviderResponder(url, key, self._rate_limits.limiter(target.name)) as end,
             self.reached(target, end, url, keep) as (endpoint, tap),
         ):
-            yield Stage(endpoint, tap, scripted=False, provenance=provenance)
+            yield CellEnvironment(endpoint, tap, scripted=False, provenance=provenance)
         if target.adapter.route is not Route.PROCESS:
             self._check_answered(target, tap, end.line)
 
-    def _check_answered(self, target: Target, tap: Tap, line: _Line) -> None:
-        """Whether there is an API where a target sends its requests, seen by its first ones. The rest of the run would
-        end like them, one cell after the other.
+    def _check_answered(self, target: Target, tap: Tap, line: _ProviderTransport) -> None:
+        """Stop the run if the first requests of a target show that there is no API at its address.
 
         Raises:
-            UsageError: nobody answers there, or the server does not know the path.
+            UsageError: Nothing responds there, or the server does not know the path.
         """
         if not tap.exchanges or target.name in self._answered:
             return
@@ -268,12 +265,12 @@ class Live(Routes):
         given = self._base_urls.get(target.name)
         raise UsageError(
             f"the target {target.name!r} does not reach its API, so the run was stopped: {asked.method} {asked.url} "
-            f"{happened}. {way_out(target.name, given, ending, found)}"
+            f"{happened}. {reach_hint(target.name, given, ending, found)}"
         )
 
 
 def base_urls_of(given: Mapping[str, str], targets: Sequence[Target]) -> Mapping[str, str]:
-    """The servers in place of the providers of these targets: as given, or by the environment."""
+    """Return the servers that replace the providers of targets: from options, else from the environment."""
     # Given for a shipped target, it holds for whoever plays it: else what is meant for there would go to the provider.
     shipped = {target.name: given.get(target.cassettes.partition("@")[0]) for target in targets}
     urls = {**{name: url for name, url in shipped.items() if url is not None}, **given}
@@ -283,11 +280,12 @@ def base_urls_of(given: Mapping[str, str], targets: Sequence[Target]) -> Mapping
 
 
 NO_SUCH_PATH = frozenset({404, 405})
-"""What a server answers that does not have what was asked for: the path, or the model that stands in it."""
+"""Statuses of a server that does not know the path, or the model in the path."""
 
 
-def way_out(name: str, given: str | None, ending: str, found: Sequence[int]) -> str:
-    """What to look at where a target does not reach its API, which was answered with these statuses, or not at all."""
+def reach_hint(name: str, given: str | None, ending: str, found: Sequence[int]) -> str:
+    """Return what to check if a target does not reach its API. `found` are the statuses of the responses, if there were
+    any."""
     path = "" if given is None else httpx2.URL(given).path.rstrip("/")
     version = re.search(r"/v\d\w*$", path)
     asking = [] if found else ["Is the server up?"]
@@ -300,15 +298,15 @@ def way_out(name: str, given: str | None, ending: str, found: Sequence[int]) -> 
     return " ".join([*asking, f"--base-url {name}=URL and --model {name}=NAME name others."])
 
 
-class _Upstream:
-    """A provider, or another server that speaks its API: a `FarEnd`. Commands are run on this machine."""
+class _ProviderResponder:
+    """A provider, or another server that speaks its API. Commands run on this machine."""
 
     client: httpx2.Client | None = None
 
-    def __init__(self, url: str, key: str, lane: Lane) -> None:
+    def __init__(self, url: str, key: str, limiter: RateLimiter) -> None:
         self.key = key
-        self.line = _Line(trust_env=False, limits=ALONE)
-        self._lane = lane
+        self.line = _ProviderTransport(trust_env=False, limits=ALONE)
+        self._limiter = limiter
         self._url = url
         self._open = ExitStack()
 
@@ -320,17 +318,19 @@ class _Upstream:
         self.line.close()
 
     def handler(self, tap: Tap) -> Handler:
-        return self._open.enter_context(Proxy(tap.base_url, self._url, tap, Paced(self.line, self._lane)))
+        return self._open.enter_context(
+            Proxy(tap.base_url, self._url, tap, RateLimitedTransport(self.line, self._limiter))
+        )
 
     def transport(self, tap: Tap) -> httpx2.BaseTransport:
-        return TapTransport(Paced(self.line, self._lane), tap)
+        return TapTransport(RateLimitedTransport(self.line, self._limiter), tap)
 
     def runner(self, tap: Tap) -> ProcessRunner:
         return TapRunner(LocalRunner(), tap)
 
 
-class _Line(httpx2.HTTPTransport):
-    """The way to a provider. `failure` says why the last connection was not made."""
+class _ProviderTransport(httpx2.HTTPTransport):
+    """The connection to a provider. `failure` is the reason of the last failed connection."""
 
     failure: str | None = None
 

@@ -1,4 +1,4 @@
-"""What is asked of a run, by whoever asks for it: the command line or pytest."""
+"""The options of a run, as the command line and pytest set them."""
 
 from __future__ import annotations
 
@@ -11,32 +11,31 @@ from harness.apis.targets import Target
 from harness.contract.errors import UnknownName, UsageError
 from harness.results import Mode
 from harness.rules.scope import EVERYTHING, Scope
-from harness.running.backends import Reference, Replay, Stages
-from harness.running.budget import Purse
+from harness.running.backends import Backend, ReferenceBackend, ReplayBackend
+from harness.running.budget import Budget
 from harness.running.cells import VARIANTS
 from harness.running.expected_failures import ExpectedFailure
-from harness.running.live import Live, Pace
+from harness.running.live import LiveBackend, RateLimits
 from harness.running.recorder import Recorder
 from harness.running.run import Run
 from harness.scenarios.schema import Variant
 from harness.tape.library import Library
 from harness.tape.survey import Outdated
 
-SECONDS = 60.0
-"""How long a foreign adapter may take for a cell where nothing is sent over a network."""
+CELL_SECONDS = 60.0
+"""Time limit for a cell of a foreign adapter, offline."""
 
-LIVE_SECONDS = 900.0
-"""The same where a provider answers."""
+LIVE_CELL_SECONDS = 900.0
+"""Time limit for a cell of a foreign adapter, live."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How cells are to be played and judged.
+    """The options for running and judging cells.
 
-    `mode` is how they are answered: from the cassettes of `libraries`, by the reference server, or live, where
-    `base_urls` replaces targets' providers by other servers. Scenarios of one's `own`, by their ids, play no shipped
-    cassette. With a `recorder` what is played is recorded. `outdated` says which cassettes are too old. The rest is as
-    in `Run`.
+    `mode` selects the backend: cassettes of `libraries`, the reference server, or providers, which `base_urls` replaces
+    by other servers. Scenarios of the user's `own`, by their ids, use no shipped cassettes. With a `recorder` cells are
+    recorded. `outdated` is the maximum age of cassettes. For the rest see `Run`.
     """
 
     mode: Mode
@@ -50,18 +49,18 @@ class Plan:
     conversations: bool = False
     scope: Scope = EVERYTHING
     outdated: Outdated | None = None
-    pace: Pace | None = None
-    purse: Purse | None = None
+    rate_limits: RateLimits | None = None
+    budget: Budget | None = None
 
     def run(self, targets: Sequence[Target]) -> Run:
-        """The run that plays cells of these targets.
+        """Return the run for cells of these targets.
 
         Raises:
-            UsageError: one of them cannot be asked from here.
+            UsageError: Requests cannot be sent to one of them.
         """
         self._check_loops(targets)
         return Run(
-            self._stages(targets),
+            self._backend(targets),
             catalog.rules(),
             expected=self.expected,
             recorder=self.recorder,
@@ -69,12 +68,11 @@ class Plan:
             strict=self.strict,
             conversations=self.conversations,
             scope=self.scope,
-            pace=self.pace,
-            purse=self.purse,
+            rate_limits=self.rate_limits,
+            budget=self.budget,
         )
 
     def _check_loops(self, targets: Sequence[Target]) -> None:
-        """Whether nothing that owns its loop is to be recorded, or answered by anybody but the reference server."""
         for target in targets:
             if target.adapter.drive is not None and (self.mode != "reference" or self.recorder is not None):
                 raise UsageError(
@@ -83,22 +81,22 @@ class Plan:
                     "pytest, harness_mode = reference."
                 )
 
-    def _stages(self, targets: Sequence[Target]) -> Stages:
+    def _backend(self, targets: Sequence[Target]) -> Backend:
         if self.mode == "replay":
-            return Replay(self.libraries, self.own, self.outdated)
+            return ReplayBackend(self.libraries, self.own, self.outdated)
         if self.mode == "reference":
-            return Reference()
-        live = Live(self.base_urls, self.pace)
+            return ReferenceBackend()
+        live = LiveBackend(self.base_urls, self.rate_limits)
         for target in targets:
             live.check(target)
         return live
 
 
 def variants(names: Sequence[str], option: str) -> list[Variant]:
-    """The variants of these names, which `option` gave; of no names, all.
+    """Return the variants with these names from `option`; all of them, if there are no names.
 
     Raises:
-        UnknownName: there is no such variant.
+        UnknownName: There is no such variant.
     """
     for name in names:
         if name not in VARIANTS:
@@ -107,13 +105,13 @@ def variants(names: Sequence[str], option: str) -> list[Variant]:
 
 
 def cell_seconds(given: float | None, option: str, *, live: bool = False) -> float:
-    """How long a foreign adapter may take for a cell: as `option` gave it, else what the mode allows.
+    """Return the time limit for a cell of a foreign adapter: the value of `option`, else the default of the mode.
 
     Raises:
-        UsageError: nobody can wait so long.
+        UsageError: The value is out of range.
     """
     if given is None:
-        return LIVE_SECONDS if live else SECONDS
+        return LIVE_CELL_SECONDS if live else CELL_SECONDS
     if not 0 < given <= threading.TIMEOUT_MAX:
         raise UsageError(f"{option}: it has to be a number of seconds above 0.")
     return given

@@ -1,4 +1,4 @@
-"""Cells that run in other processes: forks of this one, or Dask workers."""
+"""Runs cells in other processes: forks of this one, or Dask workers."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from urllib.parse import parse_qs, urlsplit
 from harness.catalog import versions
 from harness.contract import distribution
 from harness.contract.errors import HarnessError, UsageError
-from harness.host.environment import isolated
+from harness.host.environment import hidden_variables
 from harness.running.cells import Cell
-from harness.running.verdicts import Judged
+from harness.running.verdicts import JudgedCell
 from harness.scenarios import suite
-from harness.stdio.workers import Foreign
+from harness.stdio.workers import ForeignAdapter
 from harness.tape.library import Library
 
 if TYPE_CHECKING:
@@ -42,29 +42,28 @@ if TYPE_CHECKING:
     from harness.running.run import Run
 
 
-WORTH = 40
-"""How many cells make a fork worth it, which takes as long as to play some ten."""
+MIN_CELLS_PER_FORK = 40
+"""Starting a fork takes as long as about ten cells."""
 
-WORTH_IMPORTING = 80
-"""The same where each fork starts a process of its own for a foreign adapter."""
+MIN_FOREIGN_CELLS_PER_FORK = 80
+"""The minimum if each fork starts a process of its own for a foreign adapter."""
 
-CHUNK = 32
-"""Cells that are sent at once."""
+CHUNK_CELLS = 32
 
-_AHEAD = 2
-"""Chunks that are under way for each process, so that none waits for its next one."""
+_CHUNKS_AHEAD = 2
+"""Chunks under way for each process, so that none waits for its next one."""
 
-_PATIENCE_SECONDS = 5.0
-"""Time without an answer after which the workers are looked at."""
+_CHECK_SECONDS = 5.0
+"""Time without a result after which the workers are checked."""
 
 _PR_SET_PDEATHSIG = 1
 
-_Played: TypeAlias = Sequence[Judged | None]
+_Results: TypeAlias = Sequence[JudgedCell | None]
 _Chunk: TypeAlias = list[tuple[int, Cell]]
 
 
-class Crew(Protocol):
-    """The processes of an executor, `size` of them."""
+class CellExecutor(Protocol):
+    """An executor with `size` processes."""
 
     executor: Executor
     size: int
@@ -74,44 +73,44 @@ class Crew(Protocol):
         ...
 
     def explained(self, error: Exception, cells: Sequence[Cell]) -> Exception:
-        """Return the error to raise where cells have not come back."""
+        """Return the error to raise for cells without results."""
         ...
 
 
-def forked(run: Run, size: int, cells: Sequence[Cell]) -> Generator[tuple[int, Judged | None]]:
-    """Play cells in forks of this process. Yields and raises as `played` does."""
-    with Forks(run, cells, size) as crew:
-        yield from played(crew, cells, lambda chunk: (play_inherited, [number for number, _ in chunk]))
+def run_forked(run: Run, size: int, cells: Sequence[Cell]) -> Generator[tuple[int, JudgedCell | None]]:
+    """Run cells in forks of this process. Yields and raises as `run_chunks` does."""
+    with ForkExecutor(run, cells, size) as crew:
+        yield from run_chunks(crew, cells, lambda chunk: (run_inherited, [number for number, _ in chunk]))
 
 
-def sent(crew: Crew, plan: Plan, cells: Sequence[Cell]) -> Generator[tuple[int, Judged | None]]:
-    """Play cells in processes that are sent all they need. Yields and raises as `played` does."""
-    work = Work.of(plan, len(cells))
-    yield from played(crew, cells, lambda chunk: (play_sent, work, [cell for _, cell in chunk]))
+def run_sent(crew: CellExecutor, plan: Plan, cells: Sequence[Cell]) -> Generator[tuple[int, JudgedCell | None]]:
+    """Run cells in processes that receive the whole plan. Yields and raises as `run_chunks` does."""
+    work = SentPlan.of(plan, len(cells))
+    yield from run_chunks(crew, cells, lambda chunk: (run_received, work, [cell for _, cell in chunk]))
 
 
-def played(
-    crew: Crew, cells: Sequence[Cell], task: Callable[[_Chunk], tuple[Any, ...]]
-) -> Generator[tuple[int, Judged | None]]:
-    """Yield the cells as they are done, with their numbers; `None` is the result of a cell that raised.
+def run_chunks(
+    crew: CellExecutor, cells: Sequence[Cell], task: Callable[[_Chunk], tuple[Any, ...]]
+) -> Generator[tuple[int, JudgedCell | None]]:
+    """Yield cells with their numbers as they finish; `None` is the result of a cell that raised.
 
-    `task` is the function and its arguments that play a chunk. When this is closed, no other chunk is sent.
+    `task` returns the function and the arguments that run a chunk. After closing this, no other chunk is sent.
 
     Raises:
-        HarnessError: the processes are gone.
+        HarnessError: The processes are gone.
     """
     left = iter(_chunks(cells, crew.size))
-    under_way: dict[Future[_Played], _Chunk] = {}
+    under_way: dict[Future[_Results], _Chunk] = {}
     try:
         while True:
-            while len(under_way) < crew.size * _AHEAD and (chunk := next(left, None)):
+            while len(under_way) < crew.size * _CHUNKS_AHEAD and (chunk := next(left, None)):
                 try:
                     under_way[crew.executor.submit(*task(chunk))] = chunk
                 except BrokenExecutor as error:
                     raise crew.explained(error, [cell for _, cell in chunk]) from error
             if not under_way:
                 return
-            done, _ = wait(under_way, _PATIENCE_SECONDS, FIRST_COMPLETED)
+            done, _ = wait(under_way, _CHECK_SECONDS, FIRST_COMPLETED)
             if not done:
                 crew.check()
             for each in done:
@@ -129,45 +128,44 @@ def played(
 
 
 def _chunks(cells: Sequence[Cell], processes: int) -> Iterator[_Chunk]:
-    """Share out the cells. The cells that need one SDK go to one process, which imports it, if there are not too many
-    of them; the rest is cut small, so that all processes end together."""
+    """Split the cells. Cells that need the same SDK go to one process, which imports it; the rest is cut small, so that
+    all processes end together."""
     needs: dict[Hashable, _Chunk] = {}
     for number, cell in enumerate(cells):
-        needs.setdefault(_need(cell), []).append((number, cell))
+        needs.setdefault(_import_key(cell), []).append((number, cell))
     small = needs.pop(None, [])
     by_size = sorted(needs.values(), key=len)
     for group in by_size[:-1]:
-        size = max(CHUNK, len(cells) // processes)
+        size = max(CHUNK_CELLS, len(cells) // processes)
         yield from (group[start : start + size] for start in range(0, len(group), size))
     for group in (*by_size[-1:], small):
-        yield from (group[start : start + CHUNK] for start in range(0, len(group), CHUNK))
+        yield from (group[start : start + CHUNK_CELLS] for start in range(0, len(group), CHUNK_CELLS))
 
 
-def _need(cell: Cell) -> Hashable:
-    """Return what is imported for a cell, if much is: an SDK, or an adapter into a worker."""
+def _import_key(cell: Cell) -> Hashable:
     adapter = cell.target.adapter
-    if isinstance(adapter, Foreign):
+    if isinstance(adapter, ForeignAdapter):
         return adapter.spec
     return adapter.requires if adapter.requires is not None and adapter.requires.extra is not None else None
 
 
 def can_fork() -> bool:
-    """Return whether this process may be forked: it has no other thread, and its libraries bear it (macOS's do not)."""
+    """Return whether this process may be forked: it has one thread, and its libraries allow it, unlike macOS's."""
     return sys.platform == "linux" and threading.active_count() == 1
 
 
-def processors() -> int:
+def cpu_count() -> int:
     """Return how many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class Forks:
-    """Forks of this process, each inside of a run. A context manager, which ends them."""
+class ForkExecutor:
+    """Forks of this process that share one run. A context manager, which ends them."""
 
     def __init__(self, run: Run, cells: Sequence[Cell], size: int) -> None:
         self.size = size
         context = multiprocessing.get_context("fork")
-        self.executor: Executor = ProcessPoolExecutor(size, context, _begin, (run, cells, os.getpid()))
+        self.executor: Executor = ProcessPoolExecutor(size, context, _start_fork, (run, cells, os.getpid()))
         # Blocked in the forks as well: what is sent to all processes of a run is for the first one to hear.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
         try:
@@ -184,10 +182,10 @@ class Forks:
         self.executor.shutdown()
 
     def check(self) -> None:
-        """See `Crew.check`: a fork that is gone is found by its pool."""
+        """See `CellExecutor.check`: the pool itself notices a missing fork."""
 
     def explained(self, error: Exception, cells: Sequence[Cell]) -> Exception:
-        """See `Crew.explained`."""
+        """See `CellExecutor.explained`."""
         if isinstance(error, BrokenExecutor):
             return HarnessError(f"a process that played cells, {cells[0].scenario.id} or later, was ended from outside")
         return error
@@ -197,8 +195,8 @@ _inherited: list[tuple[Run, Sequence[Cell]]] = []
 """The run of a fork, and all of its cells."""
 
 
-def _begin(run: Run, cells: Sequence[Cell], parent: int) -> None:
-    """Begin a fork, which ends with its parent."""
+def _start_fork(run: Run, cells: Sequence[Cell], parent: int) -> None:
+    """Start a fork, which ends with its parent."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
@@ -206,74 +204,74 @@ def _begin(run: Run, cells: Sequence[Cell], parent: int) -> None:
     run.__enter__()
 
 
-def play_inherited(numbers: Sequence[int]) -> _Played:
-    """Play cells of the run that this fork has inherited, by their numbers."""
+def run_inherited(numbers: Sequence[int]) -> _Results:
+    """Run cells of the inherited run, by their numbers."""
     ((run, cells),) = _inherited
-    return run.quietly([cells[number] for number in numbers], len(cells))
+    return run.run_some([cells[number] for number in numbers], len(cells))
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """How cells are to be played, and how many there are in all, for another process. The `folders` of cassettes are
-    where they are here; the built-in ones (`None`) are where harness is installed there."""
+class SentPlan:
+    """A plan for another process, and the number of all cells. `folders` are those of cassettes; `None` is the built-in
+    one, wherever harness is installed there."""
 
     plan: Plan
     cells: int
     folders: tuple[Path | None, ...]
 
     @staticmethod
-    def of(plan: Plan, cells: int) -> Work:
-        """Return what is to be sent of a plan, without what is only for runs that are sent live."""
+    def of(plan: Plan, cells: int) -> SentPlan:
+        """Return what other processes need of a plan, without the options of live runs."""
         shipped = suite.shipped("cassettes")
         folders = tuple(None if each.root == shipped else each.root.absolute() for each in plan.libraries)
-        return Work(replace(plan, libraries=(), pace=None, purse=None), cells, folders)
+        return SentPlan(replace(plan, libraries=(), rate_limits=None, budget=None), cells, folders)
 
     def here(self) -> Plan:
-        """Return the plan, in the process that has received it."""
+        """Return the plan in the process that received it."""
         folders = [suite.shipped("cassettes") if each is None else each for each in self.folders]
         return replace(self.plan, libraries=[Library(each) for each in folders])
 
 
-_ONE = Lock()
-"""What a run changes of its process, its environment, is for one run at a time."""
+_ONE_RUN = Lock()
+"""A run changes the environment of its process, so only one runs at a time."""
 
 
-def play_sent(work: Work, cells: Sequence[Cell]) -> _Played:
-    """Play cells, in the process that received them."""
-    with _ONE, isolated():
+def run_received(work: SentPlan, cells: Sequence[Cell]) -> _Results:
+    """Run cells in the process that received them."""
+    with _ONE_RUN, hidden_variables():
         targets = list({cell.target.name: cell.target for cell in cells}.values())
         with work.here().run(targets) as run:
-            return run.quietly(cells, work.cells)
+            return run.run_some(cells, work.cells)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """What another process has that plays cells, to be compared with what is here."""
+class ProcessSetup:
+    """The versions and missing folders of a process, to compare with those of this one."""
 
     python: str
     versions: dict[str, str]
     missing: tuple[Path, ...]
 
 
-def looked(folders: Sequence[Path]) -> Place:
-    """Return what this process has, and which of the folders are missing."""
+def process_setup(folders: Sequence[Path]) -> ProcessSetup:
+    """Return the versions of this process, and which of the folders are missing."""
     python = ".".join(map(str, sys.version_info[:2]))
-    return Place(python, versions(), tuple(each for each in folders if not each.is_dir()))
+    return ProcessSetup(python, versions(), tuple(each for each in folders if not each.is_dir()))
 
 
 def folders(plan: Plan) -> list[Path]:
-    """Return the folders of a plan that another process has to see where they are."""
-    return [each for each in Work.of(plan, 0).folders if each is not None and each.is_dir()]
+    """Return the folders of a plan that other processes must see at the same path."""
+    return [each for each in SentPlan.of(plan, 0).folders if each is not None and each.is_dir()]
 
 
-_CONNECTING = 10.0
-"""Seconds that a scheduler may take to answer, and its first worker to be there."""
+_CONNECT_SECONDS = 10.0
+"""Time for a scheduler to respond, and for its first worker to start."""
 
 _FORM = "it has to be dask://HOST:PORT, a scheduler's address, or dask://local?workers=N, N workers on this machine."
 
 
-class DaskCrew:
-    """The workers of one scheduler."""
+class DaskExecutor:
+    """The workers of one Dask scheduler."""
 
     def __init__(self, client: Any, address: str) -> None:
         self._client = client
@@ -282,12 +280,12 @@ class DaskCrew:
         self.size = len(self._workers())
 
     def check(self) -> None:
-        """See `Crew.check`."""
+        """See `CellExecutor.check`."""
         if self._client.status != "running" or not self._workers():
             raise self._gone()
 
     def explained(self, error: Exception, cells: Sequence[Cell]) -> Exception:
-        """See `Crew.explained`."""
+        """See `CellExecutor.explained`."""
         if type(error).__name__ == "KilledWorker":
             first, last = (f"{each.scenario.id} of {each.target.name}" for each in (cells[0], cells[-1]))
             return HarnessError(
@@ -299,10 +297,10 @@ class DaskCrew:
         return error
 
     def compare(self, folders: Sequence[Path]) -> None:
-        """Whether each worker has what is here. Raises `UsageError`: the worker, and what it lacks."""
-        here = looked(folders)
+        """Check that each worker has the versions and folders of this process. Raises `UsageError`."""
+        here = process_setup(folders)
         try:
-            found: dict[str, Place | Exception] = self._client.run(looked, folders, on_error="return")
+            found: dict[str, ProcessSetup | Exception] = self._client.run(process_setup, folders, on_error="return")
         except OSError:
             raise self._gone() from None
         for worker, there in found.items():
@@ -313,7 +311,7 @@ class DaskCrew:
                 )
             self._compare(worker, here, there)
 
-    def _compare(self, worker: str, here: Place, there: Place) -> None:
+    def _compare(self, worker: str, here: ProcessSetup, there: ProcessSetup) -> None:
         mine, theirs = ({"Python": each.python, **each.versions} for each in (here, there))
         for name in mine:
             if mine[name] != theirs.get(name):
@@ -338,8 +336,8 @@ class DaskCrew:
         )
 
 
-def checked(address: str) -> str:
-    """The value of `--executor`. Raises `UsageError`: it names no workers."""
+def check_address(address: str) -> str:
+    """Return the value of `--executor`. Raises `UsageError` if it is no address of workers."""
     parts = urlsplit(address)
     query = parse_qs(parts.query, keep_blank_values=True)
     numbers = query.get("workers", ["1"])
@@ -352,15 +350,15 @@ def checked(address: str) -> str:
 
 
 @contextmanager
-def crew(address: str, folders: Sequence[Path]) -> Generator[DaskCrew]:
-    """The workers at an address, each of which has what is here; they see the `folders` where they are.
+def dask_executor(address: str, folders: Sequence[Path]) -> Generator[DaskExecutor]:
+    """Connect to the workers at an address, and check that they see the same `folders` and versions.
 
     Raises:
-        UsageError: it is no address, Dask is not installed, nobody answers, or a worker has something else.
+        UsageError: It is no address, Dask is not installed, nothing responds, or a worker has another setup.
     """
-    checked(address)
+    check_address(address)
     with contextlib.ExitStack() as stack:
-        made = DaskCrew(_client(address, stack), address)
+        made = DaskExecutor(_client(address, stack), address)
         made.compare(folders)
         yield made
 
@@ -377,14 +375,14 @@ def _client(address: str, stack: contextlib.ExitStack) -> Any:
     parts = urlsplit(address)
     try:
         if parts.netloc == "local":
-            number = int(parse_qs(parts.query).get("workers", [str(processors())])[-1])
+            number = int(parse_qs(parts.query).get("workers", [str(cpu_count())])[-1])
             where = stack.enter_context(
                 of.LocalCluster(n_workers=number, threads_per_worker=1, dashboard_address=None, silence_logs="CRITICAL")
             )
         else:
             where = f"tcp://{parts.netloc}"
-        client = stack.enter_context(of.Client(where, timeout=_CONNECTING))
-        client.wait_for_workers(1, timeout=_CONNECTING)
+        client = stack.enter_context(of.Client(where, timeout=_CONNECT_SECONDS))
+        client.wait_for_workers(1, timeout=_CONNECT_SECONDS)
     except (OSError, TimeoutError) as error:
         reason = "no worker is there" if "workers" in str(error) else "no scheduler answers there"
         raise UsageError(

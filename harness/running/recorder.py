@@ -1,4 +1,4 @@
-"""Recording the cells of a run: what may be written and sent, and what a cassette says of itself."""
+"""Records the cells of a run, and lists the state of recorded cassettes."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any, cast
 
 from harness.catalog import sdk_version
 from harness.contract.errors import CassetteError, CassetteTaken
-from harness.host.environment import now
+from harness.host.environment import utc_now
 from harness.results import EmbeddingTranscript, Transcript, Variant
-from harness.running.backends import Stages
+from harness.running.backends import Backend
 from harness.running.cells import Cell, not_applicable
 from harness.scenarios.load import digest, sent, sent_digest
 from harness.scenarios.schema import Scenario
-from harness.stdio.workers import Halted
+from harness.stdio.workers import RunCancelled
 from harness.tape.cassette import Metadata
 from harness.tape.library import Library
 from harness.tape.read import read
@@ -29,9 +29,9 @@ from harness.tape.survey import Claim, Outdated, Place, Survey, survey
 
 @dataclass(frozen=True, slots=True)
 class Recorder:
-    """Writes what a run plays into `library`. `max_requests` is the most that is sent, and paid for; `missing` leaves
-    out the cells that have a fresh cassette, `outdated` all but those that have one which is so. What looks like a
-    secret may stand in the places that are `allowed`."""
+    """Options of a recording into `library`. `max_requests` limits the requests. `missing` skips cells with a fresh
+    cassette, `outdated` all cells but those whose cassette is too old. Texts that look like secrets may occur at the
+    places that are `allowed`."""
 
     library: Library
     force: bool = False
@@ -42,16 +42,16 @@ class Recorder:
 
 
 class Withheld(Exception):
-    """Why a cell is not recorded."""
+    """The reason why a cell is not recorded."""
 
 
-def to_record(cells: Sequence[Cell], found: Survey) -> list[Cell]:
-    """The cells without those that have a fresh cassette."""
+def without_fresh(cells: Sequence[Cell], found: Survey) -> list[Cell]:
+    """Return the cells without those that have a fresh cassette."""
     return [cell for cell in cells if _place(cell) not in found.fresh]
 
 
 def without_held(cells: Sequence[Cell], found: Survey) -> list[Cell]:
-    """The cells without those whose cassettes must not be overwritten."""
+    """Return the cells without those whose cassettes must not be overwritten."""
     return [cell for cell in cells if _place(cell) not in found.held]
 
 
@@ -59,8 +59,8 @@ def _place(cell: Cell) -> Place:
     return cell.target.cassettes, cell.scenario.id, cell.variant
 
 
-class Budget:
-    """What a run may still send: `limit` chats, or as many as it likes, until it has ended. One chat is one request."""
+class RequestLimit:
+    """Counts the chats that a run may send, up to `limit`, until it ends. A chat is one request."""
 
     def __init__(self, limit: int | None) -> None:
         self._limit = limit
@@ -69,30 +69,30 @@ class Budget:
         self._lock = Lock()
 
     def spend(self) -> None:
-        """Count a chat. Raises `Withheld`, and `Halted` if the run has ended."""
+        """Count a chat. Raises `Withheld`, and `RunCancelled` if the run has ended."""
         with self._lock:
             if self._ended:
-                raise Halted
+                raise RunCancelled
             if self._spent == self._limit:
                 raise Withheld(f"not recorded: {self._limit} requests were sent, --max-requests allows no more")
             self._spent += 1
 
     def give_back(self, chats: int) -> None:
-        """These were not sent, since what they are answered was taken up."""
+        """Uncount chats whose responses came from a journal."""
         with self._lock:
             self._spent -= chats
 
     def end(self) -> None:
-        """Cells under way send nothing more."""
+        """Allow no more requests."""
         self._ended = True
 
 
 @contextmanager
-def claimed(recorder: Recorder | None, cells: Sequence[Cell]) -> Generator[None]:
-    """Hold the claim to the cassettes of the cells, if there is a recorder.
+def claim_cassettes(recorder: Recorder | None, cells: Sequence[Cell]) -> Generator[None]:
+    """Claim the cassettes of the cells, if there is a recorder.
 
     Raises:
-        CassetteTaken: another process records one of them. It does the work.
+        CassetteTaken: Another process records one of them.
     """
     if recorder is None:
         yield
@@ -107,24 +107,24 @@ def claimed(recorder: Recorder | None, cells: Sequence[Cell]) -> Generator[None]
         claim.release()
 
 
-def surveyed(cells: Sequence[Cell], stages: Stages, recorder: Recorder) -> Survey:
-    """What lies in the places of the cells that are to be recorded.
+def survey_cells(cells: Sequence[Cell], backend: Backend, recorder: Recorder) -> Survey:
+    """Survey the cassettes of the cells to record.
 
     Raises:
-        UsageError: a cell cannot be recorded: a cassette must not be overwritten, another process records it.
+        UsageError: A cell cannot be recorded: its cassette must not be overwritten, or another process records it.
     """
-    applicable = [cell for cell in cells if not_applicable(cell, stages.mode) is None]
-    wanted = [_metadata(cell, stages) for cell in applicable]
+    applicable = [cell for cell in cells if not_applicable(cell, backend.mode) is None]
+    wanted = [_metadata(cell, backend) for cell in applicable]
     found = survey(recorder.library, wanted, force=recorder.force, missing=recorder.missing, outdated=recorder.outdated)
-    reasons = _unstorable({cell.scenario.id: cell.scenario for cell in applicable}, stages.redactor())
+    reasons = _scenarios_with_secrets({cell.scenario.id: cell.scenario for cell in applicable}, backend.redactor())
     for cell in applicable:
         if cell.scenario.id in reasons:
             found.held[_place(cell)] = reasons[cell.scenario.id]
     return found
 
 
-def _unstorable(scenarios: Mapping[str, Scenario], redactor: Redactor) -> Mapping[str, str]:
-    """Why scenarios are not recorded that send what is taken out of cassettes: a recording could not be replayed."""
+def _scenarios_with_secrets(scenarios: Mapping[str, Scenario], redactor: Redactor) -> Mapping[str, str]:
+    """Return a reason for each scenario that sends what would be redacted: its recording could not be replayed."""
     found: dict[str, str] = {}
     for name, scenario in scenarios.items():
         place = next((at for at, text in _texts(sent(scenario), "") if redactor.text(text) != text), None)
@@ -137,7 +137,7 @@ def _unstorable(scenarios: Mapping[str, Scenario], redactor: Redactor) -> Mappin
 
 
 def _texts(value: Any, at: str) -> Iterator[tuple[str, str]]:
-    """The texts of a value with their places, other than the bytes of media."""
+    """Yield the texts of a value with their places, except the bytes of media."""
     if isinstance(value, str):
         yield at, value
     elif isinstance(value, dict):
@@ -149,16 +149,16 @@ def _texts(value: Any, at: str) -> Iterator[tuple[str, str]]:
             yield from _texts(item, f"{at}[{index}]")
 
 
-def recording(cell: Cell, stages: Stages, recorder: Recorder, found: Survey) -> Recording:
-    """The recording of one cell, where `found` is what lies in the places of the run. Raises `Withheld`."""
+def open_recording(cell: Cell, backend: Backend, recorder: Recorder, found: Survey) -> Recording:
+    """Open the recording of one cell; `found` is the survey of the run. Raises `Withheld`."""
     held = found.held.get(_place(cell))
     if held is not None:
         raise Withheld(held)
     try:
         return Recording(
             recorder.library,
-            _metadata(cell, stages),
-            stages.redactor(),
+            _metadata(cell, backend),
+            backend.redactor(),
             force=recorder.force,
             replaces=_place(cell) in found.outdated,
             allowed=recorder.allowed,
@@ -168,7 +168,7 @@ def recording(cell: Cell, stages: Stages, recorder: Recorder, found: Survey) -> 
 
 
 def is_complete(transcript: Transcript) -> bool:
-    """Whether each chat has its answer, be it the failure that the scenario asks for."""
+    """Return whether each chat has its response, or the failure that the scenario expects."""
     scenario = transcript.scenario
     fails = scenario is not None and bool(scenario.faults)
     made = transcript.embedded if isinstance(transcript, EmbeddingTranscript) else ()
@@ -177,15 +177,15 @@ def is_complete(transcript: Transcript) -> bool:
     return all(chat.response is not None or (fails and not chat.crashed) for chat in transcript.chats)
 
 
-def served(transcript: Transcript) -> str | None:
-    """The model that answered, as it called itself at last."""
+def served_model(transcript: Transcript) -> str | None:
+    """Return the last model that a response names."""
     models = [chat.response.model for chat in transcript.chats if chat.response is not None]
     return models[-1] if models else None
 
 
-def _metadata(cell: Cell, stages: Stages) -> Metadata:
-    live = stages.mode == "live"
-    provenance = stages.provenance(cell.target)
+def _metadata(cell: Cell, backend: Backend) -> Metadata:
+    live = backend.mode == "live"
+    provenance = backend.provenance(cell.target)
     return Metadata(
         origin=provenance.origin,
         scenario=cell.scenario.id,
@@ -196,39 +196,39 @@ def _metadata(cell: Cell, stages: Stages) -> Metadata:
         model_requested=cell.target.model,
         scenario_digest=digest(cell.scenario),
         sent_digest=sent_digest(cell.scenario),
-        recorded_at=now() if live else None,
+        recorded_at=utc_now() if live else None,
         versions=sdk_version(cell.target.adapter) if live else {},
         recorded_from=provenance.recorded_from,
     )
 
 
-class State(StrEnum):
-    """How a cassette stands to the scenarios."""
+class CassetteState(StrEnum):
+    """The state of a cassette relative to the scenarios."""
 
     FRESH = "fresh"
     STALE = "stale"
-    """What the scenario sends has changed since, or the model that is asked."""
+    """The scenario's requests, or the target's model, have changed since the recording."""
     OLD = "old"
-    """Older than it may be."""
+    """It exceeds its maximum age."""
     UNUSED = "unused"
-    """Its scenario is there, and no cell plays it."""
+    """Its scenario exists, but no cell uses it."""
     ORPHANED = "orphaned"
     """No scenario has its name."""
     UNREADABLE = "unreadable"
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """A cassette. `why` is a phrase for all states but fresh; without `metadata` nobody knows what it is."""
+class StoredCassette:
+    """A cassette in a folder. `why` explains every state but fresh; `metadata` is missing if it cannot be read."""
 
     path: Path
-    state: State
+    state: CassetteState
     why: str = ""
     metadata: Metadata | None = None
 
 
 class Inventory:
-    """Holds cassettes against `cells`, which are all that play them, and against their `scenarios`."""
+    """Compares cassettes with all `cells` that could use them and with the `scenarios`."""
 
     def __init__(self, cells: Sequence[Cell], scenarios: Sequence[Scenario], outdated: Outdated | None) -> None:
         self._cells = {(cell.target.cassettes, cell.scenario.id, cell.variant): cell for cell in cells}
@@ -237,39 +237,39 @@ class Inventory:
         self._digests: Mapping[str, str] = {sent_digest(each): each.id for each in scenarios}
         self._outdated = outdated
 
-    def of(self, library: Library) -> Iterator[Kept]:
-        """Every cassette of a library, in order."""
+    def of(self, library: Library) -> Iterator[StoredCassette]:
+        """Yield every cassette of a library, in order."""
         for path in library.paths():
             try:
                 metadata = read(path).metadata
                 if metadata is None:
-                    yield Kept(path, State.UNREADABLE, "nothing in it says where it comes from")
+                    yield StoredCassette(path, CassetteState.UNREADABLE, "nothing in it says where it comes from")
                     continue
                 place = library.path(metadata.target, metadata.scenario, metadata.variant)
             except CassetteError as error:
-                yield Kept(path, State.UNREADABLE, error.reason)
+                yield StoredCassette(path, CassetteState.UNREADABLE, error.reason)
                 continue
-            yield Kept(path, *self._state(metadata, is_in_place=place == path), metadata)
+            yield StoredCassette(path, *self._state(metadata, is_in_place=place == path), metadata)
 
-    def _state(self, metadata: Metadata, *, is_in_place: bool) -> tuple[State, str]:
+    def _state(self, metadata: Metadata, *, is_in_place: bool) -> tuple[CassetteState, str]:
         scenario = self._scenarios.get(metadata.scenario)
         if scenario is None:
             renamed = self._digests.get(metadata.sent_digest or "")
             now = f"; {renamed} sends the same" if renamed else ""
-            return State.ORPHANED, f"there is no scenario {metadata.scenario}{now}"
-        unplayed = self._unplayed(metadata) if is_in_place else _misplaced(metadata)
+            return CassetteState.ORPHANED, f"there is no scenario {metadata.scenario}{now}"
+        unplayed = self._unplayed(metadata) if is_in_place else _wrong_place(metadata)
         if unplayed is not None:
-            return State.UNUSED, unplayed
+            return CassetteState.UNUSED, unplayed
         if not metadata.is_of(digest(scenario), sent_digest(scenario)):
-            return State.STALE, "what the scenario sends has changed"
+            return CassetteState.STALE, "what the scenario sends has changed"
         model = self._cells[metadata.target, metadata.scenario, metadata.variant].target.model
         if metadata.model_requested != model:
-            return State.STALE, f"the target's model is {model} now: harness record --force replaces it"
+            return CassetteState.STALE, f"the target's model is {model} now: harness record --force replaces it"
         old = self._outdated and self._outdated.too_old(metadata.recorded_at)
-        return (State.FRESH, "") if old is None else (State.OLD, old)
+        return (CassetteState.FRESH, "") if old is None else (CassetteState.OLD, old)
 
     def _unplayed(self, metadata: Metadata) -> str | None:
-        """Why no cell plays a cassette that lies in its place."""
+        """Return why no cell uses a cassette at its proper path."""
         if metadata.target not in self._targets:
             return f"the target {metadata.target} is not played"
         cell = self._cells.get((metadata.target, metadata.scenario, metadata.variant))
@@ -279,5 +279,5 @@ class Inventory:
 _HOW: Mapping[Variant, str] = {"whole": "whole", "stream": "streamed"}
 
 
-def _misplaced(metadata: Metadata) -> str:
+def _wrong_place(metadata: Metadata) -> str:
     return f"it is that of {metadata.scenario} on {metadata.target}, {_HOW[metadata.variant]}, and lies elsewhere"

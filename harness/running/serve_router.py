@@ -1,4 +1,9 @@
-"""The HTTP paths of `harness serve`."""
+"""The HTTP paths of `harness serve`.
+
+`/{scenario}/{session}/…` leads to a session, `/_harness/…` to information about scenarios and sessions. A session
+begins with its first request. The path after the base URL identifies the API; a session in several APIs is several
+conversations.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +25,7 @@ from harness.contract.model import JSON, File, Image, Message, Text, ToolCall, T
 from harness.kit.thread import failure
 from harness.results import CellResult, Finding, Invocation, RunResult
 from harness.running.costs import models
-from harness.running.served_session import Conversation, Places, ReverseOrder, Terms
+from harness.running.served_session import CallPositions, ReverseOrder, ServedSession, SessionOptions
 from harness.scenarios.canonical import (
     MissingResult,
     ToolFailure,
@@ -34,8 +39,8 @@ from harness.scenarios.canonical import (
 from harness.scenarios.schema import Scenario
 
 
-def scenario_told(scenario: Scenario) -> dict[str, JSON]:
-    """What a client has to be given to play a scenario: system prompt, tools, what the user says in each turn."""
+def scenario_json(scenario: Scenario) -> dict[str, JSON]:
+    """Return what a client needs to run a scenario: system prompt, tools, and the user's messages."""
     return {
         "id": scenario.id,
         "title": scenario.title,
@@ -45,29 +50,28 @@ def scenario_told(scenario: Scenario) -> dict[str, JSON]:
             {"name": tool.name, "description": tool.description, "parameters": tool.arguments_schema}
             for tool in scenario.tools
         ],
-        "turns": [_turn(scenario, index) for index in range(len(scenario.turns))],
+        "turns": [_turn_json(scenario, index) for index in range(len(scenario.turns))],
     }
 
 
-def _turn(scenario: Scenario, index: int) -> dict[str, JSON]:
+def _turn_json(scenario: Scenario, index: int) -> dict[str, JSON]:
     turn = scenario.turns[index]
     settings = settings_of(scenario, index).model_dump(mode="json", exclude_unset=True, by_alias=True)
     last = turn.model[-1]
     return {
-        "user": turn.user if isinstance(turn.user, str) else _parts(user_message(turn)),
+        "user": turn.user if isinstance(turn.user, str) else _parts_json(user_message(turn)),
         "system": system_of(scenario, index),
         "settings": settings,
         "answer": last.text,
     }
 
 
-def _parts(message: Message) -> list[JSON]:
+def _parts_json(message: Message) -> list[JSON]:
     return [part.text if isinstance(part, Text) else {"kind": type(part).__name__.lower()} for part in message.parts]
 
 
-def conversation_told(conversation: Conversation, cell: CellResult) -> dict[str, JSON]:
-    """What has come of a conversation so far: the calls that were issued, each with the result that its tool gives, and
-    what is wrong."""
+def session_json(conversation: ServedSession, cell: CellResult) -> dict[str, JSON]:
+    """Return the state of a session: its calls, each with its tool result, and the findings so far."""
     played, script = conversation.progress
     evidence = conversation.evidence(ended=False)
     answers = (
@@ -75,7 +79,7 @@ def conversation_told(conversation: Conversation, cell: CellResult) -> dict[str,
     )
     calls = [(at, call) for at, answer in answers if answer for call in answer.calls if call.malformed is None]
     return {
-        "scenario": scenario_told(conversation.scenario),
+        "scenario": scenario_json(conversation.scenario),
         "session": conversation.name,
         "api": conversation.wire.name,
         "requests": conversation.asked,
@@ -83,13 +87,13 @@ def conversation_told(conversation: Conversation, cell: CellResult) -> dict[str,
         "script": script,
         "streamed": [{"request": number, "way": way} for number, way in conversation.ways.items()],
         "verdict": cell.verdict.value,
-        "calls": [_call(conversation.scenario, call, at) for at, call in calls],
-        "findings": [finding_told(finding) for finding in cell.findings],
+        "calls": [_call_json(conversation.scenario, call, at) for at, call in calls],
+        "findings": [finding_json(finding) for finding in cell.findings],
     }
 
 
-def finding_told(finding: Finding) -> dict[str, JSON]:
-    """A finding, as far as somebody needs it who looks for what is wrong."""
+def finding_json(finding: Finding) -> dict[str, JSON]:
+    """Return the fields of a finding that help to locate the fault."""
     return {
         "rule": finding.rule,
         "severity": finding.severity.value,
@@ -101,27 +105,26 @@ def finding_told(finding: Finding) -> dict[str, JSON]:
     }
 
 
-def _call(scenario: Scenario, call: CallView, at: int) -> dict[str, JSON]:
+def _call_json(scenario: Scenario, call: CallView, at: int) -> dict[str, JSON]:
     arguments = call.arguments if isinstance(call.arguments, dict) else {}
-    told = result_told(scenario, ToolCall(call.id or "", call.name, arguments), at)
+    told = result_json(scenario, ToolCall(call.id or "", call.name, arguments), at)
     return {"id": call.id, "name": call.name, "arguments": call.arguments, "result": told}
 
 
-def result_told(scenario: Scenario, call: ToolCall, at: int) -> JSON:
-    """What the scenario's tool answers to a call of the script's answer `at`; `None` where it has no answer.
+def result_json(scenario: Scenario, call: ToolCall, at: int) -> JSON:
+    """Return the result of the scenario's tool for a call of the script's response `at`; `None` if it has none.
 
-    `content` is a JSON value, or where the tool gives parts a list of them; `raises` that the tool fails by raising,
-    with what it says.
+    `content` is a JSON value, or a list of parts; `raises` is the message of a tool that fails.
     """
     try:
-        return _result(answer(scenario, call, called_before(scenario, at)))
+        return _tool_result_json(answer(scenario, call, called_before(scenario, at)))
     except ToolFailure as raised:
-        return {**_result(failure(call, raised)), "raises": str(raised)}
+        return {**_tool_result_json(failure(call, raised)), "raises": str(raised)}
     except (UnknownTool, MissingResult):
         return None
 
 
-def _result(result: ToolResult) -> dict[str, JSON]:
+def _tool_result_json(result: ToolResult) -> dict[str, JSON]:
     if not isinstance(result.content, tuple):
         return {"content": result.content, "is_error": result.is_error}
     parts: list[JSON] = []
@@ -133,47 +136,49 @@ def _result(result: ToolResult) -> dict[str, JSON]:
     return {"parts": parts, "is_error": result.is_error}
 
 
-ABOUT = "_harness"
-"""The first segment of the paths that tell about scenarios and conversations."""
+ABOUT_SEGMENT = "_harness"
+"""The first segment of paths to information about scenarios and sessions."""
 
-_ANYBODY: Mapping[str, str] = {
+_CORS_HEADERS: Mapping[str, str] = {
     "access-control-allow-origin": "*",
     "access-control-allow-methods": "GET, POST, OPTIONS",
     "access-control-allow-headers": "*",
     "access-control-expose-headers": "*",
 }
-"""Pages of any origin may ask, as those of a test in a browser do."""
+"""Headers that let pages of any origin send requests, as a test in a browser does."""
 
 MAX_SESSIONS = 10_000
-"""Conversations that one server keeps: what has come of each is told until the server ends."""
+"""Sessions that one server keeps until it ends."""
 
 MAX_KEPT_BYTES = 1 << 29
-"""Bytes of requests and answers that one server keeps, of all conversations together."""
+"""Bytes of requests and responses that one server keeps, of all sessions together."""
 
-Told = Callable[[str], None]
+Notify = Callable[[str], None]
 
 
-class Reception:
-    """Answers every request to the server, and keeps the conversations. `files` names those of scenarios that do not
-    ship; `told` gets a sentence about each request that leads nowhere."""
+class ServeRouter:
+    """Responds to every request to the server, and keeps the sessions. `files` has the files of scenarios that are not
+    shipped; `told` gets a sentence about each request to an unknown path."""
 
-    def __init__(self, scenarios: Sequence[Scenario], files: Mapping[str, str], terms: Terms, told: Told) -> None:
+    def __init__(
+        self, scenarios: Sequence[Scenario], files: Mapping[str, str], terms: SessionOptions, told: Notify
+    ) -> None:
         self.origin = ""
-        """Where it is reached: known once the server listens."""
+        """The server's address, set when it listens."""
         self._scenarios = {scenario.id: scenario for scenario in scenarios}
         self._files = files
         self._terms = terms
         self._told = told
-        self._conversations: dict[tuple[str, str, str], Conversation] = {}
-        self._orders: dict[tuple[str, str], tuple[Places, ReverseOrder]] = {}
+        self._conversations: dict[tuple[str, str, str], ServedSession] = {}
+        self._orders: dict[tuple[str, str], tuple[CallPositions, ReverseOrder]] = {}
         self._kept_bytes = 0
         self._lock = Lock()
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Answer a request."""
-        headers = {**_ANYBODY}
+        """Respond to a request."""
+        headers = {**_CORS_HEADERS}
         asked_for = request.headers.get("access-control-request-headers")
-        if asked_for is not None:  # `*` stands for no header of authorization
+        if asked_for is not None:  # `*` does not include authorization
             headers["access-control-allow-headers"] = asked_for
         if request.method == "OPTIONS":
             return HttpResponse(HTTPStatus.NO_CONTENT, headers)
@@ -183,7 +188,7 @@ class Reception:
     def _response(self, request: HttpRequest) -> HttpResponse:
         path = urlsplit(request.url.removeprefix(self.origin)).path
         segments = [unquote(each) for each in path.split("/")[1:]]
-        if segments[0] == ABOUT:
+        if segments[0] == ABOUT_SEGMENT:
             return self._about(request, segments[1:])
         scenario, *behind = segments
         if scenario not in self._scenarios:
@@ -209,7 +214,6 @@ class Reception:
         return self._nowhere(request, f"no API has this path{_suggestion(path, base)}")
 
     def _answered(self, scenario: Scenario, session: str, wire: Api, request: HttpRequest) -> HttpResponse:
-        """What a conversation answers, unless no more can be kept of it, or of a new one."""
         with self._lock:
             is_new = (scenario.id, session, wire.name) not in self._conversations
             if is_new and len(self._conversations) >= MAX_SESSIONS:
@@ -225,26 +229,26 @@ class Reception:
         self._told(f"{request.method} {urlsplit(request.url).path}: {why}. Start 'harness serve' again.")
         return _error(HTTPStatus.INSUFFICIENT_STORAGE, f"{why}: start 'harness serve' again")
 
-    def conversation(self, scenario: Scenario, session: str, wire: Api) -> Conversation:
-        """The conversation of a session in one API, which begins when it is first asked for."""
+    def conversation(self, scenario: Scenario, session: str, wire: Api) -> ServedSession:
+        """Return the session of one API; it begins with the first call."""
         with self._lock:
             key = (scenario.id, session, wire.name)
             if key not in self._conversations:
                 base = f"{self.origin}/{scenario.id}/{session}"
                 known = frozenset(self._models(wire))
-                self._conversations[key] = Conversation(
+                self._conversations[key] = ServedSession(
                     scenario, wire, session, base, lambda model: _is_known(wire, known, model), self._terms
                 )
             return self._conversations[key]
 
     def _models(self, wire: Api) -> tuple[str, ...]:
-        return (*_listed(wire.name), *self._terms.models)
+        return (*_model_names(wire.name), *self._terms.models)
 
     def _about(self, request: HttpRequest, segments: Sequence[str]) -> HttpResponse:
         match segments:
             case ["scenarios"] if request.method == "GET":
                 told: list[JSON] = [
-                    {**scenario_told(each), "base": self._base(each)} for each in self._scenarios.values()
+                    {**scenario_json(each), "base": self._base(each)} for each in self._scenarios.values()
                 ]
                 return json_response({"scenarios": told})
             case [name, session] if name in self._scenarios and request.method == "GET":
@@ -254,26 +258,25 @@ class Reception:
             case _:
                 return self._nowhere(
                     request,
-                    f"there are GET /{ABOUT}/scenarios, GET /{ABOUT}/SCENARIO/SESSION and "
-                    f"POST /{ABOUT}/SCENARIO/SESSION/call",
+                    f"there are GET /{ABOUT_SEGMENT}/scenarios, GET /{ABOUT_SEGMENT}/SCENARIO/SESSION and "
+                    f"POST /{ABOUT_SEGMENT}/SCENARIO/SESSION/call",
                 )
 
     def _base(self, scenario: Scenario) -> str:
         return f"{self.origin}/{scenario.id}/"
 
     def _told_of(self, scenario: Scenario, session: str) -> HttpResponse:
-        """What has come of a session so far, in each API that it was used in."""
         found = self._of_session(scenario, session)
-        told: list[JSON] = [conversation_told(each, each.result(each.wire.name, ended=False)) for each in found]
+        told: list[JSON] = [session_json(each, each.result(each.wire.name, ended=False)) for each in found]
         if len(told) == 1 and isinstance(told[0], dict):
             return json_response(told[0])
-        return json_response({"scenario": scenario_told(scenario), "session": session, "conversations": told})
+        return json_response({"scenario": scenario_json(scenario), "session": session, "conversations": told})
 
-    def _of_session(self, scenario: Scenario, session: str) -> list[Conversation]:
+    def _of_session(self, scenario: Scenario, session: str) -> list[ServedSession]:
         return [each for each in self.conversations() if each.scenario is scenario and each.name == session]
 
     def _called(self, scenario: Scenario, session: str, request: HttpRequest) -> HttpResponse:
-        """What a tool answers to a call of the session's last answer, for a client whose tools ask here."""
+        """Run a tool of the scenario for a client whose tools call the server."""
         try:
             body = loads(request.body)
         except WireError:
@@ -283,7 +286,7 @@ class Reception:
                 call = ToolCall("", name, arguments)
                 at = max((each.note_run(call) for each in self._of_session(scenario, session)), default=0)
                 at = max(at - 1, 0)
-                told = result_told(scenario, call, at)
+                told = result_json(scenario, call, at)
                 if told is not None:
                     placed = self._order_of(scenario, session)
                     if placed is None:
@@ -295,24 +298,24 @@ class Reception:
             case _:
                 return _error(HTTPStatus.BAD_REQUEST, 'a call is {"name": "…", "arguments": {…}}')
 
-    def _order_of(self, scenario: Scenario, session: str) -> tuple[Places, ReverseOrder] | None:
+    def _order_of(self, scenario: Scenario, session: str) -> tuple[CallPositions, ReverseOrder] | None:
         with self._lock:
             if (scenario.id, session) not in self._orders and len(self._orders) >= MAX_SESSIONS:
                 return None
-            return self._orders.setdefault((scenario.id, session), (Places(scenario), ReverseOrder()))
+            return self._orders.setdefault((scenario.id, session), (CallPositions(scenario), ReverseOrder()))
 
     def _nowhere(self, request: HttpRequest, why: str) -> HttpResponse:
         self._told(f"{request.method} {urlsplit(request.url).path}: {why}")
         return _error(HTTPStatus.NOT_FOUND, why)
 
-    def conversations(self) -> list[Conversation]:
-        """All that have begun."""
+    def conversations(self) -> list[ServedSession]:
+        """Return all sessions."""
         with self._lock:
             return list(self._conversations.values())
 
     def run(self, facts: tuple[str, ...] = (), *, shown: bool = False) -> RunResult:
-        """The run of all conversations, in the order of their scenarios and sessions: each session is a column. They
-        are `shown` with their exchanges if a report wants them."""
+        """Return the run of all sessions, in the order of scenarios and sessions; each session is a column. With
+        `shown` cells have their exchanges."""
         order = list(self._scenarios)
         held = sorted(self.conversations(), key=lambda each: (order.index(each.scenario.id), each.name, each.wire.name))
         cells = tuple(each.result(f"{each.wire.name}/{each.name}", shown=shown) for each in held)
@@ -322,7 +325,7 @@ class Reception:
 
 
 def _suggestion(path: str, base: str) -> str:
-    """The base URL that would have led to an API, where the version is missing in the client's."""
+    """Return a hint if the client's base URL lacks the version."""
     for wire in _served_apis():
         version = missing_version(wire, path)
         if version is not None:
@@ -331,20 +334,19 @@ def _suggestion(path: str, base: str) -> str:
 
 
 @cache
-def _listed(api: str) -> tuple[str, ...]:
+def _model_names(api: str) -> tuple[str, ...]:
     return tuple(model.id for model in models(api))
 
 
 def _is_known(wire: Api, known: frozenset[str], model: str) -> bool:
-    """Whether the provider has a model: it is listed, has a profile of its own, or is listed without what such names
-    end in (a day, `latest`, `preview`)."""
+    """Return whether the provider has a model: it is listed, has a profile, or is listed without a suffix such as a
+    date, `latest` or `preview`."""
     bare = model.removeprefix("models/")
     own = wire.profile_for(bare).name != wire.profiles[-1].name
     return own or bare in known or any(bare.startswith(f"{each}-") for each in known)
 
 
 def _served_apis() -> Iterator[Api]:
-    """The APIs that are spoken over HTTP."""
     return (api for api in catalog.apis() if api.provider_url.startswith("http"))
 
 

@@ -1,4 +1,4 @@
-"""One session of a client with the reference server, and the cell that results from it."""
+"""A client's session with the reference server, and the cell that results from it."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from harness.results import CellResult, Exchange, Provenance, ServedTranscript, 
 from harness.rules.conversation import conversation, room
 from harness.rules.evidence import Evidence
 from harness.rules.retelling import is_unread
-from harness.running.backends import NO_KEY, Stage
-from harness.running.verdicts import Judge
+from harness.running.backends import NO_KEY, CellEnvironment
+from harness.running.verdicts import CellJudge
 from harness.scenarios.schema import Scenario, Variant
 from harness.tape.cassette import REFERENCE_URL
 from harness.tape.player import Tap
@@ -32,37 +32,37 @@ from harness.tape.recut import recut
 from harness.tape.redact import Redactor
 
 MAX_TOOL_RUNS = 1000
-"""How many tools are run in one conversation. One without end is answered so fast that it hardly uses its time."""
+"""Tools that run in one session. An endless loop would hardly use up its time."""
 
 _ARRIVAL_SECONDS = 0.15
-"""How long a call waits for the next one to be run. A loop that runs its tools one after the other waits once."""
+"""Time that a call waits for the next one. A loop that runs its tools one by one waits once."""
 
 _FINISH_SECONDS = 1.0
-"""How long a call waits for later ones that run: a bound, for those that never return."""
+"""Maximum time that a call waits for later ones."""
 
 _HANDOVER_SECONDS = 0.05
-"""How long a call stays behind later ones that have finished, so that the loop has their results first."""
+"""Delay after later calls, so that the loop has their results first."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """The place of a call in an answer of the script: `index`, of `count` calls."""
+class CallPosition:
+    """The position of a call in a response of the script: `index`, of `count` calls."""
 
     answer: int
     index: int
     count: int
 
 
-class Places:
-    """Finds the place of each call that is run. Each place is given out once."""
+class CallPositions:
+    """Finds the position of each call that runs. Each position is given out once."""
 
     def __init__(self, scenario: Scenario) -> None:
         self._steps = [step.whole_calls for turn in scenario.turns for step in turn.model]
         self._left: dict[int, list[int]] = {}
         self._lock = Lock()
 
-    def of(self, call: ToolCall, answer: int) -> Place | None:
-        """Return the place of a call in an answer of the script, or `None` if the answer has no such call left."""
+    def of(self, call: ToolCall, answer: int) -> CallPosition | None:
+        """Return the position of a call in a script response, or `None` if no such call is left."""
         if not 0 <= answer < len(self._steps):
             return None
         calls = self._steps[answer]
@@ -74,11 +74,14 @@ class Places:
             if index is None:
                 return None
             left.remove(index)
-        return Place(answer, index, len(calls))
+        return CallPosition(answer, index, len(calls))
 
 
 class ReverseOrder:
-    """Delays the calls of one conversation so that those that run at the same time finish in reverse order."""
+    """Delays parallel calls of one session so that they finish in reverse order.
+
+    A loop that pairs results with calls by order of completion then always fails, instead of sometimes.
+    """
 
     def __init__(self) -> None:
         self._changed = Condition()
@@ -87,8 +90,8 @@ class ReverseOrder:
         self._begun: set[int] = set()
         self._one_by_one = False
 
-    def wait(self, place: Place | None) -> None:
-        """Return when the call may finish: after the later calls of its answer that run at the same time."""
+    def wait(self, place: CallPosition | None) -> None:
+        """Return when the call may finish: after the later calls of its response that run at the same time."""
         if place is None or place.count == 1:
             return
         with self._changed:
@@ -105,7 +108,7 @@ class ReverseOrder:
             self._running.discard(place.index)
             self._changed.notify_all()
 
-    def _is_behind(self, place: Place, later: range) -> bool:
+    def _is_behind(self, place: CallPosition, later: range) -> bool:
         """Wait for the later calls that run at the same time. Return whether there are any."""
         self._changed.wait_for(lambda: place.index + 1 in self._begun or self._is_over(place), _ARRIVAL_SECONDS)
         if self._is_over(place):
@@ -118,34 +121,34 @@ class ReverseOrder:
         )
         return not self._begun.isdisjoint(later)
 
-    def _is_over(self, place: Place) -> bool:
+    def _is_over(self, place: CallPosition) -> bool:
         return place.answer != self._answer
 
 
-Way: TypeAlias = Callable[[HttpResponse, str], tuple[HttpResponse, str]]
-"""Returns a stream sent in another way, and in words which; the same for the same stream and seed."""
+StreamRewrite: TypeAlias = Callable[[HttpResponse, str], tuple[HttpResponse, str]]
+"""Returns a stream in other chunks, and a description; the same for the same stream and seed."""
 
-Ways: TypeAlias = Callable[[Api], Sequence[Way]]
-"""The ways for the streams of one conversation in an API, one after the other, and then again from the first."""
+StreamRewrites: TypeAlias = Callable[[Api], Sequence[StreamRewrite]]
+"""Returns the rewrites for the streams of one session, used in turn."""
 
 
-def cut(number: int) -> Way:
-    """The way of `harness.tape.recut` with this number."""
+def cut_rewrite(number: int) -> StreamRewrite:
+    """Return the rewrite of `harness.tape.recut` with this number."""
     return lambda response, seed: recut(response, number, seed)
 
 
 def _readable(wire: Api, number: int, response: HttpResponse, seed: str) -> tuple[HttpResponse, str]:
-    """The cut with this number, or the first after it in a framing that the API's official SDK can read."""
+    """Rewrite a stream with this number, or the next whose framing the API's official SDK can read."""
     cuts = (recut(response, each, seed) for each in count(number))
     return next((told, way) for told, way in cuts if not is_unread(wire, way))
 
 
-def shaped(name: str, shape: StreamShape) -> Way:
-    """The way that sends calls in the chunks of some servers; a stream that it does not change is cut elsewhere."""
-    return partial(_shaped, name, shape)
+def shape_rewrite(name: str, shape: StreamShape) -> StreamRewrite:
+    """Return a rewrite that sends calls in the chunks of some servers, and cuts other streams."""
+    return partial(_rewrite_shape, name, shape)
 
 
-def _shaped(name: str, shape: StreamShape, response: HttpResponse, seed: str) -> tuple[HttpResponse, str]:
+def _rewrite_shape(name: str, shape: StreamShape, response: HttpResponse, seed: str) -> tuple[HttpResponse, str]:
     body = shape.respell(response.body, seed)
     if body == response.body or response.delivery.ending != "complete":
         return recut(response, 0, seed)
@@ -153,32 +156,34 @@ def _shaped(name: str, shape: StreamShape, response: HttpResponse, seed: str) ->
     return told, f"in the chunks of some servers, {name}"
 
 
-def shapes_and_cuts(cuts: int, wire: Api) -> Sequence[Way]:
-    """Return the documented shapes of an API's streams, in turn with so many other cuts of the bytes."""
-    shapes = [shaped(name, shape) for name, shape in wire.stream_shapes.items() if not shape.departs]
+def stream_rewrites(cuts: int, wire: Api) -> Sequence[StreamRewrite]:
+    """Return the documented shapes of an API's streams, alternating with `cuts` other chunkings."""
+    shapes = [shape_rewrite(name, shape) for name, shape in wire.stream_shapes.items() if not shape.departs]
     pairs = zip_longest(shapes, [partial(_readable, wire, number) for number in range(cuts)])
     return [way for pair in pairs for way in pair if way is not None]
 
 
 CLIENT = "client"
-"""What stands in a report where a run has the name of an adapter."""
+"""The adapter name in reports about clients."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
-    """On what terms all conversations are held: by which facts, with which models beside those that the API's provider
-    is known to have, and how fast. With `ways` streams are sent in other ways."""
+class SessionOptions:
+    """Options of all sessions: facts, models besides those of the API's provider, and speed. With `ways` streams are
+    rewritten."""
 
     edition: FactSelection
     models: tuple[str, ...] = ()
     pace: float = 0.0
-    ways: Ways | None = None
+    ways: StreamRewrites | None = None
 
 
-class Conversation:
-    """A conversation of one scenario, in one API. `base` is the URL that a client sends its requests below."""
+class ServedSession:
+    """A session of one scenario in one API. `base` is the base URL of the client's requests."""
 
-    def __init__(self, scenario: Scenario, wire: Api, name: str, base: str, known: Known, terms: Terms) -> None:  # noqa: PLR0913, PLR0917 - who talks, about what, where, on what terms
+    def __init__(  # noqa: PLR0913, PLR0917 - all are required
+        self, scenario: Scenario, wire: Api, name: str, base: str, known: Known, terms: SessionOptions
+    ) -> None:
         self.scenario = scenario
         self.wire = wire
         self.name = name
@@ -186,9 +191,9 @@ class Conversation:
             scenario, wire, name, known=known, edition=terms.edition, pace=terms.pace, origin=REFERENCE_URL
         )
         self._edition = terms.edition
-        self._ways: Sequence[Way] = [] if terms.ways is None else terms.ways(wire)
+        self._ways: Sequence[StreamRewrite] = [] if terms.ways is None else terms.ways(wire)
         self.ways: dict[int, str] = {}
-        """In which other ways streams were sent, in words: by the number of the request, from 1."""
+        """Descriptions of rewritten streams by the number of the request, from 1."""
         self._tap = Tap(base, REFERENCE_URL)
         self._turned_away: list[TurnedAway] = []
         self._runs: list[ToolRun] = []
@@ -198,7 +203,7 @@ class Conversation:
         self._lock = Lock()
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Answer a chat, and note it."""
+        """Respond to a chat, and note it."""
         public = self._with_one_version(self._tap.public(request))
         with self._lock:
             served = self._front.serve(public)
@@ -220,7 +225,7 @@ class Conversation:
         return f"HTTP {response.status}: {error.message if error is not None else ''}"
 
     def _with_one_version(self, request: HttpRequest) -> HttpRequest:
-        """Google's SDK adds the version to a base URL, and base URLs of other servers end in it."""
+        """Remove a doubled version: Google's SDK adds one to base URLs, and those of other servers end in it."""
         version = self.wire.base_url_ending.removeprefix(self.wire.base_path)
         doubled = f"{REFERENCE_URL}{version}{version}/"
         if not version or not request.url.startswith(doubled):
@@ -228,7 +233,7 @@ class Conversation:
         return replace(request, url=REFERENCE_URL + request.url.removeprefix(REFERENCE_URL + version))
 
     def _told(self, response: HttpResponse) -> HttpResponse:
-        """The answer as it goes out: a stream comes in its events, or in the next of the other ways."""
+        """Return the response as it is sent: a stream in its events, or rewritten."""
         if not self._ways or not response.delivery.cuts:
             return response
         way = self._ways[len(self.ways) % len(self._ways)]
@@ -236,7 +241,7 @@ class Conversation:
         return told
 
     def note_run(self, call: ToolCall) -> int:
-        """Note that the client ran a tool. Return how many answers of the script were given by then."""
+        """Note that the client ran a tool. Return how many responses of the script were given by then."""
         with self._lock:
             answers = self._front.played
             if len(self._runs) < MAX_TOOL_RUNS:
@@ -245,30 +250,30 @@ class Conversation:
 
     @property
     def asked(self) -> int:
-        """How many requests came."""
+        """The number of requests."""
         return self._asked
 
     @property
     def exchanges(self) -> tuple[Exchange, ...]:
-        """What was asked and answered, but for requests that were turned away, or sent again."""
+        """The exchanges, except rejected and repeated requests."""
         return tuple(self._tap.exchanges)
 
     @property
     def turned_away(self) -> tuple[TurnedAway, ...]:
-        """The requests that were refused for what is around their chat."""
+        """The requests that were rejected for something other than their chat."""
         return tuple(self._turned_away)
 
     @property
     def progress(self) -> tuple[int, int]:
-        """How many answers of the script were given, and how many it has."""
+        """The number of responses given, and of those in the script."""
         return self._front.played, self._front.script
 
     def evidence(self, *, ended: bool) -> Evidence:
-        """What has happened, as the rules look at it. `ended`: nothing more will."""
+        """Return the session as evidence for rules. `ended`: no more requests will come."""
         return Evidence(self.transcript(ended=ended))
 
     def transcript(self, *, ended: bool) -> ServedTranscript:
-        """What has happened."""
+        """Return the transcript so far."""
         with self._lock:
             model = self._front.model or ""
             profile = self._front.profiles.get(model) or self.wire.profile_for(model, self._edition)
@@ -292,20 +297,20 @@ class Conversation:
             )
 
     def result(self, target: str, *, ended: bool = True, shown: bool = False) -> CellResult:
-        """What comes of it, in the column `target`; `shown` with its exchanges. Keys that a client sends are in
-        headers, which nobody keeps."""
+        """Return the cell in the column `target`, with its exchanges if `shown`. Clients send keys in headers, which
+        are not kept."""
         evidence = self.evidence(ended=ended)
         covers = tuple(subject.value for subject in self.scenario.covers)
         cell = partial(CellResult, self.scenario.id, target, CLIENT, self.wire.name, self._variant)
-        judge = Judge(catalog.rules(), (), strict=False)
-        result = judge.judged(cell(Verdict.PASS, covers=covers), self.stage, evidence, Redactor())
+        judge = CellJudge(catalog.rules(), (), strict=False)
+        result = judge.decide_verdict(cell(Verdict.PASS, covers=covers), self.stage, evidence, Redactor())
         return replace(result, conversation=conversation(evidence, Redactor(), room(1))) if shown else result
 
     @property
-    def stage(self) -> Stage:
-        """What it was held on."""
+    def stage(self) -> CellEnvironment:
+        """The environment of the session."""
         provenance = Provenance("reference", model_requested=self._front.model or None)
-        return Stage(Endpoint(REFERENCE_URL, NO_KEY), self._tap, scripted=True, provenance=provenance)
+        return CellEnvironment(Endpoint(REFERENCE_URL, NO_KEY), self._tap, scripted=True, provenance=provenance)
 
     @property
     def _variant(self) -> Variant:

@@ -1,7 +1,7 @@
-"""Parts of a run: shards that are put together again, and a live run that goes on where it was stopped.
+"""Parts of a run: shards, which are merged, and a live run that is resumed.
 
-A scenario's cells stay together, so that a shard shows where targets differ. Scenarios go in the order of the run, each
-to the shard that has the fewest cells by then.
+All cells of a scenario stay in one shard, which shows how targets differ. Scenarios go in order to the shard with the
+fewest cells.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from harness.results import CellResult, Definition, Part, RunResult, Verdict
 from harness.results.run import Values
 from harness.rules.scope import Scope
 from harness.running.cells import Cell, scenarios_of
-from harness.running.differences import Observed, tables
-from harness.running.expected_failures import Expectations, ExpectedFailure, named
+from harness.running.differences import ObservedValues, difference_rows
+from harness.running.expected_failures import Expectations, ExpectedFailure, to_expectation
 from harness.running.run import is_judged
 from harness.scenarios.load import digest, lines
 from harness.scenarios.schema import Scenario
@@ -29,19 +29,19 @@ _DIGITS = 16
 
 
 def definitions(scenarios: Iterable[Scenario], files: Mapping[str, str]) -> dict[str, Definition]:
-    """The definitions by the ids of the scenarios; `files` names those that do not ship with harness."""
+    """Return the definitions by scenario id; `files` has the files of scenarios that are not shipped."""
     return {each.id: _definition(each, files.get(each.id)) for each in scenarios}
 
 
-def beginning(scenario: Scenario) -> str:
-    """The beginning of its digest, which tells two states of it apart."""
+def digest_prefix(scenario: Scenario) -> str:
+    """Return the beginning of a scenario's digest, which distinguishes two versions of it."""
     return digest(scenario)[:_DIGITS]
 
 
 def _definition(scenario: Scenario, file: str | None) -> Definition:
     line, turns = _lines(file) if file is not None else (None, ())
     return Definition(
-        beginning(scenario),
+        digest_prefix(scenario),
         tuple(each.value for each in scenario.requires),
         tuple(each.value for each in scenario.provocations),
         file,
@@ -57,24 +57,23 @@ def _lines(file: str) -> tuple[int | None, tuple[int, ...]]:
         return None, ()
 
 
-_AGAIN = frozenset({Verdict.MISSING, Verdict.ERROR, Verdict.NOT_APPLICABLE})
-"""What was not finished, or costs nothing to be said again."""
+_RUN_AGAIN = frozenset({Verdict.MISSING, Verdict.ERROR, Verdict.NOT_APPLICABLE})
+"""Verdicts of cells that were not finished, or that cost nothing."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """What an earlier run came to: results by the number of the cell in this one, and what was observed."""
+class ResumedCells:
+    """Results of an earlier run by the number of the cell in this one, and the values observed there."""
 
     cells: dict[int, CellResult] = field(default_factory=dict[int, CellResult])
     observed: Values = field(default_factory=dict[str, dict[str, tuple[str, ...]]])
 
 
-def kept(run: RunResult, name: str, cells: Sequence[Cell]) -> Kept:
-    """The cells that an earlier run, of the file `name`, has finished as they would be played now: with the same
-    scenario and model.
+def resumed_cells(run: RunResult, name: str, cells: Sequence[Cell]) -> ResumedCells:
+    """Return the cells that an earlier run, read from the file `name`, finished with the same scenario and model.
 
     Raises:
-        UsageError: it was no live run, says too little, or is of other versions.
+        UsageError: It was no live run, has too little information, or used other versions.
     """
     if run.mode != "live" or run.part is None:
         what = f"it is a run in mode {run.mode}" if run.mode != "live" else "it had not begun to play"
@@ -86,15 +85,15 @@ def kept(run: RunResult, name: str, cells: Sequence[Cell]) -> Kept:
             f"--resume {name}: that run was made with {other} {there.get(other, '(missing)')}, and here is "
             f"{here[other]}. Results are of one version of each: play with that one, or from the beginning."
         )
-    done = {cell.key: cell for cell in run.cells if cell.verdict not in _AGAIN}
-    digests = {each.id: beginning(each) for each in scenarios_of(cells)}
+    done = {cell.key: cell for cell in run.cells if cell.verdict not in _RUN_AGAIN}
+    digests = {each.id: digest_prefix(each) for each in scenarios_of(cells)}
     found: dict[int, CellResult] = {}
     for number, cell in enumerate(cells):
         result = done.get((cell.scenario.id, cell.target.name, cell.variant))
         same = run.part.scenarios.get(cell.scenario.id) == digests[cell.scenario.id]
         if result is not None and same and _model(result) in (None, cell.target.model):
             found[number] = result
-    return Kept(found, run.part.observed)
+    return ResumedCells(found, run.part.observed)
 
 
 def _model(result: CellResult) -> str | None:
@@ -110,7 +109,7 @@ class Shard:
 
     @staticmethod
     def parsed(given: str) -> Shard:
-        """The value of `--shard`. Raises `UsageError`: it is none."""
+        """Parse the value of `--shard`. Raises `UsageError`."""
         found = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", given)
         if found is None or not 0 < int(found[1]) <= int(found[2]):
             raise UsageError(
@@ -119,10 +118,10 @@ class Shard:
         return Shard(int(found[1]), int(found[2]))
 
     def of_cells(self, cells: Sequence[Cell]) -> Sequence[Cell]:
-        """The cells of this shard, in their order.
+        """Return the cells of this shard, in order.
 
         Raises:
-            UsageError: there are more shards than scenarios.
+            UsageError: There are more shards than scenarios.
         """
         sizes = Counter(cell.scenario.id for cell in cells)
         if len(sizes) < self.of:
@@ -140,21 +139,21 @@ class Shard:
         return [cell for cell in cells if cell.scenario.id in mine]
 
     def part(self, cells: Iterable[Cell], expected: Sequence[ExpectedFailure], observed: Values) -> Part:
-        """What the whole, whose cells these are, needs of this shard beside its cells."""
-        digests = {each.id: beginning(each) for each in scenarios_of(cells)}
-        return Part(self.number, self.of, digests, tuple(map(named, expected)), observed)
+        """Return what merging needs of this shard besides its cells."""
+        digests = {each.id: digest_prefix(each) for each in scenarios_of(cells)}
+        return Part(self.number, self.of, digests, tuple(map(to_expectation, expected)), observed)
 
 
-Named = tuple[str, RunResult]
-"""A result, and the file that it comes from."""
+NamedResult = tuple[str, RunResult]
+"""A result and its file."""
 
 
-def merged(shards: Sequence[Named]) -> RunResult:
-    """The run that the shards are of: as it would be if it had been played as a whole, but for times.
+def merge_shards(shards: Sequence[NamedResult]) -> RunResult:
+    """Return the whole run: the same as an undivided run, except for times.
 
     Raises:
-        UsageError: one is no shard or was not played to its end, one is missing or there twice, or they are not of one
-            run: the files, and what is not the same.
+        UsageError: A file is no shard or is incomplete, a shard is missing or duplicate, or the shards are of different
+            runs.
     """
     parts = [(name, run, _part(name, run)) for name, run in shards]
     _check_numbers([(name, part) for name, _, part in parts])
@@ -169,7 +168,7 @@ def merged(shards: Sequence[Named]) -> RunResult:
         [ExpectedFailure(each.scenario, each.target, each.rule, each.reason, each.variant) for each in whole.expected],
         Scope(first.rules, first.ignored),
     )
-    observed = {target: Observed() for target in dict.fromkeys(cell.target for cell in cells)}
+    observed = {target: ObservedValues() for target in dict.fromkeys(cell.target for cell in cells)}
     for cell in cells:
         expectations.see(cell, played=is_judged(cell))
     for _, _, part in parts:
@@ -179,7 +178,7 @@ def merged(shards: Sequence[Named]) -> RunResult:
     return replace(
         first,
         cells=tuple(cells),
-        differences=tables(observed),
+        differences=difference_rows(observed),
         stale=expectations.stale,
         unmatched=expectations.unmatched,
         definitions={name: definitions[name] for name in whole.scenarios if name in definitions},
@@ -230,29 +229,29 @@ _ALIKE: dict[str, Callable[[RunResult], object]] = {
     "folders of cassettes are": lambda run: run.cassettes,
     "other options are": lambda run: replace(run.invocation, scenarios={}),  # whose files may lie elsewhere
 }
-"""What is the same for all shards of a run."""
+"""Properties that all shards of a run share."""
 
 
-def _check_alike(shards: Sequence[Named]) -> None:
+def _check_alike(shards: Sequence[NamedResult]) -> None:
     (first, run), *others = shards
     for name, other in others:
         for what, of in _ALIKE.items():
             one, two = of(run), of(other)
             if one != two:
                 raise UsageError(
-                    f"{first} and {name} are not shards of one run: their {what} not the same{_apart(one, two)}. "
+                    f"{first} and {name} are not shards of one run: their {what} not the same"
+                    f"{_differing_names(one, two)}. "
                     "Play all shards with one version, one command line and the same files."
                 )
 
 
-def _apart(one: object, two: object) -> str:
-    """By which names two mappings are not the same."""
+def _differing_names(one: object, two: object) -> str:
     if not isinstance(one, Mapping) or not isinstance(two, Mapping):
         return ""
     first, second = cast("Mapping[str, object]", one), cast("Mapping[str, object]", two)
     names = [name for name in {**first, **second} if first.get(name) != second.get(name)]
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f" ({', '.join(names[:_NAMED])}{more})"
+    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return f" ({', '.join(names[:_MAX_NAMES])}{more})"
 
 
-_NAMED = 3
+_MAX_NAMES = 3

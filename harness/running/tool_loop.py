@@ -1,6 +1,6 @@
-"""Plays one cell: the scenario's turns through an adapter's client, noting what happens.
+"""Runs the scenario of a cell through an adapter's client and notes what happens.
 
-The loop is the one that ships, `Thread.send`: what is judged here is what an application runs.
+The loop is the shipped `Thread.send`, so that cells exercise what applications use.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from harness.contract.errors import (
 )
 from harness.contract.model import ChatRequest, ChatResponse, StreamEvent, ToolCall, ToolResult
 from harness.contract.protocols import Adapter, EmbeddingProvider, Endpoint
-from harness.host.exceptions import class_of, located, root_origin, said, traceback_of
+from harness.host.exceptions import class_name, exception_text, root_origin, text_with_line, traceback_text
 from harness.kit.embeddings import EmbeddingRecord
 from harness.kit.handlers import CollectingHandler
 from harness.kit.thread import Thread, failure
@@ -42,24 +42,23 @@ from harness.scenarios.canonical import (
     user_message,
 )
 from harness.scenarios.schema import EmbeddingsSpec, QuerySpec, Scenario, Variant
-from harness.stdio.client import BROKEN, Connected, Handed
-from harness.stdio.workers import Foreign
+from harness.stdio.client import ADAPTER_EXCEPTIONS, SyncClient, TrackedObjects
+from harness.stdio.workers import ForeignAdapter
 
-_BROKEN = (Exception, SystemExit)
-"""How an adapter can break, which takes its cell with it, not the run."""
+_EMBEDDING_EXCEPTIONS = (Exception, SystemExit)
 
 
-def embedded(
+def run_embeddings(
     spec: EmbeddingsSpec, adapter: Adapter, endpoint: Endpoint, begin: Callable[[int], None]
 ) -> tuple[Embedded, ...]:
-    """The texts of a scenario and then each query, embedded by an adapter that sends to `endpoint`.
+    """Embed the texts of a scenario and then each query, with an adapter that sends to `endpoint`.
 
-    `begin(n)` is called before the n-th of these sends anything. One that fails ends the cell, unless the scenario has
-    it refused; what it raised is noted.
+    `begin(n)` is called before the n-th of these sends anything. A failure ends the cell, unless the scenario expects
+    it.
 
     Raises:
-        PluginError: the adapter declares embeddings and has none.
-        harness.contract.errors.UsageError: it cannot be connected.
+        PluginError: The adapter declares embeddings and has none.
+        harness.contract.errors.UsageError: It cannot be connected.
     """
     if adapter.embeddings is None:
         raise PluginError(
@@ -67,28 +66,26 @@ def embedded(
         )
     begin(0)
     with closing(adapter.embeddings.connect(endpoint, adapter.embeddings.model, spec.dimensions)) as provider:
-        done = [_embedded(provider, tuple(spec.texts), lambda: provider.embed(spec.texts))]
+        done = [_embed(provider, tuple(spec.texts), lambda: provider.embed(spec.texts))]
         for place, query in enumerate(spec.queries, start=1):
             if done[-1].vectors is None and not done[-1].refuses:
                 break
             begin(place)
-            done.append(_queried(provider, query))
+            done.append(_embed_query(provider, query))
     return tuple(done)
 
 
-def _queried(provider: EmbeddingProvider, query: QuerySpec) -> Embedded:
+def _embed_query(provider: EmbeddingProvider, query: QuerySpec) -> Embedded:
     def vectors() -> list[list[float]]:
         record = EmbeddingRecord.of(provider)
         if query.indexed_with is not None:
             record = replace(record, **query.indexed_with.model_dump(exclude_none=True))
         return [record.query(provider, query.text)]
 
-    return replace(_embedded(provider, (query.text,), vectors), refuses=query.indexed_with is not None)
+    return replace(_embed(provider, (query.text,), vectors), refuses=query.indexed_with is not None)
 
 
-def _embedded(
-    provider: EmbeddingProvider, texts: tuple[str, ...], vectors: Callable[[], list[list[float]]]
-) -> Embedded:
+def _embed(provider: EmbeddingProvider, texts: tuple[str, ...], vectors: Callable[[], list[list[float]]]) -> Embedded:
     result = Embedded(texts, None)
     try:
         provider_name, model, dimensions = astuple(EmbeddingRecord.of(provider))
@@ -98,20 +95,20 @@ def _embedded(
         raise
     except HarnessError as error:
         known = [kind.__name__ for kind in type(error).__mro__ if kind.__module__ == errors.__name__]
-        return replace(result, error=known[0], error_text=said(error))
-    except _BROKEN as error:
-        failed = replace(result, error=class_of(error), error_text=located(error), crashed=True)
-        return replace(failed, traceback=traceback_of(error))
+        return replace(result, error=known[0], error_text=exception_text(error))
+    except _EMBEDDING_EXCEPTIONS as error:
+        failed = replace(result, error=class_name(error), error_text=text_with_line(error), crashed=True)
+        return replace(failed, traceback=traceback_text(error))
 
 
 DEFAULT_MAX_TOKENS = 1024
-"""Bound of every answer that a scenario does not bound itself, so that adapters with defaults of their own agree."""
+"""The token limit of scenarios that set none, so that adapters with other defaults agree."""
 
 
 @dataclass(frozen=True, slots=True)
-class Playing:
-    """What came of a cell: its chats, the tools that ran, what a message handler was told of each turn. `printed` is
-    what the adapter printed, where it was not the command that got it."""
+class ScenarioRun:
+    """The chats of a cell, the tools that ran, and the events that a message handler got in each turn. `printed` is the
+    output of an adapter in another process."""
 
     chats: tuple[Chat, ...] = ()
     executions: tuple[ToolExecution, ...] = ()
@@ -120,15 +117,13 @@ class Playing:
 
 
 @dataclass(frozen=True, slots=True)
-class EmbeddingPlaying(Playing):
-    """What came of a cell of embeddings, which has no chats."""
+class EmbeddingRun(ScenarioRun):
+    """The result of a cell of embeddings, which has no chats."""
 
     embedded: tuple[Embedded, ...] = ()
 
 
-class _Conversation:
-    """Plays the turns of a cell, and keeps what comes of them."""
-
+class _ToolLoop:
     def __init__(self, scenario: Scenario, target: Target, begin: Callable[[int], None], *, stream: bool) -> None:
         self.scenario = scenario
         self._model = target.model
@@ -137,14 +132,14 @@ class _Conversation:
         self._chats: list[Chat] = []
         self._executions: list[ToolExecution] = []
         self._handled: list[tuple[str, ...]] = []
-        self._handed = Handed()
+        self._handed = TrackedObjects()
 
-    def play(self, client: Connected) -> Playing:
+    def converse(self, client: SyncClient) -> ScenarioRun:
         scenario = self.scenario
         thread = Thread(self._template(0, messages=True), max_iterations=scenario.max_iterations)
         for index, turn in enumerate(scenario.turns):
             thread.template = self._template(index)
-            asking, handler = _Asking(self, thread, index, client), _Handler()
+            asking, handler = _ScriptOrderClient(self, thread, index, client), _EventHandler()
             try:
                 thread.send(asking, user_message(turn), self.run, handler)
                 if scenario.trim is not None:
@@ -152,11 +147,11 @@ class _Conversation:
             except IterationLimit as error:
                 asking.reorder()
                 self._chats[-1] = replace(self._chats[-1], limit_reached=True, error_text=str(error))
-            except _Ended:
+            except _CellEnded:
                 break
             finally:
                 self._handled.append(tuple(map(event_word, handler.events)))
-        return Playing(tuple(self._chats), tuple(self._executions), tuple(self._handled))
+        return ScenarioRun(tuple(self._chats), tuple(self._executions), tuple(self._handled))
 
     def _template(self, turn: int, *, messages: bool = False) -> ChatRequest:
         scenario, settings = self.scenario, settings_of(self.scenario, turn)
@@ -177,8 +172,8 @@ class _Conversation:
             provider_metadata=hand(provider_tools(scenario)),
         )
 
-    def ask(self, request: ChatRequest, turn: int, step: int, client: Connected) -> ChatResponse:
-        """One chat, of which is noted what comes of it. Raises `_Ended` if nothing does."""
+    def ask(self, request: ChatRequest, turn: int, step: int, client: SyncClient) -> ChatResponse:
+        """Run one chat and note its result. Raises `_CellEnded` if it failed."""
         self._begin(len(self._chats))
         handed = self._handed
         original = handed.request(request)
@@ -190,19 +185,19 @@ class _Conversation:
             finally:
                 asked = replace(asked, changes=(*handed.changes(request, original), *client.changes))
         except ChatError as error:
-            self._chats.append(_failed(asked, error, events))
-            raise _Ended from error
-        except BROKEN as error:
+            self._chats.append(_failed_chat(asked, error, events))
+            raise _CellEnded from error
+        except ADAPTER_EXCEPTIONS as error:
             if isinstance(error, HarnessError) and not isinstance(error, InvalidValue):
                 raise
-            failed = replace(_failed(asked, error, events), error_text=located(error), crashed=True)
-            self._chats.append(replace(failed, traceback=traceback_of(error)))
-            raise _Ended from error
+            failed = replace(_failed_chat(asked, error, events), error_text=text_with_line(error), crashed=True)
+            self._chats.append(replace(failed, traceback=traceback_text(error)))
+            raise _CellEnded from error
         self._chats.append(replace(asked, response=handed.response(response), events=tuple(events)))
         return response
 
     def run(self, call: ToolCall) -> ToolResult:
-        """Run a tool as the scenario has it answer."""
+        """Return the scenario's result of a tool."""
         execution = self._execution(self._handed.original(call))
         self._executions.append(execution)
         return self._handed.hand(execution.result)
@@ -215,11 +210,10 @@ class _Conversation:
             return ToolExecution(chat, call, failure(call, raised), unanswered=isinstance(raised, MissingResult))
 
 
-class _Asking:
-    """What the thread takes for a client: asks the adapter in one turn, with the results of tools in the order in which
-    the script has them answer."""
+class _ScriptOrderClient:
+    """The client of the thread in one turn. It sorts tool results into the order of the script."""
 
-    def __init__(self, conversation: _Conversation, thread: Thread, turn: int, client: Connected) -> None:
+    def __init__(self, conversation: _ToolLoop, thread: Thread, turn: int, client: SyncClient) -> None:
         self._conversation = conversation
         self._thread = thread
         self._turn = turn
@@ -237,7 +231,7 @@ class _Asking:
         pass
 
     def reorder(self) -> bool:
-        """Put the results behind the last answer into the order of the script, if that has one."""
+        """Sort the results of the last response into the order of the script, if it has one."""
         script = self._conversation.scenario.turns[self._turn].model
         order = script[self._answers - 1].answers if 0 < self._answers <= len(script) else None
         if order is None:
@@ -250,47 +244,51 @@ class _Asking:
         return True
 
 
-class _Handler(CollectingHandler):
-    """A handler for one turn, of which all is noted. It is told what a chat raised, not that the cell ends there."""
+class _EventHandler(CollectingHandler):
+    """A handler that gets the exception of a failed chat in place of the internal one that ends the cell."""
 
     def on_done(self, error: BaseException | None = None) -> None:
-        super().on_done(error.__cause__ if isinstance(error, _Ended) else error)
+        super().on_done(error.__cause__ if isinstance(error, _CellEnded) else error)
 
 
-def _failed(asked: Chat, error: BaseException, events: list[StreamEvent]) -> Chat:
-    """A chat that raised."""
+def _failed_chat(asked: Chat, error: BaseException, events: list[StreamEvent]) -> Chat:
     failed = replace(
-        asked, error=class_of(error), error_text=said(error), events=tuple(events), origin=root_origin(error)
+        asked,
+        error=class_name(error),
+        error_text=exception_text(error),
+        events=tuple(events),
+        origin=root_origin(error),
     )
     if isinstance(error, ProviderError):
         failed = replace(failed, status=error.status, retry_after=error.retry_after)
     return failed
 
 
-class _Ended(Exception):  # not an error: a chat has failed, and the cell ends there
+class _CellEnded(Exception):  # not an error: a chat has failed, and the cell ends there
     pass
 
 
-def play(
+def run_scenario(
     scenario: Scenario, target: Target, endpoint: Endpoint, begin: Callable[[int], None], variant: Variant = "whole"
-) -> Playing:
-    """Play a scenario through a target's adapter, which sends to `endpoint`, by its `chat` or its `stream`.
+) -> ScenarioRun:
+    """Run a scenario through a target's adapter, which sends to `endpoint`, by its `chat` or its `stream`.
 
-    `begin(n)` is called before chat n sends anything. A chat that fails ends the cell; what it raised is noted. An
-    asynchronous client gets one event loop for the cell and is closed inside it. A foreign adapter plays in a worker.
+    `begin(n)` is called before chat n sends anything. A failed chat ends the cell, and its exception is noted. An
+    asynchronous client gets one event loop for the cell. A foreign adapter runs in a worker.
 
     Raises:
-        harness.contract.errors.UsageError: the adapter cannot be connected.
-        harness.stdio.process.Broken: a foreign adapter broke outside of a chat, ended its process or held it too long.
-        harness.stdio.workers.Halted: the run has ended meanwhile.
+        harness.contract.errors.UsageError: The adapter cannot be connected.
+        harness.stdio.process.AdapterBroke: A foreign adapter broke outside a chat, ended its process or exceeded its
+            time.
+        harness.stdio.workers.RunCancelled: The run was cancelled.
     """
     adapter = target.adapter
-    if isinstance(adapter, Foreign):
+    if isinstance(adapter, ForeignAdapter):
         with adapter.workers.lease(adapter) as lease:
-            playing = play(scenario, replace(target, adapter=lease.adapter), endpoint, begin, variant)
+            playing = run_scenario(scenario, replace(target, adapter=lease.adapter), endpoint, begin, variant)
         return replace(playing, printed=lease.printed)
     if scenario.embeddings is not None:
-        return EmbeddingPlaying(embedded=embedded(scenario.embeddings, adapter, endpoint, begin))
+        return EmbeddingRun(embedded=run_embeddings(scenario.embeddings, adapter, endpoint, begin))
     stream = variant == "stream"
-    with closing(Connected(adapter.connect(endpoint, target.model), stream=stream)) as client:
-        return _Conversation(scenario, target, begin, stream=stream).play(client)
+    with closing(SyncClient(adapter.connect(endpoint, target.model), stream=stream)) as client:
+        return _ToolLoop(scenario, target, begin, stream=stream).converse(client)

@@ -1,4 +1,4 @@
-"""What a cell comes to: the findings of the rules, and the verdict."""
+"""Judges cells: collects the findings of the rules and decides the verdict."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.apis.fact_files import SHIPPED, FactSelection
 from harness.apis.jsonvalue import parsed
 from harness.apis.view import WireError
 from harness.contract.errors import CassetteError
-from harness.host.exceptions import shortened
+from harness.host.exceptions import shorten
 from harness.results import (
     Blame,
     Body,
@@ -26,8 +26,8 @@ from harness.results import (
     ToolExecution,
     Transcript,
     Verdict,
-    of_client,
-    worst,
+    blame_client,
+    verdict_of,
 )
 from harness.rules.declining import declined
 from harness.rules.declining import reason as why_declined
@@ -37,25 +37,25 @@ from harness.rules.recording import AGE
 from harness.rules.rule import Rule
 from harness.rules.scope import EVERYTHING, Scope
 from harness.running import exhibits
-from harness.running.backends import Stage
-from harness.running.causes import linked
+from harness.running.backends import CellEnvironment
+from harness.running.causes import link_causes
 from harness.running.costs import spending
 from harness.running.differences import Observations
-from harness.running.exhibits import Exemplar, exemplar, piece
-from harness.running.expected_failures import ExpectedFailure, accepted
+from harness.running.exhibits import ShippedRequests, excerpt, shipped_requests
+from harness.running.expected_failures import ExpectedFailure, mark_expected
 from harness.running.recorder import is_complete
-from harness.stdio.process import OUTPUT_LENGTH
+from harness.stdio.process import MAX_OUTPUT_BYTES
 from harness.tape.redact import Redactor
 
 CASSETTE_UNREADABLE = "cassette-unreadable"
 TOOL_UNANSWERED = "tool-unanswered"
-"""Findings that are those of no rule."""
+"""Findings that come from no rule."""
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """A cell that is done: its result, what was observed for the differences, and what it was judged by; the last two
-    where it was played to its end. `seconds` is how long it took."""
+class JudgedCell:
+    """A finished cell: its result, the observed differences and the evidence; the last two only if it ran to its end.
+    `seconds` is its duration."""
 
     result: CellResult
     observations: Observations | None = None
@@ -64,44 +64,52 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
-    """Judges what was played by `rules`; what breaks a convention fails only if it is `strict`, and what is `expected`
-    fails nothing. What `scope` leaves out is counted, and that is all."""
+class CellJudge:
+    """Judges cells by `rules`. A broken convention fails a cell only if the judge is `strict`. An `expected` failure
+    fails none. Findings outside `scope` are only counted."""
 
     rules: Sequence[Rule]
     expected: Sequence[ExpectedFailure]
     strict: bool
     scope: Scope = EVERYTHING
 
-    def judged(self, result: CellResult, stage: Stage, evidence: Evidence, redactor: Redactor) -> CellResult:
-        """The result of a cell that was played. What findings show of bodies is redacted."""
+    def decide_verdict(
+        self, result: CellResult, stage: CellEnvironment, evidence: Evidence, redactor: Redactor
+    ) -> CellResult:
+        """Decide the verdict of a cell that ran.
+
+        Findings become a verdict in this order: rules find, severities are set, causes are linked, expected failures
+        are marked, and `verdict_of` takes the worst that remains. Excerpts of bodies are redacted.
+        """
         transcript = evidence.transcript
         terms = catalog.api(transcript.api).terms
         found = ((rule, flaw) for rule in self.rules for flaw in rule.check(evidence))
         findings = tuple(self._weighed(rule.finding(flaw, terms)) for rule, flaw in found)
         if not any(finding.severity is Severity.ERROR for finding in findings):
-            # else the tool was asked something that nobody had meant to ask
-            findings += tuple(_unanswered(execution) for execution in transcript.executions if execution.unanswered)
+            # after an error, unplanned tool calls are no fault of the scenario
+            findings += tuple(
+                _unanswered_tool(execution) for execution in transcript.executions if execution.unanswered
+            )
         findings, hidden = self.scope.split(findings)
-        findings = accepted(self.expected, result, linked(findings))
-        pictures = _Pictures(evidence, redactor)
-        findings = tuple(_placed(transcript, pictures.of(finding)) for finding in findings)
+        findings = mark_expected(self.expected, result, link_causes(findings))
+        pictures = _Exhibits(evidence, redactor)
+        findings = tuple(_with_turn(transcript, pictures.of(finding)) for finding in findings)
         if isinstance(transcript, ServedTranscript):
-            findings = tuple(map(of_client, findings))
+            findings = tuple(map(blame_client, findings))
         crashed = next((each for each in (*transcript.chats, *_embedded(transcript)) if each.crashed), None)
         printed = "".join(part.printed for part in (transcript, *transcript.retellings))
         recuts = sum(retelling.variant == "stream" for retelling in transcript.retellings)
-        verdict = worst(findings)
+        verdict = verdict_of(findings)
         result = replace(
             result,
             verdict=verdict,
-            provenance=stage.provenance if _is_answered(stage, transcript) else None,
+            provenance=stage.provenance if _has_responses(stage, transcript) else None,
             findings=findings,
             hidden=hidden,
             exchanges=len(transcript.exchanges),
             recuts=recuts,
             spending=spending(evidence, stage.provenance),
-            printed=shortened(printed, OUTPUT_LENGTH) or None,
+            printed=shorten(printed, MAX_OUTPUT_BYTES) or None,
             traceback=crashed.traceback if crashed else None,
         )
         if transcript.mode == "record" and not is_complete(transcript):
@@ -120,7 +128,6 @@ class Judge:
         return result
 
     def _weighed(self, finding: Finding) -> Finding:
-        """A finding with the severity that its kind has in this run."""
         if finding.rule == AGE and self.strict:
             return replace(finding, severity=Severity.ERROR)
         if finding.kind is not Kind.CONVENTION:
@@ -128,20 +135,20 @@ class Judge:
         return replace(finding, severity=Severity.ERROR if self.strict else Severity.NOTE)
 
 
-class _Pictures:
-    """Makes what findings show of the bodies of one cell. It is cut to the width of a page, and so is redacted before:
-    half a key is not found afterwards."""
+class _Exhibits:
+    """Adds excerpts of bodies to the findings of one cell. Bodies are redacted before they are cut: half a key is not
+    recognised."""
 
     def __init__(self, evidence: Evidence, redactor: Redactor) -> None:
         self._evidence = evidence
         self._redactor = redactor
 
     @cached_property
-    def _exemplar(self) -> Exemplar | None:
-        return exemplar(self._evidence.transcript)
+    def _exemplar(self) -> ShippedRequests | None:
+        return shipped_requests(self._evidence.transcript)
 
     def of(self, finding: Finding) -> Finding:
-        """The finding with the piece of the body that it points at, the raw stream, and the right request."""
+        """Return the finding with the excerpt at its pointer, the raw stream and the correct request."""
         if finding.exchange is None:
             return finding
         reading = self._evidence.readings[finding.exchange]
@@ -156,34 +163,38 @@ class _Pictures:
             shown = of_answer if finding.of_response else parsed(reading.exchange.request.body)
         except WireError:  # a body that is none is shown by the rule that says so
             return ()
-        return piece(self._redactor.value(shown), finding.pointer)
+        return excerpt(self._redactor.value(shown), finding.pointer)
 
     def _stream(self, finding: Finding, reading: Reading) -> Body | None:
-        if finding.severity is Severity.NOTE or not exhibits.is_of_answer(finding) or reading.exchange.response is None:
+        if (
+            finding.severity is Severity.NOTE
+            or not exhibits.is_about_response(finding)
+            or reading.exchange.response is None
+        ):
             return None
         clean = replace(reading.exchange, response=self._redactor.response(reading.exchange.response))
         stream = exhibits.raw_stream(self._evidence.transcript.api, replace(reading, exchange=clean))
-        return exhibits.body(stream, finding) if stream is not None else None
+        return exhibits.stream_body(stream, finding) if stream is not None else None
 
     def _right(self, finding: Finding, reading: Reading) -> Body | None:
         is_cause = finding.severity is not Severity.NOTE and finding.follows is None
-        if not is_cause or finding.blame is not Blame.ADAPTER or exhibits.is_of_answer(finding):
+        if not is_cause or finding.blame is not Blame.ADAPTER or exhibits.is_about_response(finding):
             return None
         chat = reading.index if reading.exchange.chat is None else reading.exchange.chat
         found = self._exemplar
         return found.body(finding, reading.exchange.request, chat, self._redactor) if found is not None else None
 
 
-def _placed(transcript: Transcript, finding: Finding) -> Finding:
-    """The finding with the user turn in whose course its request was sent; what owns its loop shows no turns."""
+def _with_turn(transcript: Transcript, finding: Finding) -> Finding:
+    """Return the finding with the user turn of its request. A tool loop shows no turns."""
     if finding.exchange is None or not transcript.chats:
         return finding
     chat = transcript.exchanges[finding.exchange].chat
     return finding if chat is None else replace(finding, turn=transcript.chats[chat].turn)
 
 
-def _is_answered(stage: Stage, transcript: Transcript) -> bool:
-    """Whether any answers came from where the stage gets them: those of a provider may all have stayed out."""
+def _has_responses(stage: CellEnvironment, transcript: Transcript) -> bool:
+    """Return whether there are responses from the environment: those of a provider may all be missing."""
     live = stage.player is None and stage.provenance.origin != "reference"
     return not live or any(each.response is not None for each in transcript.exchanges)
 
@@ -192,14 +203,14 @@ def _embedded(transcript: Transcript) -> tuple[Embedded, ...]:
     return transcript.embedded if isinstance(transcript, EmbeddingTranscript) else ()
 
 
-def unreadable(error: CassetteError) -> Finding:
-    """What is wrong with a cassette that cannot be read."""
+def unreadable_cassette(error: CassetteError) -> Finding:
+    """Return the finding for a cassette that cannot be read."""
     return Finding(
         CASSETTE_UNREADABLE, Kind.LOSS, Severity.ERROR, Blame.CASSETTE, str(error), source="harness.tape.cassette"
     )
 
 
-def _unanswered(execution: ToolExecution) -> Finding:
+def _unanswered_tool(execution: ToolExecution) -> Finding:
     return Finding(
         TOOL_UNANSWERED,
         Kind.LOSS,
@@ -210,9 +221,9 @@ def _unanswered(execution: ToolExecution) -> Finding:
     )
 
 
-def findable(edition: FactSelection = SHIPPED) -> frozenset[str]:
-    """The ids of all findings that a run can have: of rules, of limits, and of facts of an edition that have
-    conditions. Raises `FactsError`."""
+def known_finding_ids(edition: FactSelection = SHIPPED) -> frozenset[str]:
+    """Return the ids of all findings that a run can have: of rules, limits, and facts with conditions. Raises
+    `FactsError`."""
     rules = catalog.rules()
     return frozenset(
         (

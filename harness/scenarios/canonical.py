@@ -19,7 +19,7 @@ from harness.contract.model import (
     ToolCall,
     ToolResult,
 )
-from harness.host.exceptions import class_of
+from harness.host.exceptions import class_name
 from harness.kit.handlers import Answered, Called, Done, HandlerEvent, Said
 from harness.scenarios.match import error_name, includes
 from harness.scenarios.schema import HistoryMessage, ResultSpec, Scenario, Settings, StepSpec, ToolSpec, TurnSpec
@@ -159,7 +159,7 @@ def event_word(event: HandlerEvent) -> str:
         case Answered(result):
             return f"{'error' if result.is_error else 'result'} {result.name}"
         case Done(error=error):
-            return _done_word(None if error is None else error_name(class_of(error)))
+            return _done_word(None if error is None else error_name(class_name(error)))
 
 
 def _done_word(error: str | None) -> str:

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from harness.contract.errors import FileError, ScenarioError
-from harness.host.files import contents
+from harness.host.files import read_file
 from harness.scenarios import validation
 from harness.scenarios.diagnostics import describe, explain, hint, path_of
 from harness.scenarios.document import MAX_BYTES, YamlDocument, read
@@ -153,7 +153,7 @@ def _explained(document: YamlDocument, details: ErrorDetails) -> FileError:
 
 def _bytes(path: FilePath) -> bytes:
     try:
-        return contents(path, MAX_BYTES)
+        return read_file(path, MAX_BYTES)
     except FileNotFoundError:
         raise ScenarioError(str(path), "there is no such file.") from None
     except OSError as error:

@@ -1,1 +1,1 @@
-"""Adapters in any language: a command that answers JSON-RPC 2.0 on its standard input and output, a line a message."""
+"""Adapters in any language: a command that speaks JSON-RPC 2.0 on standard input and output, one message per line."""

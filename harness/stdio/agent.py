@@ -1,9 +1,8 @@
-"""Agents: programs that own their tool loop. One is given a conversation on its standard input, as JSON, and asks there
-what its tools answer.
+"""Agents: programs that own their tool loop.
 
-The first line that it reads is the conversation. It writes a line for each tool that it runs, and reads what the tool
-answers. Tools that run at the same time may answer in any order, each by its id. It ends by itself, with exit status 0,
-when the user has said all and the model has answered.
+A program reads the conversation from the first line of its standard input, as JSON. It writes a line for each tool
+call, and reads the result. Results of parallel calls come in any order, each with its id. The program ends with exit
+status 0 when the conversation is finished.
 """
 
 from __future__ import annotations
@@ -25,24 +24,23 @@ from harness.contract.errors import PluginError, Unsupported
 from harness.contract.loops import Conversation, Loop
 from harness.contract.model import JSON, ToolCall, ToolResult
 from harness.contract.protocols import Endpoint
-from harness.host.exceptions import shortened
+from harness.host.exceptions import shorten
 from harness.stdio.process import MAX_LINE_BYTES, BrokenCommand
-from harness.stdio.protocol import DescribedConversation, DescribedTool, Turn, to_json
+from harness.stdio.protocol import DescribedConversation, DescribedTool, UserTurn, to_json
 
 ToolFunction: TypeAlias = Callable[[ToolCall], ToolResult]
 
-_MAX_CALLS = 32
-"""How many tools of one program run at the same time."""
+_MAX_TOOLS_AT_ONCE = 32
 
 _MESSAGES = '{"id": …, "call": NAME, "arguments": {…}} or {"unsupported": WHAT}'
 
 
 def agent(line: str, api: str, *, keys: Sequence[str], base_urls: Sequence[str]) -> Loop:
-    """The program of a command line, as a loop that speaks an API. It finds the address of the API in the environment
-    variables `base_urls`, and what to send as a key in `keys`.
+    """Return the program of a command line as a loop. The variables `base_urls` tell it the API's address, and `keys`
+    the key.
 
     Raises:
-        PluginError: there is no such program.
+        PluginError: There is no such program.
     """
     try:
         words = shlex.split(line)
@@ -53,12 +51,12 @@ def agent(line: str, api: str, *, keys: Sequence[str], base_urls: Sequence[str])
     if shutil.which(words[0]) is None:
         raise PluginError("agent", line, f"there is no program {words[0]!r} here, nor on the path.")
     named = [word for word in words if not word.startswith("-")]
-    return Loop(Path(named[-1]).name, api, _Program(api, words, (*keys,), (*base_urls,)))
+    return Loop(Path(named[-1]).name, api, _AgentProgram(api, words, (*keys,), (*base_urls,)))
 
 
 @dataclass(frozen=True, slots=True)
-class _Program:
-    """A `Drive` that starts the program, for each conversation anew."""
+class _AgentProgram:
+    """A `Drive` that starts the program anew for each conversation."""
 
     api: str
     words: list[str]
@@ -66,14 +64,14 @@ class _Program:
     base_urls: tuple[str, ...]
 
     def __call__(self, endpoint: Endpoint, model: str, conversation: Conversation) -> None:
-        """See `harness.contract.loops.Drive`. Raises `BrokenCommand`: what the program did instead."""
+        """See `harness.contract.loops.Drive`. Raises `BrokenCommand` if the program misbehaves."""
         environment = {
             **os.environ,
             **dict.fromkeys(self.keys, endpoint.api_key),
             **dict.fromkeys(self.base_urls, endpoint.base_url),
         }
         process = subprocess.Popen(self.words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)  # noqa: S603 - the user's own program
-        answers = _Answers(process)
+        answers = _ToolResults(process)
         try:
             answers.write(
                 {
@@ -81,13 +79,13 @@ class _Program:
                     "model": model,
                     "base_url": endpoint.base_url,
                     "api_key": endpoint.api_key,
-                    **told(conversation),
+                    **conversation_json(conversation),
                 }
             )
             tools = {tool.name: tool.run for tool in conversation.tools}
             for line in iter(lambda: cast("Any", process.stdout).readline(MAX_LINE_BYTES), b""):
-                message = _message(line)
-                answers.add(message.get("id"), *_call(message, tools, self.words[0]))
+                message = _read_message(line)
+                answers.add(message.get("id"), *_read_call(message, tools, self.words[0]))
             status = process.wait()
         finally:
             process.kill()
@@ -101,10 +99,10 @@ class _Program:
             raise BrokenCommand(f"the program ended {how}")
 
 
-def told(conversation: Conversation) -> dict[str, JSON]:
-    """Return a conversation as JSON. No field is left out, so that a program need not know what a default is."""
+def conversation_json(conversation: Conversation) -> dict[str, JSON]:
+    """Return a conversation as JSON. No field is omitted, so that a program need not know the defaults."""
     described = DescribedConversation(
-        turns=tuple(Turn(turn.text, turn.parts) for turn in conversation.turns),
+        turns=tuple(UserTurn(turn.text, turn.parts) for turn in conversation.turns),
         tools=tuple(DescribedTool(tool.name, tool.description, tool.parameters) for tool in conversation.tools),
         system=conversation.system,
         stream=conversation.stream,
@@ -120,24 +118,24 @@ def told(conversation: Conversation) -> dict[str, JSON]:
     return every | cast("dict[str, JSON]", to_json(described))
 
 
-class _Answers:
-    """Runs the tools of a program, several at a time, and writes their results. A call without an id is answered before
-    the next line is read: nothing else would tell the program which result it has."""
+class _ToolResults:
+    """Runs the tools of a program in parallel, and writes their results. After a call without an id, it reads no
+    further line before the result: nothing else identifies the call."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
-        self._pool = ThreadPoolExecutor(_MAX_CALLS)
-        self._free = BoundedSemaphore(_MAX_CALLS)
+        self._pool = ThreadPoolExecutor(_MAX_TOOLS_AT_ONCE)
+        self._free = BoundedSemaphore(_MAX_TOOLS_AT_ONCE)
         self._writing = Lock()
 
     def write(self, message: Mapping[str, JSON]) -> None:
-        """Write a line to the program. That the program has ended is seen where it is waited for."""
+        """Write a line to the program. If the program has ended, waiting for it will show that."""
         with self._writing, contextlib.suppress(BrokenPipeError):
             cast("Any", self._process.stdin).write(json.dumps(message).encode() + b"\n")
             cast("Any", self._process.stdin).flush()
 
     def add(self, call_id: JSON, run: ToolFunction, call: ToolCall) -> None:
-        """Run a tool and write its result. A program that reads no results has to wait at the bound."""
+        """Run a tool and write its result. At the limit, a program that reads no results has to wait."""
         self._free.acquire()
         running = self._pool.submit(self._answer, call_id, run, call)
         if call_id is None:
@@ -145,7 +143,7 @@ class _Answers:
 
     def _answer(self, call_id: JSON, run: ToolFunction, call: ToolCall) -> None:
         try:
-            self.write(_result(call_id, run(call)))
+            self.write(_result_json(call_id, run(call)))
         except BaseException:
             self._process.kill()  # which would wait for the result
             raise
@@ -153,17 +151,17 @@ class _Answers:
             self._free.release()
 
     def close(self) -> None:
-        """Wait for the tools that still run."""
+        """Wait for the running tools."""
         self._pool.shutdown()
 
 
-def _message(line: bytes) -> dict[str, JSON]:
+def _read_message(line: bytes) -> dict[str, JSON]:
     try:
         message: Any = json.loads(line)
     except (ValueError, RecursionError):
         message = None
     if not isinstance(message, dict) or not {"call", "unsupported"} & cast("dict[str, Any]", message).keys():
-        said = shortened(line.decode("utf-8", "replace").rstrip("\n"), 200)
+        said = shorten(line.decode("utf-8", "replace").rstrip("\n"), 200)
         raise BrokenCommand(
             f"the program wrote a line that is no message, which is {_MESSAGES}: {said!r}. Whatever else there is to "
             "say goes to standard error"
@@ -172,7 +170,8 @@ def _message(line: bytes) -> dict[str, JSON]:
 
 
 def _arguments(message: Mapping[str, JSON]) -> JSON:
-    """The arguments of a call: by their text, which keeps what a language has no numbers for, before their value."""
+    """Return the arguments of a call, preferably from `arguments_json`, which keeps numbers that a language cannot
+    represent."""
     text = message.get("arguments_json")
     if not isinstance(text, str):
         return message.get("arguments", {}) if text is None else None
@@ -182,10 +181,9 @@ def _arguments(message: Mapping[str, JSON]) -> JSON:
         return None
 
 
-def _call(
+def _read_call(
     message: Mapping[str, JSON], tools: Mapping[str, ToolFunction], program: str
 ) -> tuple[ToolFunction, ToolCall]:
-    """The tool that a message calls, and the call."""
     if "unsupported" in message:
         raise Unsupported(program, str(message["unsupported"]), "the program says so")
     name, arguments = message["call"], _arguments(message)
@@ -196,7 +194,7 @@ def _call(
     return tools[name], ToolCall("", name, arguments)
 
 
-def _result(call_id: JSON, result: ToolResult) -> dict[str, JSON]:
+def _result_json(call_id: JSON, result: ToolResult) -> dict[str, JSON]:
     document = cast("dict[str, JSON]", to_json(result))
     content = "parts" if "parts" in document else "content"
     return {"id": call_id, content: document[content], "text": result.text, "is_error": result.is_error}

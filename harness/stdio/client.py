@@ -1,4 +1,4 @@
-"""Use any client as a synchronous one, and check that what it returns is made as the contract says."""
+"""Clients of adapters: synchronous access, checks of responses, and tracking of in-place changes."""
 
 from __future__ import annotations
 
@@ -31,33 +31,33 @@ from harness.contract.model import (
 )
 from harness.results import Change
 
-_ATOMS = (str, int, float, bool, type(None), bytes, Enum)
+_IMMUTABLE = (str, int, float, bool, type(None), bytes, Enum)
 
 
-class Handed:
-    """The objects that were handed to one adapter, each with a copy that it never holds."""
+class TrackedObjects:
+    """The objects that one adapter was given, each with a copy that the adapter cannot change."""
 
     def __init__(self) -> None:
         self._originals: dict[int, tuple[object, Any]] = {}  # with the object itself, whose id must stay its own
         self._reported: set[str] = set()
 
     def hand(self, value: T) -> T:
-        """Return a copy to hand to the adapter, so that what belongs to a scenario stays as it is."""
-        handed = cast("T", _copied(value))
+        """Return a copy for the adapter, so that the scenario's object stays unchanged."""
+        handed = cast("T", _copy(value))
         self._originals[id(handed)] = handed, value
         return handed
 
     def original(self, value: T) -> T:
-        """Return the value as it was when it was first handed over."""
-        if isinstance(value, _ATOMS):
+        """Return the value as it was when it was first given to the adapter."""
+        if isinstance(value, _IMMUTABLE):
             return value
         known = self._originals.get(id(value))
         if known is None:
-            known = self._originals[id(value)] = value, _rebuilt(value, self.original)
+            known = self._originals[id(value)] = value, _rebuild(value, self.original)
         return known[1]
 
     def request(self, request: ChatRequest) -> ChatRequest:
-        """Return the request with the originals of all that it holds."""
+        """Return the request with the originals of all its objects."""
         return replace(
             request,
             messages=tuple(map(self.original, request.messages)),
@@ -71,30 +71,30 @@ class Handed:
         return replace(response, message=self.original(response.message))
 
     def changes(self, request: ChatRequest, original: ChatRequest) -> tuple[Change, ...]:
-        """Return what the adapter has changed in a request, each place once in a conversation."""
+        """Return what the adapter changed in a request. Each place is reported once in a conversation."""
         found = [
-            *_changes(request.messages, original.messages, "messages"),
-            *_changes(request.tools, original.tools, "tools"),
-            *_changes(request.response_format, original.response_format, "response_format"),
-            *_changes(request.provider_metadata, original.provider_metadata, "provider_metadata"),
+            *_find_changes(request.messages, original.messages, "messages"),
+            *_find_changes(request.tools, original.tools, "tools"),
+            *_find_changes(request.response_format, original.response_format, "response_format"),
+            *_find_changes(request.provider_metadata, original.provider_metadata, "provider_metadata"),
         ]
         new = [change for change in found if change.place not in self._reported]
         self._reported.update(change.place for change in new)
         return tuple(new)
 
 
-def _copied(value: object) -> Any:
-    return value if isinstance(value, _ATOMS) else _rebuilt(value, _copied)
+def _copy(value: object) -> Any:
+    return value if isinstance(value, _IMMUTABLE) else _rebuild(value, _copy)
 
 
-def _rebuilt(value: object, each: Callable[[Any], Any]) -> Any:
-    """The value with `each` of all that it holds. An object of a class that nobody here knows stays as it is."""
+def _rebuild(value: object, each: Callable[[Any], Any]) -> Any:
+    """Apply `each` to all members of the value. An object of an unknown class stays as it is."""
     kind, inside = type(value), cast("Any", value)
     try:
         if kind is dict:
-            return {key: _copied(member) for key, member in inside.items()}
+            return {key: _copy(member) for key, member in inside.items()}
         if kind is list:
-            return [_copied(member) for member in inside]
+            return [_copy(member) for member in inside]
         if kind is tuple:
             return tuple(map(each, inside))
         if not is_dataclass(kind):
@@ -107,21 +107,20 @@ def _rebuilt(value: object, each: Callable[[Any], Any]) -> Any:
     return made
 
 
-def _changes(now: Any, before: Any, place: str) -> Iterator[Change]:
-    """Where two values part."""
+def _find_changes(now: Any, before: Any, place: str) -> Iterator[Change]:
     if now is before or now == before:
         return
     if _are(Mapping, now, before):
         for key in dict.fromkeys((*before, *now)):
-            yield from _changes(now.get(key, _ABSENT), before.get(key, _ABSENT), f"{place}.{key}")
+            yield from _find_changes(now.get(key, _ABSENT), before.get(key, _ABSENT), f"{place}.{key}")
     elif _are((list, tuple), now, before) and len(now) == len(before):
         for index, (member, original) in enumerate(zip(now, before, strict=True)):
-            yield from _changes(member, original, f"{place}[{index}]")
+            yield from _find_changes(member, original, f"{place}[{index}]")
     elif is_dataclass(before) and _are(type(before), now, before):
         for field in fields(before):
-            yield from _changes(getattr(now, field.name), getattr(before, field.name), f"{place}.{field.name}")
+            yield from _find_changes(getattr(now, field.name), getattr(before, field.name), f"{place}.{field.name}")
     else:
-        yield Change(place, _shown(before), _shown(now))
+        yield Change(place, _to_json(before), _to_json(now))
 
 
 def _are(kind: type | tuple[type, ...], *values: object) -> bool:
@@ -131,8 +130,8 @@ def _are(kind: type | tuple[type, ...], *values: object) -> bool:
 _ABSENT = object()
 
 
-def _shown(value: object) -> JSON:
-    """A value as JSON, or as Python shows it where it is none."""
+def _to_json(value: object) -> JSON:
+    """Return a value as JSON, or its `repr`."""
     if value is _ABSENT:
         return None
     try:
@@ -143,8 +142,8 @@ def _shown(value: object) -> JSON:
 
 T = TypeVar("T")
 
-BROKEN = (Exception, SystemExit, asyncio.CancelledError)
-"""How an adapter can break. One that exits or cancels itself takes its cell with it, not the run and its exit code."""
+ADAPTER_EXCEPTIONS = (Exception, SystemExit, asyncio.CancelledError)
+"""Exceptions of an adapter that end its cell, not the run."""
 
 _FIELDS: Mapping[type, Mapping[str, type]] = {
     Text: {"text": str},
@@ -158,8 +157,8 @@ _FIELDS: Mapping[type, Mapping[str, type]] = {
 }
 
 
-def check(response: object) -> ChatResponse:
-    """The response, if it is one. Raises `TypeError`, with the field that is none."""
+def check_response(response: object) -> ChatResponse:
+    """Return the response if its fields have the right types. Raises `TypeError` with the wrong field."""
     if not isinstance(response, ChatResponse):
         raise TypeError(f"chat returned a {type(response).__name__}, which is no ChatResponse")
     _expect(response.message, Message, "ChatResponse.message")
@@ -183,16 +182,16 @@ def _expect(value: object, kind: type | tuple[type, ...], place: str, name: str 
 
 
 class RemoteClient:
-    """A client of an adapter in another process. `changes` are those that it made in place to its last request."""
+    """A client of an adapter in another process. `changes` are its in-place changes to its last request."""
 
     changes: tuple[Change, ...] = ()
 
 
-class Connected:
-    """A client of an adapter, synchronous or not. An asynchronous one gets one event loop and is closed inside it.
+class SyncClient:
+    """A client of an adapter with synchronous methods. An asynchronous one gets one event loop and is closed inside it.
 
     Raises:
-        TypeError: it is no client.
+        TypeError: The object is no client.
     """
 
     def __init__(self, client: Any, *, stream: bool) -> None:
@@ -204,17 +203,17 @@ class Connected:
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """The changes that a client in another process has made in place to its last request."""
+        """In-place changes that a client in another process made to its last request."""
         return self.client.changes if isinstance(self.client, RemoteClient) else ()
 
     def chat(self, request: ChatRequest) -> ChatResponse:
-        """Ask for a whole answer. Raises what the client raises, and `TypeError`: it is no answer."""
-        return check(_settled(self._loop, self.client.chat(request)))
+        """Request a whole response. Raises what the client raises, and `TypeError` if the result is no response."""
+        return check_response(_result_of(self._loop, self.client.chat(request)))
 
     def stream(self, request: ChatRequest, note: Callable[[StreamEvent], object]) -> ChatResponse:
-        """Ask for a streamed answer, and `note` its events as they come: some of them, even if it then breaks off.
+        """Request a streamed response, and `note` its events as they arrive.
 
-        Raises what the client raises, and `TypeError`: it is no answer.
+        Raises what the client raises, and `TypeError` if the result is no response.
         """
         finish: Finish | None = None
 
@@ -223,27 +222,27 @@ class Connected:
             note(event)
             finish = event if isinstance(event, Finish) else finish
 
-        _arrive(self._loop, _settled(self._loop, self.client.stream(request)), arrive)
+        _iterate(self._loop, _result_of(self._loop, self.client.stream(request)), arrive)
         if finish is None:
             raise TypeError("the stream ended without Finish, which is its last event")
-        return check(finish.response)
+        return check_response(finish.response)
 
     def close(self) -> None:
-        """Close the client, and its event loop."""
+        """Close the client and its event loop."""
         try:
-            _settled(self._loop, self.client.close())
+            _result_of(self._loop, self.client.close())
         finally:
             self._loop.close()
 
 
-def settled(value: object) -> None:
-    """Wait for what an asynchronous function promises, in an event loop of its own."""
+def run_awaitable(value: object) -> None:
+    """Wait for the result of an asynchronous function, in an event loop of its own."""
     if isinstance(value, Awaitable):
         with asyncio.Runner() as loop:
-            _settled(loop, cast("Awaitable[object]", value))
+            _result_of(loop, cast("Awaitable[object]", value))
 
 
-def _arrive(loop: asyncio.Runner, stream: object, note: Callable[[StreamEvent], object]) -> None:
+def _iterate(loop: asyncio.Runner, stream: object, note: Callable[[StreamEvent], object]) -> None:
     if isinstance(stream, AsyncIterator):
         promise = cast("AsyncIterator[StreamEvent]", stream)
 
@@ -259,8 +258,7 @@ def _arrive(loop: asyncio.Runner, stream: object, note: Callable[[StreamEvent], 
         note(event)
 
 
-def _settled(loop: asyncio.Runner, value: T | Awaitable[T]) -> T:
-    """Return the value, or what an asynchronous client's promise of it gives."""
+def _result_of(loop: asyncio.Runner, value: T | Awaitable[T]) -> T:
     if isinstance(value, Awaitable):
         promise = cast("Awaitable[T]", value)
 

@@ -1,4 +1,4 @@
-"""A process that hosts an adapter: it is sent requests as JSON lines, and ended when it breaks or hangs."""
+"""A process that hosts an adapter. It gets requests as JSON lines, and is ended if it breaks or hangs."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from threading import Lock
 from typing import Any, cast
 
 from harness.contract.model import JSON
-from harness.host.exceptions import TRACEBACK_LENGTH, place, shortened
+from harness.host.exceptions import MAX_TRACEBACK_CHARACTERS, line_to_show, shorten
 
-OUTPUT_LENGTH = 4000
-"""Bytes that are kept of what an adapter prints while one cell is played."""
+MAX_OUTPUT_BYTES = 4000
+"""Output of an adapter that is kept for one cell."""
 
 MAX_LINE_BYTES = 32 << 20
-"""Bytes of one line: more than any conversation has. A longer one would fill the memory of the run."""
+"""More than any conversation needs. A longer line would fill the memory of the run."""
 
-CUT_OFF = 75
-"""Exit code of a served adapter that has closed its own connection to the run."""
+CUT_OFF_EXIT_CODE = 75
+"""Exit code of a served adapter that closed its own connection to the run."""
 
-FAULTS = "HARNESS_STDIO_FAULTS"
-"""Environment variable with the file descriptor of the pipe for the stacks of `python -m harness.stdio`."""
+FAULTS_VARIABLE = "HARNESS_STDIO_FAULTS"
+"""Environment variable with the file descriptor for the stacks of `python -m harness.stdio`."""
 
-SHOW_STACKS = signal.SIGUSR2
-"""Makes `python -m harness.stdio` write the stacks of its threads to the pipe for faults."""
+STACKS_SIGNAL = signal.SIGUSR2
+"""Makes `python -m harness.stdio` write the stacks of its threads."""
 
 _SLICE_SECONDS = 0.5
-"""How often a silent process is looked at: what it has started may hold its pipes open. A stop of the run itself, by
-Ctrl-Z or a debugger, counts as no more than this."""
+"""Interval for checking a silent process: a child process may hold its pipes open. If the run itself is suspended, no
+more than this counts."""
 
 _GRACE_SECONDS = 2.0
-"""Time for a process to end by itself."""
+"""Time for a process to end normally."""
 
 _STACKS_SECONDS = 1.0
-"""Time for a process that hangs to say where."""
+"""Time for a hanging process to write its stacks."""
 
 _PIECE_BYTES = 65536
 _PIECES_AT_ONCE = 32  # more than a pipe holds, so that a process which never stops writing holds up nothing
@@ -49,10 +49,11 @@ _FRAME = re.compile(r'File "([^"\n]+)", line (\d+) in ')
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
 
 
-class Broken(BaseException):
-    """The adapter broke outside of a chat, or ended or held its process: its cell has an error.
+class AdapterBroke(BaseException):
+    """The adapter broke outside a chat, ended its process or hung: its cell has an error.
 
-    `printed` is what the process printed. No handler for the adapter's own exceptions catches it.
+    `printed` is the output of the process. A `BaseException`, so that no handler for the adapter's own exceptions
+    catches it.
     """
 
     def __init__(self, reason: str, traceback: str | None = None, printed: str = "") -> None:
@@ -63,11 +64,11 @@ class Broken(BaseException):
 
 
 class BrokenCommand(Exception):
-    """The process wrote something that is no answer, or reported a crash without `data`."""
+    """The process wrote an invalid message, or reported a crash without `data`."""
 
 
-class Refused(Exception):
-    """The process answered with an error that has `data`."""
+class ErrorResponse(Exception):
+    """The process responded with an error that has `data`."""
 
     def __init__(self, message: str, data: JSON) -> None:
         super().__init__(message)
@@ -75,7 +76,7 @@ class Refused(Exception):
 
 
 class _Pipe:
-    """A pipe that a process writes to. Of what is written at most `length` bytes are kept: the first and the last."""
+    """A pipe for the output of a process. It keeps at most `length` bytes: the first and the last."""
 
     def __init__(self, length: int) -> None:
         self._half = (length - _NOTE_BYTES) // 2
@@ -85,7 +86,7 @@ class _Pipe:
         self._first, self._last, self._total = b"", b"", 0
 
     def drain(self) -> None:
-        """Keep what was written, without waiting for more."""
+        """Read the available output without waiting."""
         for _ in range(_PIECES_AT_ONCE if self.is_open else 0):
             try:
                 piece = os.read(self.reading, _PIECE_BYTES)
@@ -98,7 +99,7 @@ class _Pipe:
             self._last = (self._last + piece[room:])[-self._half :]
 
     def take(self) -> str:
-        """Return what was kept since the last call, as text."""
+        """Return the output since the last call as text."""
         self.drain()
         missing = self._total - len(self._first) - len(self._last)
         note = f"\n[... {missing} bytes are left out ...]\n".encode() if missing else b""
@@ -107,20 +108,20 @@ class _Pipe:
         return text
 
 
-class Process:
-    """A process in a group of its own, so that what it starts ends with it. One thread at a time sends it requests; any
-    may `answer` its own requests, or `kill` it.
+class AdapterProcess:
+    """A process in a group of its own, so that its child processes end with it. One thread at a time sends it requests;
+    any thread may `answer` its requests, or `kill` it.
 
     `is_idle`: it has answered all requests. `shows_stacks`: it is `python -m harness.stdio`.
 
     Raises:
-        OSError: it cannot be started.
+        OSError: It cannot be started.
     """
 
     def __init__(self, words: Sequence[str], environment: Mapping[str, str], *, shows_stacks: bool) -> None:
         self.is_idle = True
         self._shows_stacks = shows_stacks
-        self._errors, self._faults = _Pipe(OUTPUT_LENGTH), _Pipe(2 * TRACEBACK_LENGTH)
+        self._errors, self._faults = _Pipe(MAX_OUTPUT_BYTES), _Pipe(2 * MAX_TRACEBACK_CHARACTERS)
         try:
             self._process = subprocess.Popen(  # noqa: S603 - this Python, or the user's own command
                 words,
@@ -128,7 +129,7 @@ class Process:
                 stdout=subprocess.PIPE,
                 stderr=self._errors.writing,
                 pass_fds=(self._faults.writing,) if shows_stacks else (),
-                env={**environment, FAULTS: str(self._faults.writing)} if shows_stacks else environment,
+                env={**environment, FAULTS_VARIABLE: str(self._faults.writing)} if shows_stacks else environment,
                 start_new_session=True,
             )
         except BaseException:
@@ -146,7 +147,7 @@ class Process:
         self.allow(0.0, "", "")
 
     def allow(self, seconds: float, late: str, way_out: str) -> None:
-        """Let the process take this long from now on. `late` and `way_out` say what it did if it takes longer."""
+        """Set the time limit from now on. `late` and `way_out` are the beginning and end of the error message."""
         self._seconds_left, self._late, self._way_out = seconds, late, way_out
 
     def request(self, method: str, params: JSON) -> JSON:
@@ -160,8 +161,8 @@ class Process:
         """Send a request. Yield the notifications and requests that the process sends for it, then the result.
 
         Raises:
-            Broken: the process ended, or took too long. It is dead then.
-            BrokenCommand, Refused: it answered with an error, or with no message at all.
+            AdapterBroke: The process ended or exceeded its time. It is dead then.
+            BrokenCommand, ErrorResponse: It responded with an error or an invalid message.
         """
         self._number += 1
         self.is_idle = False
@@ -181,7 +182,7 @@ class Process:
                 )
             self.is_idle = True
             if "error" in message:
-                raise _raised(message["error"])
+                raise _exception_from(message["error"])
             yield message
             return
 
@@ -191,8 +192,7 @@ class Process:
 
     @contextlib.contextmanager
     def waiting(self, most: float) -> Generator[float]:
-        """Wait inside for at most the seconds that this yields: `most`, or what the process has left. No more than
-        these count, however much later it is then."""
+        """Yield the seconds to wait inside: `most`, or the time that the process has left. No more than these count."""
         seconds = max(min(most, self._seconds_left), 0.0)
         begun = time.monotonic()
         try:
@@ -201,11 +201,11 @@ class Process:
             self._seconds_left -= min(time.monotonic() - begun, seconds)
 
     def printed(self) -> str:
-        """Return what the process has printed since the last call."""
+        """Return the output of the process since the last call."""
         return self._errors.take()
 
     def close(self) -> None:
-        """End the process in good order, and at once if it does not end."""
+        """End the process normally, or kill it if it does not end."""
         with contextlib.suppress(OSError):
             cast("Any", self._process.stdin).close()
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -216,7 +216,7 @@ class Process:
         self._close_pipes()
 
     def kill(self) -> None:
-        """End the process now, with all that it has started."""
+        """Kill the process with its children."""
         with contextlib.suppress(ProcessLookupError, PermissionError):  # nothing of it is left
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.kill()  # should it have left its group
@@ -232,7 +232,7 @@ class Process:
         self._flush()
 
     def _flush(self) -> None:
-        """Write as much as the pipe holds. That the process has ended is seen where its answer is awaited."""
+        """Write as much as the pipe holds. If the process has ended, waiting for its response will show that."""
         with self._sending, contextlib.suppress(BlockingIOError):
             while self._unsent:
                 try:
@@ -242,13 +242,12 @@ class Process:
                 del self._unsent[:written]
 
     def _line(self) -> bytes:
-        """Return the next line that the process writes, and keep what it prints."""
         searched = 0
         while (end := self._received.find(b"\n", searched)) < 0:
             searched = len(self._received)
             if searched > MAX_LINE_BYTES:
                 self.kill()
-                raise Broken(f"the adapter's process sent a message of more than {MAX_LINE_BYTES} bytes")
+                raise AdapterBroke(f"the adapter's process sent a message of more than {MAX_LINE_BYTES} bytes")
             self._receive()
         line = bytes(self._received[:end])
         del self._received[: end + 1]
@@ -284,48 +283,47 @@ class Process:
         except (ValueError, RecursionError):
             message = None
         if not isinstance(message, dict) or cast("dict[str, Any]", message).get("jsonrpc") != "2.0":
-            said = shortened(line.decode("utf-8", "replace"), 200)
+            said = shorten(line.decode("utf-8", "replace"), 200)
             raise BrokenCommand(
                 f"the command wrote a line that is no message of JSON-RPC 2.0: {said!r}. Standard output is for "
                 "messages; whatever else there is to say goes to standard error"
             )
         return cast("dict[str, JSON]", message)
 
-    def _hanging(self) -> Broken:
-        """End a process that took too long, once it has shown where it is."""
+    def _hanging(self) -> AdapterBroke:
+        """End a process that exceeded its time, after it has written its stacks."""
         if self._shows_stacks:
             with contextlib.suppress(ProcessLookupError):
-                self._process.send_signal(SHOW_STACKS)
+                self._process.send_signal(STACKS_SIGNAL)
             poll = select.poll()
             poll.register(self._faults.reading, select.POLLIN)
             if self._faults.is_open and poll.poll(_STACKS_SECONDS * 1000):
                 time.sleep(_STACKS_SECONDS / 10)  # it writes line by line
         self.kill()
         stacks, where = self._stacks()
-        return Broken(f"{self._late}{where}{self._way_out}", stacks)
+        return AdapterBroke(f"{self._late}{where}{self._way_out}", stacks)
 
-    def _ended(self) -> Broken:
+    def _ended(self) -> AdapterBroke:
         try:
             status = self._process.wait(_GRACE_SECONDS)
         except subprocess.TimeoutExpired:
-            status = CUT_OFF
-        self.kill()  # with what it has left behind
+            status = CUT_OFF_EXIT_CODE
+        self.kill()  # with its child processes
         stacks, where = self._stacks()
         if status < 0:
             name = signal.Signals(-status).name if -status in set(signal.Signals) else f"signal {-status}"
-            return Broken(f"the adapter's process was ended by {name}{where}", stacks)
-        if status == CUT_OFF:
-            return Broken("the adapter closed its process's connection to the run", stacks)
-        return Broken(f"the adapter ended the process with exit code {status}", stacks)
+            return AdapterBroke(f"the adapter's process was ended by {name}{where}", stacks)
+        if status == CUT_OFF_EXIT_CODE:
+            return AdapterBroke("the adapter closed its process's connection to the run", stacks)
+        return AdapterBroke(f"the adapter ended the process with exit code {status}", stacks)
 
     def _stacks(self) -> tuple[str | None, str]:
-        """Return the stacks of the process's threads, and the line to look at."""
         text = _ADDRESS.sub("0x...", self._faults.take())
         if not text:
             return None, ""
         current = text[max(text.find("Current thread"), 0) :].partition("\n\n")[0]
         frames = [(name, int(line)) for name, line in _FRAME.findall(current)]
-        return shortened(text, TRACEBACK_LENGTH), place(frames[::-1])
+        return shorten(text, MAX_TRACEBACK_CHARACTERS), line_to_show(frames[::-1])
 
 
 def _is_of(message: Mapping[str, JSON], number: int) -> bool:
@@ -333,8 +331,8 @@ def _is_of(message: Mapping[str, JSON], number: int) -> bool:
     return isinstance(params, dict) and params.get("id") == number
 
 
-def _raised(error: JSON) -> Exception:
+def _exception_from(error: JSON) -> Exception:
     said = error if isinstance(error, dict) else {}
     text = str(said.get("message", "the command answered with an error that has no message"))
     data = said.get("data")
-    return BrokenCommand(text) if data is None else Refused(text, data)
+    return BrokenCommand(text) if data is None else ErrorResponse(text, data)

@@ -1,4 +1,4 @@
-"""The messages between the harness and an adapter in another process: see `harness help stdio`."""
+"""The messages between the harness and an adapter in another process, and their JSON form: see `harness help stdio`."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ from harness.contract.model import (
 from harness.contract.model.typed import type_name
 from harness.contract.process import Completed
 from harness.contract.protocols import Requirement
-from harness.host.exceptions import Origin, Relayed, shortened
+from harness.host.exceptions import Origin, Relayed, shorten
 from harness.results import Change
-from harness.stdio.process import Broken
+from harness.stdio.process import AdapterBroke
 
 _UNEXPECTED = re.compile(r"field_name='(\w+)', input_value=(.*), input_type=(\w+)\]")
 
@@ -51,16 +51,16 @@ _CONFIG = ConfigDict(extra="forbid", ser_json_bytes="base64", ser_json_inf_nan="
 _UNIONS: dict[Any, Any] = {
     each: union for union in (Part, StreamEvent) for each in get_args(get_args(cast("Any", union))[0])
 }
-"""The classes that say their type, each with the union to which it belongs."""
+"""The classes with a `type` field, each with its union."""
 
 _TYPES = frozenset(type_name(each) for each in _UNIONS)
 
 
 def to_json(value: object, place: str = "the value") -> JSON:
-    """Return a value of the contract as JSON; fields that have their default are left out.
+    """Return a value of the contract as JSON; fields with their default are omitted.
 
     Raises:
-        TypeError: something in it is no value of the contract.
+        TypeError: It holds something that is no value of the contract.
     """
     kind = next(each for each in type(value).__mro__ if is_dataclass(each) and each.__module__.startswith("harness."))
     try:
@@ -68,20 +68,20 @@ def to_json(value: object, place: str = "the value") -> JSON:
             [value], mode="json", exclude_defaults=True, warnings="error"
         )
     except (PydanticSerializationError, ValueError, RecursionError) as error:
-        raise TypeError(f"{place} cannot be written as JSON: {_reason(error)}") from None
+        raise TypeError(f"{place} cannot be written as JSON: {_serialization_problem(error)}") from None
     return document
 
 
 def from_json(kind: Any, document: JSON, place: str) -> Any:
-    """Return the value that a document holds at `place`.
+    """Return the value of a document at `place`.
 
     Raises:
-        ValueError: it holds none of this kind; the text says where.
+        ValueError: The document is no such value; the text names the place.
     """
     try:
         (value,) = _adapter(_UNIONS.get(kind, kind)).validate_python([document])
     except ValidationError as error:
-        raise ValueError(_explained(error.errors(include_url=False)[0], place)) from None
+        raise ValueError(_validation_problem(error.errors(include_url=False)[0], place)) from None
     return value
 
 
@@ -112,24 +112,22 @@ def _adapter(kind: Any) -> TypeAdapter[list[Any]]:
     return TypeAdapter(list[kind], config=_CONFIG)  # pyright: ignore[reportInvalidTypeForm]
 
 
-def _reason(error: Exception) -> str:
-    """Return what pydantic cannot write, or the last line of what it says."""
+def _serialization_problem(error: Exception) -> str:
     text = str(error)
     found: list[tuple[str, str, str]] = _UNEXPECTED.findall(text)
     if found:
         field, value, kind = min(
             found, key=lambda each: each[2] in {kind.__name__ for kind in _UNIONS}
         )  # not what holds it
-        return f"{field} holds {shortened(value, 300)}, a {kind}, which is no JSON value"
+        return f"{field} holds {shorten(value, 300)}, a {kind}, which is no JSON value"
     return text.rpartition("`: ")[2].splitlines()[-1].strip()
 
 
-def _explained(error: ErrorDetails, place: str) -> str:
-    """Return an error of pydantic at its place, in words of the protocol."""
+def _validation_problem(error: ErrorDetails, place: str) -> str:
     *steps, last = [step for step in error["loc"][1:] if isinstance(step, int) or step.isidentifier()] or [""]
     names = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps if step not in _TYPES]
     parent, own = place + "".join(names), f"[{last}]" if isinstance(last, int) else f".{last}" if last else ""
-    shown = shortened(json.dumps(error["input"], default=str), 200)
+    shown = shorten(json.dumps(error["input"], default=str), 200)
     match error["type"]:
         case "missing":
             return f"{parent} has no {last!r}"
@@ -146,12 +144,12 @@ def _explained(error: ErrorDetails, place: str) -> str:
 
 
 PROTOCOL = 1
-"""The version of all this, which `describe` is asked with."""
+"""The version of the protocol, a parameter of `describe`."""
 
 
 @dataclass(frozen=True, slots=True)
 class DescribedEmbeddings:
-    """The model and the dimensions of the vectors that an adapter makes where nobody asks for others."""
+    """The default model and dimensions of an adapter's embeddings."""
 
     model: str
     dimensions: int
@@ -159,10 +157,10 @@ class DescribedEmbeddings:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What a command says of the adapter that it is: its name, the API it speaks, what it can do.
+    """The name, API and capabilities of an adapter.
 
-    `runs_commands`: it sends no HTTP request, and runs commands by `run`. `owns_loop`: it is sent `drive`, and no
-    `chat`. `requires` is what `harness providers` looks for.
+    `runs_commands`: it sends no HTTP requests, and runs commands by `run`. `owns_loop`: it gets `drive`, and no `chat`.
+    `requires` is the package that `harness providers` checks.
     """
 
     name: str
@@ -175,27 +173,27 @@ class Description:
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
-    """Where the requests go: the base URL in the form that the API's official SDK takes, and what to send as a key."""
+class EndpointAddress:
+    """The base URL for the requests, in the form that the API's official SDK takes, and the key to send."""
 
     base_url: str
     api_key: str
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """The parameters of `chat` and of `stream`. `model` is the one to ask where the request names none."""
+class ChatParams:
+    """The parameters of `chat` and of `stream`. `model` applies if the request names none."""
 
-    endpoint: Address
+    endpoint: EndpointAddress
     model: str
     request: ChatRequest
 
 
 @dataclass(frozen=True, slots=True)
-class Embedding:
-    """The parameters of `embed`. Without `texts` the answer only says what would make the vectors."""
+class EmbedParams:
+    """The parameters of `embed`. Without `texts` the result only describes the provider."""
 
-    endpoint: Address
+    endpoint: EndpointAddress
     model: str
     dimensions: int
     texts: tuple[str, ...] | None = None
@@ -203,7 +201,7 @@ class Embedding:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingSpace:
-    """The result of `embed`: what made the vectors, and one vector for each text."""
+    """The result of `embed`: the provider, and one vector for each text."""
 
     provider: str
     model: str
@@ -221,7 +219,7 @@ class DescribedTool:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class UserTurn:
     """A message of the user: its parts, and all of their text."""
 
     text: str
@@ -232,7 +230,7 @@ class Turn:
 class DescribedConversation:
     """A conversation for an adapter that owns its tool loop: `harness.contract.loops.Conversation`."""
 
-    turns: tuple[Turn, ...]
+    turns: tuple[UserTurn, ...]
     tools: tuple[DescribedTool, ...] = ()
     system: str | None = None
     stream: bool = False
@@ -244,34 +242,34 @@ class DescribedConversation:
 
 
 @dataclass(frozen=True, slots=True)
-class Driving:
+class DriveParams:
     """The parameters of `drive`."""
 
-    endpoint: Address
+    endpoint: EndpointAddress
     model: str
     conversation: DescribedConversation
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
-    """The parameters of the notification `changed`: what the adapter changed in place in the request `id`."""
+class ChangedParams:
+    """The parameters of the notification `changed`: in-place changes of the adapter to the request `id`."""
 
     id: int
     changes: tuple[Change, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class RunTool:
-    """The parameters of `tool`, which the adapter requests while it answers `drive`, the request `id`."""
+class ToolParams:
+    """The parameters of `tool`, which the adapter requests during `drive`, the request `id`."""
 
     id: int
     call: ToolCall
 
 
 @dataclass(frozen=True, slots=True)
-class RunCommand:
-    """The parameters of `run`, which the adapter requests while it answers the request `id`: a command, and the seconds
-    that it may take."""
+class RunParams:
+    """The parameters of `run`, which the adapter requests during the request `id`: a command and its time limit in
+    seconds."""
 
     id: int
     argv: tuple[str, ...]
@@ -282,14 +280,14 @@ class RunCommand:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class ErrorData:
     """The `data` of an error.
 
     `kind` is `unsupported` (with a `feature`; nothing was sent), `connection_failed`, `malformed_response` (with the
-    `status`, if there was one), `provider_error` (`status`, the provider's own `code`, and the seconds of
-    `retry_after`) or `chat_error`. `unusable` ends the run with the message. `crash` is an exception that the adapter
-    did not mean to raise: its `traceback`, and `where`, the line to look at; `outside` of a chat it is no answer, but
-    an error of the cell. `error` is the class of the exception, `origin` the exception that it was made of.
+    `status`, if there was one), `provider_error` (`status`, the provider's own `code`, and `retry_after` in seconds) or
+    `chat_error`. `unusable` ends the run with the message. `crash` is an unexpected exception of the adapter: its
+    `traceback`, and `where`, the line to look at. A crash `outside` of a chat is an error of the cell. `error` is the
+    class of the exception, `origin` the exception that caused it.
     """
 
     kind: str
@@ -315,15 +313,15 @@ KINDS = (
 )
 
 
-def failure(adapter: str, message: str, data: JSON) -> BaseException:
-    """Return the exception that an error with `data` stands for, which has its origin as its cause.
+def exception_for(adapter: str, message: str, data: JSON) -> BaseException:
+    """Return the exception for an error with `data`; its cause is the original exception.
 
     Raises:
-        ValueError: it stands for none.
+        ValueError: The data is invalid.
     """
-    told: Failure = from_json(Failure, data, "error.data")
+    told: ErrorData = from_json(ErrorData, data, "error.data")
     if told.kind == "crash" and told.outside:
-        return Broken(f"{told.error}: {message}{told.where}", told.traceback)
+        return AdapterBroke(f"{told.error}: {message}{told.where}", told.traceback)
     relayed = None
     if told.origin is not None or told.kind == "crash":
         name = told.error or "Error"
@@ -336,24 +334,24 @@ def failure(adapter: str, message: str, data: JSON) -> BaseException:
     return error
 
 
-def _error(adapter: str, message: str, told: Failure) -> Exception:
+def _error(adapter: str, message: str, told: ErrorData) -> Exception:
     match told:
-        case Failure("unsupported"):
+        case ErrorData("unsupported"):
             return Unsupported(adapter, told.feature or "this request", message)
-        case Failure("connection_failed"):
+        case ErrorData("connection_failed"):
             return ConnectionFailed(message)
-        case Failure("malformed_response"):
+        case ErrorData("malformed_response"):
             return MalformedResponse(message, told.status)
-        case Failure("provider_error", status=int(status)):
+        case ErrorData("provider_error", status=int(status)):
             kind = getattr(errors, told.error or "", None)
             if isinstance(kind, type) and issubclass(kind, ProviderError):
                 return kind(status, message, told.code, told.retry_after)
             return provider_error(status, message, code=told.code, retry_after=told.retry_after)
-        case Failure("provider_error"):
+        case ErrorData("provider_error"):
             raise ValueError("error.data has no 'status', which a provider_error has")
-        case Failure("chat_error"):
+        case ErrorData("chat_error"):
             return ChatError(message)
-        case Failure("unusable"):
+        case ErrorData("unusable"):
             return UsageError(message)
         case _:
             raise ValueError(f"error.data.kind is {told.kind!r}. Allowed: {', '.join(KINDS)}")
@@ -361,8 +359,18 @@ def _error(adapter: str, message: str, told: Failure) -> Exception:
 
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema of every message."""
-    kinds = (Asked, Description, ChatResponse, StreamEvent, Failure, Embedding, EmbeddingSpace, Driving, Changed)
-    more = (RunTool, RunCommand, ToolResult, Completed)
+    kinds = (
+        ChatParams,
+        Description,
+        ChatResponse,
+        StreamEvent,
+        ErrorData,
+        EmbedParams,
+        EmbeddingSpace,
+        DriveParams,
+        ChangedParams,
+    )
+    more = (ToolParams, RunParams, ToolResult, Completed)
     found, definitions = json_schemas([*kinds, *more])
     asked, described, response, event, failed, embedding, space, driving, changed, *rest = found
     tool, command, result, completed = rest
@@ -394,7 +402,7 @@ def json_schema() -> dict[str, Any]:
         },
         "required": ["code", "message"],
     }
-    definitions["Failure"]["properties"]["kind"] = {"enum": list(KINDS)}
+    definitions["ErrorData"]["properties"]["kind"] = {"enum": list(KINDS)}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "harness adapter on standard input and output",

@@ -1,6 +1,6 @@
-"""An adapter in Python, served as JSON lines on standard input and output: the far end of `harness.stdio.workers`.
+"""Serves a Python adapter as JSON lines on standard input and output: the counterpart of `harness.stdio.workers`.
 
-The main thread plays, as an adapter would expect; another reads messages, and ends the process when the run is gone.
+The main thread runs the adapter, as adapters expect. Another thread reads messages, and ends the process with the run.
 """
 
 from __future__ import annotations
@@ -40,31 +40,39 @@ from harness.contract.loops import Conversation, ConversationTool, Drive
 from harness.contract.model import JSON, ChatRequest, ChatResponse, Finish, Message, StreamEvent, ToolCall, ToolResult
 from harness.contract.process import Command, Completed
 from harness.contract.protocols import Adapter, EmbeddingProvider, Embeddings, Endpoint, Route
-from harness.host.exceptions import class_of, named, origin, root_origin, said, traceback_of, where
+from harness.host.exceptions import (
+    class_name,
+    exception_summary,
+    exception_text,
+    origin,
+    root_origin,
+    source_line,
+    traceback_text,
+)
 from harness.kit.embeddings import EmbeddingRecord
-from harness.stdio.client import BROKEN, Connected, Handed, settled
-from harness.stdio.process import CUT_OFF, FAULTS, SHOW_STACKS
+from harness.stdio.client import ADAPTER_EXCEPTIONS, SyncClient, TrackedObjects, run_awaitable
+from harness.stdio.process import CUT_OFF_EXIT_CODE, FAULTS_VARIABLE, STACKS_SIGNAL
 from harness.stdio.protocol import (
-    Asked,
-    Changed,
+    ChangedParams,
+    ChatParams,
     DescribedConversation,
     DescribedEmbeddings,
     Description,
-    Driving,
-    Embedding,
+    DriveParams,
     EmbeddingSpace,
-    Failure,
-    RunCommand,
-    RunTool,
+    EmbedParams,
+    ErrorData,
+    RunParams,
+    ToolParams,
     from_json,
     to_json,
 )
 
 _GRACE_SECONDS = 2.0
-"""Time for an idle process to end in good order."""
+"""Time for an idle process to end normally."""
 
 _SDK_SECONDS = 600.0
-"""As long as the SDKs wait for an answer."""
+"""The timeout of the SDKs."""
 
 
 def main() -> None:
@@ -78,22 +86,22 @@ def main() -> None:
     incoming, outgoing = os.dup(0), os.dup(1)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)  # what the adapter prints is no message
-    faults = int(os.environ.pop(FAULTS, 2))
+    faults = int(os.environ.pop(FAULTS_VARIABLE, 2))
     os.set_inheritable(faults, faults == 2)  # a command that the adapter starts must not hold it
     faulthandler.enable(faults)
-    faulthandler.register(SHOW_STACKS, faults)
+    faulthandler.register(STACKS_SIGNAL, faults)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
     _Server(spec, incoming, outgoing).serve()
 
 
-class _Ended(BaseException):
-    """The run wants nothing more of this playing. No adapter catches it by accident."""
+class _RunEnded(BaseException):
+    """The run needs no more results. A `BaseException`, so that no adapter catches it."""
 
 
-class _Raised(Exception):
-    """The adapter raised `error` in a chat, or else while it drove a loop."""
+class _AdapterRaised(Exception):
+    """The adapter raised `error` in a chat or, if not `of_chat`, while it drove a loop."""
 
     def __init__(self, error: BaseException, *, of_chat: bool = True) -> None:
         super().__init__()
@@ -114,7 +122,7 @@ class _Server:
         self._busy = False
         self._asked: JSON = None
         self._open = ExitStack()
-        self._conversation: _Conversation | None = None
+        self._conversation: _ServedConversation | None = None
         self._provider: EmbeddingProvider | None = None
 
     def serve(self) -> None:
@@ -128,8 +136,8 @@ class _Server:
                     stream.flush()
             try:
                 self._write({"id": request["id"], **answer})
-            except _Ended:
-                sys.exit(CUT_OFF)
+            except _RunEnded:
+                sys.exit(CUT_OFF_EXIT_CODE)
 
     def _read(self) -> None:
         with contextlib.suppress(OSError, ValueError), os.fdopen(self._incoming, "rb") as lines:
@@ -146,7 +154,7 @@ class _Server:
             time.sleep(_GRACE_SECONDS)
         if os.getpgrp() == os.getpid():
             os.killpg(0, signal.SIGKILL)  # this process, and what the adapter has started
-        os._exit(CUT_OFF)
+        os._exit(CUT_OFF_EXIT_CODE)
 
     def _write(self, message: dict[str, JSON]) -> None:
         if os.getpid() != self._process:
@@ -157,7 +165,7 @@ class _Server:
                 while data:
                     data = data[os.write(self._outgoing, data) :]
             except OSError:
-                raise _Ended from None
+                raise _RunEnded from None
 
     def _request(self, method: str, params: object) -> Any:
         """Return the result of a request to the run. Raises `TimeoutError` and `OSError` as the run reports them."""
@@ -166,7 +174,7 @@ class _Server:
         self._write({"id": number, "method": method, "params": to_json(params)})
         answer = waiting.get()
         if answer is None:
-            raise _Ended
+            raise _RunEnded
         if "error" not in answer:
             return answer["result"]
         text: str = answer["error"]["message"]
@@ -186,14 +194,14 @@ class _Server:
         }
         try:
             return {"result": methods[request["method"]](request.get("params"))}
-        except _Ended:
-            sys.exit(CUT_OFF)
-        except _Raised as raised:
-            return _told(raised.error, outside=False) if raised.of_chat else _driven(raised.error)
+        except _RunEnded:
+            sys.exit(CUT_OFF_EXIT_CODE)
+        except _AdapterRaised as raised:
+            return _adapter_error(raised.error, outside=False) if raised.of_chat else _loop_error(raised.error)
         except UsageError as error:
-            return _error(error, "unusable")
+            return _error_response(error, "unusable")
         except BaseException as error:  # noqa: BLE001 - what an adapter raises ends its cell, not the run
-            return _told(error, outside=True)
+            return _adapter_error(error, outside=True)
 
     @cached_property
     def _adapter(self) -> Adapter:
@@ -201,8 +209,8 @@ class _Server:
             return catalog.adapter(self._spec)
         except UsageError:
             raise
-        except BaseException as error:  # noqa: BLE001 - somebody's own module may fail in any way at all
-            reason = f"importing {self._spec.partition(':')[0]} failed: {named(error)}."
+        except BaseException as error:  # noqa: BLE001 - a foreign module may fail in any way
+            reason = f"importing {self._spec.partition(':')[0]} failed: {exception_summary(error)}."
             raise PluginError("adapter", self._spec, reason) from None
 
     def _describe(self, _params: JSON) -> JSON:
@@ -220,7 +228,7 @@ class _Server:
             )
         )
 
-    def _endpoint(self, asked: Asked | Embedding | Driving) -> Endpoint:
+    def _endpoint(self, asked: ChatParams | EmbedParams | DriveParams) -> Endpoint:
         route = self._adapter.route
         return Endpoint(
             asked.endpoint.base_url,
@@ -231,16 +239,16 @@ class _Server:
 
     @cached_property
     def _http_client(self) -> httpx2.Client:
-        """One for all cells, as the run has for adapters in its own process. It sends to loopback only."""
+        """A client for all cells, as for built-in adapters. It connects to loopback only."""
         return httpx2.Client(transport=httpx2.HTTPTransport(verify=False, trust_env=False), timeout=_SDK_SECONDS)
 
     def _chat(self, params: dict[str, Any], *, stream: bool) -> JSON:
-        asked: Asked = from_json(Asked, params, "params")
+        asked: ChatParams = from_json(ChatParams, params, "params")
         if self._conversation is None:
             client = self._adapter.connect(self._endpoint(asked), asked.model)
-            connected = Connected(client, stream=stream)
+            connected = SyncClient(client, stream=stream)
             self._open.callback(connected.close)
-            self._conversation = _Conversation(connected)
+            self._conversation = _ServedConversation(connected)
         conversation = self._conversation
         request = conversation.request(asked.request, params["request"])
         original = conversation.handed.request(request)
@@ -248,14 +256,14 @@ class _Server:
             if stream:
                 return conversation.answered(conversation.connected.stream(request, self._streamed()))
             return conversation.answered(conversation.connected.chat(request))
-        except BROKEN as error:
-            raise _Raised(error) from None
+        except ADAPTER_EXCEPTIONS as error:
+            raise _AdapterRaised(error) from None
         finally:
             if changes := conversation.handed.changes(request, original):
-                self._notify("changed", to_json(Changed(cast("int", self._asked), changes)))
+                self._notify("changed", to_json(ChangedParams(cast("int", self._asked), changes)))
 
     def _streamed(self) -> Callable[[StreamEvent], None]:
-        """Return what sends events as they come. The last `Finish` is the result, and is not sent."""
+        """Return a function that sends events as they arrive. The last `Finish` is the result, and is not sent."""
         held: list[Finish] = []
         number = count()
 
@@ -271,7 +279,7 @@ class _Server:
         self._write({"method": method, "params": params})
 
     def _embed(self, params: JSON) -> JSON:
-        asked: Embedding = from_json(Embedding, params, "params")
+        asked: EmbedParams = from_json(EmbedParams, params, "params")
         made = cast("Embeddings", self._adapter.embeddings)
         if self._provider is None:
             self._provider = made.connect(self._endpoint(asked), asked.model, asked.dimensions)
@@ -280,35 +288,35 @@ class _Server:
             declared = EmbeddingRecord.of(self._provider)
             vectors = self._provider.embed(asked.texts) if asked.texts is not None else []
             floats = tuple(tuple(map(float, vector)) for vector in vectors)
-        except BROKEN as error:
-            raise _Raised(error) from None
+        except ADAPTER_EXCEPTIONS as error:
+            raise _AdapterRaised(error) from None
         return to_json(EmbeddingSpace(declared.provider, declared.model, declared.dimensions, floats))
 
     def _drive(self, params: JSON) -> JSON:
-        asked: Driving = from_json(Driving, params, "params")
+        asked: DriveParams = from_json(DriveParams, params, "params")
         drive = cast("Drive", self._adapter.drive)
         over: list[bool] = []
 
         def run(call: ToolCall) -> ToolResult:
             if over:
                 raise RuntimeError(f"the conversation is over, and its tool {call.name} no longer runs")
-            result = self._request("tool", RunTool(cast("int", self._asked), call))
+            result = self._request("tool", ToolParams(cast("int", self._asked), call))
             return cast("ToolResult", from_json(ToolResult, result, "the result"))
 
         try:
-            settled(drive(self._endpoint(asked), asked.model, _conversation(asked.conversation, run)))
-        except _Ended:
+            run_awaitable(drive(self._endpoint(asked), asked.model, _conversation(asked.conversation, run)))
+        except _RunEnded:
             raise
         except BaseException as error:  # noqa: BLE001 - the same
             if not isinstance(error, SystemExit) or error.code:
-                raise _Raised(error, of_chat=False) from None
+                raise _AdapterRaised(error, of_chat=False) from None
         finally:
             over.append(True)
         return None
 
     def run(self, command: Command, timeout: float) -> Completed:
-        """Run a command: see `harness.contract.protocols.ProcessRunner`. The run runs it, or answers in its place."""
-        asked = RunCommand(
+        """See `harness.contract.protocols.ProcessRunner`. The harness runs it or answers in its place."""
+        asked = RunParams(
             cast("int", self._asked),
             command.argv,
             float(timeout),
@@ -325,13 +333,13 @@ class _Server:
         return None
 
 
-class _Conversation:
-    """A conversation of which each request comes whole: what was there before is given to the adapter as the same
-    object, as an application's own history would be."""
+class _ServedConversation:
+    """A conversation whose requests arrive whole. The adapter gets earlier messages as the same objects, as from an
+    application's history."""
 
-    def __init__(self, connected: Connected) -> None:
+    def __init__(self, connected: SyncClient) -> None:
         self.connected = connected
-        self.handed = Handed()
+        self.handed = TrackedObjects()
         self._known: dict[str, Any] = {}
 
     def request(self, request: ChatRequest, document: dict[str, Any]) -> ChatRequest:
@@ -374,47 +382,45 @@ def _conversation(told: DescribedConversation, run: Callable[[ToolCall], ToolRes
     )
 
 
-def _told(error: BaseException, *, outside: bool) -> dict[str, JSON]:
-    """Return the error that stands for an exception of the adapter."""
+def _adapter_error(error: BaseException, *, outside: bool) -> dict[str, JSON]:
     match error:
         case Unsupported():
-            return _error(error, "unsupported", error.reason, feature=error.feature)
+            return _error_response(error, "unsupported", error.reason, feature=error.feature)
         case ConnectionFailed():
-            return _error(error, "connection_failed", error.reason)
+            return _error_response(error, "connection_failed", error.reason)
         case MalformedResponse():
-            return _error(error, "malformed_response", error.reason, status=error.status)
+            return _error_response(error, "malformed_response", error.reason, status=error.status)
         case ProviderError():
             known = {"status": error.status, "code": error.code, "retry_after": error.retry_after}
-            return _error(error, "provider_error", error.message, **known)
+            return _error_response(error, "provider_error", error.message, **known)
         case ChatError():
-            return _error(error, "chat_error")
+            return _error_response(error, "chat_error")
         case UsageError() if not outside:
-            return _error(error, "unusable")
+            return _error_response(error, "unusable")
         case _:
             is_outside = outside or (isinstance(error, HarnessError) and not isinstance(error, InvalidValue))
-            return _error(error, "crash", outside=is_outside)
+            return _error_response(error, "crash", outside=is_outside)
 
 
-def _driven(error: BaseException) -> dict[str, JSON]:
-    """Return the error that stands for what a loop raised."""
+def _loop_error(error: BaseException) -> dict[str, JSON]:
     if isinstance(error, Unsupported):
-        return _told(error, outside=False)
-    return _error(error, "crash", origin=origin(error))
+        return _adapter_error(error, outside=False)
+    return _error_response(error, "crash", origin=origin(error))
 
 
-def _error(error: BaseException, kind: str, message: str | None = None, **more: Any) -> dict[str, JSON]:
+def _error_response(error: BaseException, kind: str, message: str | None = None, **more: Any) -> dict[str, JSON]:
     is_crash = kind == "crash"
     told: dict[str, Any] = {"origin": None if kind == "unusable" else root_origin(error), **more}
-    failure = Failure(
+    failure = ErrorData(
         kind,
-        error=class_of(error) if isinstance(error, ProviderError) or is_crash else None,
-        where=where(error) if is_crash else "",
-        traceback=traceback_of(error) if is_crash else "",
+        error=class_name(error) if isinstance(error, ProviderError) or is_crash else None,
+        where=source_line(error) if is_crash else "",
+        traceback=traceback_text(error) if is_crash else "",
         **told,
     )
     try:
         data = to_json(failure)
     except TypeError:  # a field of the error is of another type
-        data = to_json(Failure("crash", error=class_of(error), traceback=traceback_of(error)))
-    text = said(error) if message is None else str(message)
+        data = to_json(ErrorData("crash", error=class_name(error), traceback=traceback_text(error)))
+    text = exception_text(error) if message is None else str(message)
     return {"error": {"code": -32000, "message": text, "data": data}}

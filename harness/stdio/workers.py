@@ -1,4 +1,4 @@
-"""Adapters of somebody else, each in a process of its own that speaks JSON lines: `harness help stdio`."""
+"""Foreign adapters, each in a process of its own that speaks JSON lines: `harness help stdio`."""
 
 from __future__ import annotations
 
@@ -19,68 +19,68 @@ from harness.contract.loops import Conversation
 from harness.contract.model import JSON, ChatRequest, ChatResponse, Finish, StreamEvent, ToolCall
 from harness.contract.process import Command
 from harness.contract.protocols import Adapter, Capability, Embeddings, Endpoint, ProcessRunner, Route
-from harness.host.environment import leads_out
-from harness.stdio.agent import told
+from harness.host.environment import is_hidden
+from harness.stdio.agent import conversation_json
 from harness.stdio.client import RemoteClient
-from harness.stdio.process import Broken, BrokenCommand, Process, Refused
+from harness.stdio.process import AdapterBroke, AdapterProcess, BrokenCommand, ErrorResponse
 from harness.stdio.protocol import (
     PROTOCOL,
-    Address,
-    Asked,
-    Changed,
+    ChangedParams,
+    ChatParams,
     Description,
-    Embedding,
     EmbeddingSpace,
-    RunCommand,
-    RunTool,
-    failure,
+    EmbedParams,
+    EndpointAddress,
+    RunParams,
+    ToolParams,
+    exception_for,
     from_json,
     to_json,
 )
 
 MAX_TOOL_RUNS = 1000
-"""How many tools are run in one conversation. A loop without end is answered so fast that it hardly uses its time."""
+"""Tools that run in one conversation. An endless loop would hardly use up its time."""
 
 _MAX_TOOLS_AT_ONCE = 32
 
 _LOADING_SECONDS = 60.0
-"""The least time that an import may take: a library may need many seconds, in which no cell is played yet."""
+"""The minimum time limit for an import: a library may need many seconds."""
 
-_TIMEOUT = "; --cell-timeout sets the limit (under pytest, harness_cell_timeout)"
-_LONGER = "; a longer --cell-timeout allows it more (under pytest, harness_cell_timeout)"
-
-
-class Halted(BaseException):
-    """The run has ended while this cell was played. Nothing is to be said of the cell."""
+_TIMEOUT_HINT = "; --cell-timeout sets the limit (under pytest, harness_cell_timeout)"
+_LONGER_HINT = "; a longer --cell-timeout allows it more (under pytest, harness_cell_timeout)"
 
 
-def _elsewhere(*_: Any) -> NoReturn:
+class RunCancelled(BaseException):
+    """The run was cancelled during this cell, which gets no result."""
+
+
+def _not_connected_here(*_: Any) -> NoReturn:
     raise AssertionError("this adapter is connected in its worker")
 
 
 @dataclass(frozen=True, slots=True)
-class Foreign(Adapter):
-    """What is known here of an adapter that only its workers have imported. Lease one to play a cell.
+class ForeignAdapter(Adapter):
+    """The description of an adapter that only its workers import. Lease a worker to run a cell.
 
-    It never has `Route.CLIENT`: another process sends to the loopback server.
+    It never has `Route.CLIENT`: the worker sends its requests to the loopback server.
     """
 
     _: KW_ONLY
     spec: str
-    workers: Workers
+    workers: WorkerPool
 
 
-class Lease:
-    """A worker while it plays one cell, and the adapter in it. `printed` is there once the cell is over."""
+class WorkerLease:
+    """A worker that runs one cell, and the adapter in it. `printed` is set after the cell."""
 
-    def __init__(self, process: Process, foreign: Foreign) -> None:
+    def __init__(self, process: AdapterProcess, foreign: ForeignAdapter) -> None:
         self.printed = ""
         self.process = process
         self.adapter = Adapter(
             foreign.name,
             foreign.api,
             foreign.capabilities,
-            partial(_Client, process, foreign.name),
+            partial(_WorkerClient, process, foreign.name),
             _embeddings(foreign.embeddings, process, foreign.name),
             foreign.requires,
             foreign.route,
@@ -88,20 +88,20 @@ class Lease:
         )
 
 
-class Workers:
-    """Starts worker processes when they are needed, and ends them when the context is left.
+class WorkerPool:
+    """Starts worker processes on demand, and ends them with the context.
 
-    `limit` is how long the playing of a cell may take, in seconds; a retelling is a playing of its own. `offline` runs
-    hide from the adapter what would lead it elsewhere. A worker belongs to one adapter and to the process that started
-    it, plays one cell at a time, and is used again unless it broke.
+    `limit` is the time limit for running a cell once, in seconds. In `offline` runs the adapter does not see
+    environment variables that lead elsewhere. A worker belongs to one adapter and to the process that started it. It
+    runs one cell at a time, and is reused unless it broke.
     """
 
     def __init__(self, limit: float, *, offline: bool) -> None:
         self.limit = limit
-        self._environment = {name: value for name, value in os.environ.items() if not (offline and leads_out(name))}
+        self._environment = {name: value for name, value in os.environ.items() if not (offline and is_hidden(name))}
         self._process = os.getpid()
-        self._idle: dict[str, list[Process]] = {}
-        self._busy: set[Process] = set()
+        self._idle: dict[str, list[AdapterProcess]] = {}
+        self._busy: set[AdapterProcess] = set()
         self._halted = False
         self._lock = Lock()
 
@@ -121,26 +121,26 @@ class Workers:
             process.close()
 
     def halt(self) -> None:
-        """Let no cell be played any more: what is under way raises `Halted`."""
+        """Run no more cells; those under way raise `RunCancelled`."""
         with self._lock:
             self._halted = True
             for process in self._busy:
                 process.kill()
 
     def adapter(self, spec: str) -> Adapter:
-        """Return an adapter by its name or its place; one that is not built in is loaded by a worker.
+        """Return an adapter by its name or its place. A worker loads it if it is not built in.
 
         Raises:
-            UsageError: as `harness.catalog.adapter` does.
+            UsageError: As `harness.catalog.adapter` does.
         """
         if not catalog.is_foreign(spec):
             return catalog.adapter(spec)
         process = self._started(spec)
         try:
             described = self._load(process, spec)
-        except Broken as broken:
+        except AdapterBroke as broken:
             process.close()
-            raise PluginError("adapter", spec, f"{broken.reason}.{_and_printed(broken.printed)}") from None
+            raise PluginError("adapter", spec, f"{broken.reason}.{_printed_note(broken.printed)}") from None
         except BaseException:
             process.kill()
             process.close()
@@ -148,86 +148,80 @@ class Workers:
         with self._lock:
             self._idle.setdefault(spec, []).append(process)
         made = described.embeddings
-        return catalog.checked(
+        return catalog.check_adapter(
             spec,
-            Foreign(
+            ForeignAdapter(
                 described.name,
                 described.api,
                 frozenset(Capability(name) if name in set(Capability) else name for name in described.capabilities),  # pyright: ignore[reportArgumentType]
-                _elsewhere,
-                None if made is None else Embeddings(made.model, made.dimensions, _elsewhere),
+                _not_connected_here,
+                None if made is None else Embeddings(made.model, made.dimensions, _not_connected_here),
                 described.requires,
                 Route.PROCESS if described.runs_commands else Route.LOOPBACK,
-                _elsewhere if described.owns_loop else None,
+                _not_connected_here if described.owns_loop else None,
                 spec=spec,
                 workers=self,
             ),
         )
 
     @contextmanager
-    def lease(self, foreign: Foreign) -> Generator[Lease]:
-        """Have a worker play one cell.
+    def lease(self, foreign: ForeignAdapter) -> Generator[WorkerLease]:
+        """Lease a worker for one cell.
 
         Raises:
-            Broken: the adapter broke outside of a chat, ended its process or held it for too long.
-            Halted: the run has ended meanwhile.
+            AdapterBroke: The adapter broke outside a chat, ended its process or exceeded its time.
+            RunCancelled: The run was cancelled.
         """
         process = self._taken(foreign.spec)
         late = "the loop took longer than" if foreign.drive else "the adapter did not come back within"
-        process.allow(self.limit, f"{late} {self.limit:g} seconds", _TIMEOUT)
-        lease = Lease(process, foreign)
+        process.allow(self.limit, f"{late} {self.limit:g} seconds", _TIMEOUT_HINT)
+        lease = WorkerLease(process, foreign)
         try:
             yield lease
-        except Broken as broken:
+        except AdapterBroke as broken:
             if self._halted:
-                raise Halted from None
+                raise RunCancelled from None
             broken.printed = process.printed()
             raise
         finally:
             lease.printed = process.printed()
             self._returned(foreign.spec, process, reusable=process.is_idle)
 
-    def _started(self, spec: str) -> Process:
-        served = not spec.startswith(catalog.MARK)
+    def _started(self, spec: str) -> AdapterProcess:
+        served = not spec.startswith(catalog.COMMAND_PREFIX)
         try:
-            words = _served(spec) if served else shlex.split(spec.removeprefix(catalog.MARK))
+            words = _serve_command(spec) if served else shlex.split(spec.removeprefix(catalog.COMMAND_PREFIX))
         except ValueError as error:
             raise PluginError("adapter", spec, f"it is no command line: {error}.") from None
         if not words:
             raise PluginError("adapter", spec, "it is an empty command line.")
         try:
-            return Process(words, self._environment, shows_stacks=served)
+            return AdapterProcess(words, self._environment, shows_stacks=served)
         except OSError as error:
             raise PluginError("adapter", spec, f"it cannot be started: {error.strerror or error}.") from None
 
-    def _load(self, process: Process, spec: str) -> Description:
-        """Have a worker load its adapter.
-
-        Raises:
-            UsageError: it cannot be used.
-            Broken: it ended or held the process.
-        """
+    def _load(self, process: AdapterProcess, spec: str) -> Description:
         seconds = max(self.limit, _LOADING_SECONDS)
-        process.allow(seconds, f"importing it took longer than {seconds:g} seconds", _LONGER)
+        process.allow(seconds, f"importing it took longer than {seconds:g} seconds", _LONGER_HINT)
         try:
             described: Description = from_json(
                 Description, process.request("describe", {"protocol": PROTOCOL}), "the description"
             )
-        except Broken as broken:
+        except AdapterBroke as broken:
             broken.printed = process.printed()
             raise
-        except (BrokenCommand, Refused, ValueError) as error:
-            unusable = _failure(spec, error) if isinstance(error, Refused) else None
+        except (BrokenCommand, ErrorResponse, ValueError) as error:
+            unusable = _exception_for(spec, error) if isinstance(error, ErrorResponse) else None
             if isinstance(unusable, UsageError):
                 raise unusable from None
-            reason = f"asked to describe itself, it did not: {error}.{_and_printed(process.printed())}"
+            reason = f"asked to describe itself, it did not: {error}.{_printed_note(process.printed())}"
             raise PluginError("adapter", spec, reason) from None
         return described
 
-    def _taken(self, spec: str) -> Process:
+    def _taken(self, spec: str) -> AdapterProcess:
         with self._lock:
             if self._halted:
-                raise Halted
+                raise RunCancelled
             if self._process != os.getpid():  # a fork: the workers that idle belong to the process that it comes from
                 self._process, self._idle = os.getpid(), {}
             idle = self._idle.get(spec)
@@ -241,17 +235,17 @@ class Workers:
                 self._load(process, spec)
                 loaded = True
             except UsageError as error:
-                raise Broken(str(error)) from None
-            except Broken:
+                raise AdapterBroke(str(error)) from None
+            except AdapterBroke:
                 if self._halted:
-                    raise Halted from None
+                    raise RunCancelled from None
                 raise
             finally:
                 if not loaded:
                     self._returned(spec, process, reusable=False)
         return process
 
-    def _returned(self, spec: str, process: Process, *, reusable: bool) -> None:
+    def _returned(self, spec: str, process: AdapterProcess, *, reusable: bool) -> None:
         with self._lock:
             self._busy.discard(process)
             if reusable and not self._halted:
@@ -261,13 +255,13 @@ class Workers:
         process.close()
 
 
-class _Client(RemoteClient):
+class _WorkerClient(RemoteClient):
     """The client of an adapter in a worker."""
 
-    def __init__(self, process: Process, name: str, endpoint: Endpoint, model: str) -> None:
-        self._worker = _Worker(process, name, endpoint.processes)
+    def __init__(self, process: AdapterProcess, name: str, endpoint: Endpoint, model: str) -> None:
+        self._worker = _WorkerMessages(process, name, endpoint.processes)
         self._process = process
-        self._address = Address(endpoint.base_url, endpoint.api_key)
+        self._address = EndpointAddress(endpoint.base_url, endpoint.api_key)
         self._model = model
 
     def chat(self, request: ChatRequest) -> ChatResponse:
@@ -282,29 +276,29 @@ class _Client(RemoteClient):
         return self._ask("stream", request)
 
     def close(self) -> None:
-        """Let the worker forget the conversation; it goes on running for the next."""
+        """End the conversation. The worker keeps running for the next one."""
         if self._process.is_idle:
             self._worker.result("close", {})
 
     def _ask(self, method: str, request: ChatRequest) -> Iterator[Any]:
         self.changes = ()
-        asked = to_json(Asked(self._address, self._model, request))
+        asked = to_json(ChatParams(self._address, self._model, request))
         for kind, message in self._worker.messages(method, asked):
             if kind == "event":
                 yield _read(StreamEvent, message["event"], "the event", "what is no event")
             elif kind == "changed":
-                self.changes += _read(Changed, message, "the changes", "what are no changes").changes
+                self.changes += _read(ChangedParams, message, "the changes", "what are no changes").changes
             else:
                 yield Finish(_read(ChatResponse, message, "the response", "what is no response"))
 
 
-class _Provider:
+class _WorkerEmbeddings:
     """The embedding provider of an adapter in a worker."""
 
-    def __init__(self, process: Process, name: str, endpoint: Endpoint, model: str, dimensions: int) -> None:
-        self._worker = _Worker(process, name, endpoint.processes)
+    def __init__(self, process: AdapterProcess, name: str, endpoint: Endpoint, model: str, dimensions: int) -> None:
+        self._worker = _WorkerMessages(process, name, endpoint.processes)
         self._process = process
-        self._address = Address(endpoint.base_url, endpoint.api_key)
+        self._address = EndpointAddress(endpoint.base_url, endpoint.api_key)
         self._asked = model, dimensions
         self._space: EmbeddingSpace | None = None
 
@@ -328,7 +322,7 @@ class _Provider:
         return [[*vector] for vector in self._embedded(tuple(texts)).vectors]
 
     def close(self) -> None:
-        """Let the worker forget the provider."""
+        """End the use of the provider."""
         if self._process.is_idle:
             self._worker.result("close", {})
 
@@ -338,19 +332,19 @@ class _Provider:
         return self._space
 
     def _embedded(self, texts: tuple[str, ...] | None) -> EmbeddingSpace:
-        asked = to_json(Embedding(self._address, *self._asked, texts))
+        asked = to_json(EmbedParams(self._address, *self._asked, texts))
         return _read(EmbeddingSpace, self._worker.result("embed", asked), "the embeddings", "what are no embeddings")
 
 
-def _embeddings(known: Embeddings | None, process: Process, name: str) -> Embeddings | None:
-    return known and Embeddings(known.model, known.dimensions, partial(_Provider, process, name))
+def _embeddings(known: Embeddings | None, process: AdapterProcess, name: str) -> Embeddings | None:
+    return known and Embeddings(known.model, known.dimensions, partial(_WorkerEmbeddings, process, name))
 
 
-def _drive(process: Process, name: str, endpoint: Endpoint, model: str, conversation: Conversation) -> None:
-    """Have a loop in a worker play a conversation: a `harness.contract.loops.Drive`. Its tools run here."""
+def _drive(process: AdapterProcess, name: str, endpoint: Endpoint, model: str, conversation: Conversation) -> None:
+    """Run a conversation with a loop in a worker: a `harness.contract.loops.Drive`. Its tools run here."""
     tools = {tool.name: tool.run for tool in conversation.tools}
-    address: JSON = to_json(Address(endpoint.base_url, endpoint.api_key))
-    asked: JSON = {"endpoint": address, "model": model, "conversation": told(conversation)}
+    address: JSON = to_json(EndpointAddress(endpoint.base_url, endpoint.api_key))
+    asked: JSON = {"endpoint": address, "model": model, "conversation": conversation_json(conversation)}
     runs = 0
 
     def answer(number: JSON, call: ToolCall) -> None:
@@ -362,20 +356,22 @@ def _drive(process: Process, name: str, endpoint: Endpoint, model: str, conversa
             raise
 
     with ThreadPoolExecutor(_MAX_TOOLS_AT_ONCE, thread_name_prefix="harness-tool") as pool:
-        for kind, message in _Worker(process, name, None).messages("drive", asked):
+        for kind, message in _WorkerMessages(process, name, None).messages("drive", asked):
             if kind == "tool":
                 runs += 1
                 if runs > MAX_TOOL_RUNS:
                     process.kill()
-                    raise Broken(f"the loop was stopped: it ran more than {MAX_TOOL_RUNS} tools in one conversation")
-                call = _read(RunTool, message["params"], "the call", "what is no call").call
+                    raise AdapterBroke(
+                        f"the loop was stopped: it ran more than {MAX_TOOL_RUNS} tools in one conversation"
+                    )
+                call = _read(ToolParams, message["params"], "the call", "what is no call").call
                 pool.submit(answer, message["id"], call)
 
 
-class _Worker:
+class _WorkerMessages:
     """Sends requests to a worker, and runs the commands that it requests."""
 
-    def __init__(self, process: Process, name: str, processes: ProcessRunner | None) -> None:
+    def __init__(self, process: AdapterProcess, name: str, processes: ProcessRunner | None) -> None:
         self._process = process
         self._name = name
         self._processes = processes
@@ -385,12 +381,11 @@ class _Worker:
         return next(message for kind, message in self.messages(method, params) if kind == "result")
 
     def messages(self, method: str, params: JSON) -> Iterator[tuple[str, Any]]:
-        """Send a request and yield what the worker sends for it: the parameters of notifications, requests to run a
-        tool, and last of all the result.
+        """Send a request. Yield notifications, requests to run a tool, and last the result.
 
         Raises:
-            ChatError, UsageError, Relayed: the adapter did.
-            Broken, BrokenCommand: it broke, or cannot be understood.
+            ChatError, UsageError, Relayed: The adapter raised it.
+            AdapterBroke, BrokenCommand: It broke, or sent an invalid message.
         """
         try:
             for message in self._process.messages(method, params):
@@ -405,12 +400,12 @@ class _Worker:
                         yield kind, message["params"]
                     case other:
                         raise BrokenCommand(f"the command sent {other!r}, which is no message of the protocol")
-        except Refused as refused:
-            error = _failure(self._name, refused)
+        except ErrorResponse as refused:
+            error = _exception_for(self._name, refused)
             raise error from error.__cause__
 
     def _run(self, message: Mapping[str, JSON]) -> None:
-        asked = _read(RunCommand, message["params"], "the command", "what is no command")
+        asked = _read(RunParams, message["params"], "the command", "what is no command")
         number = message["id"]
         if self._processes is None:
             self._process.answer(number, error={"code": -1, "message": "no commands are run here"})
@@ -435,18 +430,17 @@ def _read(kind: Any, document: JSON, place: str, wrong: str) -> Any:
         raise BrokenCommand(f"the command answered with {wrong}: {error}") from None
 
 
-def _failure(name: str, refused: Refused) -> BaseException:
+def _exception_for(name: str, refused: ErrorResponse) -> BaseException:
     try:
-        return failure(name, str(refused), refused.data)
+        return exception_for(name, str(refused), refused.data)
     except ValueError as error:
         return BrokenCommand(f"the command answered with an error that cannot be read: {error}")
 
 
-def _and_printed(text: str) -> str:
+def _printed_note(text: str) -> str:
     words = " ".join(text.split())
     return f" It printed: {words}" if words else ""
 
 
-def _served(spec: str) -> list[str]:
-    """Return the command that serves a Python adapter with this process's module search path."""
+def _serve_command(spec: str) -> list[str]:
     return [sys.executable, "-P", "-m", "harness.stdio", spec, *sys.path]

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import yaml
 
 from harness.contract.errors import CassetteError
-from harness.host.exceptions import shortened
+from harness.host.exceptions import shorten
 from harness.scenarios.document import MAX_DEPTH, Builder, Open, Path
 
 MAX_BYTES = 48 << 20
@@ -168,7 +168,7 @@ def _unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _twice(key: Any) -> str:
-    return f"the key {shortened(repr(key), 100)} stands here twice, and a reader keeps one of the values. Remove one."
+    return f"the key {shorten(repr(key), 100)} stands here twice, and a reader keeps one of the values. Remove one."
 
 
 def _place(mark: Any) -> str:

@@ -105,7 +105,7 @@ class Journal:
             while kept.exists() and kept.read_bytes() != data:
                 number += 1
                 kept = self.path.with_name(f"{self.path.name}.left-{number}")
-            files.replace(kept, data, PERMISSIONS)
+            files.replace_file(kept, data, PERMISSIONS)
         return kept
 
     def remove(self) -> str | None:
@@ -149,7 +149,7 @@ def leftover(cassette: Path, *, force: bool = False) -> Leftover | None:
     except OSError as error:
         raise CassetteError(str(path), f"cannot be opened: {error.strerror}.") from None
     try:
-        if not files.lock(handle):
+        if not files.lock_file(handle):
             raise _taken(cassette)
         return _found(path, force=force) if _is_at(path, handle) else None
     finally:
@@ -204,7 +204,7 @@ def _taken(cassette: Path) -> CassetteTaken:
 def _open_locked(path: Path, cassette: Path) -> int:
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, PERMISSIONS)
-        if not files.lock(handle):
+        if not files.lock_file(handle):
             os.close(handle)
             raise _taken(cassette)
         if _is_at(path, handle):

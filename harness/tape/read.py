@@ -22,7 +22,7 @@ from pydantic import ValidationError
 
 from harness.contract.errors import CassetteError, CassetteMissing
 from harness.contract.http import HttpRequest, HttpResponse
-from harness.host.files import contents
+from harness.host.files import read_file
 from harness.tape.cassette import FORMATS, Cassette, Interaction, Metadata, checksum, loaded_delivery
 from harness.tape.content_encoding import decode
 from harness.tape.document import MAX_BYTES, RESTORE, exact, parse
@@ -39,7 +39,7 @@ def read(path: Path) -> Cassette:
         CassetteError: it cannot be read, or it is no whole cassette.
     """
     with _opening(path):
-        data = contents(path, MAX_BYTES)
+        data = read_file(path, MAX_BYTES)
     return loads(data, str(path))
 
 

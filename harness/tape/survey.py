@@ -218,7 +218,7 @@ def _is_outdated(library: Library, metadata: Metadata, found: Survey, outdated: 
 
 def _look(library: Library, metadata: Metadata, found: Survey, *, force: bool, missing: bool) -> None:
     path = library.path(*place_of(metadata))
-    files.sweep(path.parent)
+    files.remove_leftovers(path.parent)
     left = leftover(path, force=force)
     present = None
     if left is not None or missing or not force:

@@ -160,6 +160,6 @@ def replace(path: Path, data: bytes) -> None:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        files.replace(path, data)
+        files.replace_file(path, data)
     except OSError as error:
         raise CassetteError(str(path), f"cannot be written: {error.strerror}. What was there is unchanged.") from None

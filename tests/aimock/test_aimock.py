@@ -20,9 +20,9 @@ from harness.checking.server_checks import CHECKS
 from harness.checking.server_session import RetryingClient, ServerUnderTest
 from harness.contract.protocols import Adapter
 from harness.results import Blame, Finding, RunResult, Severity, Verdict
-from harness.running.backends import Replay, Stages
+from harness.running.backends import Backend, ReplayBackend
 from harness.running.cells import cells
-from harness.running.live import Live
+from harness.running.live import LiveBackend
 from harness.running.recorder import Recorder
 from harness.running.run import Run
 from harness.scenarios.load import load_paths
@@ -64,7 +64,7 @@ def base_urls(origin: str) -> dict[str, str]:
 
 
 def run(
-    stages: Stages,
+    stages: Backend,
     *,
     adapters: list[Adapter] | None = None,
     targets: tuple[str, ...] = (),
@@ -102,8 +102,8 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
             for name in catalog.api(api).key_variables:
                 environment.setenv(name, KEY)
         with serving() as origin:
-            result = run(Live(base_urls(origin)), recorder=Recorder(library))
-    return Recorded(library.root, result, run(Replay([library])))
+            result = run(LiveBackend(base_urls(origin)), recorder=Recorder(library))
+    return Recorded(library.root, result, run(ReplayBackend([library])))
 
 
 def test_everything_is_recorded_but_what_aimock_refuses(recorded: Recorded) -> None:
@@ -169,7 +169,7 @@ def test_live_finds_the_same_and_writes_nothing(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with serving() as origin:
-        result = run(Live(base_urls(origin)), targets=("openai-chat", "gemini-3"))
+        result = run(LiveBackend(base_urls(origin)), targets=("openai-chat", "gemini-3"))
 
     assert result.mode == "live"
     assert verdicts(result).items() <= verdicts(recorded.result).items()
@@ -181,7 +181,7 @@ def test_a_second_model_does_not_overwrite_the_first(recorded: Recorded) -> None
     with serving() as origin:
         library = Library(recorded.root)
         result = run(
-            Live(base_urls(origin)),
+            LiveBackend(base_urls(origin)),
             targets=("anthropic",),
             models={"anthropic": "claude-sonnet-4-6"},
             recorder=Recorder(library),
@@ -199,12 +199,14 @@ def test_an_adapter_without_an_http_client_is_recorded_through_loopback(tmp_path
     library = Library(tmp_path)
     adapters = [plain_http.ADAPTER]
     with serving() as origin:
-        result = run(Live(base_urls(origin)), adapters=adapters, targets=("openai-chat",), recorder=Recorder(library))
+        result = run(
+            LiveBackend(base_urls(origin)), adapters=adapters, targets=("openai-chat",), recorder=Recorder(library)
+        )
 
     # the only thing wrong is that aimock does not find the system prompt: see REFUSED
     assert {(s, f.rule, f.blame) for s, _, f in findings(result)} == {("system-plain", "chat-refused", Blame.PROVIDER)}
     recorded = {cell: verdict for cell, verdict in verdicts(result).items() if verdict is not Verdict.FAIL}
-    replayed = verdicts(run(Replay([library]), adapters=adapters, targets=("openai-chat",)))
+    replayed = verdicts(run(ReplayBackend([library]), adapters=adapters, targets=("openai-chat",)))
     assert {cell: replayed[cell] for cell in recorded} == recorded
 
 

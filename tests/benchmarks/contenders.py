@@ -24,10 +24,10 @@ from harness.apis.targets import Target
 from harness.contract.protocols import Endpoint
 from harness.rules.recording import RULES as COMPARISON
 from harness.rules.rule import Rule
-from harness.running.backends import Replay
+from harness.running.backends import ReplayBackend
 from harness.running.cells import cells
 from harness.running.run import Run
-from harness.running.tool_loop import play
+from harness.running.tool_loop import run_scenario
 from harness.tape.cassette import REFERENCE_URL
 from harness.tape.library import Library
 from tests.benchmarks.bare import SDKS, Converse
@@ -141,7 +141,7 @@ def alone(field: Field) -> Generator[Round, None, None]:
 
         def work() -> None:
             for scenario in scenarios:
-                last = play(scenario, field.target, endpoint, lambda _chat: None).chats[-1]
+                last = run_scenario(scenario, field.target, endpoint, lambda _chat: None).chats[-1]
                 if last.response is None or last.response.tool_calls:
                     raise SystemExit(f"{scenario.id} ended in {last.error_text or 'a call'}")
 
@@ -160,7 +160,7 @@ def harness(rules: Sequence[Rule], *, of_days: bool = False) -> Callable[[Field]
             library = dated(library, field.conversations, field.target, field.folder / "dated")
 
         def work() -> None:
-            result = Run(Replay([library]), rules)(chosen, jobs=1)
+            result = Run(ReplayBackend([library]), rules)(chosen, jobs=1)
             if result.summary["pass"] != len(chosen):
                 raise SystemExit(f"not every cell passed: {result.summary}, {result.cells[0].findings}")
 

@@ -7,7 +7,7 @@ import pytest
 from harness import catalog
 from harness.contract.http import HttpRequest
 from harness.contract.protocols import Endpoint
-from harness.running.tool_loop import play
+from harness.running.tool_loop import run_scenario
 from tests.benchmarks import speed
 from tests.benchmarks.bare import SDKS
 from tests.benchmarks.contenders import Field, contenders, lead
@@ -61,7 +61,7 @@ def test_all_floors_do_the_same_work(name: str, tools: int, tmp_path: Path) -> N
 
     def alone(client: httpx2.Client) -> None:
         for each in chosen:
-            play(each.scenario(), target, Endpoint(field.base_url, "not-a-key", client), lambda _chat: None)
+            run_scenario(each.scenario(), target, Endpoint(field.base_url, "not-a-key", client), lambda _chat: None)
 
     def raw(client: httpx2.Client) -> None:
         lead(conversing(name, field.base_url, target.model, client, field.first()), chosen)

@@ -15,7 +15,7 @@ from harness.contract.errors import ChatError
 from harness.contract.model import ChatRequest, ChatResponse, Finish, Message, Part, StreamEvent
 from harness.contract.protocols import Adapter, Capability, ChatClient, Endpoint, StreamingChatClient
 from harness.results import Blame, Finding, Severity
-from harness.running.backends import Stages
+from harness.running.backends import Backend
 from harness.scenarios.schema import Variant
 from tests.broken.places import Place
 from tests.stages import InProcess
@@ -53,7 +53,7 @@ class Fault:
     targets: tuple[str, ...] = ALL
     blame: Blame = Blame.ADAPTER
     severity: Severity = Severity.ERROR
-    stages: Callable[[], Stages] = InProcess
+    stages: Callable[[], Backend] = InProcess
     variant: Variant = "whole"
     recuts: int = 0
 

@@ -16,10 +16,10 @@ import harness.rules.reading
 from harness import catalog
 from harness.results import CellResult, Finding, Transcript
 from harness.rules.evidence import Evidence
-from harness.running.backends import Stages
+from harness.running.backends import Backend
 from harness.running.cells import Cell, cells
 from harness.running.run import Run
-from harness.running.tool_loop import play
+from harness.running.tool_loop import run_scenario
 from harness.scenarios.schema import Variant
 from tests.broken.fault import Wrap
 from tests.stages import InProcess, shipped_scenarios, shipped_targets
@@ -38,7 +38,7 @@ def played(
     scenario: str,
     target: str,
     wrap: Wrap | None = None,
-    stages: Stages | None = None,
+    stages: Backend | None = None,
     *,
     variant: Variant = "whole",
     recuts: int = 0,
@@ -58,7 +58,7 @@ def audited(scenario: str, target: str, wrap: Wrap | None = None) -> list[Findin
     """What the rules say of the exchanges alone, as of somebody else's recording."""
     one = cell(scenario, target, wrap)
     with InProcess().stage(one) as stage:
-        play(one.scenario, one.target, stage.endpoint, lambda _: None)
+        run_scenario(one.scenario, one.target, stage.endpoint, lambda _: None)
     made = one.target
     exchanges = tuple(replace(exchange, chat=None) for exchange in stage.tap.exchanges)
     evidence = Evidence(Transcript(made.api, made.model, made.profile, exchanges, "audit"))

@@ -12,7 +12,7 @@ import pytest
 
 from harness.contract.model import ChatRequest
 from harness.results import Blame, CellResult, Kind, Severity, Verdict
-from harness.running.backends import Replay
+from harness.running.backends import ReplayBackend
 from harness.running.cells import Cell
 from harness.running.recorder import Recorder
 from harness.running.run import Run
@@ -37,7 +37,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
 
 
 def replayed(library: Library, scenario: str, target: str, wrap: Wrap | None = None) -> CellResult:
-    return Run(Replay([library]), RULES, strict=True)([cell(scenario, target, wrap)]).cells[0]
+    return Run(ReplayBackend([library]), RULES, strict=True)([cell(scenario, target, wrap)]).cells[0]
 
 
 @pytest.mark.parametrize(("fault", "target"), CASES)
@@ -111,7 +111,7 @@ def test_what_is_told_otherwise_is_no_fault_of_its_own_beside_one(
     library = Library(tmp_path)
     Run(InProcess(), RULES, recorder=Recorder(library))([cell("schema-enums", "gemini-3")])
     wrap = beside(lambda adapter: DESCRIBED(under_output(as_it_is=as_it_is)(adapter)), lambda request: request)
-    result = Run(Replay([library]), RULES)([cell("schema-enums", "gemini-3", wrap)]).cells[0]
+    result = Run(ReplayBackend([library]), RULES)([cell("schema-enums", "gemini-3", wrap)]).cells[0]
     errors = [finding for finding in result.findings if finding.severity is Severity.ERROR]
     assert {finding.rule for finding in errors} == {"tool-declaration-changed", "recorded-request"} | rules
     recorded = [finding.pointer or "" for finding in errors if finding.rule == "recorded-request"]

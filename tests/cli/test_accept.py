@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.running.expected_failures import load
-from harness.running.verdicts import findable
+from harness.running.verdicts import known_finding_ids
 from tests.cli.conftest import Command
 
 SWAPPED = ("--mode", "reference", "call-parallel-same-tool", "--adapter", "tests.examples.swapped_results:ADAPTER")
@@ -71,7 +71,7 @@ def test_what_follows_from_an_accepted_finding_is_accepted_with_it_and_has_no_en
     again = harness(*run, "--expected-failures=expected-failures.yaml")
 
     assert written.code == again.code == 0
-    assert [entry.rule for entry in load(Path("expected-failures.yaml"), findable())] == ["issued-id-lost"]
+    assert [entry.rule for entry in load(Path("expected-failures.yaml"), known_finding_ids())] == ["issued-id-lost"]
     findings = json.loads(Path("run.json").read_text())["cells"][0]["findings"]
     assert {(each["rule"], each["accepted"]) for each in findings} == {
         ("issued-id-lost", "tracked as #123"),
@@ -145,7 +145,7 @@ def test_a_variant_is_named_where_only_one_of_two_is_red(harness: Command) -> No
 
     assert harness("accept", "run.json").code == 0
 
-    entry = load(Path("expected-failures.yaml"), findable())[0]
+    entry = load(Path("expected-failures.yaml"), known_finding_ids())[0]
     assert (entry.scenario, entry.target, entry.rule, entry.variant) == ("a[[]1]", "t", "usage", "stream")
 
 

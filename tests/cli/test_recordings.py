@@ -322,7 +322,7 @@ def test_what_killed_writers_have_left_goes_and_what_living_ones_write_stays(pla
     for path in (dead, other, living, foreign, report):
         path.write_text("half")
     handle = os.open(living, os.O_RDONLY)
-    assert files.lock(handle)
+    assert files.lock_file(handle)
 
     place("scenarios/a.yaml", "--report", "json:run.json")
 

@@ -15,7 +15,7 @@ from harness.cli.standing import Progress
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.results import CellResult, RunResult
 from harness.running import live
-from harness.running.live import Tempo
+from harness.running.live import RateOptions
 from harness.tape.server import serve
 from tests.cli.conftest import Command, Outcome
 from tests.cli.test_recordings import SCENARIO, Provider
@@ -130,7 +130,7 @@ def test_a_request_that_is_to_come_later_comes_later_and_nobody_is_blamed(place:
 
 @pytest.mark.parametrize(
     ("headers", "requests"),
-    [({"retry-after-ms": "1"}, live.TRIES), ({"retry-after": "3600"}, 1), ({}, 1)],
+    [({"retry-after-ms": "1"}, live.MAX_TRIES), ({"retry-after": "3600"}, 1), ({}, 1)],
     ids=["again and again", "in an hour", "unsaid"],
 )
 def test_who_asks_too_often_for_too_long_or_does_not_say_has_refused(
@@ -330,7 +330,7 @@ def test_a_project_says_how_fast(place: Place, folder: Path) -> None:
 
 
 def test_each_target_has_its_own_or_that_of_all() -> None:
-    tempo = Tempo.parsed(["60/min", "a=7200/h"], ["b=3"], ["a", "b"])
+    tempo = RateOptions.parsed(["60/min", "a=7200/h"], ["b=3"], ["a", "b"])
     assert tempo.apart == {None: 1.0, "a": 0.5}
     assert tempo.at_once == {"b": 3}
-    assert live.Pace(tempo).lane("b") is not live.Pace(tempo).lane("a")
+    assert live.RateLimits(tempo).limiter("b") is not live.RateLimits(tempo).limiter("a")

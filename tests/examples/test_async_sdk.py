@@ -11,7 +11,7 @@ from harness.contract.http import HttpRequest
 from harness.contract.model import ChatRequest, Finish, Message, StreamEvent, TextDelta
 from harness.contract.protocols import AsyncStreamingChatClient, Endpoint, Route
 from harness.results import RunResult, Verdict
-from harness.running.backends import Reference, Replay, Stages
+from harness.running.backends import Backend, ReferenceBackend, ReplayBackend
 from harness.running.cells import cells
 from harness.running.run import Run
 from harness.scenarios.load import load_paths
@@ -29,7 +29,7 @@ FINE = (Verdict.PASS, Verdict.NOTE, Verdict.NOT_APPLICABLE)
 every_adapter = pytest.mark.parametrize("target", TARGETS)
 
 
-def run(target: str, stages: Stages, variants: Sequence[Variant] = ("whole", "stream")) -> RunResult:
+def run(target: str, stages: Backend, variants: Sequence[Variant] = ("whole", "stream")) -> RunResult:
     """Run every eighth scenario: the shipped adapters, whose readers these are, run all."""
     scenarios = load_paths([shipped("scenarios")])[::8]
     return Run(stages, catalog.rules())(cells(scenarios, targets_for([TARGETS[target]], [target], {}), variants))
@@ -45,7 +45,7 @@ def unclean(result: RunResult) -> list[tuple[str, str, str, list[str]]]:
 
 @every_adapter
 def test_it_passes_a_sample_whole_and_streamed(target: str) -> None:
-    result = run(target, Reference())
+    result = run(target, ReferenceBackend())
 
     assert unclean(result) == []
     played = [cell.variant for cell in result.cells if cell.verdict is Verdict.PASS]
@@ -54,7 +54,7 @@ def test_it_passes_a_sample_whole_and_streamed(target: str) -> None:
 
 @every_adapter
 def test_shipped_streams_replay_through_it(target: str) -> None:
-    result = run(target, Replay([Library(shipped("cassettes"))]), ["stream"])
+    result = run(target, ReplayBackend([Library(shipped("cassettes"))]), ["stream"])
 
     assert unclean(result) == []
     assert len([cell for cell in result.cells if cell.verdict is Verdict.PASS]) > 10
@@ -66,7 +66,7 @@ def test_other_cuts_of_a_stream_make_no_difference() -> None:
     ]
     chosen = cells(scenarios, targets_for([async_sdk.OPENAI_CHAT], ["openai-chat"], {}), ["stream"])
 
-    result = Run(Reference(), catalog.rules(), recuts=3)(chosen)
+    result = Run(ReferenceBackend(), catalog.rules(), recuts=3)(chosen)
 
     assert unclean(result) == []
     assert [cell.recuts for cell in result.cells] == [3 + len(catalog.api("openai-chat").stream_shapes)]

@@ -9,7 +9,7 @@ from harness.apis.targets import targets_for
 from harness.contract.model import ChatRequest, ChatResponse, Message, ToolResult
 from harness.contract.protocols import Adapter
 from harness.results import Blame, CellResult, RunResult, Severity, Verdict
-from harness.running.backends import Reference, Replay, Stages
+from harness.running.backends import Backend, ReferenceBackend, ReplayBackend
 from harness.running.cells import cells
 from harness.running.run import Run
 from harness.scenarios.load import load_paths
@@ -21,7 +21,7 @@ SPEC = "tests.examples.plain_http:ADAPTER"
 FEW = {"call-parallel-same-tool", "result-parts", "system-plain"}
 
 
-def run(adapter: Adapter, stages: Stages, only: set[str] | None = None) -> RunResult:
+def run(adapter: Adapter, stages: Backend, only: set[str] | None = None) -> RunResult:
     """Run these scenarios, or every fourth one."""
     scenarios = load_paths([shipped("scenarios")])
     scenarios = scenarios[::4] if only is None else [scenario for scenario in scenarios if scenario.id in only]
@@ -46,7 +46,7 @@ def test_the_example_is_as_short_as_it_says() -> None:
 
 
 def test_it_passes_every_cell_that_it_has_the_capabilities_for() -> None:
-    result = run(catalog.adapter(SPEC), Reference())
+    result = run(catalog.adapter(SPEC), ReferenceBackend())
 
     assert unclean(result) == []
     assert result.summary["pass"] > 15
@@ -57,7 +57,7 @@ def test_it_passes_every_cell_that_it_has_the_capabilities_for() -> None:
 
 
 def test_the_shipped_cassettes_replay_through_it_on_loopback() -> None:
-    result = run(plain_http.ADAPTER, Replay([Library(shipped("cassettes"))]))
+    result = run(plain_http.ADAPTER, ReplayBackend([Library(shipped("cassettes"))]))
 
     assert unclean(result) == []
     assert result.summary["pass"] > 15
@@ -88,7 +88,7 @@ class MatchesByName(plain_http.Client):
 def test_the_same_adapter_with_a_typical_bug_is_caught() -> None:
     adapter = Adapter("by-name", "openai-chat", plain_http.ADAPTER.capabilities, MatchesByName)
 
-    result = run(adapter, Reference(), FEW)
+    result = run(adapter, ReferenceBackend(), FEW)
 
     verdicts = {cell.scenario: cell for cell in result.cells}
     assert verdicts["system-plain"].verdict is Verdict.PASS
@@ -117,7 +117,7 @@ def test_the_command_finds_an_adapter_in_the_current_folder(tmp_path: Path) -> N
 
 
 def test_the_broken_example_is_caught_for_what_it_does() -> None:
-    (cell,) = run(swapped_results.ADAPTER, Reference(), {"call-parallel-same-tool"}).cells
+    (cell,) = run(swapped_results.ADAPTER, ReferenceBackend(), {"call-parallel-same-tool"}).cells
 
     assert cell.verdict is Verdict.FAIL
     assert {(finding.rule, finding.blame) for finding in cell.findings} == {("result-swapped", Blame.ADAPTER)}

@@ -16,7 +16,7 @@ from harness.checking.gateway_check import GatewayCheck, gateway_route
 from harness.checking.gateway_traffic import GatewayEndpoint, Upstream
 from harness.contract.http import Delivery, HttpRequest, HttpResponse
 from harness.results import RunResult
-from harness.running.served_session import Terms
+from harness.running.served_session import SessionOptions
 from harness.scenarios.schema import Scenario, Variant
 from harness.tape.server import serve
 
@@ -133,7 +133,7 @@ class Ends:
 @contextmanager
 def ends() -> Generator[Ends]:
     """A gate that listens, with the reference server behind it."""
-    gate, upstream = Gate(), Upstream(Terms(edition=SHIPPED))
+    gate, upstream = Gate(), Upstream(SessionOptions(edition=SHIPPED))
     with serve(upstream) as behind, serve(gate) as front:
         upstream.origin = behind.origin
         yield Ends(gate, upstream, front.origin)

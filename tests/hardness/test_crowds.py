@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from harness.tape.library import Library
+from tests.hardness.commands import commands
 from tests.hardness.conftest import Figure
-from tests.hardness.nursery import nursing
 from tests.hardness.provider import ROOT, Provider, providing, write_scenarios
 
 STEPS = 1
@@ -49,7 +49,7 @@ def crowded(folder: Path, processes: int, each: int) -> None:
             place = folder / f"at-{number}"
             place.mkdir()
             (place / "cassettes").symlink_to(folder / "cassettes")
-            with nursing(place) as harness:
+            with commands(place) as harness:
                 ended = harness(*record(provider, *files[number * each : (number + 1) * each]))
             return ended.err if ended.code else ""
 
@@ -61,7 +61,7 @@ def crowded(folder: Path, processes: int, each: int) -> None:
 def threaded(folder: Path, threads: int, cells: int) -> None:
     """One process records so many cells in so many threads."""
     write_scenarios(folder / "scenarios", cells, STEPS)
-    with providing(folder) as provider, nursing(folder) as harness:
+    with providing(folder) as provider, commands(folder) as harness:
         ended = harness(*record(provider, "scenarios", "-n", str(threads)))
         assert ended.code == 0, ended.err
         check(folder, provider, cells)
@@ -76,7 +76,7 @@ def contended(folder: Path, processes: int, cells: int) -> None:
             place = folder / f"at-{number}"
             place.mkdir()
             (place / "cassettes").symlink_to(folder / "cassettes")
-            with nursing(place) as harness:
+            with commands(place) as harness:
                 words = record(provider, "--missing", str(folder / "scenarios"), "-n", "2")
                 ended = harness(*words)
                 while ended.code:  # others were recording some of the cells, and it is said which

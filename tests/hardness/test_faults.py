@@ -15,9 +15,9 @@ import pytest
 
 from harness.results import RunResult
 from harness.tape.library import Library
+from tests.hardness.commands import Commands, Ended, commands
 from tests.hardness.conftest import Figure
 from tests.hardness.faults import NUMBERS, STEPS
-from tests.hardness.nursery import Ended, Nursery, nursing
 from tests.hardness.provider import FAILURES, Provider, providing, write_scenarios
 from tests.hardness.test_kills import Disk
 
@@ -50,7 +50,7 @@ SAMPLE: list[tuple[str, str | signal.Signals]] = [
 class Place:
     folder: Path
     provider: Provider
-    harness: Nursery
+    harness: Commands
 
     @property
     def library(self) -> Library:
@@ -91,14 +91,14 @@ def begun(place: Place) -> None:
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Provider, Nursery]]:
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Provider, Commands]]:
     folder = tmp_path_factory.mktemp("running")
-    with providing(folder) as provider, nursing(folder) as harness:
+    with providing(folder) as provider, commands(folder) as harness:
         yield provider, harness
 
 
 @pytest.fixture
-def place(tmp_path: Path, running: tuple[Provider, Nursery]) -> Place:
+def place(tmp_path: Path, running: tuple[Provider, Commands]) -> Place:
     write_scenarios(tmp_path / "scenarios", CELLS, STEPS_TAKEN)
     provider, harness = running
     return Place(tmp_path, provider.from_now(), harness.at(tmp_path))
@@ -176,7 +176,7 @@ def test_what_was_answered_is_kept_and_what_stands_is_whole(
 
 
 @pytest.mark.long
-def test_all_faults(tmp_path: Path, running: tuple[Provider, Nursery], figure: Figure) -> None:
+def test_all_faults(tmp_path: Path, running: tuple[Provider, Commands], figure: Figure) -> None:
     provider, harness = running
     for number, (what, happens) in enumerate(EVERY):
         folder = tmp_path / str(number)

@@ -16,8 +16,8 @@ import pytest
 from harness.tape.journal import read_journal
 from harness.tape.library import Library
 from harness.tape.recording import answers
+from tests.hardness.commands import Ended, commands
 from tests.hardness.conftest import Figure
-from tests.hardness.nursery import Ended, nursing
 from tests.hardness.provider import Provider, providing, write_scenarios
 
 CELLS, STEPS = 8, 2
@@ -110,7 +110,7 @@ def measured(folder: Path, jobs: int, kills: int) -> Counter[str]:
     """Record, and be killed, until it was killed often enough; what was met."""
     write_scenarios(folder / "scenarios", CELLS, STEPS)
     chance, met = random.Random(jobs), Counter[str]()  # noqa: S311 - no secret
-    with providing(folder) as provider, nursing(folder) as harness:
+    with providing(folder) as provider, commands(folder) as harness:
         while met["kills"] < kills:
             library, mine, before = Library(folder / f"cassettes-{met['cells']}"), provider.from_now(), met["kills"]
             words = ("record", "scenarios", "--target", "openai-chat", "--base-url", f"openai-chat={provider.url}")

@@ -7,26 +7,26 @@ from pathlib import Path
 
 import pytest
 
+from tests.hardness.commands import Commands, Ended, commands, within
 from tests.hardness.conftest import Figure
-from tests.hardness.forked import Commands, Measured, commands
 from tests.hardness.malformed import Malformed, every
 
 SECONDS, MEGABYTES = 2.0, 300.0
 
 
-def met(malformed: Iterable[Malformed], folder: Path) -> list[tuple[Malformed, Measured]]:
-    with commands() as command:
+def met(malformed: Iterable[Malformed], folder: Path) -> list[tuple[Malformed, Ended]]:
+    with commands(folder) as command:
         return [(each, met_by(command, each, folder / each.name)) for each in malformed]
 
 
-def met_by(command: Commands, malformed: Malformed, folder: Path) -> Measured:
+def met_by(command: Commands, malformed: Malformed, folder: Path) -> Ended:
     path = folder / malformed.path
     path.parent.mkdir(parents=True)
     malformed.put(path)
-    return command(folder, malformed.words)
+    return command.at(folder)(*malformed.words, until=within(60))
 
 
-def wrong_with(malformed: Malformed, measured: Measured) -> str | None:
+def wrong_with(malformed: Malformed, measured: Ended) -> str | None:
     said = " ".join(measured.output.split())
     if measured.code not in ((1, 2) if malformed.sure else (0, 1, 2)):
         return f"ended with {measured.code}: {said[-300:]}"
@@ -46,7 +46,7 @@ def test_some_malformed_files_are_refused(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_all_malformed_files_are_refused_in_time_and_memory(tmp_path: Path, figure: Figure) -> None:
     met_files = met(every(), tmp_path)
-    seconds = max(measured.seconds for _, measured in met_files)
+    seconds = max(measured.cpu_seconds for _, measured in met_files)
     megabytes = max(measured.megabytes for _, measured in met_files)
 
     refused = sum(measured.code != 0 for _, measured in met_files)
@@ -54,5 +54,5 @@ def test_all_malformed_files_are_refused_in_time_and_memory(tmp_path: Path, figu
 
     assert refused >= 240
     assert [(each.name, wrong_with(each, measured)) for each, measured in met_files if wrong_with(each, measured)] == []
-    assert seconds < SECONDS, max(met_files, key=lambda each: each[1].seconds)[0].name
+    assert seconds < SECONDS, max(met_files, key=lambda each: each[1].cpu_seconds)[0].name
     assert megabytes < MEGABYTES, max(met_files, key=lambda each: each[1].megabytes)[0].name

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.host import exceptions
-from harness.host.exceptions import located, place, said, traceback_of
+from harness.host.exceptions import exception_text, line_to_show, text_with_line, traceback_text
 
 LIBRARY = f"{sysconfig.get_path('purelib')}/sdk/client.py"
 PYTHON = json.__file__
@@ -32,12 +32,12 @@ def test_the_last_line_of_somebodys_own_is_named_or_that_of_a_library(
     files: list[str], shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert place([(file, line) for line, file in enumerate(files, 1)]) == shown
+    assert line_to_show([(file, line) for line, file in enumerate(files, 1)]) == shown
 
 
 def test_a_file_below_the_current_folder_is_named_from_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert place([(str(tmp_path / "a" / "b.py"), 7)]) == " (a/b.py, line 7)"
+    assert line_to_show([(str(tmp_path / "a" / "b.py"), 7)]) == " (a/b.py, line 7)"
 
 
 class Mute(Exception):
@@ -46,7 +46,7 @@ class Mute(Exception):
 
 
 def test_an_exception_without_a_text_is_said_to_have_none() -> None:
-    assert said(Mute()) == "(its text cannot be had: ZeroDivisionError)"
+    assert exception_text(Mute()) == "(its text cannot be had: ZeroDivisionError)"
 
 
 def test_a_traceback_names_what_led_to_it_and_keeps_its_end_whatever_the_texts_are() -> None:
@@ -59,12 +59,12 @@ def test_a_traceback_names_what_led_to_it_and_keeps_its_end_whatever_the_texts_a
     try:
         break_down()
     except ValueError as error:
-        text = traceback_of(error)
-        message = located(error)
+        text = traceback_text(error)
+        message = text_with_line(error)
 
     assert text.startswith("Traceback (most recent call last):\n")
     assert "KeyError: 'xxx" in text
     assert "\nwhich led to:\n" in text
     assert text.endswith("ValueError: the last\n")
-    assert len(text) <= exceptions.TRACEBACK_LENGTH
+    assert len(text) <= exceptions.MAX_TRACEBACK_CHARACTERS
     assert message.startswith("the last (")

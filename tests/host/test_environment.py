@@ -10,9 +10,9 @@ from harness import catalog
 from harness.apis.targets import targets_for
 from harness.contract.model import ChatRequest, ChatResponse, Message, Role, StopReason, Text, Usage
 from harness.contract.protocols import Adapter, Capability, Endpoint
-from harness.host.environment import isolated
+from harness.host.environment import hidden_variables
 from harness.results import Verdict
-from harness.running.backends import Reference
+from harness.running.backends import ReferenceBackend
 from harness.running.cells import cells
 from harness.running.run import Run
 from harness.scenarios.load import load_paths
@@ -41,7 +41,7 @@ def test_what_leads_out_is_gone_and_comes_back(monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("HOME_OF_MINE", "stays")
 
-    with isolated():
+    with hidden_variables():
         assert not POISON.keys() & os.environ.keys()
         assert os.environ["HOME_OF_MINE"] == "stays"
     assert {name: os.environ[name] for name in POISON} == POISON
@@ -73,7 +73,7 @@ def test_an_adapter_that_trusts_its_environment_stays_on_the_machine(monkeypatch
     adapter = Adapter("trusting", "openai-chat", frozenset({Capability.SYSTEM_PROMPT}), Trusting)
     scenarios = [s for s in load_paths([shipped("scenarios")]) if s.id == "system-absent"]
 
-    (cell,) = Run(Reference(), catalog.rules())(cells(scenarios, targets_for([adapter], [], {}))).cells
+    (cell,) = Run(ReferenceBackend(), catalog.rules())(cells(scenarios, targets_for([adapter], [], {}))).cells
 
     # it reads no usage, which is a convention; that it was answered is the point
     assert {finding.rule for finding in cell.findings} == {"usage-offered"}

@@ -10,13 +10,16 @@ import pytest
 from harness import catalog
 from harness.contract.errors import MissingDependency, OutdatedDependency
 from harness.contract.protocols import Requirement
-from harness.host.environment import is_before, needing
+from harness.host.environment import importing_sdk, is_older
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_an_sdk_that_is_too_old_is_named_with_its_version_before_it_is_imported() -> None:
-    with pytest.raises(OutdatedDependency) as raised, needing("mine", Requirement("pytest", "all", "999.1"), "pytest"):
+    with (
+        pytest.raises(OutdatedDependency) as raised,
+        importing_sdk("mine", Requirement("pytest", "all", "999.1"), "pytest"),
+    ):
         pytest.fail("imported all the same")
     assert str(raised.value).startswith(
         f"the adapter 'mine' needs the package 'pytest' from 999.1 on, and {version('pytest')} is installed. "
@@ -24,9 +27,12 @@ def test_an_sdk_that_is_too_old_is_named_with_its_version_before_it_is_imported(
 
 
 def test_a_module_that_is_missing_is_the_sdk_and_another_is_none() -> None:
-    with pytest.raises(MissingDependency), needing("mine", Requirement("no-such-sdk", "all", "1.0"), "no_such_sdk"):
+    with (
+        pytest.raises(MissingDependency),
+        importing_sdk("mine", Requirement("no-such-sdk", "all", "1.0"), "no_such_sdk"),
+    ):
         import no_such_sdk  # type: ignore[import-not-found]
-    with pytest.raises(ModuleNotFoundError), needing("mine", Requirement("pytest", "all"), "pytest"):
+    with pytest.raises(ModuleNotFoundError), importing_sdk("mine", Requirement("pytest", "all"), "pytest"):
         import no_such_sdk  # type: ignore[import-not-found]  # noqa: F401
 
 
@@ -43,7 +49,7 @@ def test_a_module_that_is_missing_is_the_sdk_and_another_is_none() -> None:
     ],
 )
 def test_versions_are_compared_by_number(installed: str, at_least: str, older: bool) -> None:
-    assert is_before(installed, at_least) is older
+    assert is_older(installed, at_least) is older
 
 
 def test_an_adapter_asks_for_what_its_extra_installs() -> None:

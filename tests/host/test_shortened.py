@@ -2,19 +2,19 @@ from __future__ import annotations
 
 import pytest
 
-from harness.host.exceptions import shortened
+from harness.host.exceptions import shorten
 
 
 def test_a_short_text_stays_as_it_is() -> None:
-    assert shortened("x" * 100, 100) == "x" * 100
+    assert shorten("x" * 100, 100) == "x" * 100
 
 
 def test_of_a_long_one_both_ends_stay_and_what_is_missing_is_counted() -> None:
-    assert shortened("a" * 500 + "b" * 500, 100) == f"{'a' * 20} [... 960 characters are left out ...] {'b' * 20}"
+    assert shorten("a" * 500 + "b" * 500, 100) == f"{'a' * 20} [... 960 characters are left out ...] {'b' * 20}"
 
 
 @pytest.mark.parametrize("length", [80, 2000, 20_000])
 def test_shortening_it_again_changes_nothing(length: int) -> None:
-    once = shortened("x" * 50_000_000, length)
+    once = shorten("x" * 50_000_000, length)
     assert len(once) <= length
-    assert shortened(once, length) == once
+    assert shorten(once, length) == once

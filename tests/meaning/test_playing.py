@@ -6,7 +6,7 @@ import pytest
 
 from harness.meaning.schema_changes import SchemaComparison, _changed
 from harness.results import CellResult, Verdict
-from harness.running.backends import Replay
+from harness.running.backends import ReplayBackend
 from harness.running.recorder import Recorder
 from harness.running.run import Run
 from harness.tape.library import Library
@@ -36,7 +36,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
 
 
 def replayed(library: Library, scenario: str, target: str, wrap: Wrap) -> CellResult:
-    return Run(Replay([library]), RULES)([cell(scenario, target, wrap)]).cells[0]
+    return Run(ReplayBackend([library]), RULES)([cell(scenario, target, wrap)]).cells[0]
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -28,7 +28,7 @@ from harness.contract.model import (
     ToolCallStart,
     Usage,
 )
-from harness.host.exceptions import shortened
+from harness.host.exceptions import shorten
 from harness.results import Blame, Exchange, Finding, Kind, Severity, Transcript
 from harness.scenarios.schema import Expectation, Scenario, Variant
 from tests.broken.fault import Wrap, answers, asks, rescues
@@ -131,7 +131,7 @@ def test_a_long_message_counts_by_its_beginning() -> None:
     body = json.dumps({"type": "error", "error": {"type": "invalid_request_error", "message": said}}).encode()
 
     def long(text: str) -> Transcript:
-        told = with_chat(played("error-400", variant="whole"), error_text=shortened(text))
+        told = with_chat(played("error-400", variant="whole"), error_text=shorten(text))
         return with_exchange(told, lambda each: replace(each, response=HttpResponse(400, {}, body)))
 
     assert [each.rule for each in found(long(f"HTTP 400: {said}"))] == []

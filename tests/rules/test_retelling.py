@@ -23,7 +23,7 @@ from harness.contract.model import (
     ToolCall,
     ToolCallStart,
 )
-from harness.results import Chat, Exchange, Finding, Kind, Retelling, Severity, Transcript
+from harness.results import Chat, Exchange, Finding, Kind, ReplayVariant, Severity, Transcript
 from harness.scenarios.schema import Variant
 from tests.rules.transcripts import found, given, only, played, with_exchange, with_parts
 from tests.stages import shipped_targets
@@ -41,7 +41,7 @@ def recorded(target: str = "anthropic", scenario: str = CALLS) -> Transcript:
 def retold(transcript: Transcript, variant: Variant, edit: Callable[[Chat], Chat], *, times: int = 1) -> Transcript:
     """The transcript of which the first `times` retellings of a variant have another first chat."""
     left = times
-    retellings: list[Retelling] = []
+    retellings: list[ReplayVariant] = []
     for retelling in transcript.retellings:
         if retelling.variant == variant and left:
             left -= 1
@@ -189,7 +189,7 @@ def telling(streamed: list[Any], whole: list[Any]) -> list[str]:
     thought = "".join(part.text for part in streamed if isinstance(part, Thinking))
     response = with_parts(given(transcript), streamed)
     chat = replace(transcript.chats[0], response=response)
-    retelling = Retelling("as a whole body", "whole", (replace(chat, response=with_parts(response, whole)),))
+    retelling = ReplayVariant("as a whole body", "whole", (replace(chat, response=with_parts(response, whole)),))
     events = [kind(text) for kind, text in ((TextDelta, said),) if text]
     assert not thought or said
     broken = replace(transcript, chats=(replace(chat, events=(*events, Finish(response))),), retellings=(retelling,))
@@ -360,7 +360,7 @@ def test_an_error_is_the_same_however_it_is_told(scenario: str) -> None:
 def failing(scenario: str) -> Transcript:
     """The transcript of a chat that failed, retold twice."""
     transcript = played(scenario)
-    return replace(transcript, retellings=tuple(Retelling("cut", "stream", transcript.chats) for _ in range(2)))
+    return replace(transcript, retellings=tuple(ReplayVariant("cut", "stream", transcript.chats) for _ in range(2)))
 
 
 @pytest.mark.parametrize(

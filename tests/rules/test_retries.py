@@ -14,7 +14,7 @@ from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import ChatRequest, ChatResponse
 from harness.contract.protocols import Capability
 from harness.results import Blame, Finding
-from harness.running.backends import Replay
+from harness.running.backends import ReplayBackend
 from harness.running.cells import Cell
 from harness.running.recorder import Recorder
 from harness.running.run import Run
@@ -148,7 +148,7 @@ def replayed(folder: Path, target: Target) -> list[Finding]:
     """What is found where a cassette of the shipped adapter is played by another one."""
     recorded, library = cell("error-529", shipped_targets()["anthropic"]), Library(folder)
     Run(InProcess(), RULES, recorder=Recorder(library))([recorded])
-    return list(Run(Replay([library]), RULES)([cell("error-529", target)]).cells[0].findings)
+    return list(Run(ReplayBackend([library]), RULES)([cell("error-529", target)]).cells[0].findings)
 
 
 def test_a_silent_retry_is_found_in_replay_too(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from harness.contract.model import ChatResponse, Part, StreamEvent
 from harness.results import Chat, Exchange, Finding, Kind, Severity, Transcript
 from harness.rules.evidence import Evidence
 from harness.rules.rule import Rule
-from harness.running.backends import Stages
+from harness.running.backends import Backend
 from harness.running.cells import Cell
 from harness.running.run import Run
 from harness.scenarios.schema import Scenario, Subject, Variant
@@ -22,7 +22,7 @@ from tests.stages import InProcess, shipped_scenarios, shipped_targets
 RULES = catalog.rules()
 
 
-def transcript_of(cell: Cell, stages: Stages | None = None, recuts: int = 0) -> Transcript:
+def transcript_of(cell: Cell, stages: Backend | None = None, recuts: int = 0) -> Transcript:
     """What one playing of a cell produces."""
     seen: list[Transcript] = []
 

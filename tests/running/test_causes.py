@@ -9,7 +9,7 @@ import pytest
 from harness import catalog
 from harness.apis.api import PATH_UNKNOWN
 from harness.results import Blame, Finding, Kind, Severity
-from harness.running.causes import RELATIONS, linked
+from harness.running.causes import RELATIONS, link_causes
 
 
 def finding(rule: str, exchange: int | None = 1, **changes: Any) -> Finding:
@@ -45,7 +45,7 @@ BY_A_FORCED_TOOL = {
 
 def follows(*findings: Finding) -> list[str | None]:
     """For each finding, the rule that it follows from."""
-    found = linked(findings)
+    found = link_causes(findings)
     return [None if each.follows is None else found[each.follows].rule for each in found]
 
 
@@ -121,7 +121,7 @@ def test_what_only_stands_near_another_finding_is_a_cause_of_its_own(one: Findin
 def test_the_same_fault_in_a_history_that_is_sent_again_follows_from_the_first() -> None:
     again = [finding("arguments-changed", exchange, pointer="/messages/1") for exchange in (3, 1, 2)]
 
-    found = linked([*again, finding("arguments-changed", 2, pointer="/messages/3")])
+    found = link_causes([*again, finding("arguments-changed", 2, pointer="/messages/3")])
 
     assert [each.follows for each in found] == [1, None, 1, None]
 
@@ -131,7 +131,7 @@ def test_a_follower_names_the_first_cause_and_never_itself() -> None:
         finding(rule, exchange) for rule in ("call-missing", "result-orphan", "result-missing") for exchange in (1, 2)
     ]
 
-    found = linked(every)
+    found = link_causes(every)
 
     assert {found[each.follows].follows for each in found if each.follows is not None} == {None}
     assert [each.rule for each in found if each.follows is None] == ["call-missing"]
@@ -140,7 +140,7 @@ def test_a_follower_names_the_first_cause_and_never_itself() -> None:
 def test_nothing_but_the_link_changes() -> None:
     given = [finding("response-text", 0), finding("expectation", 0)]
 
-    assert [(each.severity, each.fails, each.message) for each in linked(given)] == [
+    assert [(each.severity, each.fails, each.message) for each in link_causes(given)] == [
         (each.severity, each.fails, each.message) for each in given
     ]
 

@@ -18,9 +18,9 @@ from harness.contract.model import ChatRequest, ChatResponse
 from harness.contract.process import Command, Completed, from_request, from_response
 from harness.contract.protocols import Adapter, ChatClient, Endpoint, ProcessRunner
 from harness.results import CellResult, Verdict
-from harness.running.backends import Reference, Replay, Stages
+from harness.running.backends import Backend, ReferenceBackend, ReplayBackend
 from harness.running.cells import Cell
-from harness.running.live import Live
+from harness.running.live import LiveBackend
 from harness.running.recorder import Recorder
 from harness.running.run import Run
 from harness.scenarios.schema import Scenario
@@ -51,7 +51,7 @@ def asked(tmp_path: Path) -> Scenario:
     return scenario(tmp_path, {**MINIMAL, "system": "Be brief.", "requires": ["system-prompt"]})
 
 
-def play(stages: Stages, scenario: Scenario, target: Target, library: Library | None = None) -> CellResult:
+def play(stages: Backend, scenario: Scenario, target: Target, library: Library | None = None) -> CellResult:
     recorder = Recorder(library) if library else None
     return Run(stages, catalog.rules(), recorder=recorder)([Cell(scenario, target, "whole")]).cells[0]
 
@@ -82,8 +82,8 @@ def changed(target: Target, change: Callable[[Command], Command]) -> Target:
 # --- offline ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("stages", [Reference, InProcess])
-def test_the_reference_answers_commands(asked: Scenario, target: Target, stages: Callable[[], Stages]) -> None:
+@pytest.mark.parametrize("stages", [ReferenceBackend, InProcess])
+def test_the_reference_answers_commands(asked: Scenario, target: Target, stages: Callable[[], Backend]) -> None:
     played = play(stages(), asked, target)
 
     assert (played.verdict, played.findings, played.exchanges) == (Verdict.PASS, (), 1)
@@ -93,10 +93,10 @@ def test_a_recorded_command_is_replayed_with_nothing_run(
     asked: Scenario, target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     library = Library(tmp_path / "cassettes")
-    assert play(Reference(), asked, target, library).verdict is Verdict.PASS
+    assert play(ReferenceBackend(), asked, target, library).verdict is Verdict.PASS
     monkeypatch.setattr("subprocess.Popen", lambda *_, **__: pytest.fail("a command was run"))
 
-    played = play(Replay([library]), asked, target)
+    played = play(ReplayBackend([library]), asked, target)
 
     assert (played.verdict, played.findings, played.exchanges) == (Verdict.PASS, (), 1)
     (interaction,) = library.load("claude-cli", asked.id, "whole").interactions
@@ -108,10 +108,10 @@ def test_a_recorded_command_is_replayed_with_nothing_run(
 
 def test_another_command_than_the_recorded_one_is_told(asked: Scenario, target: Target, tmp_path: Path) -> None:
     library = Library(tmp_path / "cassettes")
-    play(Reference(), asked, target, library)
+    play(ReferenceBackend(), asked, target, library)
     other = changed(target, lambda command: replace(command, argv=(*command.argv[:-1], "Be verbose.")))
 
-    played = play(Replay([library]), asked, other)
+    played = play(ReplayBackend([library]), asked, other)
 
     assert played.verdict is Verdict.FAIL
     (message,) = [found.message for found in played.findings if found.rule == "recorded-request"]
@@ -120,7 +120,7 @@ def test_another_command_than_the_recorded_one_is_told(asked: Scenario, target: 
 
 
 def test_a_target_that_runs_commands_plays_no_tools(tmp_path: Path, target: Target) -> None:
-    played = play(Reference(), scenario(tmp_path, WITH_TOOLS), target)
+    played = play(ReferenceBackend(), scenario(tmp_path, WITH_TOOLS), target)
 
     assert played.verdict is Verdict.NOT_APPLICABLE
     assert played.reason == "the adapter 'claude-cli' does not have: tools"
@@ -128,7 +128,7 @@ def test_a_target_that_runs_commands_plays_no_tools(tmp_path: Path, target: Targ
 
 def test_the_shipped_scenarios_pass_or_are_not_applicable(target: Target) -> None:
     chosen = [Cell(each, target, "whole") for each in shipped_scenarios().values()]
-    cells = Run(Reference(), catalog.rules())(chosen).cells
+    cells = Run(ReferenceBackend(), catalog.rules())(chosen).cells
 
     assert {cell.verdict for cell in cells} == {Verdict.PASS, Verdict.NOT_APPLICABLE}
     passed = {cell.scenario for cell in cells if cell.verdict is Verdict.PASS}
@@ -170,7 +170,7 @@ def with_prompt_among_arguments(command: Command) -> Command:
 def test_an_adapter_that_sends_another_command_is_caught(
     asked: Scenario, target: Target, change: Callable[[Command], Command], rules: set[str]
 ) -> None:
-    played = play(Reference(), asked, changed(target, change))
+    played = play(ReferenceBackend(), asked, changed(target, change))
 
     assert rules <= {found.rule for found in played.findings}
 
@@ -193,7 +193,7 @@ def test_an_adapter_that_runs_twice_is_caught(asked: Scenario, target: Target) -
         return Twice()
 
     adapter: Adapter = replace(target.adapter, connect=connect)
-    played = play(Reference(), asked, replace(target, adapter=adapter))
+    played = play(ReferenceBackend(), asked, replace(target, adapter=adapter))
 
     assert "one-request-per-chat" in {found.rule for found in played.findings}
 
@@ -212,8 +212,8 @@ def test_a_live_run_is_recorded_without_its_keys_and_replayed(
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
     library = Library(tmp_path / "cassettes")
 
-    assert play(Live({}), asked, target, library).verdict is Verdict.PASS
-    played = play(Replay([library]), asked, target)
+    assert play(LiveBackend({}), asked, target, library).verdict is Verdict.PASS
+    played = play(ReplayBackend([library]), asked, target)
 
     assert (played.verdict, played.findings) == (Verdict.PASS, ())
     assert played.provenance is not None
@@ -229,30 +229,30 @@ def test_without_a_key_the_command_may_have_logged_in_by_itself(
 ) -> None:
     for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"):
         monkeypatch.delenv(name, raising=False)
-    Live({}).key(target)
+    LiveBackend({}).key(target)
 
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
     monkeypatch.setenv("CLAUDE_CODE_OAUTH_TOKEN", "another-token")
-    assert Live({}).redactor().text(f"{KEY} and another-token") == "REDACTED and REDACTED"
+    assert LiveBackend({}).redactor().text(f"{KEY} and another-token") == "REDACTED and REDACTED"
 
 
 def test_a_command_is_not_sent_elsewhere_by_a_base_url(target: Target) -> None:
     with pytest.raises(UsageError, match="runs a command, and takes no --base-url"):
-        Live({"claude-cli": "http://127.0.0.1:9"}).key(target)
+        LiveBackend({"claude-cli": "http://127.0.0.1:9"}).key(target)
 
 
 def test_what_a_command_is_sent_to_by_the_environment_is_no_provider(
     target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert Live({}).provenance(target).origin == "provider"
+    assert LiveBackend({}).provenance(target).origin == "provider"
 
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://127.0.0.1:4000/messages?key=secret")
-    provenance = Live({}).provenance(target)
+    provenance = LiveBackend({}).provenance(target)
     assert (provenance.origin, provenance.recorded_from) == ("server", "http://127.0.0.1:4000")
 
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "a-secret-that-is-no-url")
     with pytest.raises(UsageError) as refusal:
-        Live({}).check(target)
+        LiveBackend({}).check(target)
     assert str(refusal.value) == (
         "ANTHROPIC_BASE_URL: this is no URL: it must begin with http:// or https://, as in http://127.0.0.1:4000/v1."
     )
@@ -263,7 +263,7 @@ def test_a_command_that_is_not_there_is_told_before_anything_runs(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UsageError) as refusal:
-        Live({}).check(target)
+        LiveBackend({}).check(target)
     assert str(refusal.value) == (
         "the target 'claude-cli' runs the command 'claude', which is not on the path: install it, or add its folder to "
         "PATH. Without it: 'harness run' plays recordings, and 'harness run --mode reference' or "
@@ -271,4 +271,4 @@ def test_a_command_that_is_not_there_is_told_before_anything_runs(
     )
     (tmp_path / "claude").write_text(CLAUDE)
     (tmp_path / "claude").chmod(0o755)
-    Live({}).check(target)
+    LiveBackend({}).check(target)

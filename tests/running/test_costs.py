@@ -17,9 +17,9 @@ from genai_prices import calc_price
 from harness import catalog
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import Usage
-from harness.results import CellResult, Spending, summed
+from harness.results import CellResult, Spending, total_usage
 from harness.running.cells import Cell
-from harness.running.costs import cost, listed, price_version
+from harness.running.costs import cost, price_version, priced_models
 from harness.running.run import Run
 from harness.tape.transport import Handler
 from tests.stages import InProcess, shipped_scenarios, shipped_targets
@@ -126,12 +126,14 @@ def test_the_library_is_loaded_only_for_a_price() -> None:
 
 
 def test_the_list_is_of_the_providers_own_models_for_text() -> None:
-    names = {api: {each.id for each in listed(api, model)} for api, model in (("gemini", ""), ("openai-chat", ""))}
+    names = {
+        api: {each.id for each in priced_models(api, model)} for api, model in (("gemini", ""), ("openai-chat", ""))
+    }
     assert "gemini-2.5-flash" in names["gemini"]
     assert not any("claude" in name or "embedding" in name for name in names["gemini"])
     assert not names["openai-chat"] & {"whisper-1", "text-embedding-3-small"}
-    assert {each.id for each in listed("claude-cli", "claude-opus-5-5")} == {
-        each.id for each in listed("anthropic", "")
+    assert {each.id for each in priced_models("claude-cli", "claude-opus-5-5")} == {
+        each.id for each in priced_models("anthropic", "")
     }
 
 
@@ -154,7 +156,7 @@ def test_a_cell_takes_what_its_answers_say(target: str) -> None:
 
     assert cell.spending is not None
     assert (cell.spending.requests, cell.spending.unpriced) == (2, 0)
-    assert cell.spending.usage == summed(said)
+    assert cell.spending.usage == total_usage(said)
     assert cell.spending.dollars == sum(each for each in prices if each is not None)
 
 

@@ -15,9 +15,9 @@ from harness.apis.targets import Target
 from harness.contract.errors import Overloaded
 from harness.contract.model import ChatRequest, ChatResponse, Message, Role, Text
 from harness.results import RunResult
-from harness.running.backends import Replay
+from harness.running.backends import ReplayBackend
 from harness.running.cells import Cell, cells
-from harness.running.differences import FACTS, NOT_OBSERVED, Observations, Observed, tables
+from harness.running.differences import FACTS, NOT_OBSERVED, Observations, ObservedValues, difference_rows
 from harness.running.run import Run
 from harness.tape.library import Library
 from tests.stages import InProcess, shipped_scenarios, shipped_targets
@@ -89,7 +89,7 @@ def test_there_is_a_row_for_each_fact_and_a_column_for_each_target() -> None:
 
 def test_without_exchanges_nothing_is_observed(tmp_path: Path) -> None:
     targets = list(shipped_targets().values())[:2]
-    missing = Run(Replay([Library(tmp_path)]), [])(cells([shipped_scenarios()["json-mode"]], targets))
+    missing = Run(ReplayBackend([Library(tmp_path)]), [])(cells([shipped_scenarios()["json-mode"]], targets))
     assert all(set(difference.values.values()) == {NOT_OBSERVED} for difference in missing.differences)
     assert not any(difference.differs for difference in missing.differences)
     assert run_on([], "json-mode").differences[0].values == {}
@@ -238,11 +238,11 @@ def test_several_values_of_one_target_stand_side_by_side() -> None:
     name = FACTS[0].name
     none: Observations = {fact.name: frozenset() for fact in FACTS}
     seen = [none | {name: frozenset({"y", "x"})}, none | {name: frozenset({"x"})}]
-    rows = tables({"a": Observed(seen), "b": Observed([none])})
+    rows = difference_rows({"a": ObservedValues(seen), "b": ObservedValues([none])})
     assert dict(rows[0].values) == {"a": "x · y", "b": NOT_OBSERVED}
     assert not rows[0].differs
-    one, two = Observed([none | {name: frozenset("x")}]), Observed([none | {name: frozenset("xy")}])
-    assert tables({"a": one, "b": two})[0].differs
+    one, two = ObservedValues([none | {name: frozenset("x")}]), ObservedValues([none | {name: frozenset("xy")}])
+    assert difference_rows({"a": one, "b": two})[0].differs
 
 
 def test_values_come_from_the_run_and_not_from_its_targets_names() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.running.exhibits import lines, marked, piece
+from harness.running.exhibits import excerpt, json_lines, marked_line
 
 BODY = {
     "model": "m",
@@ -11,7 +11,7 @@ BODY = {
 
 
 def test_a_value_is_marked_in_what_stands_around_it() -> None:
-    assert piece(BODY, "/messages/1/tool_calls/1/id") == (
+    assert excerpt(BODY, "/messages/1/tool_calls/1/id") == (
         "/messages/1/tool_calls/1:",
         "  {",
         '>   "id": "b"',
@@ -20,26 +20,26 @@ def test_a_value_is_marked_in_what_stands_around_it() -> None:
 
 
 def test_a_container_is_shown_itself_and_what_fits_stands_on_one_line() -> None:
-    assert piece(BODY, "/messages/0") == (
+    assert excerpt(BODY, "/messages/0") == (
         "/messages/0:",
         '> {"role": "user", "content": "hi"}',
     )
 
 
 def test_what_is_missing_is_marked_where_it_would_stand() -> None:
-    shown = piece(BODY, "/messages/0/name")
+    shown = excerpt(BODY, "/messages/0/name")
 
     assert shown[0] == "/messages/0:"
     assert [line for line in shown if line.startswith(">")] == ["> {"]
 
 
 def test_of_the_whole_body_there_is_no_piece() -> None:
-    assert piece(BODY, "") == ()
-    assert piece(BODY, "/nowhere") == piece(BODY, "/nowhere")
+    assert excerpt(BODY, "") == ()
+    assert excerpt(BODY, "/nowhere") == excerpt(BODY, "/nowhere")
 
 
 def test_lines_far_from_the_place_are_counted() -> None:
-    shown = piece({"list": {f"key-{number}": "x" * 40 for number in range(30)}}, "/list/key-20")
+    shown = excerpt({"list": {f"key-{number}": "x" * 40 for number in range(30)}}, "/list/key-20")
 
     assert [line for line in shown if line.startswith("> ")] == ['>   "key-20": "' + "x" * 40 + '",']
     assert shown[1] == "  (17 lines above)"
@@ -47,12 +47,12 @@ def test_lines_far_from_the_place_are_counted() -> None:
 
 
 def test_long_texts_lose_their_middle() -> None:
-    (line,) = (each for each in piece({"a": {"text": "b" * 500}}, "/a/text") if each.startswith(">"))
+    (line,) = (each for each in excerpt({"a": {"text": "b" * 500}}, "/a/text") if each.startswith(">"))
 
     assert "...340 more..." in line
 
 
 def test_the_innermost_value_around_a_place_is_marked_where_the_place_has_no_line() -> None:
-    shown = lines({"a": {"b": {"c": 1}}}, 80)
+    shown = json_lines({"a": {"b": {"c": 1}}}, 80)
 
-    assert shown[marked(shown, "/a/b/c")].pointer == ""
+    assert shown[marked_line(shown, "/a/b/c")].pointer == ""

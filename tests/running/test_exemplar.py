@@ -12,7 +12,7 @@ from harness.contract.errors import MalformedResponse
 from harness.contract.model import ChatRequest, ChatResponse, Message, Role, Text
 from harness.contract.protocols import Adapter
 from harness.results import Body, CellResult
-from harness.running.exhibits import differing, title
+from harness.running.exhibits import differing_lines, raw_stream_title
 from tests.broken.fault import Wrap, answers, asks
 from tests.broken.playing import played
 
@@ -67,7 +67,7 @@ def test_findings_about_an_answer_show_the_stream_and_no_request() -> None:
 
     assert cell.findings
     assert right(cell) == []
-    assert {body.end for each in cell.findings for body in each.exhibits} == {title(0), title(1)}
+    assert {body.end for each in cell.findings for body in each.exhibits} == {raw_stream_title(0), raw_stream_title(1)}
 
 
 def test_the_shipped_adapter_is_not_shown_beside_itself() -> None:
@@ -97,11 +97,11 @@ def test_where_the_shipped_adapter_sends_nothing_there_is_nothing_to_show() -> N
     ],
 )
 def test_what_means_the_same_is_no_difference(other: dict[str, Any], differs: bool) -> None:
-    assert bool(differing({"model": "m", "arguments": '{"a":1}'}, other)) is differs
+    assert bool(differing_lines({"model": "m", "arguments": '{"a":1}'}, other)) is differs
 
 
 def test_only_what_differs_is_shown() -> None:
-    shown = differing({"a": 1, "b": [{"c": 1}, {"c": 2}]}, {"a": 1, "b": [{"c": 1}, {"c": 3}]})
+    shown = differing_lines({"a": 1, "b": [{"c": 1}, {"c": 2}]}, {"a": 1, "b": [{"c": 1}, {"c": 3}]})
 
     same = "  ... 1 line the same"
     assert shown == ("{", same, '  "b": [', same, '    {"c": 2}', "  ]", "}")

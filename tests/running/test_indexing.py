@@ -14,11 +14,11 @@ from harness.contract.errors import InvalidRequest, NotFound, PluginError, RateL
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.protocols import Adapter, Capability, EmbeddingProvider, Embeddings, Endpoint
 from harness.results import Blame, CellResult, Embedded, Severity, Verdict
-from harness.running.backends import Reference, Replay, Stages
+from harness.running.backends import Backend, ReferenceBackend, ReplayBackend
 from harness.running.cells import Cell, cells
 from harness.running.recorder import Recorder
 from harness.running.run import Run
-from harness.running.tool_loop import embedded
+from harness.running.tool_loop import run_embeddings
 from harness.scenarios.schema import EmbeddingsSpec
 from harness.tape.library import Library
 from harness.tape.transport import Handler
@@ -74,7 +74,7 @@ SPEC = EmbeddingsSpec.model_validate(
 
 def played(made: EmbeddingProvider) -> tuple[tuple[Embedded, ...], list[int]]:
     begun: list[int] = []
-    return embedded(SPEC, adapter_of(made), Endpoint("", ""), begun.append), begun
+    return run_embeddings(SPEC, adapter_of(made), Endpoint("", ""), begun.append), begun
 
 
 def test_an_index_is_made_and_queried() -> None:
@@ -127,7 +127,7 @@ def test_a_provider_that_cannot_say_what_it_is_has_crashed() -> None:
 
 def test_an_adapter_that_declares_embeddings_has_to_have_them() -> None:
     with pytest.raises(PluginError) as raised:
-        embedded(SPEC, replace(adapter_of(Provider()), embeddings=None), Endpoint("", ""), print)
+        run_embeddings(SPEC, replace(adapter_of(Provider()), embeddings=None), Endpoint("", ""), print)
     assert str(raised.value) == (
         "the adapter 'mine' cannot be used: it declares the capability 'embeddings', and its `embeddings` is None."
     )
@@ -137,7 +137,7 @@ Wrap = Callable[[Adapter], Adapter]
 
 
 def run(
-    scenario: str, target: str, stages: Stages, wrap: Wrap | None = None, recorder: Recorder | None = None
+    scenario: str, target: str, stages: Backend, wrap: Wrap | None = None, recorder: Recorder | None = None
 ) -> CellResult:
     chosen = every_target()[target]
     made = chosen if wrap is None else replace(chosen, adapter=wrap(chosen.adapter))
@@ -148,10 +148,10 @@ def run(
 @pytest.mark.parametrize("scenario", [INDEX, SWITCHED])
 def test_what_is_recorded_is_replayed(scenario: str, target: str, tmp_path: Path) -> None:
     library = Library(tmp_path)
-    recorded = run(scenario, target, Reference(), recorder=Recorder(library))
+    recorded = run(scenario, target, ReferenceBackend(), recorder=Recorder(library))
     assert (recorded.verdict, recorded.findings) == (Verdict.PASS, ())
 
-    replayed = run(scenario, target, Replay([library]))
+    replayed = run(scenario, target, ReplayBackend([library]))
 
     assert (replayed.verdict, replayed.findings) == (Verdict.PASS, ())
     assert replayed.exchanges == recorded.exchanges > 0
@@ -160,9 +160,9 @@ def test_what_is_recorded_is_replayed(scenario: str, target: str, tmp_path: Path
 @pytest.mark.parametrize("target", EMBEDDING)
 def test_another_text_than_was_recorded_is_told(target: str, tmp_path: Path) -> None:
     library = Library(tmp_path)
-    run(INDEX, target, Reference(), recorder=Recorder(library))
+    run(INDEX, target, ReferenceBackend(), recorder=Recorder(library))
 
-    replayed = run(INDEX, target, Replay([library]), gives(lambda texts: [text.strip() for text in texts]))
+    replayed = run(INDEX, target, ReplayBackend([library]), gives(lambda texts: [text.strip() for text in texts]))
 
     told = [each for each in replayed.findings if each.rule == "recorded-request"]
     assert told

@@ -35,7 +35,7 @@ from harness.contract.model import (
 )
 from harness.contract.protocols import Adapter, Connect, Endpoint
 from harness.kit.handlers import CollectingHandler
-from harness.running.tool_loop import DEFAULT_MAX_TOKENS, Playing, play
+from harness.running.tool_loop import DEFAULT_MAX_TOKENS, ScenarioRun, run_scenario
 from harness.scenarios.canonical import answer
 from harness.scenarios.schema import Scenario, Variant
 from tests.scenarios.files import WITH_TOOLS, changed, scenario
@@ -112,8 +112,10 @@ def target(connect: Connect) -> Target:
 
 def played(
     scenario: Scenario, client: Any, begin: Callable[[int], None] = lambda chat: None, variant: Variant = "whole"
-) -> Playing:
-    return play(scenario, target(lambda endpoint, model: client), Endpoint("http://127.0.0.1:9", "key"), begin, variant)
+) -> ScenarioRun:
+    return run_scenario(
+        scenario, target(lambda endpoint, model: client), Endpoint("http://127.0.0.1:9", "key"), begin, variant
+    )
 
 
 Made = Callable[[dict[str, Any]], Scenario]
@@ -166,7 +168,7 @@ def test_the_adapter_is_connected_with_the_endpoint_and_the_model(made: Made) ->
         return client
 
     endpoint = Endpoint("http://127.0.0.1:9", "key", object())
-    play(made(WITH_TOOLS), target(connect), endpoint, lambda chat: None)
+    run_scenario(made(WITH_TOOLS), target(connect), endpoint, lambda chat: None)
     assert seen == [(endpoint, "claude-opus-5-5")]
     assert client.requests[0].model == "claude-opus-5-5"
 
@@ -311,7 +313,7 @@ def test_an_adapter_that_cannot_be_connected(made: Made) -> None:
         raise MissingDependency("fake", "sdk", "all")
 
     with pytest.raises(MissingDependency):
-        play(made(WITH_TOOLS), target(connect), Endpoint("", ""), lambda chat: None)
+        run_scenario(made(WITH_TOOLS), target(connect), Endpoint("", ""), lambda chat: None)
 
 
 PARALLEL = changed(

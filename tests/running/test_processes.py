@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from harness.running.cells import cells
-from harness.running.processes import CHUNK, _chunks
+from harness.running.processes import CHUNK_CELLS, _chunks
 from tests.stages import every_target, shipped_scenarios
 
 ROOT = Path(__file__).parent.parent.parent
@@ -46,7 +46,7 @@ def test_cells_that_need_one_sdk_go_to_one_process_and_the_rest_is_cut_small() -
     assert all(every[number] is cell for chunk in chunks for number, cell in chunk)
     apis = [{cell.target.api for _, cell in chunk} for chunk in chunks]
     assert apis[:2] == [{"anthropic"}, {"openai-chat", "openai-responses"}]
-    assert all(len(chunk) <= CHUNK for chunk in chunks[2:])
+    assert all(len(chunk) <= CHUNK_CELLS for chunk in chunks[2:])
     assert apis[-1] == {"claude-cli"}
 
 

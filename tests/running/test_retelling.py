@@ -17,9 +17,9 @@ from harness.contract.protocols import Endpoint
 from harness.results import Chat, Exchange, Kind, Transcript
 from harness.rules.evidence import Evidence
 from harness.rules.rule import Flaw, Rule
-from harness.running.backends import Reference
+from harness.running.backends import ReferenceBackend
 from harness.running.cells import Cell
-from harness.running.replay_variants import retellings
+from harness.running.replay_variants import replay_variants
 from harness.running.run import Run
 from harness.scenarios.schema import Subject, Variant
 from harness.tape.transport import Handler
@@ -38,7 +38,7 @@ def transcript(
         return []
 
     rule = Rule("look", Subject.STREAMING, "It is looked at.", "us", check, Kind.LOSS, "")
-    stages = Reference() if provider is None else InProcess(provider)
+    stages = ReferenceBackend() if provider is None else InProcess(provider)
     run = Run(stages, [rule], recuts=recuts)
     run([Cell(shipped_scenarios()[scenario], target, variant)])
     return seen[0]
@@ -107,7 +107,7 @@ def test_what_asks_more_often_than_the_cell_did_is_told_so(target: Target) -> No
     cell = Cell(scenario, target, "stream")
     made = transcript("call-single", target)
     short = Evidence(replace(made, exchanges=made.exchanges[:1]))
-    (whole,) = retellings(cell, short, InProcess(), 0)
+    (whole,) = replay_variants(cell, short, InProcess(), 0)
     assert [chat.error for chat in whole.chats] == [None, "ServerError"]
     assert "fewer requests than it is retold with" in (whole.chats[1].error_text or "")
 
@@ -146,7 +146,7 @@ def test_what_a_whole_cell_was_given_is_not_told_again() -> None:
 
     def played(*cells: Cell) -> list[Variant]:
         ours.asked.clear()
-        Run(Reference(), [rule])(cells, jobs=1)
+        Run(ReferenceBackend(), [rule])(cells, jobs=1)
         return [*ours.asked]
 
     alone: list[Variant] = ["stream", "stream", "whole", "whole"]
@@ -202,7 +202,7 @@ def test_the_answers_of_a_whole_cell_are_the_same_to_the_value(
     assert first.response is not None
     exchanges = (replace(first, response=edit(first.response)), last)
     beside = Evidence(replace(whole, exchanges=exchanges))
-    (told,) = retellings(cell, Evidence(streamed), InProcess(), 0, beside)
+    (told,) = replay_variants(cell, Evidence(streamed), InProcess(), 0, beside)
     assert (told.chats is whole.chats) is is_spared
 
 
@@ -233,7 +233,7 @@ def test_a_member_that_no_stream_has_and_that_holds_nothing_parts_no_answers(
 
     chats = tuple(with_annotations(chat) if kept else chat for chat in whole.chats)
     beside = Evidence(replace(whole, exchanges=tuple(map(edited, whole.exchanges)), chats=chats))
-    (told,) = retellings(cell, Evidence(streamed), InProcess(), 0, beside)
+    (told,) = replay_variants(cell, Evidence(streamed), InProcess(), 0, beside)
     assert (told.chats is chats) is is_spared
     if not is_spared:
         assert [chat.response for chat in told.chats] == [chat.response for chat in whole.chats]

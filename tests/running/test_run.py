@@ -20,10 +20,10 @@ from harness.contract.errors import ConnectionFailed, MissingDependency, UsageEr
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import ChatRequest, ChatResponse
 from harness.contract.protocols import Capability, Endpoint
-from harness.results import Blame, CellResult, Kind, RunResult, Severity, StaleExpectation, Verdict
+from harness.results import Blame, CellResult, Kind, Mode, RunResult, Severity, StaleExpectation, Verdict
 from harness.rules.evidence import Evidence
 from harness.rules.rule import Flaw, Rule
-from harness.running.backends import Reference, Replay
+from harness.running.backends import ReferenceBackend, ReplayBackend
 from harness.running.cells import Cell, cells
 from harness.running.expected_failures import ExpectedFailure
 from harness.running.recorder import Recorder
@@ -39,7 +39,7 @@ Made = Callable[..., Scenario]
 
 
 class Live(InProcess):
-    mode = "live"
+    mode: Mode = "live"
 
 
 @pytest.fixture
@@ -157,7 +157,7 @@ def test_a_cell_that_is_not_applicable_connects_nothing(made: Made, target: Targ
 
 
 def test_a_missing_cassette_is_no_pass(made: Made, target: Target, tmp_path: Path) -> None:
-    run = Run(Replay([Library(tmp_path / "one"), Library(tmp_path / "two")]), [])
+    run = Run(ReplayBackend([Library(tmp_path / "one"), Library(tmp_path / "two")]), [])
     result = run([Cell(made(), target, "whole")])
     (cell,) = result.cells
     assert cell.verdict is Verdict.MISSING
@@ -295,7 +295,7 @@ def test_an_expected_failure_that_passes_is_stale_and_fails_the_run(made: Made, 
 
 
 def test_cells_that_nothing_was_seen_of_make_nothing_stale(made: Made, target: Target, tmp_path: Path) -> None:
-    missing = Run(Replay([Library(tmp_path)]), [], expected=[KNOWN])
+    missing = Run(ReplayBackend([Library(tmp_path)]), [], expected=[KNOWN])
     assert missing([Cell(made(), target, "whole")]).stale == ()
     broken = connecting(target, lambda endpoint, model: 1 / 0)  # type: ignore[arg-type, return-value]
     assert Run(InProcess(), [], expected=[KNOWN])([Cell(made(), broken, "whole")]).stale == ()
@@ -342,7 +342,7 @@ SOME = ("call-parallel-same-tool", "system-changed", "json-with-tools", "call-un
 
 def test_several_jobs_give_the_same_result_as_one_and_so_does_a_second_run() -> None:
     chosen = cells([shipped_scenarios()[name] for name in SOME], list(shipped_targets().values()))
-    run = Run(Reference(), catalog.rules())
+    run = Run(ReferenceBackend(), catalog.rules())
     once = without_timing(run(chosen))
     assert once["summary"] == {**once["summary"], "pass": 54, "not-applicable": 2}
     assert without_timing(run(chosen, jobs=4)) == once
@@ -364,7 +364,7 @@ class Lost:
 
 def test_a_refusal_reads_the_same_wherever_the_server_listens(made: Made, target: Target) -> None:
     lost = connecting(without_http_client(target), lambda endpoint, model: Lost(endpoint))
-    run = Run(Reference(), catalog.rules())
+    run = Run(ReferenceBackend(), catalog.rules())
     found = [run_one(run, made(), lost).findings for _ in range(2)]
     assert found[0] == found[1]
     assert any("POST http://reference-server.invalid/nowhere" in finding.message for finding in found[0])
@@ -414,19 +414,19 @@ def test_what_is_recorded_can_be_replayed(
 ) -> None:
     library = Library(tmp_path / "cassettes")
     chosen = cells([made(), made(MINIMAL)], [way(target), way(shipped_targets()["gemini-3"])])
-    recorded = Run(Reference(), catalog.rules(), recorder=Recorder(library))(chosen)
+    recorded = Run(ReferenceBackend(), catalog.rules(), recorder=Recorder(library))(chosen)
     assert recorded.mode == "record"
     assert recorded.summary["pass"] == 8
     files = {path: path.read_bytes() for path in library.paths()}
     assert len(files) == 8
     assert library.journals() == []
-    replayed = Run(Replay([library]), catalog.rules())(chosen)
+    replayed = Run(ReplayBackend([library]), catalog.rules())(chosen)
     assert replayed.mode == "replay"
     assert [(cell.verdict, cell.findings) for cell in replayed.cells] == [(Verdict.PASS, ())] * 8
     assert replayed.cells[0].provenance is not None
     assert replayed.cells[0].provenance.origin == "reference"
     assert replayed.differences == recorded.differences
-    Run(Reference(), [], recorder=Recorder(library, force=True))(chosen)
+    Run(ReferenceBackend(), [], recorder=Recorder(library, force=True))(chosen)
     assert {path: path.read_bytes() for path in library.paths()} == files
 
 
@@ -440,7 +440,7 @@ def library(made: Made, target: Target, tmp_path: Path) -> Library:
 def test_the_first_library_that_has_a_cassette_is_played(
     made: Made, target: Target, library: Library, tmp_path: Path
 ) -> None:
-    run = Run(Replay([Library(tmp_path / "none"), library, Library(tmp_path / "none")]), [])
+    run = Run(ReplayBackend([Library(tmp_path / "none"), library, Library(tmp_path / "none")]), [])
     assert run_one(run, made(), target).verdict is Verdict.PASS
 
 
@@ -449,7 +449,7 @@ def test_a_cut_cassette_fails_and_is_to_blame(made: Made, target: Target, librar
     whole = path.read_bytes()
     for end in (0, len(whole) // 2, len(whole) - 20):
         path.write_bytes(whole[:end])
-        cell = run_one(Run(Replay([library]), catalog.rules()), made(), target)
+        cell = run_one(Run(ReplayBackend([library]), catalog.rules()), made(), target)
         assert cell.verdict is Verdict.FAIL
         assert rules_of(cell) == [("cassette-unreadable", Blame.CASSETTE)]
         assert str(path) in cell.findings[0].message
@@ -457,13 +457,13 @@ def test_a_cut_cassette_fails_and_is_to_blame(made: Made, target: Target, librar
 
 def test_a_cassette_of_the_scenario_as_it_was_is_stale(made: Made, target: Target, library: Library) -> None:
     later = made(changed(WITH_TOOLS, "max_iterations", 7))
-    cell = run_one(Run(Replay([library]), catalog.rules()), later, target)
+    cell = run_one(Run(ReplayBackend([library]), catalog.rules()), later, target)
     assert cell.verdict is Verdict.FAIL
     assert rules_of(cell) == [("cassette-stale", Blame.CASSETTE)]
 
 
 def test_what_is_not_sent_is_judged_afresh(made: Made, target: Target, library: Library) -> None:
-    replayed = Run(Replay([library]), catalog.rules())
+    replayed = Run(ReplayBackend([library]), catalog.rules())
     retitled = made(changed(WITH_TOOLS, "title", "The model calls a tool, and answers"))
     assert run_one(replayed, retitled, target).verdict is Verdict.PASS
     content = json.loads(json.dumps(WITH_TOOLS))
@@ -482,7 +482,7 @@ def test_whatever_a_stale_cassette_leads_to_is_the_cassettes_fault(
     content["turns"][0]["user"] = "And now?"
     content["turns"][0]["model"][-1]["text"] = "Nothing of the kind."
     content["turns"][0]["expect"] = {"text": {"equals": "Nothing of the kind."}}
-    cell = run_one(Run(Replay([library]), catalog.rules()), made(content), target)
+    cell = run_one(Run(ReplayBackend([library]), catalog.rules()), made(content), target)
     assert len(cell.findings) > 1
     assert {blame for _, blame in rules_of(cell)} == {Blame.CASSETTE}
 
@@ -509,7 +509,7 @@ def test_another_request_than_the_recorded_one_is_the_adapters_fault(
     def chat(inner: Chat, request: ChatRequest) -> ChatResponse:
         return inner(replace(request, system="Be brief."))
 
-    cell = run_one(Run(Replay([library]), catalog.rules()), made(), chatting(target, chat))
+    cell = run_one(Run(ReplayBackend([library]), catalog.rules()), made(), chatting(target, chat))
     assert cell.verdict is Verdict.FAIL
     assert ("recorded-request", Blame.ADAPTER) in rules_of(cell)
 

@@ -22,9 +22,9 @@ from harness.results import CellResult, Exchange, Kind, Verdict
 from harness.rules.evidence import Evidence
 from harness.rules.rule import Flaw, Rule
 from harness.running import backends
-from harness.running.backends import Reference, Replay, Stages
+from harness.running.backends import Backend, ReferenceBackend, ReplayBackend
 from harness.running.cells import Cell
-from harness.running.live import Live
+from harness.running.live import LiveBackend
 from harness.running.recorder import Recorder
 from harness.running.run import Run
 from harness.scenarios.schema import Scenario, Subject, TurnSpec
@@ -116,7 +116,7 @@ class Spied:
         self.target = connecting(target, connect)  # type: ignore[arg-type]
 
 
-def run_one(stages: Stages, cell: Cell, *rules: Rule) -> CellResult:
+def run_one(stages: Backend, cell: Cell, *rules: Rule) -> CellResult:
     return Run(stages, rules)([cell]).cells[0]
 
 
@@ -127,7 +127,7 @@ def test_an_adapter_is_played_with_a_client_or_through_the_loopback_server(
 ) -> None:
     spied, seen = Spied(way(target)), Seen()
     played = run_one(
-        Replay([library]) if mode == "replay" else Reference(),
+        ReplayBackend([library]) if mode == "replay" else ReferenceBackend(),
         Cell(tools, spied.target, "whole"),
         seen.rule,
         *catalog.rules(),
@@ -152,7 +152,7 @@ def test_replay_opens_no_socket_for_an_adapter_with_a_client(
 ) -> None:
     monkeypatch.setattr(socket, "socket", lambda *_, **__: pytest.fail("a socket was opened"))
     monkeypatch.setattr(socket, "create_connection", lambda *_, **__: pytest.fail("a connection was opened"))
-    played = run_one(Replay([library]), Cell(tools, shipped_targets()[name], "whole"))
+    played = run_one(ReplayBackend([library]), Cell(tools, shipped_targets()[name], "whole"))
     assert (played.verdict, played.exchanges) == (Verdict.PASS, 2)
 
 
@@ -205,7 +205,7 @@ def test_the_environment_reaches_no_offline_run(
     name: str,
 ) -> None:
     cell = Cell(tools, way(shipped_targets()[name]), "whole")
-    for stage in (Reference(), Replay([library])):
+    for stage in (ReferenceBackend(), ReplayBackend([library])):
         result = Run(stage, catalog.rules())([cell])
         (played,) = result.cells
         assert (played.verdict, played.findings) == (Verdict.PASS, ())
@@ -219,13 +219,13 @@ def test_the_environment_reaches_no_offline_run(
 
 def test_a_run_may_be_repeated_on_the_same_stages(tools: Scenario, target: Target, library: Library) -> None:
     cell = Cell(tools, without_http_client(target), "whole")
-    for stage in (Reference(), Replay([library])):
+    for stage in (ReferenceBackend(), ReplayBackend([library])):
         run = Run(stage, [])
         assert [run([cell]).cells[0].verdict for _ in range(2)] == [Verdict.PASS, Verdict.PASS]
 
 
 def test_a_cassette_that_is_in_no_library(tools: Scenario, target: Target, tmp_path: Path) -> None:
-    replay = Replay([Library(tmp_path / "one"), Library(tmp_path / "two")])
+    replay = ReplayBackend([Library(tmp_path / "one"), Library(tmp_path / "two")])
     with pytest.raises(CassetteMissing) as raised, replay.stage(Cell(tools, target, "whole")):
         pytest.fail("there is nothing to play")
     assert raised.value.file == str(tmp_path / "one" / "with-tools" / "anthropic.yaml")
@@ -233,10 +233,10 @@ def test_a_cassette_that_is_in_no_library(tools: Scenario, target: Target, tmp_p
 
 def test_a_stage_says_where_its_answers_come_from(tools: Scenario, target: Target, library: Library) -> None:
     cell = Cell(tools, target, "whole")
-    with Reference() as reference, reference.stage(cell) as stage:
+    with ReferenceBackend() as reference, reference.stage(cell) as stage:
         assert (stage.scripted, stage.stale, stage.player) == (True, False, None)
         assert (stage.provenance.origin, stage.provenance.model_requested) == ("reference", target.model)
-    with Replay([library]) as replay:
+    with ReplayBackend([library]) as replay:
         with replay.stage(cell) as stage:
             assert (stage.scripted, stage.stale) == (True, False)
             assert stage.player is not None
@@ -282,7 +282,7 @@ def test_live_sends_the_key_to_the_provider_and_shows_it_nowhere(
 ) -> None:
     base, requests = provider
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
-    live, seen = Live({"anthropic": base}), Seen()
+    live, seen = LiveBackend({"anthropic": base}), Seen()
     played = run_one(live, Cell(tools, way(target), "whole"), seen.rule)
     assert (played.verdict, played.exchanges) == (Verdict.PASS, 2)
     assert played.provenance is not None
@@ -296,10 +296,10 @@ def test_live_sends_the_key_to_the_provider_and_shows_it_nowhere(
 def test_live_without_a_key(tools: Scenario, target: Target, provider: tuple[str, list[HttpRequest]]) -> None:
     base, requests = provider
     with pytest.raises(MissingKey) as raised:
-        run_one(Live({}), Cell(tools, target, "whole"))
+        run_one(LiveBackend({}), Cell(tools, target, "whole"))
     assert raised.value.target == "anthropic"
     assert tuple(raised.value.variables) == catalog.api("anthropic").key_variables
-    own = Live({"anthropic": base})  # a server of one's own may need none
+    own = LiveBackend({"anthropic": base})  # a server of one's own may need none
     assert run_one(own, Cell(tools, target, "whole")).verdict is Verdict.PASS
     assert [request.headers["authorization"] for request in requests] == ["Bearer not-a-key"] * 2
 
@@ -317,11 +317,11 @@ def test_what_live_records_can_be_replayed(
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
     library = Library(tmp_path / "paid")
     cell = Cell(tools, way(target), "whole")
-    recorded = Run(Live({"anthropic": provider[0]}), [], recorder=Recorder(library))([cell])
+    recorded = Run(LiveBackend({"anthropic": provider[0]}), [], recorder=Recorder(library))([cell])
     assert recorded.cells[0].verdict is Verdict.PASS
     (path,) = library.paths()
     assert KEY.encode() not in path.read_bytes()
-    replayed = run_one(Replay([library]), cell, *catalog.rules())
+    replayed = run_one(ReplayBackend([library]), cell, *catalog.rules())
     assert [finding for finding in replayed.findings if finding.severity == "error"] == []
     assert replayed.provenance is not None
     assert replayed.provenance.recorded_from == provider[0].rpartition("/")[0]
@@ -337,14 +337,14 @@ def test_an_answer_that_is_late_since_the_run_was_stopped_is_awaited(
         return answered(session, request)
 
     monkeypatch.setattr(ScriptSession, "__call__", late)
-    monkeypatch.setattr(client, "TIMEOUT", 0.05)
-    played = run_one(Reference(), Cell(tools, target, "whole"), *catalog.rules())
+    monkeypatch.setattr(client, "TIMEOUT_SECONDS", 0.05)
+    played = run_one(ReferenceBackend(), Cell(tools, target, "whole"), *catalog.rules())
     assert played.verdict is Verdict.PASS
 
 
 def test_the_clients_of_a_run_are_closed_with_it(tools: Scenario, target: Target) -> None:
     spied = Spied(target)
-    run_one(Reference(), Cell(tools, spied.target, "whole"))
+    run_one(ReferenceBackend(), Cell(tools, spied.target, "whole"))
     client = spied.endpoints[0].http_client
     assert isinstance(client, httpx2.Client)
     assert client.is_closed

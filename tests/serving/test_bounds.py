@@ -10,8 +10,8 @@ import pytest
 from harness.apis.fact_files import FactSelection
 from harness.contract.http import HttpRequest
 from harness.running import serve_router
-from harness.running.serve_router import Reception
-from harness.running.served_session import Terms
+from harness.running.serve_router import ServeRouter
+from harness.running.served_session import SessionOptions
 from tests.serving.served import KEYS, first_body
 from tests.stages import shipped_scenarios
 
@@ -19,19 +19,19 @@ SCENARIO = shipped_scenarios()["call-single"]
 CALL = {"name": SCENARIO.tools[0].name, "arguments": {"city": "Lisbon"}}
 
 
-def opened(said: list[str]) -> Reception:
-    made = Reception([SCENARIO], {}, Terms(edition=FactSelection()), said.append)
+def opened(said: list[str]) -> ServeRouter:
+    made = ServeRouter([SCENARIO], {}, SessionOptions(edition=FactSelection()), said.append)
     made.origin = "http://127.0.0.1:1"
     return made
 
 
-def asked(server: Reception, session: str, **more: Any) -> int:
+def asked(server: ServeRouter, session: str, **more: Any) -> int:
     body = first_body("anthropic", {"system": None, "tools": [], "turns": [{"user": "Hi.", "settings": {}}]}, **more)
     url = f"{server.origin}/call-single/{session}/v1/messages"
     return server(HttpRequest("POST", url, dict(KEYS["anthropic"]), json.dumps(body).encode())).status
 
 
-def called(server: Reception, session: str) -> int:
+def called(server: ServeRouter, session: str) -> int:
     url = f"{server.origin}/_harness/call-single/{session}/call"
     return server(HttpRequest("POST", url, {}, json.dumps(CALL).encode())).status
 

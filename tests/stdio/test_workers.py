@@ -18,7 +18,7 @@ import pytest
 from harness.cli.main import main
 from harness.contract.errors import PluginError
 from harness.stdio import workers as pool
-from harness.stdio.workers import Workers
+from harness.stdio.workers import WorkerPool
 from tests.cli.conftest import Command, cassettes, folder, harness
 from tests.stdio import misbehaving
 
@@ -242,7 +242,7 @@ def test_an_import_that_hangs_is_said_to(folder: Path, monkeypatch: pytest.Monke
     (folder / "slow_import.py").write_text("import time\nprint('begun', flush=True)\ntime.sleep(600)\n")
     monkeypatch.setattr(pool, "_LOADING_SECONDS", 4.0)
 
-    with Workers(1.0, offline=True) as workers, pytest.raises(PluginError) as raised:
+    with WorkerPool(1.0, offline=True) as workers, pytest.raises(PluginError) as raised:
         workers.adapter("slow_import:ADAPTER")
 
     assert str(raised.value) == (

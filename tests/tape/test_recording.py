@@ -275,11 +275,11 @@ def test_what_another_process_has_put_there_until_the_lock_was_free_is_not_asked
 def begun_and_gone(monkeypatch: pytest.MonkeyPatch, path: Path, *, again: bool) -> None:
     """Another process ends its recording, and removes the journal, between our open and our lock. If `again`, a third
     one has begun its own by then, which is gone as soon as it is looked at."""
-    lock, stat = files.lock, Path.stat
+    lock, stat = files.lock_file, Path.stat
     looks: list[Path] = []
 
     def late(handle: int) -> bool:
-        monkeypatch.setattr(files, "lock", lock)
+        monkeypatch.setattr(files, "lock_file", lock)
         path.rename(path.with_suffix(".removed"))  # else the next one is the same file, by its number
         if again:
             path.touch()
@@ -293,7 +293,7 @@ def begun_and_gone(monkeypatch: pytest.MonkeyPatch, path: Path, *, again: bool) 
                 path.unlink()
         return found
 
-    monkeypatch.setattr(files, "lock", late)
+    monkeypatch.setattr(files, "lock_file", late)
     monkeypatch.setattr(Path, "stat", looked)
 
 

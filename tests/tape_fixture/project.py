@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from harness.apis.fact_files import FactSelection
-from harness.running.serve_router import Reception
-from harness.running.served_session import Terms, cut
+from harness.running.serve_router import ServeRouter
+from harness.running.served_session import SessionOptions, cut_rewrite
 from harness.scenarios import suite
 from harness.scenarios.load import load_file
 from harness.tape.server import serve
@@ -138,8 +138,8 @@ def serving(*, recut: int | None = None) -> Generator[str, None, None]:
     """Its origin. Below `/SCENARIO/SESSION` there is a conversation, whose streams come in pieces: an event each, or
     cut in the way of a number."""
     found = load_file(suite.shipped("scenarios") / f"{SCENARIO}.yaml")
-    ways = None if recut is None else (lambda _: [cut(recut)])
-    reception = Reception([found], {}, Terms(edition=FactSelection(), pace=PACE, ways=ways), print)
+    ways = None if recut is None else (lambda _: [cut_rewrite(recut)])
+    reception = ServeRouter([found], {}, SessionOptions(edition=FactSelection(), pace=PACE, ways=ways), print)
     with serve(reception) as server:
         reception.origin = server.origin
         yield server.origin

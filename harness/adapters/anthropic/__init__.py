@@ -25,7 +25,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.contract.protocols import Adapter, Capability, Requirement, Route
-from harness.host.environment import needing
+from harness.host.environment import importing_sdk
 
 if TYPE_CHECKING:
     from harness.adapters.anthropic.client import AnthropicClient
@@ -40,7 +40,7 @@ def connect(endpoint: Endpoint, model: str) -> AnthropicClient:
     Raises:
         MissingDependency: the SDK is not installed or too old.
     """
-    with needing("anthropic", SDK, "anthropic"):
+    with importing_sdk("anthropic", SDK, "anthropic"):
         from harness.adapters.anthropic.client import AnthropicClient  # noqa: PLC0415 - imports the SDK
     return AnthropicClient(endpoint, model)
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.contract.protocols import Adapter, Capability, Embeddings, Requirement, Route
-from harness.host.environment import needing
+from harness.host.environment import importing_sdk
 
 if TYPE_CHECKING:
     from harness.adapters.gemini.client import GeminiClient
@@ -37,7 +37,7 @@ def connect(endpoint: Endpoint, model: str) -> GeminiClient:
     Raises:
         MissingDependency: the SDK is not installed or too old.
     """
-    with needing("gemini", SDK, "google", "google.genai"):
+    with importing_sdk("gemini", SDK, "google", "google.genai"):
         from harness.adapters.gemini.client import GeminiClient  # noqa: PLC0415 - imports the SDK
     return GeminiClient(endpoint, model)
 
@@ -48,7 +48,7 @@ def connect_embeddings(endpoint: Endpoint, model: str, dimensions: int) -> Embed
     Raises:
         MissingDependency: the SDK is not installed or too old.
     """
-    with needing("gemini", SDK, "google", "google.genai"):
+    with importing_sdk("gemini", SDK, "google", "google.genai"):
         from harness.adapters.gemini.client import GeminiEmbeddings  # noqa: PLC0415 - imports the SDK
     return GeminiEmbeddings(endpoint, model, dimensions)
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 
 from harness.adapters._openai import SDK
 from harness.contract.protocols import Adapter, Capability, Embeddings, Route
-from harness.host.environment import needing
+from harness.host.environment import importing_sdk
 
 if TYPE_CHECKING:
     from harness.contract.protocols import ChatClient, EmbeddingProvider, Endpoint
@@ -44,7 +44,7 @@ def connect(endpoint: Endpoint, model: str) -> ChatClient:
     Raises:
         MissingDependency: the SDK is not installed or too old.
     """
-    with needing(API, SDK, "openai"):
+    with importing_sdk(API, SDK, "openai"):
         from harness.adapters.openai_chat.client import ChatCompletionsClient  # noqa: PLC0415 - imports the SDK
     return ChatCompletionsClient(endpoint, model)
 
@@ -55,7 +55,7 @@ def connect_embeddings(endpoint: Endpoint, model: str, dimensions: int) -> Embed
     Raises:
         MissingDependency: the SDK is not installed or too old.
     """
-    with needing(API, SDK, "openai"):
+    with importing_sdk(API, SDK, "openai"):
         from harness.adapters.openai_chat.client import OpenAIEmbeddings  # noqa: PLC0415 - imports the SDK
     return OpenAIEmbeddings(endpoint, model, dimensions)
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from harness.adapters._openai import SDK
 from harness.contract.protocols import Adapter, Capability, Route
-from harness.host.environment import needing
+from harness.host.environment import importing_sdk
 
 if TYPE_CHECKING:
     from harness.contract.protocols import ChatClient, Endpoint
@@ -42,7 +42,7 @@ def connect(endpoint: Endpoint, model: str) -> ChatClient:
     Raises:
         MissingDependency: the SDK is not installed or too old.
     """
-    with needing(API, SDK, "openai"):
+    with importing_sdk(API, SDK, "openai"):
         from harness.adapters.openai_responses.requests import ResponsesClient  # noqa: PLC0415 - imports the SDK
     return ResponsesClient(endpoint, model)
 

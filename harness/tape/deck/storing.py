@@ -69,8 +69,8 @@ HEADERS = RESPONSE_HEADERS | {"date", "location"}
 def redactor(requests: Collection[HttpRequest] = (), learned: Iterable[str] = ()) -> Redactor:
     """Takes out the keys of the environment, those that requests carry, what was `learned` from exchanges, and what has
     the shape of a key."""
-    in_addresses = (secret for url in credentials.addresses() for secret in secrets(url))
-    found = {*credentials.secrets(), *in_addresses, *_carried(requests), *learned}
+    in_addresses = (secret for url in credentials.secret_addresses() for secret in secrets(url))
+    found = {*credentials.secret_values(), *in_addresses, *_carried(requests), *learned}
     return Redactor(found, shaped=True, answered=HEADERS)
 
 

@@ -21,7 +21,7 @@ from harness.contract.errors import HarnessError, UsageError
 from harness.contract.http import EXHAUSTED, Delivery, HttpRequest, HttpResponse
 from harness.contract.model import JSON
 from harness.host import credentials
-from harness.host.exceptions import traceback_of
+from harness.host.exceptions import traceback_text
 from harness.tape.redact.address import bare, secrets
 from harness.tape.redact.pieces import REDACTED, Found, Group, Part, Slice, Way, edited, joined, parts, pieces
 from harness.tape.redact.shapes import Chosen, shapes, without
@@ -65,11 +65,11 @@ class Redactor:
         # APIs of other packages have variables of their own.
         own = [name for api in catalog.apis() for name in api.key_variables if os.environ.get(name)]
         servers = [name for api in catalog.apis() if (name := api.base_url_variable) and os.environ.get(name)]
-        at = (*urls, *credentials.addresses(), *(os.environ[name] for name in servers))
+        at = (*urls, *credentials.secret_addresses(), *(os.environ[name] for name in servers))
         in_urls = (secret for url in at for secret in secrets(url))
         in_headers = [part for value in (headers or {}).values() for part in (value, *value.split())]
         public = {*models, *(name for each in catalog.targets() for name in (each.name, each.api, each.model))}
-        every = [*credentials.secrets(), *(os.environ[name] for name in own), *in_urls, *in_headers]
+        every = [*credentials.secret_values(), *(os.environ[name] for name in own), *in_urls, *in_headers]
         return cls([each for each in every if each not in public], shaped=shaped)
 
     def request(self, request: HttpRequest, *, fields: Chosen | None = None) -> HttpRequest:
@@ -144,7 +144,7 @@ class Redactor:
                 raise
             raise UsageError(told) from None
         except Exception as error:
-            text = traceback_of(error)
+            text = traceback_text(error)
             told = self.text(text)
             if told == text:
                 raise

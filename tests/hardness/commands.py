@@ -1,6 +1,6 @@
-"""Starts `harness` often: a process that has imported it forks a child for each command, which takes milliseconds.
+"""Runs `harness` commands in forks of a process that has imported it: a fork takes milliseconds, a start a second.
 
-`python -m tests.hardness.nursery` reads commands, a line of JSON each, and answers with how each has ended.
+`python -m tests.hardness.commands` reads commands, a JSON line each, and writes how each ended.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import os
 import signal
 import subprocess
 import sys
+import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,27 +24,33 @@ ROOT = Path(__file__).parents[2]
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended: its exit code, or the negative number of the signal that killed it."""
+    """The end of a command. `code` is its exit code, or the negative number of the signal that killed it."""
 
     code: int
     out: str
     err: str
+    cpu_seconds: float
+    megabytes: float
 
     @property
     def killed(self) -> bool:
         return self.code == -signal.SIGKILL
 
+    @property
+    def output(self) -> str:
+        return self.out + self.err
 
-class Nursery:
+
+class Commands:
     """Runs commands in a folder, each in a process of its own."""
 
     def __init__(self, process: subprocess.Popen[str], folder: Path) -> None:
         self._process = process
         self._folder = folder
 
-    def at(self, folder: Path) -> Nursery:
-        """The same for commands in another folder."""
-        return Nursery(self._process, folder)
+    def at(self, folder: Path) -> Commands:
+        """Return the runner for commands in another folder."""
+        return Commands(self._process, folder)
 
     def __call__(
         self,
@@ -50,23 +58,36 @@ class Nursery:
         fault: tuple[str, int, str] | None = None,
         until: Callable[[Callable[[], bool]], None] | None = None,
     ) -> Ended:
-        """Run `harness` with these words. `fault` is what befalls it: see `tests.hardness.faults.befall`. It is killed
-        once `until` returns, if it still runs, which `until` is given the means to ask."""
+        """Run `harness` with these words. For `fault` see `tests.hardness.faults.befall`. The command is killed when
+        `until` returns; its argument tells whether the command still runs."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        for name in ("out.txt", "err.txt"):  # it may be killed before it has them
+        for name in ("out.txt", "err.txt"):  # the command may be killed before it creates them
             (self._folder / name).write_text("")
         self._process.stdin.write(json.dumps({"words": words, "folder": str(self._folder), "fault": fault}) + "\n")
         self._process.stdin.flush()
         child = int(self._process.stdout.readline())
         if until is not None:
             until(lambda: not _has_ended(child))
-            os.kill(child, signal.SIGKILL)  # or its remains, which are there until the nursery is told to look
+            with contextlib.suppress(ProcessLookupError):  # its group may not exist yet
+                os.killpg(child, signal.SIGKILL)
+            os.kill(child, signal.SIGKILL)  # the process exists until the parent waits for it
         self._process.stdin.write("\n")
         self._process.stdin.flush()
-        code = int(self._process.stdout.readline())
+        code, seconds, megabytes = json.loads(self._process.stdout.readline())
         out, err = ((self._folder / name).read_text(errors="replace") for name in ("out.txt", "err.txt"))
-        return Ended(code, out, err)
+        return Ended(code, out, err, seconds, megabytes)
+
+
+def within(seconds: float) -> Callable[[Callable[[], bool]], None]:
+    """Return an `until` that kills a command after this time."""
+
+    def until(runs: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + seconds
+        while runs() and time.monotonic() < deadline:
+            time.sleep(0.002)
+
+    return until
 
 
 def _has_ended(child: int) -> bool:
@@ -74,22 +95,24 @@ def _has_ended(child: int) -> bool:
 
 
 @contextmanager
-def nursing(folder: Path) -> Iterator[Nursery]:
-    """A nursery whose commands run in `folder`, without keys."""
+def commands(folder: Path) -> Iterator[Commands]:
+    """Run commands in `folder`, without keys."""
     keys = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY", "OPENAI_BASE_URL")
     environment = {name: value for name, value in os.environ.items() if name not in keys}
-    command = [sys.executable, "-m", "tests.hardness.nursery"]
+    environment["PYTHONPATH"] = str(ROOT)
+    command = [sys.executable, "-m", "tests.hardness.commands"]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, cwd=ROOT, env=environment) as process:
         try:
-            yield Nursery(process, folder)
+            yield Commands(process, folder)
         finally:
             process.kill()
 
 
 def _import_all() -> None:
-    """Import what commands import, and start no thread, which a fork would not take along."""
+    """Import what commands import, and start no thread, which a fork would not copy."""
     from harness import catalog
+    from harness.auditing import cassette_audit  # noqa: F401
     from harness.cli import app, run  # noqa: F401
     from harness.contract.protocols import Endpoint
     from harness.tape import server  # noqa: F401
@@ -108,39 +131,42 @@ def _run(words: list[str], folder: str, fault: tuple[str, int, str] | None) -> N
     from harness.cli.main import main
     from tests.hardness.faults import befall
 
-    code = 70  # if it raised, which it never does
-    with contextlib.suppress(BaseException):
+    code = 70  # after an exception
+    try:
+        os.setsid()
         os.chdir(folder)
         for number, name in ((1, "out.txt"), (2, "err.txt")):
-            handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-            os.dup2(handle, number)
+            os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644), number)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         if fault is not None:
             befall(*fault)
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets what runs behind it ignore Ctrl-C
-        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # and `nohup` lets it ignore this
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job of a shell ignores Ctrl-C
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # and `nohup` ignores this
         code = main(words)
         sys.stdout.flush()
         sys.stderr.flush()
+    except BaseException:  # noqa: BLE001 - tests look for this traceback
+        traceback.print_exc()
     os._exit(code)
 
 
-def _nurse(commands: IO[str]) -> None:
+def _serve(lines: IO[str]) -> None:
     _import_all()
-    for line in commands:
+    for line in lines:
         job = json.loads(line)
         child = os.fork()
         if not child:
             _run(job["words"], job["folder"], job["fault"])
-        _say(child)
-        commands.readline()
-        _, status = os.waitpid(child, 0)
-        _say(os.waitstatus_to_exitcode(status))
+        _answer(child)
+        lines.readline()
+        _, status, usage = os.wait4(child, 0)
+        _answer([os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024])
 
 
-def _say(number: int) -> None:
-    sys.stdout.write(f"{number}\n")
+def _answer(value: object) -> None:
+    sys.stdout.write(json.dumps(value) + "\n")
     sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    _nurse(sys.stdin)
+    _serve(sys.stdin)
