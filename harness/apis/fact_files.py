@@ -17,7 +17,7 @@ from harness.apis.fact import Breach, Example, Fact, FactFile, LimitEntry
 from harness.apis.jsonvalue import keys, parsed, resolve
 from harness.apis.limits import Limit, Violation, adapt_words, filled, full, lesser, remedy
 from harness.apis.matching import Conditions, RequestData, SchemaPlaces
-from harness.apis.prefilter import Sieve
+from harness.apis.prefilter import Prefilter
 from harness.apis.view import WireError
 from harness.contract.errors import FactsError, UsageError
 from harness.contract.http import HttpRequest
@@ -136,7 +136,7 @@ class CompiledFacts:
         self._schemas = schemas
         self._spelled = spelled
         self._conditions = [Conditions(breach.when) for _, breach in self.breaches]
-        self._sieve = Sieve([*self._conditions, *(fact.conditions for fact in self.facts)], schemas)
+        self._prefilter = Prefilter([*self._conditions, *(fact.conditions for fact in self.facts)], schemas)
 
     def judge(self, request: HttpRequest) -> tuple[list[Violation], list[Violation]]:
         """Return the broken limits and the refusing facts of a request. Never raises."""
@@ -146,7 +146,7 @@ class CompiledFacts:
         except WireError:
             return limits, refused
         asked = RequestData(body, {name.lower(): value for name, value in request.headers.items()}, self._schemas)
-        for number in self._sieve.passing(asked):
+        for number in self._prefilter.passing(asked):
             if number < len(self.breaches):
                 limits += (self._broken(number, pointer, body) for pointer in self._conditions[number].places(asked))
             else:

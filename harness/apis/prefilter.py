@@ -1,4 +1,8 @@
-"""Prefilter of conditions by one walk through a request."""
+"""Prefilter of conditions by one walk through a request.
+
+Hundreds of facts have conditions, and nearly every request meets none of them. The prefilter is necessary, not
+sufficient: for each condition something in the request fits it. `Conditions.met` decides.
+"""
 
 from __future__ import annotations
 
@@ -14,18 +18,18 @@ from harness.apis.schemas import subschemas
 from harness.contract.model import JSON
 
 _Tests: TypeAlias = "dict[str, list[tuple[int, Holds]]]"
-"""By the keyword of a schema what is asked about it. A test is a bit, which is set where it is passed."""
+"""Keyword of a schema → its tests. Each test is a bit, which is set if the test passes."""
 
 
 @dataclass(slots=True)
 class _Schemas:
-    """What is asked about a schema: about it and those inside it, and about it alone."""
+    """Tests of a schema and its subschemas, and of the schema alone."""
 
     anywhere: _Tests = field(default_factory=dict[str, "list[tuple[int, Holds]]"])
     root: _Tests = field(default_factory=dict[str, "list[tuple[int, Holds]]"])
 
     def of(self, schema: JSON) -> int:
-        """The tests that it passes."""
+        """Return the tests that a schema passes."""
         if not isinstance(schema, dict):
             return 0
         found = _passed(self.root, schema)
@@ -36,8 +40,11 @@ class _Schemas:
 
 @dataclass(slots=True, eq=False)
 class _Place:
-    """What is asked about a place in a body, and about what is inside it. `each` tells what an element passes.
-    `together`: by tests that are to be passed by one element, the bit that says so."""
+    """Tests of a place in a body and of the places inside it.
+
+    `each` returns the tests that each element passes. `together`: tests that one element must pass → the bit for all of
+    them.
+    """
 
     tests: list[tuple[int, Holds]] = field(default_factory=list["tuple[int, Holds]"])
     together: dict[int, int] = field(default_factory=dict[int, int])
@@ -48,8 +55,8 @@ class _Place:
     schemas: dict[str, _Schemas] = field(default_factory=dict[str, _Schemas])
     strict_schemas: dict[str, _Schemas] = field(default_factory=dict[str, _Schemas])
 
-    def behind(self, step: PathStep) -> _Place:
-        """The place that a step leads to."""
+    def at_step(self, step: PathStep) -> _Place:
+        """Return the place that a step leads to."""
         one, other = (self.members.setdefault(spelling, []) for spelling in step.spellings)
         place = next((each for each in one if any(each is same for same in other)), None)
         if place is None:
@@ -66,7 +73,7 @@ class _Place:
         return place
 
     def of(self, value: JSON) -> int:
-        """The tests that a value at this place passes, and what is inside it."""
+        """Return the tests that a value at this place and the values inside it pass."""
         found = 0
         for bit, holds in self.tests:
             if holds(value):
@@ -106,8 +113,8 @@ class _Place:
         return found
 
 
-class Sieve:
-    """The conditions of many facts, of which it tells those that a request may meet."""
+class Prefilter:
+    """A prefilter of the conditions of many facts."""
 
     def __init__(self, conditions: Sequence[Conditions], schemas: SchemaPlaces) -> None:
         self._body = _Place()
@@ -120,12 +127,12 @@ class Sieve:
                     place.each = cached_per_element(_of(place.elements))
 
     def passing(self, asked: RequestData) -> Iterator[int]:
-        """The numbers of the conditions that a request may meet, each before the next is looked for."""
+        """Yield the numbers of the conditions that a request may meet."""
         found = self._body.of(asked.body)
         return (number for number, needed in enumerate(self._needed) if needed & found == needed)
 
     def _needs(self, conditions: Conditions, schemas: SchemaPlaces) -> int:
-        """The bits without which the conditions are not met. What wants nothing, or looks at a header, has none."""
+        """Return the bits that the conditions require. Conditions on headers and absent values require none."""
         bits: list[tuple[ConditionTest, int]] = []
         there = {group for test in conditions.tests if not test.wants_nothing for group, _ in _chosen(test)}
         for test in conditions.tests:
@@ -144,7 +151,7 @@ class Sieve:
         return needed
 
     def _together(self, place: _Place, members: Sequence[int], inner: int) -> int:
-        """The bit for tests that are to be passed by one element of a list."""
+        """Return the bit for tests that one element of a list must pass."""
         mask = 0
         for bit in members:
             mask |= bit
@@ -159,7 +166,7 @@ class Sieve:
         return known
 
     def _lacked(self, test: ConditionTest, there: Container[str]) -> int:
-        """The bit of a test that is passed where something is absent too; none, if it may be passed by no element."""
+        """Return the bit of a test that an absent value passes; none, if no element may pass it."""
         steps = test.steps
         last = max((at for at, step in enumerate(steps) if step.indexes), default=-1)
         if any(step.is_everything for step in steps) or (last >= 0 and not _is_chosen(steps[last], there)):
@@ -198,12 +205,12 @@ class Sieve:
     def _at(self, steps: Sequence[PathStep]) -> _Place:
         place = self._body
         for step in steps:
-            place = place.behind(step)
+            place = place.at_step(step)
         return place
 
 
 def _chosen(test: ConditionTest) -> Iterator[tuple[str, tuple[PathStep, ...]]]:
-    """The lists of which a test chooses an element, by their paths, with the steps to it."""
+    """Yield the lists of which a test chooses an element, with the steps to it."""
     for at, step in enumerate(test.steps):
         if len(step.indexes) == 1 and step.indexes[0] is None and step.groups[0]:
             yield step.groups[0], test.steps[: at + 1]
@@ -214,7 +221,7 @@ def _is_chosen(step: PathStep, groups: Container[str]) -> bool:
 
 
 def _lacking(test: ConditionTest, steps: Sequence[PathStep]) -> Holds:
-    """Return whether what is behind these steps, from an element on, is absent or such as the test wants it."""
+    """Return the test of whether the value after these steps is absent or passes."""
     wants_none = test.condition.there is False
 
     def within(value: JSON) -> bool:

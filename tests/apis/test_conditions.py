@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from harness.apis.condition import Condition
 from harness.apis.matching import Conditions, RequestData, SchemaPlaces, met
-from harness.apis.prefilter import Sieve
+from harness.apis.prefilter import Prefilter
 
 PLACES = SchemaPlaces(("tools[].input_schema",), ("format.schema",))
 BODY: dict[str, Any] = {
@@ -176,7 +176,7 @@ def test_conditions_about_other_places(conditions: list[dict[str, Any]], pointer
     made = [Condition.model_validate_json(json.dumps(each)) for each in conditions]
     asked = RequestData(CHAT, {}, PLACES)
     assert met(made, asked) == pointer
-    passing = {*Sieve([Conditions(made)], PLACES).passing(asked)}
+    passing = {*Prefilter([Conditions(made)], PLACES).passing(asked)}
     assert pointer is None or passing == {0}, "the sieve lets pass what is met"
 
 
@@ -266,7 +266,7 @@ def test_every_place_that_meets_the_first_condition_is_found(
     made = Conditions([Condition.model_validate_json(json.dumps(each)) for each in conditions])
     asked = RequestData(CHAT, {}, PLACES)
     assert [*made.places(asked)] == pointers
-    assert {*Sieve([made], PLACES).passing(asked)} == ({0} if pointers else set())
+    assert {*Prefilter([made], PLACES).passing(asked)} == ({0} if pointers else set())
 
 
 def test_all_hold_together_and_the_first_says_where() -> None:

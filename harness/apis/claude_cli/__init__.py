@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from harness.apis.api import Api
 from harness.apis.claude_cli.checks import FACTS, violations
-from harness.apis.claude_cli.mock import build, build_stream, fail, refuse, stream_error, stream_of
 from harness.apis.claude_cli.requests import model_of, recognises, view
-from harness.apis.claude_cli.responses import read
+from harness.apis.claude_cli.responses import build, build_stream, fail, read, refuse, stream_error, stream_of
 from harness.apis.services import OWN, Services
 from harness.apis.targets import Profile, ShippedTarget
 from harness.apis.traits import ApiTerms, Traits
