@@ -20,6 +20,7 @@ from harness.checking.gateway_exchange import (
     preserved,
     request_fact,
 )
+from harness.contract.model import JSON
 from harness.meaning import choice_meaning
 from harness.meaning.choice_meaning import tool_family
 from harness.meaning.result_meaning import is_same_text, joined_texts
@@ -141,7 +142,7 @@ def _pictures(sent: RequestView, arrived: RequestView) -> Outcomes:
         elif medium.uri is not None and any(each.data is not None for each, _ in found):
             yield preserved(same=False)  # fetched by the gateway; the bytes are unknown here
         else:
-            arrives = [_shown(each) for each, _ in found]
+            arrives: JSON = [_shown(each) for each, _ in found]
             pointer = found[0][0].pointer if found else ""
             yield lost(f"{_shown(medium)} does not arrive", medium.pointer, pointer, arrives, _shown(medium))
 
