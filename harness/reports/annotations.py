@@ -47,7 +47,7 @@ class RepositoryLine:
 
 @dataclass(frozen=True, slots=True)
 class Symptom:
-    """One place at which a problem shows, with its line if the repository has it."""
+    """A place at which a problem shows, with its line if the repository has it."""
 
     name: str
     line: RepositoryLine | None
@@ -55,7 +55,7 @@ class Symptom:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class RunProblem:
     """Anything that fails a run or is worth a warning, with all its symptoms.
 
     `rule` is a word such as `missing` for a problem without findings. `symptoms` yields them one by one, since a long
@@ -95,7 +95,7 @@ def path_in(file: str, root: str) -> str | None:
     return Path(os.path.normpath(file)).as_posix()
 
 
-def problems(run: RunResult, presentation: Presentation) -> list[Problem]:
+def problems(run: RunResult, presentation: Presentation) -> list[RunProblem]:
     """Return causes, broken and missing cells and stale expectations, the worst first; then warnings."""
     return [
         *_unfinished(run),
@@ -107,13 +107,13 @@ def problems(run: RunResult, presentation: Presentation) -> list[Problem]:
     ]
 
 
-def _unfinished(run: RunResult) -> Iterator[Problem]:
+def _unfinished(run: RunResult) -> Iterator[RunProblem]:
     if run.stopped is not None:
         symptom = Symptom("harness", None, f"the run is not finished: {plain(run.stopped)}")
-        yield Problem("unfinished", Severity.ERROR, count(len(run.cells), "cell") + " done", _one(symptom), "")
+        yield RunProblem("unfinished", Severity.ERROR, count(len(run.cells), "cell") + " done", _one(symptom), "")
 
 
-def _of_cause(run: RunResult, presentation: Presentation, cause: Cause) -> Problem:
+def _of_cause(run: RunResult, presentation: Presentation, cause: Cause) -> RunProblem:
     def symptoms() -> Iterator[Symptom]:
         for each in cause.places:
             finding = each.findings[0]
@@ -121,42 +121,44 @@ def _of_cause(run: RunResult, presentation: Presentation, cause: Cause) -> Probl
 
     again = "" if run.audit is not None else f"\nPlay again: {groups.rerun(run, cause.places[0])}"
     advice = f"{what_to_do(cause)}{again}"
-    return Problem(cause.rule, cause.severity, cause.extent, symptoms, advice, cause.kind, cause.location)
+    return RunProblem(cause.rule, cause.severity, cause.extent, symptoms, advice, cause.kind, cause.location)
 
 
-def _broken(run: RunResult, presentation: Presentation) -> Iterator[Problem]:
+def _broken(run: RunResult, presentation: Presentation) -> Iterator[RunProblem]:
     for reason, places in groups.broken(run):
 
-        def symptoms(places: Sequence[groups.Place] = places, text: str = plain(reason)) -> Iterator[Symptom]:
+        def symptoms(places: Sequence[groups.CellPlace] = places, text: str = plain(reason)) -> Iterator[Symptom]:
             for each in places:
                 line = line_of(run, presentation, each.cells[0].scenario)
                 yield Symptom(_named(each), line, text or "no reason is known")
 
         advice = f"{CRASHED}\nPlay again: {groups.rerun(run, places[0])}"
-        yield Problem("error", Severity.ERROR, count(groups.cells_of(places), "cell"), symptoms, advice)
+        yield RunProblem("error", Severity.ERROR, count(groups.cells_of(places), "cell"), symptoms, advice)
 
 
-def _missing(run: RunResult, presentation: Presentation) -> Iterator[Problem]:
+def _missing(run: RunResult, presentation: Presentation) -> Iterator[RunProblem]:
     for each in groups.missing(run):
         name = f"{listed([*each.scenarios], _MAX_SCENARIOS)} . {', '.join(each.targets)}"
         line = line_of(run, presentation, each.cells[0].scenario)
         advice = f"record: {each.record}\nor play: {each.reference}"
         symptom = Symptom(name, line, f"could not look: {plain(each.reason)}")
-        yield Problem("missing", Severity.ERROR, count(len(each.cells), "cell"), _one(symptom), advice)
+        yield RunProblem("missing", Severity.ERROR, count(len(each.cells), "cell"), _one(symptom), advice)
 
 
-def _stale(run: RunResult) -> Iterator[Problem]:
+def _stale(run: RunResult) -> Iterator[RunProblem]:
     for each in run.stale:
         name = f"{each.scenario}{f' [{each.variant}]' if each.variant else ''} . {each.target}"
         symptom = Symptom(name, None, f"{each.rule} is listed as an expected failure, and did not happen")
-        yield Problem("stale", Severity.ERROR, "1 entry", _one(symptom), "Take it off the list of expected failures.")
+        yield RunProblem(
+            "stale", Severity.ERROR, "1 entry", _one(symptom), "Take it off the list of expected failures."
+        )
 
 
 def _one(symptom: Symptom) -> Callable[[], Iterator[Symptom]]:
     return lambda: iter([symptom])
 
 
-def _named(each: groups.Place) -> str:
+def _named(each: groups.CellPlace) -> str:
     return plain(f"{each.name} . {each.target}")
 
 
@@ -173,7 +175,7 @@ def _render_github(run: RunResult, presentation: Presentation) -> str:
     return "".join(f"{line}\n" for line in (*_lines(errors, Severity.ERROR), *_lines(warnings, Severity.WARNING)))
 
 
-def _lines(found: Sequence[Problem], severity: Severity) -> Iterator[str]:
+def _lines(found: Sequence[RunProblem], severity: Severity) -> Iterator[str]:
     kept = MAX_ANNOTATIONS - 1 if len(found) > MAX_ANNOTATIONS else MAX_ANNOTATIONS
     shown, rest = found[:kept], found[kept:]
     for problem, symptom in _spread(shown, kept):
@@ -185,7 +187,7 @@ def _lines(found: Sequence[Problem], severity: Severity) -> Iterator[str]:
         yield annotation(severity, f"and {count(len(rest), 'more cause')}", f"{names}: see the report of the run", None)
 
 
-def _spread(found: Sequence[Problem], most: int) -> list[tuple[Problem, Symptom]]:
+def _spread(found: Sequence[RunProblem], most: int) -> list[tuple[RunProblem, Symptom]]:
     """Choose at most so many symptoms: the first of each problem, then in turn those on other lines."""
     every = [zip(repeat(each), each.symptoms()) for each in found]
     spread = [next(symptoms) for symptoms in every]
@@ -200,7 +202,7 @@ def _spread(found: Sequence[Problem], most: int) -> list[tuple[Problem, Symptom]
     return spread[:most]
 
 
-def _has_line(found: tuple[Problem, Symptom]) -> bool:
+def _has_line(found: tuple[RunProblem, Symptom]) -> bool:
     return found[1].line is not None
 
 
@@ -239,7 +241,7 @@ def _entries(run: RunResult, presentation: Presentation) -> Iterator[dict[str, J
             }
 
 
-def _fingerprint(problem: Problem, symptom: Symptom) -> str:
+def _fingerprint(problem: RunProblem, symptom: Symptom) -> str:
     """Return a digest that is the same in the next run, whatever ids, values and lines are then."""
     text = f"{problem.rule}\0{problem.severity}\0{problem.at}\0{symptom.name}"
     return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:32]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TypeAlias
 
-from harness.reports.groups import Place, cells_of, grouped, places_of
+from harness.reports.groups import CellPlace, cells_of, grouped, places_of
 from harness.reports.words import count, listed
 from harness.results import Blame, CellResult, Finding, Kind, RunResult, Severity
 
@@ -28,7 +28,7 @@ _Location: TypeAlias = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One defect, with all cells that show it.
+    """A defect, with all cells that show it.
 
     `at` is the place in the bodies of each API, without indices. `alone` counts the cells that fail for no other
     reason. `followers` counts the findings that follow from it, by rule.
@@ -40,7 +40,7 @@ class Cause:
     blame: Blame
     source: str
     at: _Location
-    places: tuple[Place, ...]
+    places: tuple[CellPlace, ...]
     alone: int
     followers: tuple[tuple[str, int], ...] = ()
     remedy: str = ""
@@ -57,7 +57,7 @@ class Cause:
 
     @property
     def extent(self) -> str:
-        """How many cells it affects: `5 cells; 3 fail only for this`."""
+        """The number of affected cells: `5 cells; 3 fail only for this`."""
         cells, number = count(self.cells, "cell"), self.cells
         if self.severity is not Severity.ERROR:
             return cells
@@ -72,7 +72,7 @@ class Cause:
 
     @property
     def following(self) -> str:
-        """What follows from it: `and 3 that follow from it: exchange-unplayed (2), chat-refused`, or nothing."""
+        """Findings that follow: `and 3 that follow from it: exchange-unplayed (2), chat-refused`, or nothing."""
         if not self.followers:
             return ""
         total = sum(number for _, number in self.followers)

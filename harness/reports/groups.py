@@ -44,7 +44,7 @@ class MatrixRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CellPlace:
     """Scenario with a target, in the variants with the same findings.
 
     `name` includes the variant if only one of two is meant. `findings` are those of the first cell. `is_paired` is set
@@ -134,19 +134,19 @@ def _which(cells: list[CellResult]) -> list[tuple[str, Verdict]]:
 
 def places_of(
     run: RunResult, found: Iterable[tuple[CellResult, tuple[Finding, ...]]], *, both: str = ""
-) -> tuple[Place, ...]:
+) -> tuple[CellPlace, ...]:
     """Return the places of some cells with their findings. `both` is added to the name of a scenario with the same
     findings in both variants."""
     pairs = paired(run)
-    places: list[Place] = []
+    places: list[CellPlace] = []
     for (scenario, target), members in grouped(found, lambda each: (each[0].scenario, each[0].target)):
         first, is_paired = members[0], (scenario, target) in pairs
         if len(members) > 1 and all(each[1] == first[1] for each in members[1:]):
-            places.append(Place(scenario + both, tuple(cell for cell, _ in members), first[1], is_paired))
+            places.append(CellPlace(scenario + both, tuple(cell for cell, _ in members), first[1], is_paired))
             continue
         for cell, findings in members:
             name = f"{scenario} [{cell.variant}]" if is_paired else label(cell)
-            places.append(Place(name, (cell,), findings, is_paired))
+            places.append(CellPlace(name, (cell,), findings, is_paired))
     return tuple(places)
 
 
@@ -158,19 +158,19 @@ def paired(run: RunResult) -> set[tuple[str, str]]:
     return {(cell.scenario, cell.target) for cell in run.cells if first[cell.scenario, cell.target] != cell.variant}
 
 
-def _by_reason(run: RunResult, cells: Iterable[CellResult]) -> list[tuple[str, tuple[Place, ...]]]:
+def _by_reason(run: RunResult, cells: Iterable[CellResult]) -> list[tuple[str, tuple[CellPlace, ...]]]:
     return [
         (reason, places_of(run, ((cell, ()) for cell in members)))
         for reason, members in grouped(cells, lambda cell: cell.reason or "")
     ]
 
 
-def cells_of(places: Iterable[Place]) -> int:
+def cells_of(places: Iterable[CellPlace]) -> int:
     """Count the cells of some places."""
     return sum(len(place.cells) for place in places)
 
 
-def broken(run: RunResult) -> list[tuple[str, tuple[Place, ...]]]:
+def broken(run: RunResult) -> list[tuple[str, tuple[CellPlace, ...]]]:
     """Return cells that ended with an exception, by its text, unless a finding reports it."""
     cells = (
         cell
@@ -217,12 +217,12 @@ def _tallied(cells: Iterable[CellResult], most: int) -> Iterator[tuple[str, str]
         yield count(len(members), "cell"), f"{who}{_LACKS}{tally}" if tally else who
 
 
-def inconclusive(run: RunResult) -> list[tuple[str, tuple[Place, ...]]]:
+def inconclusive(run: RunResult) -> list[tuple[str, tuple[CellPlace, ...]]]:
     """Return the inconclusive cells by reason."""
     return _by_reason(run, (cell for cell in run.cells if cell.verdict is Verdict.INCONCLUSIVE))
 
 
-def expected_failures(run: RunResult) -> list[tuple[str, tuple[Place, ...]]]:
+def expected_failures(run: RunResult) -> list[tuple[str, tuple[CellPlace, ...]]]:
     """Return the expected failures by the reason given for them, also in cells that fail for other reasons too."""
     expected = [
         replace(cell, reason=reason)
@@ -250,7 +250,7 @@ def missing(run: RunResult) -> list[MissingCells]:
     return [_missing_cells(run, [place for _, places in members for place in places]) for _, members in alike]
 
 
-def _missing_cells(run: RunResult, places: list[Place]) -> MissingCells:
+def _missing_cells(run: RunResult, places: list[CellPlace]) -> MissingCells:
     cells = tuple(cell for place in places for cell in place.cells)
     names = tuple(dict.fromkeys(cell.target for cell in cells))
     scenarios = list(dict.fromkeys(cell.scenario for cell in cells))
@@ -266,17 +266,17 @@ def _missing_cells(run: RunResult, places: list[Place]) -> MissingCells:
     )
 
 
-def _only_variant(places: Sequence[Place]) -> Variant | None:
+def _only_variant(places: Sequence[CellPlace]) -> Variant | None:
     variants: set[Variant] = {cell.variant for place in places for cell in place.cells}
     return variants.pop() if len(variants) == 1 and any(place.is_paired for place in places) else None
 
 
-def _variant_option(places: Sequence[Place]) -> Sequence[str]:
+def _variant_option(places: Sequence[CellPlace]) -> Sequence[str]:
     variant = _only_variant(places)
     return () if variant is None else ("--variant", variant)
 
 
-def rerun(run: RunResult, place: Place) -> str:
+def rerun(run: RunResult, place: CellPlace) -> str:
     """Return the command that plays a place again."""
     call, cells = run.invocation, place.cells
     recut = call.recut if any(cell.variant == "stream" for cell in cells) else ()
@@ -292,7 +292,7 @@ def look(run: RunResult, cell: CellResult) -> str:
     return run.invocation.command(words, [cell.target], [cell.scenario])
 
 
-def unrecorded(run: RunResult) -> list[tuple[str, tuple[Place, ...]]]:
+def unrecorded(run: RunResult) -> list[tuple[str, tuple[CellPlace, ...]]]:
     """Return the cells that could not be recorded, by reason."""
     known = (Verdict.MISSING, Verdict.NOT_APPLICABLE, Verdict.EXPECTED_FAILURE)
     cells = (cell for cell in run.cells if run.mode == "record" and cell.reason and cell.verdict not in known)

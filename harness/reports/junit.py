@@ -32,7 +32,7 @@ from harness.reports.words import bounded, cost_heading, count, label, place, sh
 from harness.results import CellResult, Finding, Presentation, Report, RunResult, StaleExpectation, Variant, Verdict
 
 _ILLEGAL = re.compile("[^\t\n\r\u0020-\u007e\u00a0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML 1.0 cannot hold, and control characters that it advises against."""
+"""Characters that XML 1.0 does not allow, and control characters that it advises against."""
 
 _TAGS = {
     Verdict.FAIL: "failure",

@@ -162,7 +162,7 @@ def _causes(run: RunResult, severity: Severity, limit: int | None) -> Iterator[s
         yield words.ACCEPT_HINT
 
 
-def _commands(run: RunResult, place: groups.Place) -> str:
+def _commands(run: RunResult, place: groups.CellPlace) -> str:
     return code(f"{groups.look(run, place.cells[0])}\n{groups.rerun(run, place)}".strip())
 
 

@@ -10,7 +10,7 @@ from harness.reports.words import count, listed, spent
 from harness.results import CellResult, RunResult, Severity, Spending, StaleExpectation, Variant, Verdict
 
 _BADNESS = {Verdict.WARN: 1, Verdict.MISSING: 2, Verdict.FAIL: 3, Verdict.ERROR: 3}
-"""How bad a verdict is; the others are not bad."""
+"""Ranks of bad verdicts."""
 _PROOF = frozenset({Verdict.PASS, Verdict.NOTE})
 """Verdicts that prove something: it is worse if such a cell is not applicable any more."""
 _MAX_NAMES = 6
@@ -21,7 +21,7 @@ CellKey = tuple[str, str, Variant]
 
 @dataclass(frozen=True, slots=True)
 class RunChange:
-    """One thing that is new, gone or changed. `worse` and `better` are set if that matters."""
+    """A property that is new, gone or changed. `worse` and `better` are set if that matters."""
 
     what: str
     before: str | None
@@ -56,7 +56,7 @@ class CellChange(RunChange):
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """All that changed since an earlier run, except for times.
+    """Changes since an earlier run, except for times.
 
     `conditions` are sentences about how the two runs were made. `unfinished` is set if only the later run was not
     finished.
@@ -72,7 +72,7 @@ class Changes:
 
     @property
     def worse(self) -> bool:
-        """Whether a cell, a cause or an expected failure got worse, or the run was no longer finished."""
+        """Set if a cell, a cause or an expected failure got worse, or the run is no longer finished."""
         return self.unfinished or any(each.worse for each in (*self.cells, *self.causes, *self.stale))
 
     @property

@@ -12,7 +12,7 @@ from rich.text import Text
 from harness.reports import groups, words
 from harness.reports.audit_text import audit_lines
 from harness.reports.finding_causes import Cause, causes
-from harness.reports.groups import Place
+from harness.reports.groups import CellPlace
 from harness.reports.page import Page, columns, fits, hanging, heading, indented
 from harness.reports.run_changes import Changes, RunChange, compare_runs
 from harness.results import Blame, Checked, Fate, Finding, Kind, Presentation, Report, RunResult, Severity, Verdict
@@ -245,7 +245,7 @@ def _other_model(run: RunResult, cause: Cause) -> Iterator[RenderableType]:
         yield _labelled("Or", f"If the adapter is for other models than {model}: --model {cell.target}=NAME")
 
 
-def _look(run: RunResult, place: Place) -> Iterator[RenderableType]:
+def _look(run: RunResult, place: CellPlace) -> Iterator[RenderableType]:
     if command := groups.look(run, place.cells[0]):
         yield _labelled("Look", command)
 
@@ -268,7 +268,7 @@ def _lines(piece: Sequence[str]) -> Iterator[RenderableType]:
         yield Padding(Text(words.plain_line(line), style="dim", no_wrap=True, overflow="ellipsis"), (0, 0, 0, 6))
 
 
-def _followers(place: Place) -> Iterator[RenderableType]:
+def _followers(place: CellPlace) -> Iterator[RenderableType]:
     cell = place.cells[0]
     for follower in cell.findings:
         if follower.follows is not None and cell.findings[follower.follows] in place.findings:
@@ -276,14 +276,14 @@ def _followers(place: Place) -> Iterator[RenderableType]:
             yield from _evidence(follower, says=True)
 
 
-def _more(places: Sequence[Place]) -> Iterator[RenderableType]:
+def _more(places: Sequence[CellPlace]) -> Iterator[RenderableType]:
     if places:
         rest = groups.cells_of(places[_MAX_CELLS:])
         names = ", ".join(map(_spot, places[:_MAX_CELLS])) + (f" and {words.count(rest, 'more cell')}" if rest else "")
         yield indented(f"also in {names}; --verbose shows each", "dim")
 
 
-def _spot(place: Place) -> str:
+def _spot(place: CellPlace) -> str:
     return f"{place.name} . {place.target}"
 
 

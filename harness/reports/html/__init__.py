@@ -118,7 +118,7 @@ def _spaced(verdict: Verdict) -> str:
     return verdict.value.replace("-", " ")
 
 
-def _commands(run: RunResult, where: groups.Place) -> Iterator[str]:
+def _commands(run: RunResult, where: groups.CellPlace) -> Iterator[str]:
     if run.audit is None:
         yield from filter(None, [groups.look(run, where.cells[0])])
         yield groups.rerun(run, where)

@@ -115,7 +115,7 @@ def _cell(run: RunResult, cell: CellResult, pool: _TextPool, pairs: set[tuple[st
     }
     entry |= {name: pool.text(text) for name, text in texts.items() if text}
     if cell.verdict not in _WITHOUT_COMMANDS and run.audit is None:
-        here = groups.Place(cell.scenario, (cell,), is_paired=(cell.scenario, cell.target) in pairs)
+        here = groups.CellPlace(cell.scenario, (cell,), is_paired=(cell.scenario, cell.target) in pairs)
         commands = (groups.look(run, cell), groups.rerun(run, here))
         entry["commands"] = [pool.text(each) for each in commands if each]
     if cell.findings:
