@@ -1,8 +1,8 @@
-"""`harness audit`: recorded requests of any project, held against the providers' limits and the contract."""
+"""`harness audit`, `adopt` and `validate`: checks of recorded requests, cassettes, scenarios and facts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -10,31 +10,34 @@ from typing import Annotated
 import typer
 
 from harness import catalog
+from harness.apis.examples import problems as fact_problems
 from harness.auditing.adoption import FoundCassette, adopt_cassettes, marked_tests
 from harness.auditing.cassette_audit import audit as run
 from harness.auditing.redrive import Redrive
-from harness.cli.options import AllowedSecrets, AsOf, FactFiles, Reported, Scoped, edition, fact_files
-from harness.cli.outputs import presented, with_pipeline
-from harness.cli.settings import scope_for, settings
+from harness.cli.options import AllowedSecrets, AsOf, FactFiles, FindingOptions, ReportOptions
+from harness.cli.outputs import annotate_errors, presented, with_pipeline
+from harness.cli.settings import fact_files, fact_options, scope_for, settings
+from harness.contract.errors import FileError, ScenarioError
 from harness.host.environment import hidden_variables
+from harness.reports.words import count
+from harness.scenarios import suite
+from harness.scenarios.load import problems, scenario_files
 
 
 @dataclass(frozen=True, kw_only=True)
-class AuditOptions(Reported, Scoped):
-    """The options of `audit`."""
+class AuditOptions(FindingOptions, ReportOptions):
+    """Options of `audit`."""
 
     paths: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="PATH...", help="Cassettes in vcrpy's format (YAML or JSON), of any project, and folders of them."
-        ),
+        typer.Argument(metavar="PATH...", help="Cassettes in vcrpy's format (YAML or JSON), or folders of them."),
     ]
     redrive: Annotated[
         bool,
         typer.Option(
             "--redrive",
-            help="Drive the recorded conversations again: let the adapters decode each response that calls tools, give "
-            "them the recorded results, and hold their follow-ups against the recorded ones.",
+            help="Repeat the recorded conversations with the adapters, and compare their follow-up requests with the "
+            "recorded ones.",
         ),
     ] = False
     recut: Annotated[
@@ -43,7 +46,7 @@ class AuditOptions(Reported, Scoped):
             "--recut",
             metavar="N",
             min=0,
-            help="With --redrive: drive each streamed response in N other cuts of its bytes, too.",
+            help="With --redrive: also split each streamed response in N other ways.",
         ),
     ] = 3
     as_json: Annotated[bool, typer.Option("--json", help="The same as --report json.")] = False
@@ -51,21 +54,21 @@ class AuditOptions(Reported, Scoped):
 
 
 def audit(typed: AuditOptions) -> int:
-    """Audit recorded requests: what do the providers refuse, what breaks the contract?
+    """Audit recorded requests: what do providers refuse, and what breaks the contract?
 
-    Exit codes: 1 when a request breaks a limit, whether it was accepted or refused, or a follow-up disagrees with the
-    recorded one; 2 for wrong usage, a damaged cassette, or when there was nothing to audit; else 0. Rules of the
+    Exit codes: 1 when a request breaks a limit, whether it was accepted or refused, or a follow-up request differs from
+    the recorded one; 2 for wrong usage, a damaged cassette, or when there was nothing to audit; else 0. Rules of the
     contract only warn.
     """
-    by, presentation = edition(typed.as_of, fact_files(typed.facts)), presented(typed)
+    by, presentation = fact_options(typed.as_of, fact_files(typed.facts)), presented(typed)
     judged = scope_for(typed.rules, typed.ignored, settings(), by)
     wanted = with_pipeline([*(typed.reports or ()), *(["json"] if typed.as_json else ())])
-    shown = any(output.report.wants_conversations for output in wanted)
+    conversations = any(output.report.wants_conversations for output in wanted)
     if typed.redrive:
         with hidden_variables(), Redrive(typed.recut) as driven:
-            result = run(typed.paths, catalog.rules(), driven, by, conversations=shown, scope=judged)
+            result = run(typed.paths, catalog.rules(), driven, by, conversations=conversations, scope=judged)
     else:
-        result = run(typed.paths, catalog.rules(), edition=by, conversations=shown, scope=judged)
+        result = run(typed.paths, catalog.rules(), edition=by, conversations=conversations, scope=judged)
     result = replace(result, facts=tuple(map(str, by.files)))
     for output in wanted:
         output.write(result, presentation)
@@ -83,23 +86,23 @@ def adopt(
     to: Annotated[
         Path | None,
         typer.Option(
-            "--to", metavar="FOLDER", help="Write each without secrets into this folder, where nothing lies yet."
+            "--to", metavar="FOLDER", help="Write copies without secrets into this folder, which must be new or empty."
         ),
     ] = None,
     as_of: AsOf = None,
     facts: FactFiles = None,
     allowed: AllowedSecrets = None,
 ) -> int:
-    """Look through the cassettes of an existing suite before its tests are marked with pytest.mark.tape.
+    """Inspect the cassettes of an existing suite before its tests are marked with pytest.mark.tape.
 
-    Says what is in each, which cannot be played, which hold secrets, and which break a limit. Originals stay as they
-    are. Exit codes: 1 when one cannot be played or written, or holds secrets and --to is not given; 2 for wrong usage,
+    Lists the exchanges of each, and which cannot be played, hold secrets, or break a limit. Originals do not change.
+    Exit codes: 1 when one cannot be played or written, or holds secrets and --to is not given; 2 for wrong usage,
     or when there is no cassette; else 0.
     """
     every: list[FoundCassette] = []
-    for found in adopt_cassettes(paths, to, edition(as_of, fact_files(facts)), tuple(allowed or ())):
+    for found in adopt_cassettes(paths, to, fact_options(as_of, fact_files(facts)), tuple(allowed or ())):
         every.append(found)
-        for line in _told(found):
+        for line in _lines(found):
             typer.echo(line)
     if not every:
         typer.echo("No cassette was found.", err=True)
@@ -110,11 +113,11 @@ def adopt(
     return 1 if bad else 0
 
 
-def _told(found: FoundCassette) -> Iterator[str]:
+def _lines(found: FoundCassette) -> Iterator[str]:
     counts = ", ".join(f"{number} {whose}" for whose, number in found.exchanges.items())
-    said = f"{_count(sum(found.exchanges.values()), 'exchange')} ({counts})" if counts else ""
-    yield f"{found.file}: {said or f'cannot be played: {found.unplayable}'}"
-    if found.unplayable and said:
+    exchanges = f"{count(sum(found.exchanges.values()), 'exchange')} ({counts})" if counts else ""
+    yield f"{found.file}: {exchanges or f'cannot be played: {found.unplayable}'}"
+    if found.unplayable and exchanges:
         yield f"  cannot be played: {found.unplayable}"
     if found.secrets:
         yield f"  secrets: {', '.join(found.secrets)}"
@@ -130,16 +133,60 @@ def _summary(every: list[FoundCassette], to: Path | None, marked: list[Path]) ->
     playable = [each for each in every if not each.unplayable]
     yield ""
     yield (
-        f"{len(playable)} of {_count(len(every), 'cassette')} can be played as they lie; secrets in "
+        f"{len(playable)} of {count(len(every), 'cassette')} can be played unchanged; secrets in "
         f"{sum(bool(each.secrets) for each in every)}, limits broken in {sum(bool(each.broken) for each in every)}."
     )
     if any(each.secrets for each in every) and to is None:
-        yield "To do: with --to FOLDER each is written without secrets; the originals stay, and are yours to remove."
+        yield "To do: --to FOLDER writes copies without secrets; remove the originals yourself."
     if marked:
         files = " ".join(map(str, marked))
-        yield f"To do: {_count(len(marked), 'file')} with marks of pytest-recording's, which become ours:"
+        yield f"To do: {count(len(marked), 'file')} with marks of pytest-recording; to replace them:"
         yield f"  perl -pi -e 's/\\bmark\\.vcr\\b/mark.tape/' {files}"
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+def validate(
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="PATH",
+            show_default=False,
+            help="Scenario files and folders. Default: the project's scenarios, or the shipped ones.",
+        ),
+    ] = None,
+    facts: FactFiles = None,
+) -> int:
+    """Check scenario files, or with --facts the examples of fact files. Problems have the form file:line:column at
+    key: reason.
+
+    Exit code 2 if there is a problem, else 0. With --facts and no PATH, only fact files are checked.
+    """
+    if facts and not paths:
+        return _validate_facts(fact_files(facts))
+    own = [path for each in settings().scenarios if (path := Path(each)).exists()]
+    files = scenario_files(paths or own or [suite.shipped("scenarios")])
+    by_id: dict[str, Path] = {}
+    found: list[FileError] = []
+    for file in files:
+        found += problems(file)
+        if file.stem in by_id:  # a scenario is named after its file
+            found.append(ScenarioError(str(file), f"the id {file.stem!r} is taken by {by_id[file.stem]}."))
+        by_id.setdefault(file.stem, file)
+    for each in found:
+        typer.echo(str(each))
+    if found:
+        annotate_errors(found)
+        typer.echo(f"{count(len(found), 'problem')} in {count(len(files), 'scenario')}.", err=True)
+        return 2
+    typer.echo(f"{count(len(files), 'scenario')} {'is' if len(files) == 1 else 'are'} valid.")
+    return 0
+
+
+def _validate_facts(files: Sequence[Path]) -> int:
+    found = [each for file in files for each in fact_problems(file)]
+    for each in found:
+        typer.echo(str(each))
+    if found:
+        annotate_errors(found)
+        return 2
+    typer.echo(f"{len(files)} file{'' if len(files) == 1 else 's'} of facts: every example holds.")
+    return 0

@@ -1,45 +1,48 @@
-"""`harness check`: an adapter or an agent through the reference suite, a server, or a gateway; and its scorecard."""
+"""`harness check`: its options. `suite_checks` and `endpoint_checks` do the work."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 import typer
 
-from harness.checking import starters
-from harness.checking.adapter_check import RECUTS, AdapterCheck
 from harness.cli.app import LazyGroup
 from harness.cli.options import (
     AdapterCommands,
+    AgentApi,
     AgentCommands,
+    CellTimeout,
     ExpectedFailures,
     Jobs,
-    Judged,
-    Options,
-    Reported,
-    SpokenApi,
-    Targeted,
-    combined,
+    MaxRequests,
+    Paths,
+    ReportOptions,
+    StrictOptions,
+    TargetOptions,
+    Variants,
+    Words,
 )
-from harness.cli.run import play_check
-from harness.cli.settings import adapters, settings
-from harness.contract.errors import UsageError
+
+GATEWAY = "The gateway and its upstreams"
+MAX_WAIT_SECONDS = 3600.0
+DEFAULT_WAIT_SECONDS = 60.0
+DEFAULT_MAX_TOKENS = 1024
 
 
 class Checks(LazyGroup):
-    """The kinds of code under test. Without one it is the server or gateway that settings name, or an adapter."""
+    """The kinds of checks. The default is the kind of a named server or gateway of the settings, else `adapter`."""
 
     summaries = {  # noqa: RUF012 - nothing changes it
         "adapter": "Check an adapter; the same as 'harness check TARGET'.",
-        "agent": "Check a library or a program that owns its tool loop.",
-        "server": "Check a server by its raw answers.",
-        "gateway": "Check what a gateway makes of what passes it, seen from both ends.",
+        "agent": "Check a library or a program that runs its own tool loop.",
+        "server": "Check the raw answers of a server.",
+        "gateway": "Check what a gateway changes, observed at both of its ends.",
     }
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Add the kind that is left out."""
+        """Insert the kind if it is left out."""
         if args[:1] != ["--help"] and not {*args[:1]} & {*self.summaries} and (args or not ctx.resilient_parsing):
             args = [_kind(args), *args]
         return super().parse_args(ctx, args)
@@ -59,96 +62,277 @@ def _group() -> None:
 
 
 def _kind(arguments: list[str]) -> str:
+    from harness.cli.settings import settings  # noqa: PLC0415 - see `adapter`
+
     own = settings()
     named = {**dict.fromkeys(own.servers, "server"), **dict.fromkeys(own.gateways, "gateway")}
     return next((named[each] for each in arguments if each in named), "adapter")
 
 
 @dataclass(frozen=True, kw_only=True)
-class _SuiteOptions(Reported, Judged, Targeted):
-    """The options that `check adapter` and `check agent` share."""
+class SuiteCheckOptions(TargetOptions, StrictOptions, ReportOptions):
+    """Options that `check adapter` and `check agent` share."""
 
     everything: Annotated[
-        bool, typer.Option("--all", help="The whole suite, and every target of the API; takes minutes.")
+        bool, typer.Option("--all", help="The whole suite and every target of the API; takes minutes.")
     ] = False
     jobs: Jobs = None
     expected_failures: ExpectedFailures = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class AdapterOptions(_SuiteOptions):
-    """The options of `check adapter`."""
+class AdapterCheckOptions(SuiteCheckOptions):
+    """Options of `check adapter`."""
 
     adapter: Annotated[
-        str | None, typer.Argument(metavar="NAME|module:attribute", show_default=False, help="The adapter to check.")
+        str | None, typer.Argument(metavar="NAME|MODULE:ATTR", show_default=False, help="The adapter to check.")
     ] = None
     adapter_commands: AdapterCommands = None
     init: Annotated[
         Literal["python", "command"] | None,
         typer.Option(
-            help="Write a file to begin with, my_adapter.py or my_adapter.mjs, and check nothing.", show_default=False
+            metavar="KIND",
+            help="Write a template, my_adapter.py (python) or my_adapter.mjs (command), and check nothing.",
+            show_default=False,
         ),
     ] = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class AgentOptions(_SuiteOptions):
-    """The options of `check agent`."""
+class AgentCheckOptions(SuiteCheckOptions):
+    """Options of `check agent`."""
 
     conversation: Annotated[
         str | None,
         typer.Argument(
-            metavar="module:attribute",
+            metavar="MODULE:ATTR",
             show_default=False,
             help="A function drive(endpoint, model, conversation), or a harness.Loop (harness help loops).",
         ),
     ] = None
     agents: AgentCommands = None
-    api: SpokenApi = None
+    api: AgentApi = None
     init: Annotated[
         Literal["conversation", "agent"] | None,
         typer.Option(
-            help="Write a file to begin with, my_loop.py or my_agent.py, and check nothing.", show_default=False
+            metavar="KIND",
+            help="Write a template, my_loop.py (conversation) or my_agent.py (agent), and check nothing.",
+            show_default=False,
         ),
     ] = None
 
 
-def adapter(typed: AdapterOptions) -> int:
-    """Check an adapter against the reference server: whole, streamed, cut elsewhere, with faults, as far as declared.
+@dataclass(frozen=True, kw_only=True)
+class EndpointOptions(StrictOptions, ReportOptions):
+    """Options that `check server` and `check gateway` share.
 
-    Within a minute, from a sample of the suite. Says what holds, what breaks and by which request, which capabilities
-    work though undeclared, and which are declared and do not. Exit codes as for 'harness run'.
+    `name` is the endpoint's name in the settings, `table` its place there. `from_table` names the fields that the
+    command line did not set. `variables` maps headers to environment variables.
     """
-    if typed.init is not None:
-        return _begin(typed.init)
-    return _play(typed, combined(typed, adapters=[typed.adapter] if typed.adapter else None))
+
+    api: Annotated[
+        str | None,
+        typer.Option("--api", metavar="NAME", show_default=False, help="API that its clients use."),
+    ] = None
+    words: Words = None
+    variants: Variants = None
+    expected_failures: ExpectedFailures = None
+    headers: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--header",
+            metavar="'NAME: VALUE'",
+            show_default=False,
+            help="Header to send with each request. Its value is never shown or recorded. Repeatable.",
+        ),
+    ] = None
+    url: str
+    name: str | None = None
+    table: str = ""
+    from_table: frozenset[str] = frozenset()
+    variables: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def place(self, key: str, option: str = "") -> str:
+        """Return the name of a value for errors: its key in the settings, or its option."""
+        return f"{self.table}.{key}" if key.replace("-", "_") in self.from_table else f"--{option or key}"
 
 
-def agent(typed: AgentOptions) -> int:
-    """Check a library or a program that owns its tool loop, by what it sends to the reference server.
+@dataclass(frozen=True, kw_only=True)
+class ServerOptions(EndpointOptions):
+    """Options of `check server`."""
 
-    Within a minute, as 'harness check adapter'. 'harness help loops' has more. Exit codes as for 'harness run'.
+    url: Annotated[
+        str,
+        typer.Argument(
+            metavar="URL|NAME",
+            show_default=False,
+            help="The server's base URL, as an SDK takes it, with --api and --model; or its name in the settings.",
+        ),
+    ]
+    models: Annotated[
+        list[str] | None,
+        typer.Option("--model", metavar="NAME", show_default=False, help="The server's model to use."),
+    ] = None
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--only",
+            metavar="ID[,ID]",
+            show_default=False,
+            help="Only these checks ('harness list rules', server-...). Repeatable.",
+        ),
+    ] = None
+    repeat: Annotated[
+        int | None,
+        typer.Option(
+            "--repeat", metavar="N", min=1, show_default=False, help="Send each request N times, for better rates."
+        ),
+    ] = None
+    max_requests: MaxRequests = None
+    max_tokens: Annotated[
+        int | None,
+        typer.Option(
+            "--max-tokens",
+            metavar="N",
+            min=64,
+            show_default=False,
+            help=f"Maximum length of an answer in tokens. Default: {DEFAULT_MAX_TOKENS}.",
+        ),
+    ] = None
+    price: Annotated[
+        str | None,
+        typer.Option(
+            "--price",
+            metavar="IN,OUT",
+            show_default=False,
+            help="US dollars per million input and output tokens. Default: the known price of the model.",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GatewayOptions(EndpointOptions):
+    """Options of `check gateway`."""
+
+    url: Annotated[
+        str,
+        typer.Argument(
+            metavar="URL|NAME",
+            show_default=False,
+            help="The gateway's base URL, as an SDK takes it, with --api and --upstream; or its name in the settings.",
+        ),
+    ]
+    paths: Paths = None
+    everything: Annotated[
+        bool, typer.Option("--all", help="All scenarios of the project, or the whole suite, not a sample.")
+    ] = False
+    upstreams: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--upstream",
+            metavar="NAME",
+            show_default=False,
+            help="API, or target, that the gateway forwards requests to. Repeatable.",
+        ),
+    ] = None
+    upstream_port: Annotated[
+        int | None,
+        typer.Option(
+            "--upstream-port",
+            min=0,
+            max=65535,
+            metavar="N",
+            show_default=False,
+            rich_help_panel=GATEWAY,
+            help="Port of the upstream on 127.0.0.1. Default: a free port.",
+        ),
+    ] = None
+    models: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model",
+            metavar="[UPSTREAM=]NAME",
+            show_default=False,
+            rich_help_panel=GATEWAY,
+            help="The gateway's name for the model of an upstream. Repeatable.",
+        ),
+    ] = None
+    upstream_models: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--upstream-model",
+            metavar="[UPSTREAM=]NAME",
+            show_default=False,
+            rich_help_panel=GATEWAY,
+            help="The model that the gateway requests from an upstream. Repeatable.",
+        ),
+    ] = None
+    command: Annotated[
+        str | None,
+        typer.Option(
+            "--command",
+            metavar="COMMAND",
+            show_default=False,
+            rich_help_panel=GATEWAY,
+            help="Command that runs the gateway during the check. HARNESS_UPSTREAM_URL in its environment is the "
+            "upstream.",
+        ),
+    ] = None
+    wait: Annotated[
+        float | None,
+        typer.Option(
+            "--wait",
+            min=0.0,
+            max=MAX_WAIT_SECONDS,
+            metavar="SECONDS",
+            show_default=False,
+            rich_help_panel=GATEWAY,
+            help=f"Time limit for the start of the gateway. Default: {DEFAULT_WAIT_SECONDS:g}.",
+        ),
+    ] = None
+    cell_timeout: CellTimeout = None
+
+
+def adapter(typed: AdapterCheckOptions) -> int:
+    """Check an adapter against the reference server: whole and streamed answers, split streams, and faults.
+
+    Takes about a minute with a sample of the suite. Prints what holds, what breaks and by which request, and which
+    capabilities are declared wrongly. Exit codes as for 'harness run'.
     """
+    from harness.cli import suite_checks  # noqa: PLC0415 - help and completion need the options alone
+
     if typed.init is not None:
-        return _begin(typed.init)
-    return _play(typed, combined(typed, conversations=[typed.conversation] if typed.conversation else None))
+        return suite_checks.write_template(typed.init)
+    return suite_checks.check_suite(typed, adapters=[typed.adapter] if typed.adapter else None)
 
 
-def _play(typed: _SuiteOptions, options: Options) -> int:
-    chosen = options.adapters or adapters(settings())
-    if len(chosen) != 1:
-        several = f" The project has {len(chosen)}: {', '.join(chosen)}." if chosen and not options.adapters else ""
-        raise UsageError(
-            "name one adapter, as package.module:ADAPTER or by --adapter-command 'node adapter.mjs'; or what owns its "
-            "tool loop, by harness check agent module:drive or --agent-command './agent'. 'harness help adapters' and "
-            f"'harness help loops' say what these are.{several}"
-        )
-    streamed = not typed.variants or "stream" in typed.variants
-    how = replace(options, adapters=chosen, jobs=typed.jobs or "auto", recuts=RECUTS if streamed else 0)
-    return play_check(how, AdapterCheck(typed.everything, bool(typed.targets)))
+def agent(typed: AgentCheckOptions) -> int:
+    """Check a library or a program that runs its own tool loop, by its requests to the reference server.
+
+    Takes about a minute, as 'harness check adapter'. See 'harness help loops'. Exit codes as for 'harness run'.
+    """
+    from harness.cli import suite_checks  # noqa: PLC0415 - see `adapter`
+
+    if typed.init is not None:
+        return suite_checks.write_template(typed.init)
+    return suite_checks.check_suite(typed, conversations=[typed.conversation] if typed.conversation else None)
 
 
-def _begin(kind: str) -> int:
-    file, command = starters.write_starter(kind, Path())
-    typer.echo(f"{file} is written. Check it: {command}")
-    return 0
+def server(typed: ServerOptions) -> int:
+    """Check the raw answers of a server. Prints the number of requests and their cost before it sends any.
+
+    See 'harness help servers'. Exit codes as for 'harness run'.
+    """
+    from harness.cli.endpoint_checks import check_server  # noqa: PLC0415 - see `adapter`
+
+    return check_server(typed)
+
+
+def gateway(typed: GatewayOptions) -> int:
+    """Check what a gateway changes, observed at both of its ends. The reference server is its upstream.
+
+    See 'harness help gateways'. Exit codes as for 'harness run'.
+    """
+    from harness.cli.endpoint_checks import check_gateway  # noqa: PLC0415 - see `adapter`
+
+    return check_gateway(typed)

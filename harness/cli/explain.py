@@ -21,8 +21,9 @@ from harness.checking.gateway_exchange import GatewayFact
 from harness.checking.gateway_findings import FACTS, OTHERS
 from harness.checking.server_checks import CHECKS
 from harness.checking.server_results import BECAUSE
-from harness.cli import completion
-from harness.cli.options import FactFiles, edition, fact_files
+from harness.cli import app
+from harness.cli.options import FactFiles
+from harness.cli.settings import fact_files, fact_options
 from harness.contract.errors import UsageError
 from harness.contract.protocols import Capability
 from harness.rules.rule import Rule
@@ -163,7 +164,7 @@ def explain(
         typer.Argument(
             metavar="ID|TOPIC",
             show_default=False,
-            autocompletion=completion.rules,
+            autocompletion=app.complete_rules,
             help="An id from a report, or a word of one. It may have spaces.",
         ),
     ],
@@ -171,7 +172,7 @@ def explain(
     files: FactFiles = None,
 ) -> None:
     """Explain an id or a word of a report: a fact, a limit, a rule, a verdict, a capability or any other term."""
-    for line in lines(topic, edition(None, fact_files(files)).files):
+    for line in lines(topic, fact_options(None, fact_files(files)).files):
         typer.echo(line)
 
 

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from harness.cli import completion
+from harness.cli import app
 from harness.contract.errors import UnknownName
 
 _MAX_WIDTH = 100
@@ -20,7 +20,7 @@ def help_(
     topic: Annotated[
         str | None,
         typer.Argument(
-            show_default=False, autocompletion=completion.topics, help="A topic; without one, all are listed."
+            show_default=False, autocompletion=app.complete_topics, help="A topic; without one, all are listed."
         ),
     ] = None,
 ) -> None:

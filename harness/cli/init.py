@@ -1,4 +1,4 @@
-"""`harness init`: what a repository needs to begin with, beside what it has."""
+"""`harness init`: write settings, a first scenario, templates and a workflow into a repository."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _TABLE = "[tool.harness]"
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
-    """A file to be written, and its text. `otherwise` is said if the file is there already."""
+class _NewFile:
+    """A file to write. `hint` is added to the message if the file exists already."""
 
     file: Path
     text: str
-    otherwise: str = ""
+    hint: str = ""
 
 
-class Kind(StrEnum):
-    """What a repository can have checked."""
+class ProjectKind(StrEnum):
+    """ProjectKind of code that a repository wants to check."""
 
     ADAPTER = "adapter"
     LOOP = "loop"
@@ -40,28 +40,28 @@ class Kind(StrEnum):
     SERVER = "server"
 
 
-_WHAT = {
-    Kind.ADAPTER: "a client that asks a model",
-    Kind.LOOP: "code that runs the tools a model calls",
-    Kind.TESTS: "tests that ask a model",
-    Kind.SERVER: "a server that answers as a model",
+_DESCRIPTIONS = {
+    ProjectKind.ADAPTER: "a client of a model",
+    ProjectKind.LOOP: "code that runs the tools a model calls",
+    ProjectKind.TESTS: "tests that call a model",
+    ProjectKind.SERVER: "a server that answers as a model",
 }
 
 _NEXT = {
-    Kind.ADAPTER: (
-        "Put your client into my_adapter.py, where it says so. Until then it plays as it stands.",
+    ProjectKind.ADAPTER: (
+        "Put your client into my_adapter.py, where it says so. The template already runs.",
         "  harness check my_adapter:ADAPTER                                a scorecard, within a minute",
     ),
-    Kind.LOOP: (
-        "Put your loop into my_loop.py, where it says so. Until then it plays as it stands.",
+    ProjectKind.LOOP: (
+        "Put your loop into my_loop.py, where it says so. The template already runs.",
         "  harness check agent my_loop:drive --api openai-chat    the same of a loop",
     ),
-    Kind.TESTS: (
-        "Mark a test that asks a model with @pytest.mark.tape.",
+    ProjectKind.TESTS: (
+        "Mark a test that calls a model with @pytest.mark.tape.",
         "  pytest --harness-record=missing                                 records it once, with your keys",
         "  harness serve call-single --command 'pytest --harness-record=missing'    or without a key",
     ),
-    Kind.SERVER: (
+    ProjectKind.SERVER: (
         "Put the address and a model of your server into pyproject.toml.",
         "  harness check local                                             judges its answers",
     ),
@@ -78,10 +78,8 @@ model = "your-model"
 def init(
     *,
     kinds: Annotated[
-        list[Kind] | None,
-        typer.Option(
-            "--for", show_default=False, help="What is to be checked, instead of what is found here. Repeatable."
-        ),
+        list[ProjectKind] | None,
+        typer.Option("--for", show_default=False, help="What to check, instead of what is found here. Repeatable."),
     ] = None,
     adapter: Annotated[bool, typer.Option("--with-adapter", help="The same as --for adapter.")] = False,
     server: Annotated[
@@ -89,28 +87,28 @@ def init(
         typer.Option("--ci", help="The CI server whose workflow is written: GitHub Actions or GitLab CI."),
     ] = "github",
 ) -> int:
-    """Write what a repository needs to begin with: settings, a first scenario, code to fill in, a workflow for CI.
+    """Write the first files for a repository: settings, a scenario, templates to fill in, and a workflow for CI.
 
-    It looks at the Python files of the folder for a client, a loop and tests, or asks on a terminal, or is told by
-    --for. What is there already stays as it is, and is named.
+    Searches the Python files of the folder for a client, a loop and tests, unless --for names them; asks on a terminal.
+    Existing files are not changed.
     """
-    typed: set[Kind] = {*(kinds or ()), *([Kind.ADAPTER] if adapter else [])}
-    chosen = [kind for kind in Kind if kind in typed] or _found()
+    typed: set[ProjectKind] = {*(kinds or ()), *([ProjectKind.ADAPTER] if adapter else [])}
+    chosen = [kind for kind in ProjectKind if kind in typed] or _detect_kinds()
     settings = _shipped("harness.cli", "settings.toml")
-    pieces = [_Piece(Path("scenarios") / "first-call.yaml", _shipped("harness.cli", "first-call.yaml"))]
-    if Kind.ADAPTER in chosen:
+    files = [_NewFile(Path("scenarios") / "first-call.yaml", _shipped("harness.cli", "first-call.yaml"))]
+    if ProjectKind.ADAPTER in chosen:
         settings += 'adapters = ["my_adapter:ADAPTER"]\n'
-        pieces.append(_Piece(Path("my_adapter.py"), _shipped("harness.checking", "adapter.py")))
-    if Kind.LOOP in chosen:
+        files.append(_NewFile(Path("my_adapter.py"), _shipped("harness.checking", "adapter.py")))
+    if ProjectKind.LOOP in chosen:
         settings += 'conversations = ["my_loop:drive@openai-chat"]\n'
-        pieces.append(_Piece(Path("my_loop.py"), _shipped("harness.checking", "loop.py")))
-    if Kind.SERVER in chosen:
+        files.append(_NewFile(Path("my_loop.py"), _shipped("harness.checking", "loop.py")))
+    if ProjectKind.SERVER in chosen:
         settings += _SERVER_TABLE
-    plays = Kind.ADAPTER in chosen or Kind.LOOP in chosen
-    if plays or Kind.TESTS in chosen:
-        pieces += _ci(server, plays=plays, tests=Kind.TESTS in chosen)
+    has_code = ProjectKind.ADAPTER in chosen or ProjectKind.LOOP in chosen
+    if has_code or ProjectKind.TESTS in chosen:
+        files += _ci(server, has_code=has_code, tests=ProjectKind.TESTS in chosen)
     try:
-        for line in (_set(settings), *_written(pieces)):
+        for line in (_add_settings(settings), *_write(files)):
             typer.echo(line)
     except OSError as error:
         raise UsageError(f"{error.filename}: cannot be written: {error.strerror}.") from None
@@ -118,7 +116,7 @@ def init(
     for kind in chosen:
         for line in _NEXT[kind]:
             typer.echo(line)
-    if plays:
+    if has_code:
         typer.echo(f"  {'harness run shipped scenarios --mode reference':64}all of it, as the workflow plays it")
     return 0
 
@@ -133,39 +131,38 @@ _IGNORED = {"node_modules", "site-packages", "build", "dist", "__pycache__"}
 MAX_FILES = 2000
 
 
-def _found() -> list[Kind]:
-    """Return what the folder has to be checked, and say why; ask where it cannot be seen and somebody is there."""
-    places: dict[Kind, Path] = {}
+def _detect_kinds() -> list[ProjectKind]:
+    """Return the kinds of code in the folder and print them. If there are none, ask on a terminal."""
+    places: dict[ProjectKind, Path] = {}
     for file in islice(_sources(Path()), MAX_FILES):
         text = file.read_text(encoding="utf-8", errors="replace")
-        if not _MODEL.search(text) or text.startswith(_OURS):
+        if not _MODEL.search(text) or text.startswith(_TEMPLATE_STARTS):
             continue
         if file.name.startswith("test_") or "tests" in file.parts:
-            places.setdefault(Kind.TESTS, file)
+            places.setdefault(ProjectKind.TESTS, file)
             continue
-        places.setdefault(Kind.ADAPTER, file)
+        places.setdefault(ProjectKind.ADAPTER, file)
         if _TOOLS.search(text):
-            places.setdefault(Kind.LOOP, file)
+            places.setdefault(ProjectKind.LOOP, file)
     for kind, file in places.items():
-        typer.echo(f"Found {_WHAT[kind]}: {file}")
+        typer.echo(f"Found {_DESCRIPTIONS[kind]}: {file}")
     if places:
-        typer.echo("Say otherwise by --for: adapter, loop, tests or server.\n")
+        typer.echo("To choose something else: --for adapter, loop, tests or server.\n")
         return list(places)
     if sys.stdin.isatty():
-        typer.echo("\n".join(f"  {kind.value:8} {what}" for kind, what in _WHAT.items()))
-        names = Choice([kind.value for kind in Kind])
-        answer: str = typer.prompt("What is to be checked?", type=names, default=Kind.ADAPTER.value)
-        return [Kind(answer)]
-    typer.echo("Nothing here asks a model: an adapter to begin with. Say otherwise by --for loop, tests or server.\n")
-    return [Kind.ADAPTER]
+        typer.echo("\n".join(f"  {kind.value:8} {what}" for kind, what in _DESCRIPTIONS.items()))
+        names = Choice([kind.value for kind in ProjectKind])
+        answer: str = typer.prompt("What do you want to check?", type=names, default=ProjectKind.ADAPTER.value)
+        return [ProjectKind(answer)]
+    typer.echo("No code here calls a model: an adapter is written. Otherwise: --for loop, tests or server.\n")
+    return [ProjectKind.ADAPTER]
 
 
-_OURS = ('"""An adapter to begin with', '"""A loop to begin with')
-"""How the files begin that this command writes."""
+_TEMPLATE_STARTS = ('"""An adapter to begin with', '"""A loop to begin with')
 
 
 def _sources(folder: Path) -> Iterator[Path]:
-    """The Python files below a folder, without those of environments and of packages that were installed."""
+    """Yield the Python files below a folder, except those of environments and installed packages."""
     for path in sorted(folder.iterdir()):
         if path.name.startswith(".") or path.is_symlink():
             continue
@@ -175,31 +172,31 @@ def _sources(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def _ci(server: Literal["github", "gitlab"], *, plays: bool, tests: bool) -> Iterator[_Piece]:
+def _ci(server: Literal["github", "gitlab"], *, has_code: bool, tests: bool) -> Iterator[_NewFile]:
     name = "workflow.yml" if server == "github" else "gitlab.yml"
     text = _shipped("harness.cli", name)
-    if not plays:
+    if not has_code:
         text = re.sub(r" *# PLAY.*# END\n", "", text, flags=re.DOTALL)
     if not tests:
         text = re.sub(r" *# TESTS.*# DONE\n", "", text, flags=re.DOTALL)
     text = re.sub(r" *# (?:PLAY|END|TESTS|DONE)\n", "", text)
     if server == "github":
-        yield _Piece(Path(".github") / "workflows" / "harness.yml", text)
+        yield _NewFile(Path(".github") / "workflows" / "harness.yml", text)
         return
     file = Path(".gitlab") / "harness.yml"
     include = f"include: [{{local: {file.as_posix()}}}]"
-    yield _Piece(file, text)
-    yield _Piece(Path(".gitlab-ci.yml"), f"{include}\n", f" Add to it: {include}")
+    yield _NewFile(file, text)
+    yield _NewFile(Path(".gitlab-ci.yml"), f"{include}\n", f" Add to it: {include}")
 
 
 def _shipped(package: str, name: str) -> str:
     return (resources.files(package) / "starters" / name).read_text(encoding="utf-8")
 
 
-def _set(settings: str) -> str:
-    """Put the settings behind what the project's file says, and say so."""
-    if project(Path()).place.startswith(f"{_PROJECT} "):  # not that of a folder around
-        return f"{_PROJECT} has {_TABLE} already, and is left as it is."
+def _add_settings(settings: str) -> str:
+    """Append the settings to the project's file, and return a message."""
+    if project(Path()).place.startswith(f"{_PROJECT} "):  # not that of a parent folder
+        return f"{_PROJECT} has {_TABLE} already, and is not changed."
     before = _PROJECT.read_bytes() if _PROJECT.exists() else b""
     gap = "\n" if before.endswith(b"\n") else "\n\n"
     with _PROJECT.open("a", encoding="utf-8") as file:
@@ -207,12 +204,12 @@ def _set(settings: str) -> str:
     return f"{_PROJECT}: {_TABLE} is {'added' if before else 'written'}."
 
 
-def _written(pieces: list[_Piece]) -> Iterator[str]:
-    for piece in pieces:
-        piece.file.parent.mkdir(parents=True, exist_ok=True)
+def _write(files: list[_NewFile]) -> Iterator[str]:
+    for new in files:
+        new.file.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with piece.file.open("x", encoding="utf-8") as file:
-                file.write(piece.text)
-            yield f"{piece.file} is written."
+            with new.file.open("x", encoding="utf-8") as file:
+                file.write(new.text)
+            yield f"{new.file} is written."
         except FileExistsError:
-            yield f"{piece.file} is there already, and is left as it is.{piece.otherwise}"
+            yield f"{new.file} exists already, and is not changed.{new.hint}"

@@ -1,9 +1,16 @@
-"""`harness list`: what there is, a line for each."""
+"""`harness list` and `harness schema`, and tables for them and other commands."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Annotated, Literal, get_args
+import importlib
+import json
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
@@ -15,10 +22,16 @@ from harness.apis.response_rules import RESPONSE_RULES
 from harness.checking.gateway_findings import FACTS, OTHERS, SOURCE
 from harness.checking.server_checks import CHECKS
 from harness.checking.server_results import BECAUSE
-from harness.cli.options import AsOf, FactFiles, MaxAge, Options, edition, fact_files
-from harness.cli.table import printed
-from harness.contract.errors import UsageError
+from harness.cli import app
+from harness.cli.main import print_error
+from harness.cli.options import AsOf, FactFiles, MaxAge
+from harness.contract.errors import UnknownName, UsageError
 from harness.results import Blame, Kind, Severity
+
+if TYPE_CHECKING:
+    from harness.running.recorder import StoredCassette
+
+_MIN_DESCRIPTION_COLUMNS = 24
 
 
 def list_(  # noqa: PLR0913 - a parameter for each option
@@ -41,49 +54,84 @@ def list_(  # noqa: PLR0913 - a parameter for each option
     files: FactFiles = None,
     cassettes: Annotated[
         str | None,
-        typer.Option("--cassettes", metavar="DIR", show_default=False, help="Another folder of cassettes to list."),
+        typer.Option("--cassettes", metavar="DIR", show_default=False, help="Folder of cassettes to list."),
     ] = None,
     max_age: MaxAge = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit code 1 if a cassette is anything but fresh.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit code 1 if a cassette is not fresh.")] = False,
 ) -> int:
-    """List the scenarios (the project's, or the shipped ones), the targets, the rules, the models that are known, the
-    facts about providers, or the project's cassettes: fresh, stale, old, unused (no cell plays it), orphaned (no
-    scenario has its name) or unreadable."""
+    """List scenarios (the project's, or the shipped ones), targets, rules, known models, facts about providers, or the
+    project's cassettes: fresh, stale, old, unused (no cell plays it), orphaned (no scenario has its name) or
+    unreadable."""
     if what == "cassettes":
         return _cassettes(cassettes, max_age, strict=strict)
     for option, given in {"--cassettes": cassettes, "--max-age": max_age, "--strict": strict}.items():
         if given:
-            raise UsageError(f"{option}: it is for 'harness list cassettes', not for {what}.")
+            raise UsageError(f"{option}: it applies to 'harness list cassettes', not to {what}.")
     if what == "facts":
-        rows = _facts(apis or (), models or (), edition(as_of, fact_files(files)))
+        from harness.cli.settings import fact_files, fact_options  # noqa: PLC0415 - other lists start faster
+
+        rows = _facts(apis or (), models or (), fact_options(as_of, fact_files(files)))
     elif models or as_of or files:
         option = "--model" if models else "--as-of" if as_of else "--facts"
-        raise UsageError(f"{option}: it is for 'harness list facts', not for {what}.")
+        raise UsageError(f"{option}: it applies to 'harness list facts', not to {what}.")
     elif what == "models":
         rows = _models(targets or (), apis or ())
     elif targets or apis:
-        raise UsageError(f"{'--target' if targets else '--api'}: it is for 'harness list models', not for {what}.")
+        raise UsageError(f"{'--target' if targets else '--api'}: it applies to 'harness list models', not to {what}.")
     else:
         rows = {"scenarios": _scenarios, "targets": _targets, "rules": _rules}[what]()
-    for line in printed(list(rows), "REQUIREMENT" if what == "rules" else ""):
+    for line in table(list(rows), "REQUIREMENT" if what == "rules" else ""):
         typer.echo(line)
     return 0
 
 
 def _cassettes(folder: str | None, max_age: str | None, *, strict: bool) -> int:
-    from harness.cli import cassettes  # noqa: PLC0415 - `harness --help` loads none of what it needs
-
-    kept = cassettes.kept(Options(cassettes=folder, max_age=max_age))
-    for line in printed([cassettes.HEADS, *cassettes.rows(kept)]):
+    found = _inventory(folder, max_age)
+    for line in table([("CASSETTE", "STATE", "ORIGIN", "MODEL", "RECORDED", "WHY"), *map(_cassette_row, found)]):
         typer.echo(line)
-    typer.echo(cassettes.summary(kept), err=True)
-    return int(strict and any(each.state != "fresh" for each in kept))
+    counted = Counter(str(each.state) for each in found)
+    ordered = sorted(counted.items(), key=lambda item: item[0] != "fresh")
+    summary = ", ".join(f"{number} {state}" for state, number in ordered) or "none"
+    again = counted["stale"] or counted["old"]
+    typer.echo(f"{summary}{'. To record stale and old ones again: harness record --stale' if again else ''}", err=True)
+    return int(strict and any(each.state != "fresh" for each in found))
+
+
+def _inventory(folder: str | None, max_age: str | None) -> list[StoredCassette]:
+    """Return the cassettes of the project or of a folder with their states, fresh ones last.
+
+    Raises:
+        UsageError: there is no such folder, or the settings are wrong.
+    """
+    from harness.cli.selection import scenarios_of, select  # noqa: PLC0415 - other lists start faster
+    from harness.cli.settings import EffectiveOptions, completed  # noqa: PLC0415 - other lists start faster
+    from harness.host.environment import hidden_variables  # noqa: PLC0415 - other lists start faster
+    from harness.running.plan import CELL_SECONDS  # noqa: PLC0415 - other lists start faster
+    from harness.running.recorder import CassetteState, Inventory  # noqa: PLC0415 - other lists start faster
+    from harness.stdio.workers import WorkerPool  # noqa: PLC0415 - other lists start faster
+    from harness.tape.library import Library  # noqa: PLC0415 - other lists start faster
+
+    options = completed(EffectiveOptions(cassettes=folder, max_age=max_age), "replay")
+    path = Path(options.cassettes or options.folder)
+    if not path.is_dir():
+        raise UsageError(f"{path}: there is no such folder of cassettes. 'harness record' makes it.")
+    with hidden_variables(), WorkerPool(CELL_SECONDS, offline=True) as workers:
+        cells = select(options, workers).cells
+    found = Inventory(cells, scenarios_of(options.paths)[0], options.outdated).of(Library(path))
+    order = [*(state for state in CassetteState if state is not CassetteState.FRESH), CassetteState.FRESH]
+    return sorted(found, key=lambda each: order.index(each.state))
+
+
+def _cassette_row(cassette: StoredCassette) -> tuple[str, ...]:
+    known = cassette.metadata
+    about = ("-",) * 3 if known is None else (known.origin, known.model_requested, (known.recorded_at or "-")[:10])
+    return str(cassette.path), cassette.state.value, *about, cassette.why or "-"
 
 
 def _scenarios() -> Iterator[Sequence[str]]:
-    from harness.cli.selection import scenarios_of  # noqa: PLC0415 - `harness --help` loads no pydantic
-    from harness.cli.settings import settings  # noqa: PLC0415 - the same
-    from harness.scenarios.schema import Variant  # noqa: PLC0415 - the same
+    from harness.cli.selection import scenarios_of  # noqa: PLC0415 - other lists start faster
+    from harness.cli.settings import settings  # noqa: PLC0415 - other lists start faster
+    from harness.scenarios.schema import Variant  # noqa: PLC0415 - other lists start faster
 
     yield "SCENARIO", "COVERS", "REQUIRES", "VARIANTS", "TITLE"
     for scenario in scenarios_of(settings().scenarios)[0]:
@@ -99,7 +147,6 @@ def _targets() -> Iterator[Sequence[str]]:
 
 
 def _rules() -> Iterator[Sequence[str]]:
-    """The row of each. Raises `PluginError`: a rule or an API of another package cannot be used."""
     yield "RULE", "KIND", "SEVERITY", "BLAME", "SOURCE", "EVIDENCE", "REQUIREMENT", "BECAUSE"
     for rule in catalog.rules():
         yield rule.id, rule.kind, rule.severity, rule.blame, rule.source, "-", rule.requirement, rule.because
@@ -108,14 +155,14 @@ def _rules() -> Iterator[Sequence[str]]:
         yield passing.id, *what, "-", passing.requirement, passing.because
     facts = {fact.id: fact for api in catalog.apis() for fact in api.facts.all()}
     why = next(rule.because for rule in catalog.rules() if rule.kind is Kind.LIMIT)
-    for limit in known_limits():  # what the rule `limits` reports, each under an id of its own
-        known = best(facts[each] for each in limit.facts if each in facts)
+    for limit in known_limits():  # the rule `limits` reports each under its own id
+        known = best_evidence(facts[each] for each in limit.facts if each in facts)
         yield limit.id, Kind.LIMIT, severity(limit), Blame.ADAPTER, limit.source, known, limit.sentence, why
-    yield from _of_servers()
+    yield from _server_rules()
 
 
 def _facts(apis: Sequence[str], models: Sequence[str], by: FactSelection) -> Iterator[Sequence[str]]:
-    """Those about a model hold for it on the day; without a model they are all there are."""
+    """Yield the facts that apply to a model on a day, or all facts."""
     yield "FACT", "VERDICT", "SINCE", "UNTIL", "SERVICE", "EVIDENCE", "SAYS"
     for api in [catalog.api(name) for name in apis] or catalog.apis():
         for fact in api.facts.together(api.name, by.files).all():
@@ -123,26 +170,25 @@ def _facts(apis: Sequence[str], models: Sequence[str], by: FactSelection) -> Ite
             if about and (by.day is None or fact.is_on(by.day)):
                 verdict = f"{fact.verdict}?" if fact.contested else fact.verdict
                 dates = (str(fact.since or "-"), str(fact.until or "-"))
-                yield fact.id, verdict, *dates, ",".join(fact.service or ["-"]), best([fact]), fact.says
+                yield fact.id, verdict, *dates, ",".join(fact.service or ["-"]), best_evidence([fact]), fact.says
 
 
 def _models(targets: Sequence[str], apis: Sequence[str]) -> Iterator[Sequence[str]]:
-    from harness.running.costs import models  # noqa: PLC0415 - the same
+    from harness.running.costs import models  # noqa: PLC0415 - other lists start faster
 
     chosen = [catalog.target(name).api for name in targets] + list(apis) or [each.api for each in catalog.targets()]
     yield "MODEL", "API", "PROFILE", "VISION", "THINKING", "CONTEXT", "TARGET", "NOTE"
     for api in dict.fromkeys(chosen):
         for each in models(api):
-            vision, thinking = _KNOWN[each.vision], _KNOWN[each.thinking]
+            vision, thinking = _YES_NO[each.vision], _YES_NO[each.thinking]
             context, note = "?" if each.context is None else str(each.context), "deprecated" if each.deprecated else "-"
             yield each.id, api, each.profile, vision, thinking, context, ",".join(each.targets) or "-", note
 
 
-_KNOWN = {True: "yes", False: "no", None: "?"}
+_YES_NO = {True: "yes", False: "no", None: "?"}
 
 
-def _of_servers() -> Iterator[Sequence[str]]:
-    """What 'harness check server' judges by: what it looks at in every answer, and what it asks for."""
+def _server_rules() -> Iterator[Sequence[str]]:
     how = Kind.LOSS, Severity.ERROR, Blame.PROVIDER
     for promise in RESPONSE_RULES.values():
         yield promise.id, *how, promise.source, "-", promise.sentence, BECAUSE
@@ -150,9 +196,116 @@ def _of_servers() -> Iterator[Sequence[str]]:
         yield check.id, *how, check.source, "-", check.promise, check.because
 
 
-def best(facts: Iterable[Fact]) -> str:
-    """The strongest evidence of facts, and of that the newest, with its day and its address."""
+def best_evidence(facts: Iterable[Fact]) -> str:
+    """Return the newest piece of the strongest evidence of facts, with its day and its address."""
     order = ("report", "documents", "probe", "captured")
     pieces = [piece for fact in facts for piece in fact.evidence]
     found = max(pieces, key=lambda piece: (order.index(piece.kind), piece.date), default=None)
     return f"{found.kind} {found.date} {found.address}" if found else "-"
+
+
+def table(rows: Sequence[Sequence[str]], text: str = "") -> Iterator[str]:
+    """Yield the lines of a table, which fits the width of a terminal.
+
+    There the descriptions, below the head `text` or the last one, are cut. Columns that do not fit are left out, and
+    named on standard error.
+    """
+    if not sys.stdout.isatty():
+        yield from aligned(rows)
+        return
+    fitted, left_out = fit(rows, shutil.get_terminal_size().columns, text or rows[0][-1])
+    yield from aligned(fitted)
+    if left_out:
+        print_error(f"Not shown in this width, but in a pipe: {', '.join(left_out)}.")
+
+
+def fit(rows: Sequence[Sequence[str]], width: int, text: str) -> tuple[list[list[str]], list[str]]:
+    """Return the rows within a width, and the heads of the columns that are left out."""
+    heads, widths = rows[0], _widths(rows)
+    described = heads.index(text)
+    kept = [0] if described == 0 else [0, described]
+    used = widths[0] + (min(widths[described], _MIN_DESCRIPTION_COLUMNS) + 2 if described else 0)
+    for column, wide in enumerate(widths):
+        if column not in kept and used + wide + 2 <= width:
+            kept.append(column)
+            used += wide + 2
+    kept.sort()
+    room = width - sum(widths[column] + 2 for column in kept if column != described)
+    cut = [[_cut(row[at], room) if at == described and at else row[at] for at in kept] for row in rows]
+    return cut, [head for at, head in enumerate(heads) if at not in kept]
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield the rows as lines with aligned columns."""
+    widths = _widths(rows)
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+
+
+def _cut(text: str, width: int) -> str:
+    width = max(width, 2)
+    return text if len(text) <= width else f"{text[: width - 1].rstrip()}…"
+
+
+@dataclass(frozen=True, slots=True)
+class _Schema:
+    """JSON Schema, from a file next to `module` or from its function `json_schema`."""
+
+    about: str
+    module: str
+    file: str | None = None
+
+    @property
+    def path(self) -> Path | None:
+        if self.file is None:
+            return None
+        package = importlib.import_module(self.module).__file__
+        return Path(package or "").with_name(self.file).resolve()
+
+    def text(self) -> str:
+        if self.path is not None:
+            return self.path.read_text(encoding="utf-8").rstrip("\n")
+        made: Mapping[str, object] = importlib.import_module(self.module).json_schema()
+        return json.dumps(made, indent=2, ensure_ascii=False)
+
+
+SCHEMAS = {
+    "scenario": _Schema("a scenario file", "harness.scenarios", "scenario.schema.json"),
+    "facts": _Schema("a file of facts, for --facts", "harness.apis", "facts.schema.json"),
+    "config": _Schema("[tool.harness] in pyproject.toml", "harness.host.project"),
+    "results": _Schema("what --report json writes", "harness.results.run"),
+    "adapter-command": _Schema("the messages of --adapter-command", "harness.stdio.protocol"),
+}
+
+
+def schema(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            show_default=False,
+            autocompletion=app.complete_schemas,
+            help="Which schema to print; without one, all are listed.",
+        ),
+    ] = None,
+    *,
+    path: Annotated[bool, typer.Option("--path", help="Print the path of the installed file instead.")] = False,
+) -> None:
+    """Print the JSON Schema of scenarios, facts, settings, results, or the messages of an adapter's command.
+
+    Editors find the installed file by the first line of a scenario: # yaml-language-server: $schema=PATH
+    """
+    if name is None:
+        rows = [(each, known.about, str(known.path or f"harness schema {each}")) for each, known in SCHEMAS.items()]
+        for line in aligned([("SCHEMA", "OF", "WHERE"), *rows]):
+            typer.echo(line)
+        return
+    if name not in SCHEMAS:
+        raise UnknownName("schema", name, tuple(SCHEMAS))
+    known = SCHEMAS[name]
+    if path and known.path is None:
+        raise UsageError(f"--path: no file has this schema: harness schema {name} >FILE writes one.")
+    typer.echo(str(known.path) if path else known.text())

@@ -1,81 +1,65 @@
-"""The command `harness`. Its help takes no longer than Python itself: what a command needs is imported for it alone."""
+"""Entry point of `harness`, its top-level help, and its standard streams.
+
+`harness --help` imports neither typer nor any command.
+"""
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import sys
 
-from harness.cli import streams
-
 SUMMARY = "Record-and-replay conformance harness for LLM tool calling."
 
 COMPLETING = "_HARNESS_COMPLETE"
-"""In the environment of whoever asks for completions: `harness completion` prints what does."""
+"""Environment variable that the script of `harness completion` sets."""
 
-_IMPORTED = 400_000
-_THRESHOLD = 20_000
-"""How many more objects there are than were thrown away before the collector looks for cycles: at first those that all
-SDKs leave behind when they are imported, and from then on. Python's own 700 have it take a sixth of a short run."""
+_FIRST_GC_THRESHOLD_OBJECTS = 400_000
+_GC_THRESHOLD_OBJECTS = 20_000
 
 HEADINGS = {
     "Play and record": {
-        "run": "Play scenarios and report findings and differences. Offline unless --mode says otherwise.",
-        "check": "Check an adapter, a server, a gateway, whatever owns its tool loop: what holds, what breaks.",
+        "run": "Play scenarios and report findings and differences. Offline unless --mode live is given.",
+        "check": "Check an adapter, an agent, a server or a gateway, and print a scorecard.",
         "record": "Record cassettes, from a provider or from the bundled reference server.",
-        "show": "Play one cell: its conversation beside what was sent, the findings at their places.",
-        "serve": "Serve the reference server to any client, in any language: what breaks in its conversations?",
+        "show": "Play one cell and print its conversation, its HTTP exchanges and its findings.",
+        "serve": "Serve the reference server to any client, in any language, and judge what it sends.",
     },
     "Results": {
-        "compare": "Say what has changed from one run to another; exit code 1 if something got worse.",
-        "report": "Make any report of a run that was kept: a page for the browser, what changed since an earlier one.",
-        "merge": "Make one run of the shards that several machines have played.",
-        "accept": "Write what is red in a run into a file of expected failures.",
-        "audit": "Audit recorded requests: what do the providers refuse, what breaks the contract?",
+        "compare": "Show what changed between two runs; exit code 1 if something got worse.",
+        "report": "Write any report of a saved run, such as an HTML page.",
+        "merge": "Merge the shards that several machines have played into one run.",
+        "accept": "Write the failures of a run into a file of expected failures.",
+        "audit": "Audit recorded requests: what do providers refuse, and what breaks the contract?",
     },
     "Knowledge": {
-        "explain": "Say what a fact, a limit, a rule or a word of a report means, how it is known, what to do.",
-        "list": "List the scenarios, targets, rules, facts, known models, or the cassettes and their state.",
-        "probe": "Ask a provider whether facts about it still hold. Says first how many requests and what they cost.",
-        "help": "Explain a topic: adapters, ci, findings, recording, scenarios, ... All: harness help.",
+        "explain": "Explain a fact, a limit, a rule or a word of a report, with its evidence and remedy.",
+        "list": "List scenarios, targets, rules, facts, known models, or cassettes and their state.",
+        "probe": "Ask a provider whether facts about it still hold. Prints the cost before it starts.",
+        "help": "Show a topic: adapters, ci, findings, recording, scenarios, ... All: harness help.",
     },
     "Set-up": {
-        "init": "Write settings, a first scenario and a workflow into a repository; overwrites nothing.",
-        "config": "Show which settings hold in this project, and where each comes from.",
-        "adopt": "Look through cassettes of vcrpy or pytest-recording: can they be played, are secrets in them?",
-        "validate": "Check scenario files: every problem with its place.",
-        "schema": "Print the JSON Schema of scenarios, facts, settings, results, or adapters' commands; or its path.",
-        "completion": "Print the script by which a shell completes commands, scenarios, targets, models and rules.",
-        "providers": "Show SDKs, keys (never a value), embeddings, and what each target can do.",
+        "init": "Write settings, a first scenario and a workflow into a repository. Overwrites nothing.",
+        "config": "Show the settings of this project, and where each comes from.",
+        "adopt": "Inspect cassettes of vcrpy or pytest-recording: can they be replayed, do they hold secrets?",
+        "validate": "Check scenario files and print every problem with its place.",
+        "schema": "Print the JSON Schema of scenarios, facts, settings, results or adapter commands.",
+        "completion": "Print the shell script that completes commands, scenarios, targets, models and rules.",
+        "providers": "Show SDKs, keys (never a value), embeddings, and the capabilities of each target.",
     },
 }
 
 COMMANDS = {name: summary for commands in HEADINGS.values() for name, summary in commands.items()}
 
-MODULES = {
-    "accept": "kept",
-    "adopt": "audit",
-    "agent": "check",
-    "adapter": "check",
-    "compare": "kept",
-    "config": "settings",
-    "gateway": "check_gateway",
-    "merge": "kept",
-    "record": "run",
-    "report": "kept",
-    "server": "check_server",
-    "show": "run",
-}
-"""The modules of commands that have no module of their name."""
 
-
-def main(arguments: list[str] | None = None) -> int:
-    """Run the command line and return its exit code; `arguments` are those of the process unless given."""
-    if arguments is None:  # the process is ours: what it imports stays, and need not be looked at again and again
-        gc.set_threshold(_IMPORTED)
-        gc.callbacks.append(_begun)
+def main(arguments: list[str] | tuple[str, ...] | None = None) -> int:
+    """Run the command line and return its exit code. `arguments` defaults to those of the process."""
+    if arguments is None:  # imports leave many objects that stay; collecting them takes a sixth of a short run
+        gc.set_threshold(_FIRST_GC_THRESHOLD_OBJECTS)
+        gc.callbacks.append(_freeze_after_first_collection)
     words = sys.argv[1:] if arguments is None else arguments
-    streams.open_closed()
+    open_closed_streams()
     try:
         if (words and list(words) != ["--help"]) or COMPLETING in os.environ:
             from harness.cli.app import execute  # noqa: PLC0415 - typer costs more than all the rest of the help
@@ -84,16 +68,15 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.write(_help())
         sys.stdout.flush()
     except OSError as error:
-        return streams.fail(error)
+        return report_os_error(error)
     return 0 if words else 2
 
 
-def _begun(phase: str, _info: dict[str, int]) -> None:
-    """What is there when the collector has looked for the first time stays."""
+def _freeze_after_first_collection(phase: str, _info: dict[str, int]) -> None:
     if phase == "stop":
-        gc.callbacks.remove(_begun)
+        gc.callbacks.remove(_freeze_after_first_collection)
         gc.freeze()
-        gc.set_threshold(_THRESHOLD)
+        gc.set_threshold(_GC_THRESHOLD_OBJECTS)
 
 
 def _help() -> str:
@@ -106,3 +89,66 @@ def _help() -> str:
         f"Usage: harness COMMAND [OPTIONS]\n\n{SUMMARY}\n\n{commands}\n"
         "'harness COMMAND --help' shows the options of a command, 'harness --version' the version.\n"
     )
+
+
+_OUTPUT_ERRORS = frozenset(
+    {
+        errno.EBADF,
+        errno.ECONNRESET,
+        errno.EDQUOT,
+        errno.EFBIG,
+        errno.EINVAL,
+        errno.EIO,
+        errno.ENOSPC,
+        errno.ENXIO,
+        errno.EPIPE,
+    }
+)
+"""Error numbers of failed writes. Other errors without a file name are the system's, such as too few descriptors."""
+
+_USAGE = 2
+
+
+def open_closed_streams() -> None:
+    """Open the null device for each standard stream that was closed before this process began, as with `>&-`.
+
+    Otherwise the next file that is opened takes the descriptor of the stream and receives what is printed.
+    """
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # takes the lowest number that is free
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            null = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - without pathlib, and to the end
+            setattr(sys, name, null)
+
+
+def print_error(line: str) -> None:
+    """Write a line to standard error, if that can be written."""
+    try:
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
+    except OSError:
+        _silence(sys.stderr.fileno())
+
+
+def report_os_error(error: OSError) -> int:
+    """Print an error of the operating system and return the exit code."""
+    if error.filename is not None:
+        print_error(f"harness: {error.filename}: {error.strerror}.")
+        return _USAGE
+    if error.errno not in _OUTPUT_ERRORS:
+        print_error(f"harness: the system refuses to go on: {error.strerror or error}.")
+        return _USAGE
+    _silence(sys.stdout.fileno())
+    if isinstance(error, BrokenPipeError):  # the reader has closed the pipe, as `head` does
+        return 1
+    print_error(f"harness: standard output cannot be written: {error.strerror}.")
+    return _USAGE
+
+
+def _silence(descriptor: int) -> None:
+    """Discard what is still buffered in a stream, which Python would fail to flush at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)

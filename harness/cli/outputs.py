@@ -1,4 +1,4 @@
-"""`--report FORMAT[:PATH]`: which reports are wanted, and where they go; and those that a CI server gets unasked."""
+"""Outputs: the reports of `--report FORMAT[:PATH]`, those for CI servers, and files of saved runs."""
 
 from __future__ import annotations
 
@@ -14,48 +14,45 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness import catalog
-from harness.cli import streams
-from harness.cli.options import Reported
+from harness.cli.main import print_error
+from harness.cli.options import ReportOptions
 from harness.contract.errors import FileError, HarnessError, UsageError
 from harness.host import files
 from harness.host.files import read_file
 from harness.reports.annotations import MAX_ANNOTATIONS, RepositoryLine, annotation, path_in
 from harness.results import Presentation, Report, RunResult, Severity
 
-_WIDTH = 120
-"""Columns where there is no terminal to ask."""
-
+_DEFAULT_COLUMNS = 120
 _FOR_PEOPLE = frozenset({"terminal", "markdown"})
-"""Reports whose spelling no program depends on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A report, and the file that it goes to (`None`: standard output)."""
+    """Report, and its file (`None`: standard output)."""
 
     report: Report
     path: Path | None
 
     @property
     def shows_terminal(self) -> bool:
-        """Whether this is the report for people, on the screen."""
+        """Return whether this is the terminal report on standard output."""
         return self.path is None and self.report.name == "terminal"
 
     @property
     def is_file(self) -> bool:
-        """Whether it goes to a file that is there afterwards, rather than to the screen, a pipe or a device."""
+        """Return whether it goes to a regular file rather than to the screen, a pipe or a device."""
         return self.path is not None and (self.path.is_file() or not self.path.exists())
 
     @property
     def form(self) -> str | None:
-        """The form that the ending of the file asks for; empty where nothing asks, `None` where it is none."""
+        """Return the form that the file's suffix selects: empty without a choice, `None` for an unknown suffix."""
         if self.path is None or not self.report.forms:
             return ""
         ending = self.path.suffix.lower()
         return ending if ending in self.report.forms else None if self.is_file else ""
 
     def write(self, run: RunResult, presentation: Presentation) -> None:
-        """Render the run. Raises `UsageError` if the file cannot be written."""
+        """Write the report of the run. Raises `UsageError` if the file cannot be written."""
         root, today = pipeline().root, dt.datetime.now(dt.UTC).date()
         self._put(run, replace(presentation, root=root, form=self.form or "", today=today))
 
@@ -64,7 +61,7 @@ class Output:
         write(lambda: self.report.made(run, shown), self.report.name, self.path)
 
     def compare(self, before: RunResult, run: RunResult, presentation: Presentation) -> None:
-        """Render what has changed, of a report that can. Raises `UsageError` if the file cannot be written."""
+        """Write the changes between two runs. Raises `UsageError` if the file cannot be written."""
         shown = on_screen(presentation) if self.path is None else presentation
         if self.report.compare is not None:
             text = self.report.compare(before, run, shown)
@@ -72,28 +69,41 @@ class Output:
 
 
 class Annotations(Output):
-    """The report that GitHub Actions reads off a step's output."""
+    """Annotations for GitHub Actions, on standard error, because standard output may hold another report."""
 
     def _put(self, run: RunResult, presentation: Presentation) -> None:
-        annotate(self.report, run, presentation)
+        text = self.report.render(run, presentation).removesuffix("\n")
+        if text:
+            print_error(text)
 
 
 @dataclass(frozen=True, slots=True)
 class Summary(Output):
-    """The report that GitHub Actions shows of a step, added to `file`."""
+    """Summary of a step in GitHub Actions, appended to `file`. If that fails, the run goes on with a message."""
 
     file: Path = Path()
 
     def _put(self, run: RunResult, presentation: Presentation) -> None:
-        summarise(self.report, self.file, run, presentation)
+        try:
+            room = _MAX_SUMMARY_BYTES - (self.file.stat().st_size if self.file.exists() else 0)
+            if room < _MIN_SUMMARY_BYTES:
+                print_error(
+                    f"harness: the summary of this step is full ({_MAX_SUMMARY_BYTES:,} bytes): nothing is added to it."
+                )
+                return
+            text = self.report.render(run, replace(presentation, most=room - 1))
+            with self.file.open("a", encoding="utf-8", errors="backslashreplace") as summary:
+                summary.write(text)
+        except OSError as error:
+            print_error(f"harness: GITHUB_STEP_SUMMARY {self.file}: nothing is added to it: {error.strerror}.")
 
 
 def outputs(given: Sequence[str]) -> list[Output]:
-    """What the values of `--report` ask for. The terminal report is shown unless another one is.
+    """Return the outputs of the values of `--report`, with the terminal report unless another one is shown.
 
     Raises:
         UnknownName: there is no such report.
-        UsageError: see `destinations`; or a report does not have the form of its file.
+        UsageError: see `destinations`; or a report cannot be written in the form of its file.
     """
     made = [Output(catalog.REPORTS.load(name), path) for name, path in destinations(given)]
     for each in made:
@@ -106,12 +116,12 @@ def outputs(given: Sequence[str]) -> list[Output]:
     return made
 
 
-def comparing(given: Sequence[str]) -> list[Output]:
-    """The same, of reports that can show what has changed from one run to another.
+def comparison_outputs(given: Sequence[str]) -> list[Output]:
+    """Return the outputs of reports that show the changes between two runs.
 
     Raises:
         UnknownName: there is no such report.
-        UsageError: see `outputs`; or one cannot.
+        UsageError: see `outputs`; or a report cannot show changes.
     """
     made = outputs(given)
     for each in made:
@@ -122,8 +132,7 @@ def comparing(given: Sequence[str]) -> list[Output]:
 
 
 def with_pipeline(given: Sequence[str]) -> list[Output]:
-    """The same of a command that plays or judges, and what a CI server gets unasked: annotations and a summary in
-    GitHub Actions, unless they were asked for.
+    """Return the outputs of the values of `--report`, with annotations and a summary in GitHub Actions.
 
     Raises:
         UnknownName: there is no such report.
@@ -143,16 +152,16 @@ def _same(one: Path, other: Path) -> bool:
 
 
 def destinations(given: Sequence[str]) -> list[tuple[str, Path | None]]:
-    """Formats and the files that they go to (`None`: standard output), the terminal first unless another is shown.
+    """Return formats and their files (`None`: standard output), the terminal first unless another one is shown.
 
     Raises:
-        UsageError: two of them want the screen, or a file cannot be written there. Known before anything is played.
+        UsageError: two reports need the screen, or a file cannot be written.
     """
     made: list[tuple[str, Path | None]] = []
     for value in given:
         name, colon, path = value.partition(":")
         if colon and not path:
-            raise UsageError(f"--report {value!r}: a file has to follow the colon, as in --report {name}:{name}.out.")
+            raise UsageError(f"--report {value!r}: a file must follow the colon, as in --report {name}:{name}.out.")
         made.append((name, _writable(name, Path(path)) if colon else None))
     on_screen = [name for name, path in made if path is None]
     if len(on_screen) > 1:
@@ -168,15 +177,14 @@ def destinations(given: Sequence[str]) -> list[tuple[str, Path | None]]:
 
 
 def write(pieces: Callable[[], Iterable[str]], name: str, path: Path | None) -> None:
-    """Put a report where it goes; its `pieces` may be asked for twice. Raises `UsageError` if the file cannot be
-    written."""
+    """Write a report. `pieces` may be called twice. Raises `UsageError` if the file cannot be written."""
     if path is None:
         guarded = name in _FOR_PEOPLE and pipeline().annotates
         sys.stdout.writelines(map(harmless, pieces()) if guarded else pieces())
         return
 
     def data() -> Iterable[bytes]:
-        # A file name of the command line need not be UTF-8; its odd bytes become escapes that JSON understands.
+        # File names on the command line need not be UTF-8. Their odd bytes become escapes that JSON understands.
         return (piece.encode("utf-8", "backslashreplace") for piece in pieces())
 
     try:
@@ -187,14 +195,12 @@ def write(pieces: Callable[[], Iterable[str]], name: str, path: Path | None) -> 
         raise _unwritable(name, path, error) from None
 
 
-_NO_ROOM_BESIDE = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY, errno.EXDEV, errno.ENAMETOOLONG})
-"""A folder in which nothing can be made, a file that is mounted by itself, or a name that nothing can be added to: the
-file takes writing all the same."""
+_NO_REPLACEMENT = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY, errno.EXDEV, errno.ENAMETOOLONG})
+"""Errors of a folder in which no file can be made, although the file itself may be writable."""
 
 
 def _replaced(path: Path, data: Callable[[], Iterable[bytes]]) -> bool:
-    """Write a file as a whole or not at all. That needs room in its folder: false if no other file can be made there,
-    or if it is a pipe or a device."""
+    """Replace a file atomically. Return false if its folder takes no new file, or if it is a pipe or a device."""
     target = Path(os.path.realpath(path))  # `resolve` refuses links that go in a circle
     if target.exists() and not target.is_file():
         return False
@@ -202,7 +208,7 @@ def _replaced(path: Path, data: Callable[[], Iterable[bytes]]) -> bool:
         permissions = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
         files.replace_file(target, data(), permissions)
     except OSError as error:
-        if error.errno in _NO_ROOM_BESIDE:
+        if error.errno in _NO_REPLACEMENT:
             return False
         raise
     return True
@@ -222,8 +228,8 @@ def _unwritable(name: str, path: Path, error: OSError) -> UsageError:
     return UsageError(f"--report {name}:{path}: cannot be written: {error.strerror}. Name another file.")
 
 
-def presented(typed: Reported, *, all_differences: bool = False) -> Presentation:
-    """Return how a run is to be shown. Raises `UsageError`: both more and less of it was asked for."""
+def presented(typed: ReportOptions, *, all_differences: bool = False) -> Presentation:
+    """Return the presentation that the options select. Raises `UsageError`: they ask for both more and less."""
     if typed.quiet and (typed.verbose or all_differences):
         more = "-v" if typed.verbose else "--all-differences"
         raise UsageError(f"-q: it shows less, and {more} more. Leave one out.")
@@ -231,12 +237,11 @@ def presented(typed: Reported, *, all_differences: bool = False) -> Presentation
 
 
 def on_screen(presentation: Presentation) -> Presentation:
-    """How it is to be shown on standard output: in colours if that is a terminal that takes them, as wide as it is."""
-    return replace(presentation, colour=_has_colours(), width=shutil.get_terminal_size((_WIDTH, 24)).columns)
+    """Return the presentation with the width and the colours of standard output."""
+    return replace(presentation, colour=_has_colours(), width=shutil.get_terminal_size((_DEFAULT_COLUMNS, 24)).columns)
 
 
 def _has_colours() -> bool:
-    """Whether standard output takes colours, by the variables that everybody reads; the first that speaks counts."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR"):
@@ -245,21 +250,20 @@ def _has_colours() -> bool:
 
 
 _MAX_SUMMARY_BYTES = 1_000_000
-"""Bytes of the summary of one step. GitHub takes none of a summary of more than 1024k ("upload aborted, supports
-content up to a size of 1024k", also of one "of 1024k": actions/runner; read on 2026-11-23)."""
+"""GitHub rejects a larger summary of a step: "upload aborted, supports content up to a size of 1024k"."""
 
-_LEAST = 4 << 10
-"""Bytes that a summary is worth."""
+_MIN_SUMMARY_BYTES = 4 << 10
 
 _COMMAND = re.compile(r"^(\s*):(?=:)|##(?=\[)", re.MULTILINE)
-"""Where a runner of GitHub Actions reads a command in a line of output (actions/runner, `ActionCommand.cs`)."""
+"""Commands to the runner of GitHub Actions in a line of output (actions/runner, `ActionCommand.cs`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """What a CI server says of itself in the environment. `root` is the folder at the top of the repository, empty if
-    nobody says it; `annotates`: it reads annotations off the output; `summary` is the file to which a step adds what
-    is to be shown."""
+    """CI server. `root` is the top folder of the repository or empty, `summary` the file of a step's summary.
+
+    `annotates` is true if the server reads annotations from the output.
+    """
 
     root: str = ""
     annotates: bool = False
@@ -267,7 +271,7 @@ class Pipeline:
 
 
 def pipeline() -> Pipeline:
-    """The server by its own variables: GitHub Actions, GitLab CI or Jenkins; an empty one elsewhere."""
+    """Detect GitHub Actions, GitLab CI or Jenkins by environment variables."""
     environment = os.environ
     if environment.get("GITHUB_ACTIONS") == "true":
         summary = environment.get("GITHUB_STEP_SUMMARY")
@@ -279,63 +283,37 @@ def pipeline() -> Pipeline:
 
 
 def harmless(text: str) -> str:
-    """What is shown to people in GitHub Actions, without what its runner would take for a command: a model, a server or
-    an adapter may have said it."""
+    """Return the text without commands to the runner of GitHub Actions, which a model or a server may have sent."""
     return _COMMAND.sub(lambda match: f"{match[1]}: " if match[1] is not None else "## ", text)
 
 
-def refusal(error: HarnessError, root: str) -> str:
-    """What a command refuses, as an annotation for GitHub Actions: in the line of the file that it is about, if it is
-    about one."""
+def _annotation(error: HarnessError, root: str) -> str:
+    """Return an error as an annotation for GitHub Actions, in the line of its file if it has one."""
     if not isinstance(error, FileError):
         return annotation(Severity.ERROR, "harness", " ".join(str(error).split()), None)
     file = path_in(error.file, root)
     line = RepositoryLine(file, error.line or 1) if file else None
-    said = f"{error.key}: {error.reason}" if error.key else error.reason
-    return annotation(Severity.ERROR, "harness", said if line else str(error), line)
+    message = f"{error.key}: {error.reason}" if error.key else error.reason
+    return annotation(Severity.ERROR, "harness", message if line else str(error), line)
 
 
-def refuse(errors: Sequence[HarnessError]) -> bool:
-    """Annotate what a command refuses, as much of it as GitHub shows; false where nobody reads annotations."""
+def annotate_errors(errors: Sequence[HarnessError]) -> bool:
+    """Print errors as annotations, as many as GitHub shows. Return false outside GitHub Actions."""
     server = pipeline()
     for error in errors[:MAX_ANNOTATIONS] if server.annotates else ():
-        streams.tell(refusal(error, server.root))
+        print_error(_annotation(error, server.root))
     return server.annotates
 
 
-def annotate(report: Report, run: RunResult, presentation: Presentation) -> None:
-    """Say the annotations on standard error: the runner reads both streams, and standard output may be a report's."""
-    said = report.render(run, presentation).removesuffix("\n")
-    if said:
-        streams.tell(said)
-
-
-def summarise(report: Report, file: Path, run: RunResult, presentation: Presentation) -> None:
-    """Add the report to a step's summary, as much of it as there is room for. A summary that cannot be written changes
-    nothing about the run, and is said."""
-    try:
-        room = _MAX_SUMMARY_BYTES - (file.stat().st_size if file.exists() else 0)
-        if room < _LEAST:
-            streams.tell(
-                f"harness: the summary of this step is full ({_MAX_SUMMARY_BYTES:,} bytes): nothing is added to it."
-            )
-            return
-        text = report.render(run, replace(presentation, most=room - 1))
-        with file.open("a", encoding="utf-8", errors="backslashreplace") as summary:
-            summary.write(text)
-    except OSError as error:
-        streams.tell(f"harness: GITHUB_STEP_SUMMARY {file}: nothing is added to it: {error.strerror}.")
-
-
 _MAX_RUN_BYTES = 256 << 20
-"""Bytes of a file that are read. The archive of the shipped suite has a sixteenth of that."""
+"""16 times the archive of the shipped suite."""
 
 
-def read(path: Path, option: str = "") -> RunResult:
-    """The run in a file, which an `option` named.
+def load_run(path: Path, option: str = "") -> RunResult:
+    """Return the saved run in a file that an `option` names.
 
     Raises:
-        UsageError: it cannot be read, or is no run.
+        UsageError: the file cannot be read, or holds no run.
     """
     named = f"{option} {path}".strip()
     try:

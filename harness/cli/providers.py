@@ -1,32 +1,44 @@
-"""`harness providers`: what is installed and configured, and what each target can do. No value of a key is shown."""
+"""`harness providers`, an overview of SDKs, keys and capabilities, and `harness probe`, which tests facts."""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Annotated, TypedDict
 from urllib.parse import urlsplit, urlunsplit
 
 import typer
 
 from harness import catalog
-from harness.apis.targets import ShippedTarget
-from harness.cli.table import aligned
+from harness.apis.targets import ShippedTarget, Target, targets_for
+from harness.cli.execution import base_urls_for
+from harness.cli.list import aligned
+from harness.cli.options import BaseUrls, FactFiles, MaxRequests, Models, Targets
+from harness.cli.outputs import write
+from harness.cli.progress import interruptible
+from harness.cli.settings import fact_files, fact_options, named_values
 from harness.contract import distribution
 from harness.contract.errors import UsageError
-from harness.contract.protocols import Capability, Requirement
+from harness.contract.protocols import Capability, Requirement, Route
 from harness.host.environment import is_older
 from harness.kit import factories
 from harness.kit.factories import Provider
-from harness.running.costs import models
+from harness.reports.words import count, money, plain
+from harness.running.costs import models as known_models
+from harness.running.costs import price_version
+from harness.running.live import LiveBackend
+from harness.running.probing import FactProbe, Probe, ProbeResult, estimate_cost, fact_probes, proposal
+from harness.tape.redact import Redactor
 from harness.tape.redact.address import shown
 
 
 class _Needed(TypedDict):
-    """What an adapter needs. `version` is `None` where it is not installed; a command on the path has an empty one."""
+    """Requirement of an adapter. `version` is `None` if it is not installed, and empty for a command on the path."""
 
     name: str
     version: str | None
@@ -34,7 +46,7 @@ class _Needed(TypedDict):
     install: str | None
 
 
-class _Provider(TypedDict):
+class _ProviderInfo(TypedDict):
     name: str
     target: str
     model: str
@@ -43,14 +55,14 @@ class _Provider(TypedDict):
     base_url: str | None
 
 
-class _Embeddings(TypedDict):
+class _EmbeddingsInfo(TypedDict):
     provider: str | None
     model: str | None
     dimensions: int | None
     problem: str | None
 
 
-class _Target(TypedDict):
+class _TargetInfo(TypedDict):
     name: str
     adapter: str
     api: str
@@ -63,15 +75,16 @@ class _Target(TypedDict):
 class _Overview(TypedDict):
     llm_provider: str | None
     problem: str | None
-    providers: list[_Provider]
-    embeddings: _Embeddings
-    targets: list[_Target]
+    providers: list[_ProviderInfo]
+    embeddings: _EmbeddingsInfo
+    targets: list[_TargetInfo]
 
 
 def providers(
-    *, as_json: Annotated[bool, typer.Option("--json", help="All of it as JSON, with the names of all models.")] = False
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON, with the names of all models.")] = False,
 ) -> None:
-    """Show which SDKs are installed, which keys are set (never a value), who embeds, and what each target can do."""
+    """Show which SDKs are installed, which keys are set (never a value), embeddings, and what each target can do."""
     overview = _overview(os.environ)
     if as_json:
         typer.echo(json.dumps(overview, ensure_ascii=False, indent=2))
@@ -81,7 +94,6 @@ def providers(
 
 
 def _overview(environ: Mapping[str, str]) -> _Overview:
-
     chosen: str | None = None
     problem: str | None = None
     try:
@@ -97,8 +109,7 @@ def _overview(environ: Mapping[str, str]) -> _Overview:
     }
 
 
-def _provider(provider: Provider, environ: Mapping[str, str]) -> _Provider:
-
+def _provider(provider: Provider, environ: Mapping[str, str]) -> _ProviderInfo:
     shipped = catalog.target(provider.target)
     return {
         "name": provider.name,
@@ -125,7 +136,7 @@ def _needed(requirement: Requirement | None) -> _Needed | None:
 
 
 def _base_url(provider: Provider, environ: Mapping[str, str]) -> str | None:
-    """The URL without what may be a secret in it: user and password, what follows a question mark, and tokens."""
+    """Return the URL without what may be secret: user, password, query and tokens."""
     try:
         url = factories.configured_base_url(provider, environ=environ)
     except UsageError:
@@ -136,8 +147,7 @@ def _base_url(provider: Provider, environ: Mapping[str, str]) -> str | None:
     return shown(urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", "")))
 
 
-def _embeddings(environ: Mapping[str, str]) -> _Embeddings:
-
+def _embeddings(environ: Mapping[str, str]) -> _EmbeddingsInfo:
     try:
         record = factories.configured_embeddings(environ=environ)
     except UsageError as error:
@@ -145,8 +155,7 @@ def _embeddings(environ: Mapping[str, str]) -> _Embeddings:
     return {"provider": record.provider, "model": record.model, "dimensions": record.dimensions, "problem": None}
 
 
-def _target(shipped: ShippedTarget) -> _Target:
-
+def _target(shipped: ShippedTarget) -> _TargetInfo:
     profile = catalog.api(shipped.api).profile_for(shipped.model)
     able = catalog.adapter(shipped.adapter).capabilities - profile.lacks
     return {
@@ -156,7 +165,7 @@ def _target(shipped: ShippedTarget) -> _Target:
         "model": shipped.model,
         "profile": profile.name,
         "capabilities": {each.value: each in able for each in Capability},
-        "models": [each.id for each in models(shipped.api)],
+        "models": [each.id for each in known_models(shipped.api)],
     }
 
 
@@ -180,7 +189,6 @@ def _provider_rows(overview: _Overview) -> Iterator[Sequence[str]]:
 
 
 def _needs(needed: _Needed | None) -> str:
-
     if needed is None:
         return "-"
     name, installed = needed["name"], needed["version"]
@@ -191,8 +199,8 @@ def _needs(needed: _Needed | None) -> str:
     return f"{name}: not installed: {needed['install']}" if needed["install"] else f"{name}: not on the path"
 
 
-def _keys(provider: _Provider) -> str:
-    """The variables that are set; if none is, all of them, of which one would do."""
+def _keys(provider: _ProviderInfo) -> str:
+    """Return the variables that are set, or if none is, the alternatives."""
     present = [name for name, is_set in provider["keys"].items() if is_set]
     if present:
         return f"{', '.join(present)}: set"
@@ -206,8 +214,137 @@ def _embeddings_text(overview: _Overview) -> str:
     return f"{found['provider']}: {found['model']}, {found['dimensions']} dimensions"
 
 
-def _target_rows(targets: Sequence[_Target]) -> Iterator[Sequence[str]]:
+def _target_rows(targets: Sequence[_TargetInfo]) -> Iterator[Sequence[str]]:
     yield "CAPABILITY", *(each["name"] for each in targets)
     for capability in targets[0]["capabilities"]:
         yield capability, *("yes" if each["capabilities"][capability] else "-" for each in targets)
     yield "models known", *(str(len(each["models"])) for each in targets)
+
+
+def probe(  # noqa: PLR0913 - a parameter for each option
+    *,
+    targets: Targets = None,
+    models: Models = None,
+    base_urls: BaseUrls = None,
+    chosen: Annotated[
+        list[str] | None,
+        typer.Option("--fact", metavar="ID", help="Only this fact: 'harness list facts'. Repeatable."),
+    ] = None,
+    service: Annotated[
+        str | None,
+        typer.Option(
+            "--service",
+            metavar="NAME",
+            show_default=False,
+            help="Test the facts of this service, or of the provider itself: own. Default: by the address.",
+        ),
+    ] = None,
+    max_requests: MaxRequests = None,
+    written: Annotated[
+        Path | None,
+        typer.Option(
+            "--write",
+            metavar="FILE",
+            show_default=False,
+            help="Write the changes as a new file of facts for --facts.",
+        ),
+    ] = None,
+    facts: FactFiles = None,
+) -> int:
+    """Ask a provider whether facts still hold. Needs keys.
+
+    For each fact it sends the smallest request that violates it and a similar one that does not. The number of requests
+    and their cost are printed before they are sent.
+
+    Exit codes: 1 a fact no longer holds; 2 wrong usage, or no result; 130 interrupted; else 0.
+    """
+    redactor = Redactor.of_run((given.partition("=")[2] for given in base_urls or ()), shaped=True)
+    with interruptible(), redactor.raising():
+        chosen_targets = _probed_targets(targets, models, fact_files(facts))
+        _check_written(written, chosen_targets)
+        with LiveBackend(base_urls_for(base_urls, "live", chosen_targets)) as live:
+            at = {target.name: live.address(target) for target in chosen_targets}
+            asked = fact_probes(chosen_targets, at, service, chosen or ())
+            if not asked:
+                raise UsageError("none of the facts of these targets can be probed. 'harness list facts' shows them.")
+            for target in chosen_targets:
+                live.check(target)
+            _print_probe_forecast(asked, max_requests)
+            found: list[ProbeResult] = []
+            with Probe(live, max_requests) as probing:
+                for each in probing(asked):
+                    found.append(each)
+                    for line in _lines(each, found):
+                        typer.echo(redactor.text(line))
+        typer.echo(_probe_summary(found, probing.sent))
+        if written is not None:
+            _write(found, written, redactor)
+    verdicts = {each.verdict for each in found}
+    return 1 if "no longer holds" in verdicts else 0 if "holds" in verdicts else 2
+
+
+def _probed_targets(names: Sequence[str] | None, models: Sequence[str] | None, facts: Sequence[Path]) -> list[Target]:
+    if not names:
+        raise UsageError("--target is missing: name the targets to probe. 'harness list targets' shows them.")
+    shipped = [catalog.target(name) for name in dict.fromkeys(names)]
+    adapters = [catalog.adapter(name) for name in dict.fromkeys(each.adapter for each in shipped)]
+    chosen = [each.name for each in shipped]
+    made = targets_for(adapters, chosen, named_values("--model", models, "NAME"), fact_options("today", facts))
+    for target in made:
+        if target.adapter.route is Route.PROCESS:
+            raise UsageError(f"the target {target.name!r} cannot be probed: it runs a command.")
+    return made
+
+
+def _check_written(path: Path | None, targets: Sequence[Target]) -> None:
+    if path is None:
+        return
+    apis = sorted({target.api for target in targets})
+    if len(apis) > 1:
+        raise UsageError(f"--write: a file of facts is about one API, and the targets speak {' and '.join(apis)}.")
+    if path.exists():
+        raise UsageError(f"--write {path}: this exists already. Name another file; --facts takes several.")
+    if not path.parent.is_dir():
+        raise UsageError(f"--write {path}: there is no such folder.")
+
+
+def _print_probe_forecast(asked: Sequence[FactProbe], most: int | None) -> None:
+    requests, price, unpriced = estimate_cost(asked, most)
+    source = " ".join(part for pair in price_version().items() for part in pair)
+    if price is None:
+        cost = "at a cost that is not known"
+    else:
+        cost = f"at most {money(price)}" + (f", and {unpriced} of them at a cost that is not known" if unpriced else "")
+    facts = count(len({(each.target.name, each.fact.id) for each in asked}), "fact")
+    typer.echo(plain(f"To be sent: at most {count(requests, 'request')} for {facts}, {cost} ({source})."), err=True)
+
+
+def _lines(found: ProbeResult, so_far: Sequence[ProbeResult]) -> list[str]:
+    """Return the lines of a fact, after those of its target if it is the first one."""
+    question, target = found.question, found.question.target
+    lines: list[str] = []
+    if len(so_far) == 1 or so_far[-2].question.target.name != target.name:
+        lines.append(f"{target.name} ({target.model}) at {shown(question.base_url)}")
+    lines.append(f"  {found.verdict:15}  {question.fact.id}: {found.why}")
+    if found.verdict != "holds":
+        lines.append(f"    the fact: {plain(question.fact.says)}")
+    if found.answer is not None and found.answer.words:
+        lines.append(f"    HTTP {found.answer.status}: {plain(found.answer.words)}")
+    return lines
+
+
+def _probe_summary(found: Sequence[ProbeResult], sent: int) -> str:
+    verdicts = Counter(each.verdict for each in found)
+    return (
+        f"{count(len(found), 'fact')}: {verdicts['holds']} hold, {verdicts['no longer holds']} no longer, "
+        f"{verdicts['cannot tell']} unclear. {count(sent, 'request')} sent."
+    )
+
+
+def _write(found: Sequence[ProbeResult], path: Path, redactor: Redactor) -> None:
+    if not any(each.verdict == "no longer holds" for each in found):
+        typer.echo(f"Nothing has changed, so {path} is not written.")
+        return
+    text = redactor.text(proposal(found[0].question.target.api, found))
+    write(lambda: [text], "facts", path)
+    typer.echo(f"The changed facts are in {path}: read them, and use them with --facts {path}.")

@@ -1,4 +1,4 @@
-"""What a run is made of: scenarios, targets and their cells, from what was typed."""
+"""Selection of scenarios, targets and cells by the options of a run, `-k` and `--last-failed`."""
 
 from __future__ import annotations
 
@@ -6,20 +6,28 @@ import ast
 import asyncio
 import difflib
 import inspect
+import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
+from typing import Any, TypeAlias, cast
 
 from harness import catalog
 from harness.apis.targets import Target, targets_for
-from harness.cli.options import Options, edition, named_values
+from harness.cli.main import print_error
+from harness.cli.settings import EffectiveOptions, fact_options, named_values
 from harness.contract import distribution
 from harness.contract.errors import MissingDependency, UsageError
 from harness.contract.protocols import Adapter, Endpoint
+from harness.host import files
 from harness.host.environment import is_installed
+from harness.host.files import read_file
 from harness.kit.processes import LocalRunner
+from harness.reports.words import count
+from harness.results import CellResult, Mode, Verdict
 from harness.running.cells import Cell, cells
 from harness.running.plan import variants
 from harness.scenarios import suite
@@ -34,9 +42,8 @@ _NOWHERE = Endpoint("http://127.0.0.1:9", "not-a-key", processes=LocalRunner()) 
 class Selection:
     """The cells of a run.
 
-    `variants` are those that were asked for. `files` names the files of scenarios that are not shipped ones, `words`
-    what selects a target again that is not simply `--target` and its name. `left_out` says of default targets why they
-    cannot be played here.
+    `files` maps the ids of the user's own scenarios to their files. `words` are the options that select a target again,
+    where `--target NAME` is not enough. `left_out` maps default targets that cannot be played to the reason.
     """
 
     cells: Sequence[Cell]
@@ -47,15 +54,15 @@ class Selection:
 
     @cached_property
     def targets(self) -> list[Target]:
-        """The targets of the cells."""
+        """Return the targets of the cells."""
         return list({cell.target.name: cell.target for cell in self.cells}.values())
 
 
-def select(options: Options, workers: WorkerPool) -> Selection:
-    """The cells that the options ask for, with the adapters that are not ours in `workers`.
+def select(options: EffectiveOptions, workers: WorkerPool) -> Selection:
+    """Return the cells that the options select. Third-party adapters run in `workers`.
 
     Raises:
-        UsageError: an option is wrong, or they leave no cell to play.
+        UsageError: an option is wrong, or no cell is left to play.
     """
     wanted = parse_keywords(options.words) if options.words is not None else None
     models = {**options.default_models, **named_values("--model", options.models, "NAME")}
@@ -68,8 +75,8 @@ def select(options: Options, workers: WorkerPool) -> Selection:
     every = cells(scenarios, targets, asked)
     if scenarios and not every:
         raise UsageError(
-            f"--variant {asked[0]}: none of the chosen scenarios is played so. Each says under 'variants' how it "
-            "is played, and 'harness list scenarios' shows it."
+            f"--variant {asked[0]}: none of the chosen scenarios has this variant. 'harness list scenarios' shows "
+            "the variants of each."
         )
     chosen = every if wanted is None else [cell for cell in every if wanted.match(described(cell))]
     if not chosen:
@@ -82,28 +89,27 @@ def select(options: Options, workers: WorkerPool) -> Selection:
     return Selection(chosen, asked, files, special, left_out)
 
 
-def _variants(options: Options) -> list[Variant]:
+def _variants(options: EffectiveOptions) -> list[Variant]:
     chosen = variants(options.variants or (), "--variant")
     if options.recuts and "stream" not in chosen:
-        raise UsageError("--recut: it is for streamed answers: add --variant stream, or leave --variant out.")
+        raise UsageError("--recut: it applies to streamed answers: add --variant stream, or leave --variant out.")
     return chosen
 
 
 def described(cell: Cell) -> str:
-    """What the words of `-k` are looked for in."""
+    """Return the text that the words of `-k` are searched in."""
     return " ".join([cell.scenario.id, cell.target.name, *cell.scenario.covers])
 
 
 def _worth_reading(files: Sequence[Path], wanted: Keywords, targets: Sequence[Target]) -> Sequence[Path]:
-    """The files of which `-k` may choose a cell: a scenario has its file's name. Where a word may be a subject's, that
-    is all of them."""
+    """Return the files that `-k` may select by their name: all of them if a word may be a subject."""
     if any(word in subject for word in wanted.words.values() for subject in Subject):
         return files
     return [file for file in files if any(wanted.match(f"{file.stem} {target.name}") for target in targets)]
 
 
 def scenarios_of(paths: Sequence[str] | None) -> tuple[list[Scenario], dict[str, str]]:
-    """The scenarios that were named, all shipped ones if none were, and the files of those that are not shipped.
+    """Return the named scenarios, or all shipped ones, and the files of those that are not shipped by their ids.
 
     Raises:
         UsageError: there is no such file or scenario, or one cannot be read.
@@ -113,7 +119,6 @@ def scenarios_of(paths: Sequence[str] | None) -> tuple[list[Scenario], dict[str,
 
 
 def _files_of(paths: Sequence[str] | None) -> tuple[list[Path], dict[str, str]]:
-    """The files of these scenarios, and of those that are not shipped by their ids."""
     shipped = {file.stem: file for file in suite.shipped("scenarios").glob("*.yaml")}
     if not paths:
         return scenario_files([suite.shipped("scenarios")]), {}
@@ -136,9 +141,9 @@ def _files_of(paths: Sequence[str] | None) -> tuple[list[Path], dict[str, str]]:
 
 
 def _targets(
-    options: Options, models: Mapping[str, str], workers: WorkerPool
+    options: EffectiveOptions, models: Mapping[str, str], workers: WorkerPool
 ) -> tuple[list[Target], dict[str, str], dict[str, str]]:
-    """The targets, what names their adapters on the command line, and the targets that are left out."""
+    """Return the targets, the command-line names of their adapters, and the targets that are left out."""
     names = list(dict.fromkeys(options.targets or ()))
     chosen = [catalog.target(name) for name in names] or list(catalog.shipped_targets())
     specs = list(dict.fromkeys(options.adapters or [shipped.adapter for shipped in chosen]))
@@ -152,19 +157,18 @@ def _targets(
     apis = {shipped.api for shipped in chosen}
     others = {spec: adapter for spec, adapter in adapters.items() if names and adapter.api not in apis}
     if len(others) < len(adapters):
-        left_out |= {each.name: f"it speaks {each.api}, and --target chooses another API" for each in others.values()}
+        left_out |= {each.name: f"it speaks {each.api}, and --target selects another API" for each in others.values()}
         adapters = {spec: adapter for spec, adapter in adapters.items() if spec not in others}
-    by = edition(options.as_of, options.facts)
+    by = fact_options(options.as_of, options.facts)
     targets = targets_for(list(adapters.values()), names, models, by, optional=options.default_models.keys())
     return targets, {adapter.name: spec for spec, adapter in adapters.items()}, left_out
 
 
 def _without_sdk(adapters: Mapping[str, Adapter]) -> dict[str, str]:
-    """The adapters whose SDK is not installed, and what they say about it. One that is there is not imported: that
-    takes as long as to play hundreds of cells, and each process imports those of the cells that it plays.
+    """Return the adapters whose SDK is not installed, with the reason. Installed SDKs are not imported.
 
     Raises:
-        UsageError: there is no other one.
+        UsageError: no SDK is installed.
     """
     absent: dict[str, str] = {}
     for spec, adapter in adapters.items():
@@ -196,13 +200,13 @@ def _words(target: Target, spec: str, models: Mapping[str, str]) -> tuple[str, .
 
 @dataclass(frozen=True, slots=True)
 class Keywords:
-    """An expression of `-k`, as Python reads it with each word replaced by a name; `words` are by column."""
+    """Parsed expression of `-k`. In `tree` a name replaces each word; `words` maps columns to words."""
 
     tree: ast.expr
     words: Mapping[int, str]
 
     def match(self, text: str) -> bool:
-        """Return whether it holds for a text. Case does not count."""
+        """Return whether the text matches, ignoring case."""
         return self._holds(self.tree, text.lower())
 
     def _holds(self, node: ast.expr, text: str) -> bool:
@@ -221,26 +225,28 @@ _WORD = re.compile(r"(?<![^\s()])(?!(?:and|or|not)(?![^\s()]))[^\s()]+")
 
 
 def parse_keywords(expression: str) -> Keywords:
-    """Read an expression: words with `and`, `or`, `not` and parentheses, each word a part of a name.
+    """Parse an expression of words, `and`, `or`, `not` and parentheses. A word matches any part of a name.
 
     Raises:
-        UsageError: it is wrong; the message has the column.
+        UsageError: the syntax is wrong; the message has the column.
     """
     text = expression.strip().lower()
     words = {each.start(): each[0] for each in _WORD.finditer(text)}
     try:
         tree = ast.parse(re.sub(r"\s", " ", _WORD.sub(lambda each: "_".ljust(len(each[0])), text)), mode="eval").body
         if any(isinstance(node, ast.Call | ast.Tuple) for node in ast.walk(tree)):  # `word (word)` and `()`
-            raise SyntaxError  # noqa: TRY301 - as Python does of the others
+            raise SyntaxError  # noqa: TRY301 - as Python does for other syntax errors
         found = Keywords(tree, words)
         found.match("")
     except (SyntaxError, RecursionError, MemoryError) as error:
-        said = str(error)
+        message = str(error)
         column = (getattr(error, "offset", 0) or len(text) + 1) + len(expression) - len(expression.lstrip())
-        reason = next((reason for word, reason in _REASONS.items() if word in said), "'and', 'or' or a word is missing")
+        reason = next(
+            (reason for word, reason in _REASONS.items() if word in message), "'and', 'or' or a word is missing"
+        )
         raise UsageError(
             f"-k {expression!r}: column {column}: {reason}. "
-            "An expression is made of words, 'and', 'or', 'not' and parentheses, as in \"json and not gemini\"."
+            "An expression consists of words, 'and', 'or', 'not' and parentheses, as in \"json and not gemini\"."
         ) from None
     return found
 
@@ -251,3 +257,70 @@ _REASONS = {
     "too many": "it is nested too deeply",
     "recursion": "it is nested too deeply",
 }
+
+
+_FILE = Path(".harness") / "last-failed.json"
+_MAX_FILE_BYTES = 16 << 20
+_FAILED = (Verdict.FAIL, Verdict.ERROR)
+
+_Key: TypeAlias = tuple[str, str, str]
+
+
+class LastFailed:
+    """Cells of a project that failed in the previous run in one mode, for `--last-failed`."""
+
+    def __init__(self, project: Path, mode: Mode) -> None:
+        self._path = project / _FILE
+        self._mode = mode
+
+    def chosen(self, cells: Sequence[Cell]) -> Sequence[Cell]:
+        """Return the cells that failed when they were last played, or all if none did; print which it is."""
+        failed = self._known().get(self._mode, set())
+        again = [cell for cell in cells if (cell.scenario.id, cell.target.name, cell.variant) in failed]
+        if again:
+            print_error(f"--last-failed: {len(again)} of {count(len(cells), 'cell')}, which failed when last played.")
+            return again
+        none = "none of these cells failed when it was last played" if failed else "no failure is known here"
+        print_error(f"--last-failed: {none}; {count(len(cells), 'cell')} to play.")
+        return cells
+
+    def store(self, done: Iterable[CellResult]) -> None:
+        """Store which of the finished cells have failed. Cells without a cassette keep their state."""
+        known = self._known()
+        before = known.get(self._mode, set[_Key]())
+        after = set(before)
+        for cell in done:
+            if cell.verdict in _FAILED:
+                after.add(cell.key)
+            elif cell.verdict is not Verdict.MISSING:
+                after.discard(cell.key)
+        if after == before:
+            return
+        known[self._mode] = after
+        pieces = json.JSONEncoder(indent=1).iterencode({mode: sorted(keys) for mode, keys in known.items()})
+        try:
+            self._path.parent.mkdir(exist_ok=True)
+            ignoring = self._path.parent / ".gitignore"
+            if not ignoring.exists():
+                ignoring.write_text("*\n")
+            files.replace_file(self._path, (piece.encode() for piece in chain(pieces, ["\n"])))
+        except OSError as error:
+            print_error(f"harness: {self._path}: {error.strerror}: failures are not stored for --last-failed.")
+
+    def _known(self) -> dict[str, set[_Key]]:
+        try:
+            document: Any = json.loads(read_file(self._path, _MAX_FILE_BYTES))
+        except (OSError, ValueError, RecursionError):
+            return {}
+        if not isinstance(document, dict):
+            return {}
+        return {mode: set(_keys(each)) for mode, each in cast("dict[str, Any]", document).items()}
+
+
+def _keys(found: Any) -> Iterable[_Key]:
+    for each in cast("list[Any]", found) if isinstance(found, list) else ():
+        match each:
+            case [str(scenario), str(target), str(variant)]:
+                yield scenario, target, variant
+            case _:
+                pass

@@ -1,4 +1,4 @@
-"""`harness serve`: the reference server for clients that are not ours, and a verdict on what they did."""
+"""`harness serve`: the reference server for any client, and a verdict on its requests."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ import typer
 
 from harness import catalog
 from harness.checking.scripted_server import ScriptedServers
-from harness.cli import streams
-from harness.cli.options import AsOf, FactFiles, NoColour, Paths, Reports, Verbose, edition, fact_files
+from harness.cli.main import print_error
+from harness.cli.options import AsOf, FactFiles, NoColour, Paths, Reports, Verbose
 from harness.cli.outputs import with_pipeline
+from harness.cli.progress import PartialReports
 from harness.cli.selection import scenarios_of
-from harness.cli.settings import settings
-from harness.cli.standing import Standing
+from harness.cli.settings import fact_files, fact_options, settings
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.results import Presentation, RunResult
 from harness.running.backends import NO_KEY
@@ -38,7 +38,7 @@ from harness.tape.server import serve as listening
 
 @dataclass(frozen=True, kw_only=True)
 class ServeOptions:
-    """The options of `serve`."""
+    """Options of `serve`."""
 
     paths: Paths = None
     port: Annotated[
@@ -50,17 +50,17 @@ class ServeOptions:
             "--command",
             metavar="COMMAND",
             show_default=False,
-            help="Run this command, and end with it. HARNESS_URL in its environment names the server; with one "
-            "scenario, the variables that the SDKs read lead to it.",
+            help="Run this command and end with it. HARNESS_URL in its environment is the server. With one scenario, "
+            "the variables of the SDKs lead to it, too.",
         ),
     ] = None
     models: Annotated[
         list[str] | None,
-        typer.Option("--model", metavar="NAME", help="A model that there is, beside those that are known. Repeatable."),
+        typer.Option("--model", metavar="NAME", help="A model to accept in addition to the known ones. Repeatable."),
     ] = None
     pace: Annotated[
         float,
-        typer.Option("--pace", min=0.0, max=60.0, metavar="SECONDS", help="Time between two events of a stream."),
+        typer.Option("--pace", min=0.0, max=60.0, metavar="SECONDS", help="Pause between two events of a stream."),
     ] = 0.0
     recut: Annotated[
         int,
@@ -68,8 +68,7 @@ class ServeOptions:
             "--recut",
             metavar="N",
             min=0,
-            help="Send each stream of a session in another way: in the chunks of some servers and in N other cuts of "
-            "its bytes, in turn.",
+            help="Split each stream of a session differently: in the chunks of some servers, then in N other ways.",
         ),
     ] = 0
     reports: Reports = None
@@ -79,38 +78,37 @@ class ServeOptions:
     no_colour: NoColour = False
 
 
-_SESSION = "command"
-"""The session that the environment of a command leads to."""
+_COMMAND_SESSION = "command"
 
 _FAILED = 1
 _STOPS = ("SIGTERM", "SIGINT", "SIGHUP")
 
 
 def serve(typed: ServeOptions) -> int:
-    """Serve scenarios to any client, in any language, and judge what it sends. 'harness help serve' says how.
+    """Serve scenarios to any client, in any language, and judge its requests. See 'harness help serve'.
 
-    A client's base URL is URL/SCENARIO/SESSION, with what its SDK wants behind it. The first line on standard output is
-    JSON with the URL. It ends with its standard input, by SIGTERM or Ctrl-C, or with --command.
+    A client's base URL is URL/SCENARIO/SESSION, plus the path that its SDK expects. The first line on standard output
+    is JSON with the URL. The server ends when its standard input ends, on SIGTERM or Ctrl-C, or with --command.
 
-    Exit codes: 1 a client broke something, or the command failed; 2 wrong usage, or nobody asked; else 0.
+    Exit codes: 1 a client broke something, or the command failed; 2 wrong usage, or no client; else 0.
     """
     found, files = scenarios_of(typed.paths or settings().scenarios)
     scenarios = [each for each in found if each.embeddings is None]
-    by = edition(typed.as_of, fact_files(typed.facts))
+    by = fact_options(typed.as_of, fact_files(typed.facts))
     wanted = with_pipeline(typed.reports or ())
     presentation = Presentation(verbose=typed.verbose)
     facts = tuple(map(str, by.files))
-    standing = Standing(wanted, "serve", presentation, None, facts)
-    ways = partial(stream_rewrites, typed.recut) if typed.recut else None
-    terms = SessionOptions(edition=by, models=tuple(typed.models or ()), pace=typed.pace, ways=ways)
-    reception = ServeRouter(scenarios, files, terms, _told)
+    partial_reports = PartialReports(wanted, "serve", presentation, None, facts)
+    splits = partial(stream_rewrites, typed.recut) if typed.recut else None
+    terms = SessionOptions(edition=by, models=tuple(typed.models or ()), pace=typed.pace, ways=splits)
+    reception = ServeRouter(scenarios, files, terms, _print)
     try:
-        handler = _Beside(reception, tuple(typed.models or ()))
+        handler = _ServeHandler(reception, tuple(typed.models or ()))
         with _stoppable() as stop, listening(handler, typed.port) as server:
             reception.origin = server.origin
             code = _until_the_end(server.origin, scenarios, typed.command, stop)
     except BaseException as error:
-        standing.stop(error)
+        partial_reports.stop(error)
         raise
     result = reception.run(facts, shown=any(output.report.wants_conversations for output in wanted))
     if handler.is_checked and not result.cells:
@@ -120,19 +118,19 @@ def serve(typed: ServeOptions) -> int:
     return code or _verdict(result)
 
 
-_SERVER = f"/{ABOUT_SEGMENT}/server"
-"""The path below which the server is that 'harness check server' finds nothing wrong with."""
+_CONFORMANT_SERVER = f"/{ABOUT_SEGMENT}/server"
+"""Path of a server that passes 'harness check server'."""
 
 
-class _Beside:
-    """The reception, and beside it the server for checks, whose clients nobody judges."""
+class _ServeHandler:
+    """Handler of requests to the scenarios and to the conformant server, whose clients are not judged."""
 
     def __init__(self, reception: ServeRouter, models: Sequence[str]) -> None:
         self.is_checked = False
         self._reception, self._ensemble = reception, ScriptedServers(*models)
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        if not urlsplit(request.url).path.startswith(f"{_SERVER}/"):
+        if not urlsplit(request.url).path.startswith(f"{_CONFORMANT_SERVER}/"):
             return self._reception(request)
         self.is_checked = True
         return self._ensemble(request)
@@ -149,24 +147,20 @@ def _until_the_end(origin: str, scenarios: Sequence[Scenario], command: str | No
 
 
 def _environment(origin: str, scenarios: Sequence[Scenario]) -> dict[str, str]:
-    """What a command finds in its environment: where the server is, and, if there is but one scenario, the variables by
-    which SDKs are sent to it. They are given a key, since they want one."""
-    told = {"HARNESS_URL": origin}
+    """Return the URL of the server, and for a single scenario the base URLs and keys that SDKs read."""
+    variables = {"HARNESS_URL": origin}
     if len(scenarios) != 1:
-        return told
-    base = f"{origin}/{scenarios[0].id}/{_SESSION}"
+        return variables
+    base = f"{origin}/{scenarios[0].id}/{_COMMAND_SESSION}"
     for api in catalog.apis():
         if api.provider_url.startswith("http"):
-            told.update(dict.fromkeys(api.key_variables[:1], NO_KEY))
-            told.update(dict.fromkeys(api.server_endpoints.variables, base + api.base_url_ending))
-    return {**told, "HARNESS_SCENARIO": scenarios[0].id, "HARNESS_BASE_URL": base}
+            variables.update(dict.fromkeys(api.key_variables[:1], NO_KEY))
+            variables.update(dict.fromkeys(api.server_endpoints.variables, base + api.base_url_ending))
+    return {**variables, "HARNESS_SCENARIO": scenarios[0].id, "HARNESS_BASE_URL": base}
 
 
 def _run(command: str, environment: Mapping[str, str], stop: threading.Event) -> int:
-    """Run a command in a shell, as a user would type it, until it ends or this process is asked to.
-
-    What it prints goes where our own output goes. A command that fails fails the serving.
-    """
+    """Run a shell command until it ends or `stop` is set, and return 1 if it fails."""
     process = subprocess.Popen(command, shell=True, env=dict(environment))  # noqa: S602 - it is the user's own
     while process.poll() is None:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -175,19 +169,19 @@ def _run(command: str, environment: Mapping[str, str], stop: threading.Event) ->
             process.terminate()
             process.wait()
     if process.returncode:
-        streams.tell(f"harness: the command ended with exit code {process.returncode}: {command}")
+        _print(f"the command ended with exit code {process.returncode}: {command}")
         return _FAILED
     return 0
 
 
 def _verdict(result: RunResult) -> int:
     if not result.cells:
-        streams.tell("harness: no client has asked for anything. 'harness help serve' shows how to lead one here.")
+        _print("no client has sent a request. 'harness help serve' shows how to configure one.")
     return result.exit_code
 
 
 def _watch_input(stop: threading.Event) -> None:
-    """End with the standard input, unless that is the null device, as of what a shell starts in the background."""
+    """Set `stop` at the end of standard input, unless it is the null device of a background process."""
     try:
         mode = os.fstat(sys.stdin.fileno()).st_mode
     except (OSError, ValueError):  # closed, or none at all
@@ -206,15 +200,15 @@ def _watch_input(stop: threading.Event) -> None:
 
 @contextlib.contextmanager
 def _stoppable() -> Generator[threading.Event]:
-    """An event that signals set which ask this process to end. What it serves is then judged, as at any other end."""
+    """Yield an event that is set by signals to end. The clients are then judged as at any other end."""
     stop = threading.Event()
 
-    def ask(_number: int, _frame: FrameType | None) -> None:
+    def request_stop(_number: int, _frame: FrameType | None) -> None:
         stop.set()
 
     numbers = [getattr(signal, name) for name in _STOPS if hasattr(signal, name)]
     in_main = threading.current_thread() is threading.main_thread()
-    before = {number: signal.signal(number, ask) for number in numbers} if in_main else {}
+    before = {number: signal.signal(number, request_stop) for number in numbers} if in_main else {}
     try:
         yield stop
     finally:
@@ -222,5 +216,5 @@ def _stoppable() -> Generator[threading.Event]:
             signal.signal(number, handler)
 
 
-def _told(line: str) -> None:
-    streams.tell(f"harness: {line}")
+def _print(line: str) -> None:
+    print_error(f"harness: {line}")

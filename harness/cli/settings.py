@@ -1,86 +1,98 @@
-"""What the options leave open is as the project says it: `[tool.harness]` in its `pyproject.toml`."""
+"""Effective options of a run: the command line's, completed by `[tool.harness]`; and `harness config`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import typer
 
 from harness import catalog
-from harness.apis.fact_files import FactSelection
+from harness.apis.fact_files import FactSelection, parse_day
 from harness.checking.finding_scope import scope
-from harness.cli.options import Options, edition
-from harness.cli.table import aligned
+from harness.cli.options import RunOptions
 from harness.contract.errors import UnknownName, UsageError
 from harness.host.project import Project, project
 from harness.results import Mode
-from harness.rules.scope import Scope
+from harness.rules.scope import EVERYTHING, Scope
 from harness.running.cells import VARIANTS
 from harness.scenarios import suite
 from harness.tape.redact.address import shown
 from harness.tape.survey import Outdated
 
-CASSETTES = "cassettes"
-"""The folder of one's own cassettes, unless somebody names another."""
+_CASSETTES = "cassettes"
 
 
-def settings() -> Project:
-    """The settings of the project that the working folder is in.
+@dataclass(frozen=True, kw_only=True)
+class EffectiveOptions(RunOptions):
+    """Options of any command that plays cells, with what follows from them and from the project's settings.
+
+    `default_models` are the project's models by target; the targets need not be played. `left_out` maps adapters and
+    agents of the project that cannot be played to the reason. `folder` holds the user's cassettes unless `cassettes`
+    names another one. The run ends after `failure_limit` failed cells. `scope` and `outdated` are the parsed `rules`,
+    `ignored` and `max_age`.
+    """
+
+    failure_limit: int | None = None
+    scope: Scope = EVERYTHING
+    outdated: Outdated | None = None
+    folder: str = _CASSETTES
+    default_models: Mapping[str, str] = field(default_factory=dict[str, str])
+    left_out: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+def combined(typed: object, **changes: Any) -> EffectiveOptions:
+    """Return the options of a command as a run takes them. `changes` replace or add fields.
+
+    Adapters, commands and agents become one list in the form that the catalog takes.
 
     Raises:
-        UsageError: they have what they may not have, or name what is not there: file and key.
+        UsageError: two options contradict each other, or the project's settings are wrong.
     """
-    found = project(Path())
-    there = _scenarios(found)
-    for each in found.scenarios:
-        if each not in there:
-            at = found.at("scenarios")
-            raise UsageError(f"{at}: there is no such file or folder, and no shipped scenario: {each}.")
-    for each in found.targets:
-        if each not in _targets():
-            raise UnknownName("target", each, sorted(_targets()), found.at("targets"))
-    for each in found.variants:
-        if each not in VARIANTS:
-            raise UnknownName("variant", each, VARIANTS, found.at("variants"))
-    _check_subjects(found)
-    return found
+    given = {each.name: getattr(typed, each.name) for each in fields(EffectiveOptions) if hasattr(typed, each.name)}
+    options = EffectiveOptions(**{**given, **changes})
+    if options.first_failure and options.max_fail is not None:
+        raise UsageError(
+            f"-x: it means --maxfail 1, and --maxfail {options.max_fail} is given as well. Leave one of them out."
+        )
+    return replace(
+        options,
+        adapters=_adapters(options) or None,
+        facts=fact_files(options.facts),
+        failure_limit=1 if options.first_failure else options.max_fail,
+    )
 
 
-def _check_subjects(found: Project) -> None:
-    """Whether what can be played is named as it can be. Raises `UsageError`."""
-    if found.api and not (found.conversations or found.agent_commands):
-        raise UsageError(f"{found.at('api')}: it says what conversations and agent-commands speak, and there are none.")
-    for key, names in (("servers", found.servers), ("gateways", found.gateways)):
-        for each in names:
-            if each in catalog.ADAPTERS.names():
-                raise UsageError(f"{found.at(key)}.{each}: an adapter has this name. Name the {key[:-1]} otherwise.")
+def _adapters(options: EffectiveOptions) -> list[str]:
+    named = catalog.adapter_specs(options.adapters or (), options.adapter_commands or ())
+    if options.conversations or options.agents:
+        named += catalog.adapter_specs(
+            conversations=options.conversations or (),
+            agents=options.agents or (),
+            api=options.api,
+            targets=options.targets or (),
+        )
+    elif options.api is not None:
+        raise UsageError(
+            f"--api {options.api}: it names the API of --conversation or --agent-command, and neither is given."
+        )
+    return named
 
 
-def _scenarios(found: Project) -> list[str]:
-    shipped = {file.stem for file in suite.shipped("scenarios").glob("*.yaml")} if found.scenarios else set[str]()
-    return [each for each in found.scenarios if each in {*shipped, suite.SHIPPED} or Path(each).exists()]
+def completed(options: EffectiveOptions, mode: Mode, *, records: bool = False) -> EffectiveOptions:
+    """Return the options with the project's settings where the command line says nothing.
 
-
-def _targets() -> set[str]:
-    return {shipped.name for shipped in catalog.targets()}
-
-
-def completed(options: Options, mode: Mode, *, records: bool = False) -> Options:
-    """The options, with what the project says where they say nothing. What is given takes the place of its key.
-
-    What owns its tool loop is left out where only the reference server could answer it.
-
-    URLs of servers hold where something is sent to them, and only there.
+    Agents that run their own tool loop are left out where only the reference server could answer them. URLs of servers
+    apply only to requests that are sent.
 
     Raises:
         UsageError: as `settings`.
     """
     own = settings()
     loops = [*own.conversations, *own.agent_commands] if mode != "reference" or records else []
-    found = options.adapters or adapters(own, loops=not loops)
+    found = options.adapters or project_adapters(own, loops=not loops)
     if loops and not found:
         raise UsageError(f"{loops[0]}: {_NO_LOOP}")
     urls = tuple(f"{target}={url}" for target, url in own.base_urls.items()) if mode == "live" else ()
@@ -93,17 +105,19 @@ def completed(options: Options, mode: Mode, *, records: bool = False) -> Options
         default_models={} if options.models else own.models,
         base_urls=options.base_urls or urls or None,
         variants=options.variants or own.variants or None,
-        folder=folder(own),
+        folder=str(own.cassettes or _CASSETTES),
         expected_failures=options.expected_failures or (own.expected_failures and str(own.expected_failures)),
         strict=bool(own.strict) if options.strict is None else options.strict,
-        scope=scope_for(options.rules, options.ignored, own, edition(options.as_of, options.facts)),
-        outdated=outdated_for(options.max_age, own),
+        scope=scope_for(options.rules, options.ignored, own, fact_options(options.as_of, options.facts)),
+        outdated=_outdated(options.max_age, own),
         **(_pace(options, own) if mode == "live" else {}),
     )
 
 
-def _pace(options: Options, own: Project) -> dict[str, list[str]]:
-    """Return how fast is sent, as the options say or the project, of the targets that are played."""
+_NO_LOOP = "it runs its own tool loop and cannot be played from cassettes. Play it: harness run --mode reference"
+
+
+def _pace(options: EffectiveOptions, own: Project) -> dict[str, list[str]]:
     played = options.targets or own.targets
     rates, concurrency = (
         [f"{target}={value}" for target, value in each.items() if not played or target in played]
@@ -113,70 +127,142 @@ def _pace(options: Options, own: Project) -> dict[str, list[str]]:
     return {"rates": options.rates or rates, "concurrency": at_once}
 
 
-def scope_for(rules: Sequence[str] | None, ignored: Sequence[str] | None, own: Project, by: FactSelection) -> Scope:
-    """Return which findings count: as options say, or the project. Raises `UsageError`: no finding has such an id."""
-    return scope(rules or (), ignored, by) if ignored else scope(rules or (), own.ignore, by, own.at("ignore"))
-
-
-def outdated_for(given: str | None, own: Project) -> Outdated:
-    """Which recordings are too old, as the option says, or the project. Raises `UsageError`: it is no age."""
+def _outdated(given: str | None, own: Project) -> Outdated:
     return Outdated.by(own.max_age, own.at("max-age")) if given is None else Outdated.by(given, "--max-age")
 
 
-_NO_LOOP = "it runs its own tool loop and cannot be played from cassettes. Play it: harness run --mode reference"
+def scope_for(rules: Sequence[str] | None, ignored: Sequence[str] | None, own: Project, by: FactSelection) -> Scope:
+    """Return which findings count, by the options or the project. Raises `UsageError`: no finding has such an id."""
+    return scope(rules or (), ignored, by) if ignored else scope(rules or (), own.ignore, by, own.at("ignore"))
 
 
-def adapters(own: Project, *, loops: bool = True) -> list[str]:
-    """The project's adapters, and what owns its tool loop, as options name them."""
+def fact_files(given: Sequence[Path] | None) -> list[Path]:
+    """Return the project's files of facts, then the given ones. Raises `UsageError`: the settings are wrong."""
+    return list(dict.fromkeys((*project(Path()).facts, *(given or ()))))
+
+
+def fact_options(as_of: str | None, files: Sequence[Path] | None) -> FactSelection:
+    """Return the facts of a day and of these files. Raises `UsageError`: no such day, or an unreadable file."""
+    made = FactSelection(None if as_of is None else parse_day(as_of, "--as-of"), tuple(files or ()))
+    made.check(catalog.APIS.names())
+    return made
+
+
+def named_values(option: str, values: Sequence[str] | None, kind: str) -> Mapping[str, str]:
+    """Return the values of an option of the form `TARGET=KIND`.
+
+    Raises:
+        UsageError: a value has another form, or names its target twice.
+    """
+    found: dict[str, str] = {}
+    for given in values or ():
+        target, equals, value = given.partition("=")
+        place = option if kind == "URL" else f"{option} {given!r}"  # a URL may hold a password
+        if not (target and equals and value) or "://" in target:
+            raise UsageError(f"{place}: it must have the form TARGET={kind}, as in {option} {_EXAMPLES[kind]}.")
+        if target in found:
+            raise UsageError(f"{place}: {target!r} is given twice. Each target has one {kind}.")
+        found[target] = value
+    return found
+
+
+_EXAMPLES = {"NAME": "gemini-3=gemini-3.6-pro", "URL": "openai-chat=http://127.0.0.1:8000/v1"}
+
+
+def settings() -> Project:
+    """Return the settings of the project in the working folder.
+
+    Raises:
+        UsageError: a key has a wrong value, or names something that does not exist.
+    """
+    found = project(Path())
+    shipped = {file.stem for file in suite.shipped("scenarios").glob("*.yaml")} if found.scenarios else set[str]()
+    for each in found.scenarios:
+        if each not in {*shipped, suite.SHIPPED} and not Path(each).exists():
+            at = found.at("scenarios")
+            raise UsageError(f"{at}: there is no such file or folder, and no shipped scenario: {each}.")
+    for each in found.targets:
+        if each not in (known := sorted(target.name for target in catalog.targets())):
+            raise UnknownName("target", each, known, found.at("targets"))
+    for each in found.variants:
+        if each not in VARIANTS:
+            raise UnknownName("variant", each, VARIANTS, found.at("variants"))
+    _check_agents_and_endpoints(found)
+    return found
+
+
+def _check_agents_and_endpoints(found: Project) -> None:
+    if found.api and not (found.conversations or found.agent_commands):
+        raise UsageError(f"{found.at('api')}: there are no conversations or agent-commands to use it.")
+    for key, names in (("servers", found.servers), ("gateways", found.gateways)):
+        for each in names:
+            if each in catalog.ADAPTERS.names():
+                raise UsageError(f"{found.at(key)}.{each}: an adapter has this name. Name the {key[:-1]} differently.")
+
+
+def project_adapters(own: Project, *, loops: bool = True) -> list[str]:
+    """Return the project's adapters, and with `loops` its agents, as options name them."""
     conversations, agents = (own.conversations, own.agent_commands) if loops else ((), ())
     return catalog.adapter_specs(
         own.adapters, own.adapter_commands, conversations, agents, api=own.api, targets=own.targets
     )
 
 
-def folder(own: Project) -> str:
-    """The folder of the project's cassettes."""
-    return str(own.cassettes or CASSETTES)
+def config() -> None:
+    """Show the settings of this project, and which of them `[tool.harness]` in `pyproject.toml` sets.
+
+    Options of a command override settings. 'harness help config' lists all keys.
+    """
+    from harness.cli import endpoint_checks  # noqa: PLC0415 - it needs the settings itself
+    from harness.cli.list import aligned  # noqa: PLC0415 - the same
+
+    own = settings()
+    for name in own.servers:
+        endpoint_checks.validate_server(name)
+    for name in own.gateways:
+        endpoint_checks.validate_gateway(name)
+    for line in aligned([("KEY", "VALUE", "FROM"), *_rows(own)]):
+        typer.echo(line)
 
 
 def _rows(own: Project) -> Iterator[tuple[str, str, str]]:
-    """Yield every key, with what holds and who says so: the file, or nobody. Nothing secret of a URL is shown."""
+    """Yield each key with its value and its origin. Secrets in URLs are hidden."""
     file = own.place.partition(" at ")[0]
     for name, value in own:
         key = name.replace("_", "-")
         if key in _DEFAULTS:
-            text = _shown(value, ", ")
+            text = _text(value, ", ")
             yield (key, text, file) if text else (key, _DEFAULTS[key], "default")
             continue
         for each, table in value.items():
-            told = {part.replace("_", "-"): _shown(said, "+") for part, said in table}
-            yield f"{key}.{each}", ", ".join(f"{part}={text}" for part, text in told.items() if text), file
+            texts = {part.replace("_", "-"): _text(entry, "+") for part, entry in table}
+            yield f"{key}.{each}", ", ".join(f"{part}={text}" for part, text in texts.items() if text), file
         if not value:
             yield key, "none", "default"
 
 
-def _shown(value: object, comma: str) -> str:
+def _text(value: object, separator: str) -> str:
     match value:
         case None:
             return ""
         case bool():
             return str(value).lower()
         case dict():
-            return comma.join(f"{name}={shown(text)}" for name, text in cast("dict[str, str]", value).items())
+            return separator.join(f"{name}={shown(text)}" for name, text in cast("dict[str, str]", value).items())
         case tuple():
-            return comma.join(map(str, cast("tuple[object, ...]", value)))
+            return separator.join(map(str, cast("tuple[object, ...]", value)))
         case _:
             return shown(str(value)) if "://" in str(value) else str(value)
 
 
 _DEFAULTS = {
     "scenarios": "the shipped ones",
-    "cassettes": f"{CASSETTES}, for shipped scenarios then the shipped ones",
+    "cassettes": f"{_CASSETTES}, for shipped scenarios then the shipped ones",
     "adapters": "those of the targets",
     "adapter-commands": "none",
     "conversations": "none",
     "agent-commands": "none",
-    "api": "what each says itself, or the targets",
+    "api": "what each names itself, or the targets",
     "targets": "all that the adapters can play",
     "models": "those of the targets",
     "variants": "whole and stream, where the adapter can stream",
@@ -189,20 +275,3 @@ _DEFAULTS = {
     "rates": "as fast as answers come",
     "concurrency": "one cell after the other",
 }
-"""What holds where nothing is said."""
-
-
-def config() -> None:
-    """Show what `[tool.harness]` in `pyproject.toml` says, what holds where it says nothing, and which of it is which.
-
-    Options of a command take the place of what stands there. 'harness help config' has all keys.
-    """
-    from harness.cli import check_gateway, check_server  # noqa: PLC0415 - they need the settings themselves
-
-    own = settings()
-    for name in own.servers:
-        check_server.validate(name)
-    for name in own.gateways:
-        check_gateway.validate(name)
-    for line in aligned([("KEY", "VALUE", "FROM"), *_rows(own)]):
-        typer.echo(line)

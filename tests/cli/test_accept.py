@@ -59,7 +59,7 @@ ADAPTER = replace(plain_http.ADAPTER, name="renumbering", connect=Client)
 """
 
 
-def test_what_follows_from_an_accepted_finding_is_accepted_with_it_and_has_no_entry(
+def test_accepting_a_cause_accepts_its_consequences(
     harness: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "renumbering_adapter.py").write_text(RENUMBERING)
@@ -106,7 +106,7 @@ def test_an_entry_hides_only_its_own_finding(harness: Command, rule: str, code: 
     assert ("result-swapped: data lost or wrong" in played.out) is (verdict == "fail")
 
 
-def test_an_entry_that_speaks_of_no_cell_says_so_and_fails_nothing(harness: Command) -> None:
+def test_an_entry_without_a_cell_is_reported_and_passes(harness: Command) -> None:
     Path("known.yaml").write_text(
         "- {scenario: call-parallel-same-tool, target: '*', rule: 'result-sw?pped', reason: known}\n"
         "- {scenario: call-paralel, target: 'mine*', rule: usage, reason: typo}\n"
@@ -180,7 +180,7 @@ def test_what_no_rule_found_is_named_and_not_accepted(harness: Command) -> None:
             "--to none/known.yaml: cannot be written: No such file or directory.",
         ),
         (("cut.json",), "cut.json: this run was not played to its end (interrupted). Play it again first."),
-        (("run.json", "--reason", " "), "--reason: it has to say something, as in --reason 'tracked as #123'."),
+        (("run.json", "--reason", " "), "--reason: it must not be empty, as in --reason 'tracked as #123'."),
         (
             ("run.json", "--to", "list.json"),
             "list.json:1: an entry is a mapping of scenario, target, rule, reason, variant.",
@@ -198,7 +198,7 @@ def test_what_is_wrong_is_said(harness: Command, arguments: tuple[str, ...], sai
     assert (failed.code, failed.out, failed.err) == (2, "", f"harness: {said}\n")
 
 
-def test_a_finding_that_no_run_can_have_is_named_and_not_accepted(harness: Command) -> None:
+def test_an_unknown_rule_is_named_and_not_accepted(harness: Command) -> None:
     red(harness)
     Path("run.json").write_text(Path("run.json").read_text().replace('"result-swapped"', '"results-swapped"'))
 

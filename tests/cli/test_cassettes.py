@@ -87,7 +87,7 @@ def test_each_cassette_is_listed_with_its_state_and_why(harness: Command, mine: 
     assert outcome.code == 0
     assert outcome.err == (
         "1 stale, 1 old, 3 unused, 3 orphaned, 1 unreadable. "
-        "What is stale or old is recorded again by: harness record --stale\n"
+        "To record stale and old ones again: harness record --stale\n"
     )
 
 
@@ -127,9 +127,7 @@ def test_only_fresh_cassettes_are_conformant_where_it_is_strict(harness: Command
 
 
 @pytest.mark.parametrize("how", ["option", "project"])
-def test_a_recording_that_is_too_old_is_a_warning_and_with_strict_an_error(
-    harness: Command, mine: Path, how: str
-) -> None:
+def test_an_old_recording_is_a_warning_or_strictly_an_error(harness: Command, mine: Path, how: str) -> None:
     aged(mine, "call-single", 91)
     aged(mine, "json-mode", 89)
     words = ["--max-age=90d"] if how == "option" else []

@@ -57,7 +57,7 @@ def scorecard(tmp_path_factory: pytest.TempPathFactory) -> Scorecard:
     return Scorecard(code, (folder / "terminal").read_text(), run, (folder / "markdown").read_text())
 
 
-def test_the_sample_ships_and_leaves_no_subject_and_no_capability_out() -> None:
+def test_the_sample_covers_every_subject_and_capability() -> None:
     suite = load_paths([shipped("scenarios")])
     sample = [scenario for scenario in suite if scenario.id in SAMPLE]
 
@@ -68,12 +68,12 @@ def test_the_sample_ships_and_leaves_no_subject_and_no_capability_out() -> None:
     assert asked == set(Capability) - {Capability.STREAMING, Capability.RETRIES}
 
 
-def test_what_breaks_is_ranked_and_the_worst_is_shown_with_its_request(scorecard: Scorecard) -> None:
+def test_causes_are_ranked_and_the_worst_shows_its_request(scorecard: Scorecard) -> None:
     assert scorecard.code == 1
     assert re.match(r"FAIL  \d+ cells", scorecard.text)
-    assert re.search(r"^subject +whole +streamed", scorecard.text, re.MULTILINE)
+    assert re.search(r"^feature +whole +streamed", scorecard.text, re.MULTILINE)
     assert "2 causes, the worst first" in scorecard.words
-    assert scorecard.text.index("1   result-swapped") < scorecard.text.index("2   ")
+    assert scorecard.text.index("\n  1   ") < scorecard.text.index("result-swapped;") < scorecard.text.index("\n  2   ")
     assert scorecard.text.count("\nCause ") == 1
     assert '"tool_call_id": "call_' in scorecard.text  # the request
     assert "--adapter untrue:ADAPTER" in scorecard.words.partition("Play again harness run --mode reference")[2]
@@ -83,7 +83,7 @@ def test_a_capability_that_works_though_undeclared_is_named(scorecard: Scorecard
     (history,) = [tried for tried in scorecard.said.undeclared if tried.capability == "history"]
 
     assert (history.target, history.worked, history.played) == ("untrue", 2, 2)
-    assert "Works, though undeclared history (untrue): 2 of 2 cells passed. Declare it" in scorecard.words
+    assert "Works, but is not declared history (untrue): 2 of 2 cells passed. Declare it" in scorecard.words
     assert "- history (untrue): 2 of 2 cells passed" in scorecard.markdown
 
 
@@ -94,9 +94,9 @@ def test_what_does_not_work_is_not_advised(scorecard: Scorecard) -> None:
     assert not named & {"json-mode", "json-schema", "thinking", "tool-choice", "streaming", "image-results"}
 
 
-def test_a_capability_that_is_declared_and_does_not_work_is_named(scorecard: Scorecard) -> None:
+def test_a_declared_capability_that_fails_is_named(scorecard: Scorecard) -> None:
     assert [tried.capability for tried in scorecard.said.broken] == ["vision"]
-    assert "Declared, and does not work vision (untrue): none of 1 cell passed." in scorecard.words
+    assert "Declared, but does not work vision (untrue): none of 1 cell passed." in scorecard.words
 
 
 def test_what_was_not_played_is_said_with_the_way_to_it(scorecard: Scorecard) -> None:
@@ -148,7 +148,7 @@ ADAPTER = replace(
         ("gpt-6-sol", 1, ""),
     ],
 )
-def test_a_default_model_that_refuses_nearly_all_is_replaced_and_said_so(
+def test_a_default_model_that_hides_the_rest_is_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str | None, code: int, note: str
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -103,13 +103,11 @@ def test_facts_of_one_s_own_retire_shipped_ones(harness: Command, tmp_path: Path
     assert rules(harness, str(file), "--facts", str(facts)) == set()
 
 
-OURS = "Judged by the facts of ours.yaml, before the shipped ones."
+OURS = "Judged by the facts of ours.yaml, and then by those of harness."
 
 
 @pytest.mark.parametrize("command", ["run call-single --target anthropic", "audit own"])
-def test_every_report_names_the_facts_of_one_s_own_by_which_was_judged(
-    harness: Command, folder: Path, command: str
-) -> None:
+def test_every_report_names_the_user_facts(harness: Command, folder: Path, command: str) -> None:
     (folder / "own").mkdir()
     recorded(folder / "own", SEPTEMBER, body=OPUS)
     (folder / "ours.yaml").write_text(NO_SUCH_TOOL)
@@ -125,9 +123,7 @@ def test_every_report_names_the_facts_of_one_s_own_by_which_was_judged(
     assert "facts" not in json.loads((folder / "json.txt").read_text())
 
 
-def test_a_failure_by_a_fact_of_one_s_own_can_be_expected_where_the_fact_is_given(
-    harness: Command, folder: Path
-) -> None:
+def test_a_failure_by_a_user_fact_can_be_expected(harness: Command, folder: Path) -> None:
     (folder / "ours.yaml").write_text(NO_SUCH_TOOL)
     run = ["run", "call-single", "--target=anthropic", "--variant=whole", "--facts=ours.yaml"]
     red = harness(*run, "--report=json:run.json", "--report=terminal")

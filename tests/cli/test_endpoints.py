@@ -76,7 +76,7 @@ def test_a_refused_connection_ends_the_run(
         ("openai-chat", "/v1", "/v1/chat/completions", "Does the server have this path, and the model?"),
     ],
 )
-def test_a_path_that_the_server_does_not_know_ends_the_run_after_one_request(  # noqa: PLR0917 - its fixtures
+def test_an_unknown_path_ends_the_run_after_one_request(  # noqa: PLR0917 - its fixtures
     harness: Command,
     monkeypatch: pytest.MonkeyPatch,
     unknowing: tuple[str, list[str]],
@@ -94,7 +94,7 @@ def test_a_path_that_the_server_does_not_know_ends_the_run_after_one_request(  #
     assert urls == [f"{url}{asked}"]
 
 
-def test_a_base_url_of_a_shipped_target_holds_for_the_adapter_that_plays_it(
+def test_a_base_url_applies_to_a_third_party_adapter(
     harness: Command, monkeypatch: pytest.MonkeyPatch, refusing: str
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "a-key")

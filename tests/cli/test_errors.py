@@ -96,7 +96,7 @@ def test_without_arguments_the_help_is_shown(harness: Command) -> None:
 
 
 @pytest.mark.parametrize("damage", ["cut", "edited", "no YAML", "foreign"])
-def test_a_damaged_cassette_fails_its_cell_and_blames_the_cassette(
+def test_a_damaged_cassette_is_blamed_for_its_cell(
     harness: Command, cassettes: Path, folder: Path, damage: str
 ) -> None:
     source = (cassettes / "call-single" / "anthropic.yaml").read_text()
@@ -116,8 +116,8 @@ def test_a_damaged_cassette_fails_its_cell_and_blames_the_cassette(
     text = " ".join(outcome.out.split())
     assert outcome.code == 1
     assert "own/call-single/anthropic.yaml" in text
-    assert "blame: cassette" in text
-    assert "What to do the recording does not fit: record the cell again with 'harness record'." in text
+    assert "at fault: cassette" in text
+    assert "What to do The recording does not fit the scenario: record the cell again with 'harness record'." in text
     assert "Traceback" not in text + outcome.err
 
 
@@ -158,7 +158,7 @@ def test_a_stream_that_was_closed_before_is_not_missed(command: str, closed: str
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_what_is_printed_into_a_closed_stream_reaches_no_file_that_is_opened_then(folder: Path) -> None:
+def test_output_to_a_closed_stream_reaches_no_file(folder: Path) -> None:
     command = "run call-single --target anthropic --variant whole --report json:run.json >&- 2>&-"
 
     done = subprocess.run(
@@ -179,7 +179,7 @@ def test_a_full_standard_error_changes_no_exit_code() -> None:
     assert done.returncode == 2
 
 
-def test_an_interrupted_run_says_so_in_one_line_and_in_its_reports(folder: Path) -> None:
+def test_an_interrupted_run_says_so_and_in_its_reports(folder: Path) -> None:
     # The adapter waits, so that the run is in the middle of a cell when the signal comes.
     (folder / "waiting.py").write_text(
         "import time\nfrom dataclasses import replace\nfrom harness.adapters.anthropic import ADAPTER as SHIPPED\n"

@@ -31,7 +31,7 @@ def test_a_limit_is_explained_with_its_evidence(harness: Command) -> None:
     assert "    captured 2026-09-02  https://github.com/can1357/oh-my-pi/issues/12939\n" in outcome.out
 
 
-def test_a_fact_is_explained_for_whom_since_when_and_how_it_is_known(harness: Command) -> None:
+def test_a_fact_is_explained_with_its_evidence(harness: Command) -> None:
     out = harness("explain", "anthropic-no-forced-choice").out
     assert "(fact: refused)" in out
     assert "  for:      claude-opus-5-5*, " in out
@@ -88,4 +88,6 @@ def test_a_day_that_is_none_is_named(harness: Command) -> None:
     outcome = harness("list", "facts", "--as-of", "july")
     assert (outcome.code, outcome.out) == (2, "")
     assert "--as-of: 'july' is no day. Write it as in 2026-07-01, or today." in outcome.err
-    assert "--as-of: it is for 'harness list facts', not for rules" in harness("list", "rules", "--as-of", "today").err
+    assert (
+        "--as-of: it applies to 'harness list facts', not to rules" in harness("list", "rules", "--as-of", "today").err
+    )

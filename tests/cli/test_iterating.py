@@ -74,7 +74,7 @@ def test_failures_are_those_of_the_project_and_of_the_mode(
 
 
 @pytest.mark.parametrize("kept", ["{", "[]", '{"replay": 5}', '{"replay": [["call-single"], 5]}'])
-def test_a_file_of_failures_that_is_none_is_as_if_there_were_none(harness: Command, red: Path, kept: str) -> None:
+def test_an_invalid_file_of_failures_is_ignored(harness: Command, red: Path, kept: str) -> None:
     (red / ".harness").mkdir()
     (red / ".harness" / "last-failed.json").write_text(kept)
 
@@ -87,10 +87,10 @@ def test_failures_that_cannot_be_kept_are_no_failure(harness: Command, red: Path
     code, _, said = run(harness, "--facts=ours.yaml")
 
     assert code == 1
-    assert said == "harness: .harness/last-failed.json: File exists: what failed is not kept for --last-failed.\n"
+    assert said == "harness: .harness/last-failed.json: File exists: failures are not stored for --last-failed.\n"
 
 
-def test_a_run_stops_where_it_is_asked_to_and_says_what_it_did_not_play(harness: Command, red: Path) -> None:
+def test_a_run_stops_early_and_counts_unplayed_cells(harness: Command, red: Path) -> None:
     assert red.is_dir()
     facts = "--facts=ours.yaml"
 

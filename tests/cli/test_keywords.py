@@ -49,7 +49,7 @@ def test_a_wrong_expression_is_refused_with_its_place(expression: str, place: st
     with pytest.raises(UsageError) as refused:
         parse(expression)
 
-    assert str(refused.value).startswith(f"-k {expression!r}: {place}. An expression is made of words")
+    assert str(refused.value).startswith(f"-k {expression!r}: {place}. An expression consists of words")
 
 
 def test_any_word_can_be_looked_for() -> None:

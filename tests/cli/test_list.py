@@ -102,7 +102,7 @@ def test_the_help_loads_nothing_heavy() -> None:
     shown = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
 
     assert "Usage: harness" in shown.stdout
-    ours = {"harness", "harness.cli", "harness.cli.main", "harness.cli.streams"}
+    ours = {"harness", "harness.cli", "harness.cli.main"}
     assert {*shown.stderr.split()} - {"__future__", "errno", "gc"} == ours
 
 
@@ -146,8 +146,8 @@ def test_models_are_listed_with_what_is_known_of_them(harness: Command) -> None:
             ("models", "--api", "openai"),
             (f"unknown API 'openai'. Did you mean 'openai-chat'? Known: {', '.join(catalog.APIS.names())}."),
         ),
-        (("rules", "--target", "gemini-3"), "--target: it is for 'harness list models', not for rules."),
-        (("targets", "--api", "gemini"), "--api: it is for 'harness list models', not for targets."),
+        (("rules", "--target", "gemini-3"), "--target: it applies to 'harness list models', not to rules."),
+        (("targets", "--api", "gemini"), "--api: it applies to 'harness list models', not to targets."),
     ],
 )
 def test_what_cannot_be_listed_is_told(harness: Command, words: tuple[str, ...], error: str) -> None:

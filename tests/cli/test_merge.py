@@ -76,7 +76,7 @@ def without_times(text: str) -> str:
     return re.sub(r'"timing": \{.*?\n  \}', "", text, flags=re.DOTALL)
 
 
-def test_a_shard_is_a_part_that_says_so_and_nothing_of_what_others_may_have_seen(shards: Path) -> None:
+def test_a_shard_reports_only_its_part(shards: Path) -> None:
     runs = [RunResult.from_json((shards / f"{name}.json").read_text()) for name in ("one", "two")]
 
     assert [sorted({cell.scenario for cell in run.cells}) for run in runs] == [
@@ -88,7 +88,7 @@ def test_a_shard_is_a_part_that_says_so_and_nothing_of_what_others_may_have_seen
 
 
 def test_it_is_said_in_its_report(harness: Command, shards: Path) -> None:
-    assert "Shard 2/2: 'harness merge' makes one run of all shards." in harness("report", "two.json").out
+    assert "Shard 2/2: 'harness merge' joins all shards to one run." in harness("report", "two.json").out
     assert "Shard" not in harness("merge", "one.json", "two.json").out
 
 

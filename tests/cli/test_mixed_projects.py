@@ -23,7 +23,7 @@ def mixed(folder: Path) -> Path:
 
 
 @pytest.mark.usefixtures("mixed")
-def test_a_loop_of_the_project_is_left_out_of_what_it_cannot_play(harness: Command) -> None:
+def test_an_agent_of_the_project_is_left_out_of_replays(harness: Command) -> None:
     ran = harness("run", "call-single", "--target", "anthropic")
 
     assert ran.code == 0, ran.err
@@ -44,7 +44,7 @@ def test_a_target_chooses_among_adapters(harness: Command) -> None:
 
 
 @pytest.mark.usefixtures("mixed")
-def test_models_of_other_targets_in_the_settings_are_no_error_and_typed_ones_are(harness: Command) -> None:
+def test_only_typed_models_of_other_targets_are_errors(harness: Command) -> None:
     ran = harness("run", "--mode", "reference", "call-single", "--adapter", "anthropic")
     assert ran.code == 0, ran.err
     typed = harness("run", "call-single", "--adapter", "anthropic", "--model", "openai-chat=gpt-5.1")

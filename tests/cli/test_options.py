@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import pytest
+
 from harness.cli.main import COMMANDS, HEADINGS
-from tests.cli.conftest import command_of
+from tests.cli.conftest import Command, command_of
 
 NARROWER = {
     "--model": {"serve", "list", "check server", "check gateway"},  # names a model alone, without a target
@@ -42,3 +44,19 @@ def test_every_command_stands_under_one_of_the_four_headings() -> None:
     assert len(HEADINGS) == 4
     assert list(COMMANDS) == list(command_of().commands)
     assert "compare" in HEADINGS["Results"]
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, *(f"check {kind}" for kind in command_of("check").commands)])
+def test_the_help_of_a_command_fits(harness: Command, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+
+    lines = harness(*command.split(), "--help").out.splitlines()
+
+    assert len(lines) <= 100
+    assert max(map(len, lines)) <= 80
+
+
+def test_a_usage_error_names_the_help_of_its_command(harness: Command) -> None:
+    assert harness("check", "server").err == (
+        "harness: Missing argument 'URL|NAME'. 'harness check server --help' shows the usage.\n"
+    )

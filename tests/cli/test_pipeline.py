@@ -134,7 +134,7 @@ def test_what_is_refused_is_annotated_in_the_line_of_its_file(harness: Command, 
     "says",
     [{"GITLAB_CI": "true", "CI_PROJECT_DIR": "../.."}, {"JENKINS_URL": "http://ci.invalid", "WORKSPACE": "../.."}],
 )
-def test_gitlab_and_jenkins_find_files_from_the_top_of_the_repository(
+def test_gitlab_and_jenkins_paths_start_at_the_repository(
     harness: Command, inside: Path, monkeypatch: pytest.MonkeyPatch, says: dict[str, str]
 ) -> None:
     for name, value in says.items():

@@ -76,7 +76,7 @@ def named(outcome: Outcome, verdict: str) -> set[str]:
     return {line.removeprefix(verdict).split(":")[0].strip() for line in lines if line.startswith(f"{verdict} ")}
 
 
-def test_so_many_changes_are_planted_of_facts_with_and_without_a_written_check() -> None:
+def test_the_number_of_planted_changes() -> None:
     written = {source for api in catalog.apis() for limit in api.table for source in limit.facts}
     planted = [name for changes in DRIFT.values() for name in changes]
     assert (len(planted), len(written.intersection(planted))) == (28, 10)
@@ -110,7 +110,7 @@ def test_what_is_written_is_the_change_and_holds_from_today(harness: Command, tm
     first = probed(harness, provider("anthropic", drift), "anthropic", "--write", str(file))
 
     assert first.out.splitlines()[-1] == (
-        f"The change of the facts is in {file}: read it, and use it with --facts {file}."
+        f"The changed facts are in {file}: read them, and use them with --facts {file}."
     )
     written = read_fact_file(file)
     by_id = {fact.id: fact for fact in written.facts}
@@ -226,19 +226,19 @@ def test_an_answer_that_is_none_of_the_api_s_tells_nothing(harness: Command) -> 
     assert f"{NOT_TOLD}its answer cannot be read: " in outcome.out
 
 
-def test_the_price_and_the_number_are_said_before_anything_is_sent(harness: Command) -> None:
+def test_the_cost_of_a_probe_is_printed_first(harness: Command) -> None:
     server = Server(refused(), OK)
     outcome = probed(harness, server, "anthropic", "--fact", FACT)
     assert outcome.err.startswith("To be sent: at most 2 requests for 1 fact, at ")
-    assert outcome.out.splitlines()[-1] == ("1 fact: 1 hold, 0 no longer, of 0 it cannot be told. 2 requests sent.")
+    assert outcome.out.splitlines()[-1] == ("1 fact: 1 hold, 0 no longer, 0 unclear. 2 requests sent.")
     bodies = [json.loads(each.body) for each in server.asked]
     assert all("stream" not in body and body["max_tokens"] == 16 for body in bodies)
 
 
-def test_what_a_provider_closes_for_having_been_idle_leaves_no_question_open(harness: Command) -> None:
+def test_an_idle_connection_that_closes_is_retried(harness: Command) -> None:
     with closing(Server(refused(), OK)) as url:
         outcome = harness("probe", "--target=anthropic", f"--base-url=anthropic={url}", "--fact", FACT)
-    assert outcome.out.splitlines()[-1] == "1 fact: 1 hold, 0 no longer, of 0 it cannot be told. 2 requests sent."
+    assert outcome.out.splitlines()[-1] == "1 fact: 1 hold, 0 no longer, 0 unclear. 2 requests sent."
 
 
 def test_no_more_is_sent_than_is_allowed(harness: Command) -> None:
@@ -269,7 +269,7 @@ def test_a_key_is_sent_and_never_shown(harness: Command, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "--target is missing: name what is to be asked. 'harness list targets' shows them."),
+        ([], "--target is missing: name the targets to probe. 'harness list targets' shows them."),
         (
             ["--target", "anthropic", "--fact", "anthropic-no-prefil"],
             (

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from harness.cli import standing as progress
+from harness.cli import progress
 from harness.contract.model import Usage
 from harness.results import Spending
 from tests.reports.runs import cell
@@ -28,7 +28,7 @@ def drawn(stream: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_a_long_run_at_a_terminal_has_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "_BAR_DELAY_SECONDS", 0.0)
 
     assert "second-scenario [stream] gemini-3" in drawn(Terminal(), monkeypatch)
 
@@ -38,14 +38,14 @@ def test_a_short_run_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_where_nobody_watches_nothing_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "_BAR_DELAY_SECONDS", 0.0)
 
     assert drawn(io.StringIO(), monkeypatch) == ""
 
 
 def test_it_says_how_fast_it_goes_and_what_was_paid(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = Terminal()
-    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "_BAR_DELAY_SECONDS", 0.0)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "160")
     monkeypatch.setattr(sys, "stderr", stream)

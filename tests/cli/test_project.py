@@ -108,9 +108,7 @@ def test_a_table_that_is_none_is_named(harness: Command, folder: Path) -> None:
     assert harness("list", "facts").err == said
 
 
-def test_what_is_recorded_from_the_reference_server_obeys_the_facts_that_are_given(
-    harness: Command, folder: Path
-) -> None:
+def test_recordings_of_the_reference_server_obey_user_facts(harness: Command, folder: Path) -> None:
     (folder / "ours.yaml").write_text(NO_SUCH_TOOL)
     kept = folder / "cassettes" / "call-single" / "anthropic.yaml"
 

@@ -93,9 +93,7 @@ def test_it_says_what_the_models_that_are_shown_hold_for(harness: Command) -> No
     ) in harness("providers").out.splitlines()
 
 
-def test_what_is_not_installed_comes_with_the_command_that_installs_it(
-    harness: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_sdk_is_shown_with_its_install_command(harness: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     def version(name: str) -> str:
         raise metadata.PackageNotFoundError(name)
 
@@ -117,7 +115,7 @@ def test_a_command_on_the_path_is_found(harness: Command, folder: Path, monkeypa
 
 
 @pytest.mark.parametrize("name", ["anthropic", "gemini", "openai-chat", "openai-responses"])
-def test_the_sdk_that_is_named_is_the_one_that_the_adapter_misses(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_sdk_that_an_adapter_misses_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     adapter = catalog.adapter(name)
     assert adapter.requires is not None
     module = {"google-genai": "google.genai"}.get(adapter.requires.name, adapter.requires.name)

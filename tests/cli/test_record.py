@@ -9,7 +9,7 @@ import pytest
 
 import harness as package
 from harness import catalog
-from harness.cli import live
+from harness.cli import execution
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.reference.script_session import ScriptSession
 from harness.reports.words import money
@@ -244,9 +244,7 @@ def test_the_base_url_of_openai_is_not_sent_to_by_others(
     assert provider[0].requests == 0
 
 
-def test_a_base_url_that_is_set_and_none_is_told_without_what_may_be_a_secret_in_it(
-    harness: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_invalid_base_url_is_named_without_secrets(harness: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", f"proxy.example/v1?key={KEY}")
 
     outcome = harness("run", "call-single", "--mode", "live", "--target", "openai-chat")
@@ -276,7 +274,7 @@ def test_what_it_will_cost_is_said_before_anything_is_sent(
     assert "Cost: not known for 4 requests: anthropic (claude-opus-5-5)" in outcome.out
 
 
-def test_what_it_has_cost_is_said_where_no_report_on_the_screen_does(
+def test_costs_are_printed_without_a_terminal_report(
     harness: Command, folder: Path, provider: tuple[Provider, str]
 ) -> None:
     words = ("call-single", "--target", "anthropic", "--base-url", f"anthropic={provider[1]}", "--max-requests", "2")
@@ -295,7 +293,7 @@ def test_a_key_that_is_missing_is_told_before_any_estimate(harness: Command) -> 
     assert "To be sent" not in outcome.err
 
 
-def test_a_recording_from_the_reference_server_costs_nothing_to_estimate(harness: Command) -> None:
+def test_a_reference_recording_prints_no_estimate(harness: Command) -> None:
     assert harness("record", "call-single", "--from", "reference", "--target", "gemini-3").err == ""
 
 
@@ -308,7 +306,7 @@ def test_the_estimate_names_each_target_with_its_part(capsys: pytest.CaptureFixt
     ]
     parts = estimate([cell for cell in cells if not_applicable(cell, "live") is None])
 
-    live.forecast_costs(cells, {}, None)
+    execution.print_cost_forecast(cells, {}, None)
 
     shown = capsys.readouterr().err.splitlines()
     anthropic, gemini = parts["anthropic"].dollars, parts["gemini-3"].dollars
@@ -324,7 +322,9 @@ def test_the_estimate_names_each_target_with_its_part(capsys: pytest.CaptureFixt
 
 
 def test_where_nothing_would_be_sent_there_is_no_estimate(capsys: pytest.CaptureFixture[str]) -> None:
-    live.forecast_costs([Cell(shipped_scenarios()["error-429"], shipped_targets()["anthropic"], "whole")], {}, None)
+    execution.print_cost_forecast(
+        [Cell(shipped_scenarios()["error-429"], shipped_targets()["anthropic"], "whole")], {}, None
+    )
     assert capsys.readouterr().err == ""
 
 
@@ -332,7 +332,7 @@ def test_the_estimate_says_of_how_much_the_cost_is_not_known(capsys: pytest.Capt
     scenarios, targets = shipped_scenarios(), shipped_targets()
     cells = [Cell(scenarios["call-single"], targets[name], "whole") for name in ("anthropic", "gemini-3")]
 
-    live.forecast_costs(cells, {"gemini-3": "http://127.0.0.1:4000"}, None)
+    execution.print_cost_forecast(cells, {"gemini-3": "http://127.0.0.1:4000"}, None)
 
     total, _, gemini = capsys.readouterr().err.splitlines()
     dollars = estimate(cells)["anthropic"].dollars
@@ -346,6 +346,6 @@ def test_the_estimate_says_of_how_much_the_cost_is_not_known(capsys: pytest.Capt
 def test_an_estimate_too_small_to_be_shown_is_not_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     cell = Cell(shipped_scenarios()["seeds-code-search-embeddings"], shipped_targets()["openai-chat"], "whole")
 
-    live.forecast_costs([cell], {}, None)
+    execution.print_cost_forecast([cell], {}, None)
 
     assert "requests, less than $0.0001; reasoning" in capsys.readouterr().err

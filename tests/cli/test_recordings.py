@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness import catalog
-from harness.cli.standing import Progress
+from harness.cli.progress import Progress
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.host import files
 from harness.reference.script_session import ScriptSession
@@ -165,7 +165,7 @@ def test_what_was_recorded_live_is_replaced_by_force_only(place: Place) -> None:
     assert len(place.provider.asked) == 4
 
 
-def test_all_that_stands_in_the_way_is_found_before_anything_is_sent(place: Place) -> None:
+def test_all_obstacles_are_found_before_anything_is_sent(place: Place) -> None:
     place("scenarios/a.yaml")
     cassette("b").parent.mkdir()
     cassette("b").write_text("version: 1\ninteractions: []\n")
@@ -221,7 +221,7 @@ def test_missing_leaves_what_may_have_been_paid_for_and_says_so(place: Place, fo
     assert place.provider.asked[6:] == ["a 1", "a 2"]
 
 
-def test_what_the_reference_server_has_recorded_is_missing_from_the_provider(place: Place, harness: Command) -> None:
+def test_reference_recordings_count_as_missing_for_a_provider(place: Place, harness: Command) -> None:
     harness("record", "scenarios/a.yaml", "--target", "openai-chat", "--from", "reference")
 
     assert place("scenarios/a.yaml", "--missing").code == 0
@@ -243,9 +243,7 @@ def interrupted(place: Place, monkeypatch: pytest.MonkeyPatch, after: int, *word
         return place(*words)
 
 
-def test_an_interrupt_names_what_is_done_and_the_command_that_goes_on(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_prints_the_command_that_continues(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = interrupted(place, monkeypatch, 2, "scenarios", "--report", "json:run.json")
 
     assert outcome.code == 130
@@ -274,7 +272,7 @@ def test_what_was_to_be_replaced_goes_on_with_what_was_not(place: Place, monkeyp
     assert place.provider.asked[6:] == ["a 1", "a 2", "b 1", "b 2", "c 1", "c 2"]
 
 
-def test_a_journal_that_was_left_beside_its_complete_cassette_goes_and_is_said(place: Place) -> None:
+def test_a_journal_of_a_complete_cassette_is_removed(place: Place) -> None:
     place("scenarios/a.yaml", "--max-requests", "1")
     journal = path_of(cassette("a"))
     left = journal.read_bytes()
@@ -291,7 +289,7 @@ def test_a_journal_that_was_left_beside_its_complete_cassette_goes_and_is_said(p
     assert not journal.exists()
 
 
-def test_a_fresh_cassette_keeps_the_journal_of_a_recording_that_was_to_replace_it(place: Place) -> None:
+def test_a_fresh_cassette_keeps_the_journal_of_its_replacement(place: Place) -> None:
     place("scenarios/a.yaml")
     before = cassette("a").read_bytes()
     place.provider._sessions.clear()
@@ -308,7 +306,7 @@ def test_a_fresh_cassette_keeps_the_journal_of_a_recording_that_was_to_replace_i
     assert cassette("a").read_bytes() == before
 
 
-def test_what_killed_writers_have_left_goes_and_what_living_ones_write_stays(place: Place) -> None:
+def test_only_files_of_dead_writers_are_removed(place: Place) -> None:
     folder = cassette("a").parent
     folder.mkdir(parents=True)
     names = (
@@ -330,9 +328,7 @@ def test_what_killed_writers_have_left_goes_and_what_living_ones_write_stays(pla
     assert [path.exists() for path in (dead, other, report, living, foreign)] == [False, False, False, True, True]
 
 
-def test_what_is_stale_is_recorded_again_whoever_paid_for_it_and_costs_are_said_first(
-    place: Place, folder: Path
-) -> None:
+def test_stale_recordings_are_replaced_after_an_estimate(place: Place, folder: Path) -> None:
     place()
     scenario = folder / "scenarios" / "b.yaml"
     scenario.write_text(scenario.read_text().replace("user: Look", "user: Please. Look"))
@@ -354,7 +350,7 @@ def test_what_is_stale_is_recorded_again_whoever_paid_for_it_and_costs_are_said_
     )
 
 
-def test_what_looks_like_a_secret_is_refused_with_its_place_and_nothing_is_lost(place: Place, folder: Path) -> None:
+def test_a_possible_secret_is_refused_with_its_place(place: Place, folder: Path) -> None:
     scenario = folder / "scenarios" / "a.yaml"
     scenario.write_text(scenario.read_text().replace("user: Look", "user: The password=hunter2-Zx9 is new. Look"))
 
@@ -377,9 +373,7 @@ def test_what_looks_like_a_secret_is_refused_with_its_place_and_nothing_is_lost(
 @pytest.mark.parametrize(
     ("line", "place_of"), [("user: ", "turns[0].user"), ("return: ", "tools[0].results[0].return")]
 )
-def test_a_text_that_no_cassette_may_have_is_refused_before_anything_is_sent(
-    place: Place, folder: Path, line: str, place_of: str
-) -> None:
+def test_a_key_in_a_scenario_is_refused_before_sending(place: Place, folder: Path, line: str, place_of: str) -> None:
     scenario = folder / "scenarios" / "a.yaml"
     text = scenario.read_text()
     assert line in text

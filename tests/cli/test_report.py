@@ -31,7 +31,7 @@ def cells(file: Path) -> list[dict[str, Any]]:
     return json.loads(file.read_text())["cells"]
 
 
-def test_conversations_are_kept_in_an_archive_and_not_in_a_json_report(kept: Path) -> None:
+def test_only_an_archive_has_conversations(kept: Path) -> None:
     assert all("conversation" not in cell for cell in cells(kept / "json"))
     assert all(cell["conversation"]["exchanges"] for cell in cells(kept / "archive"))
 
@@ -55,7 +55,7 @@ def test_conversations_are_kept_in_an_archive_and_not_in_a_json_report(kept: Pat
     assert (second["status"], second["chat"], second["streamed"]) == (200, 1, False)
 
 
-def test_a_kept_run_has_the_reports_that_it_had_when_it_was_played(harness: Command, folder: Path, kept: Path) -> None:
+def test_a_saved_run_has_the_reports_of_the_original(harness: Command, folder: Path, kept: Path) -> None:
     names = ("archive", "html", "json", "terminal")
     outcome = harness("report", str(kept / "archive"), *(f"--report={name}:{name}" for name in names))
 
@@ -114,7 +114,7 @@ def test_the_page_of_an_audit_has_the_exchanges_of_the_files(harness: Command, f
     assert outcome.code == 0
 
 
-def test_a_badge_and_a_table_of_an_old_run_say_that_they_have_expired(harness: Command, folder: Path) -> None:
+def test_a_badge_and_a_table_of_an_old_run_are_expired(harness: Command, folder: Path) -> None:
     (folder / "run.json").write_text('{"mode": "replay", "cells": [], "timing": {"at": "2020-01-01T00:00:00+00:00"}}')
 
     harness("report", "run.json", "--report=badge:badge.json", "--report=badge:badge.svg", "--report=table:table.md")

@@ -12,7 +12,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from harness.cli.help import topics
-from harness.cli.schema import SCHEMAS
+from harness.cli.list import SCHEMAS
 from harness.host.project import Project
 from harness.scenarios import suite
 from tests.cli.conftest import Command
@@ -48,9 +48,9 @@ def test_a_scenario_and_facts_are_as_their_schemas_say(harness: Command) -> None
 
 def test_the_settings_that_are_shown_are_as_their_schema_says(harness: Command) -> None:
     described = schema(harness, "config")
-    shown = tomllib.loads(
-        re.sub(r"^  ", "", topics()["config"].partition("\n\n")[2], flags=re.MULTILINE).partition("\n\n")[0]
-    )
+    block = re.search(r"^```toml\n(.*?)^```", topics()["config"], re.MULTILINE | re.DOTALL)
+    assert block is not None
+    shown = tomllib.loads(block[1])
     table = shown["tool"]["harness"]
 
     assert set(described.schema["properties"]) == {field.alias for field in Project.model_fields.values()}  # type: ignore[index]

@@ -57,7 +57,7 @@ def test_it_fails_where_it_counts(harness: Command, red: Path) -> None:
     assert "hidden" not in harness(*RED, "--report=json").out
 
 
-def test_a_failure_that_is_expected_and_does_not_count_is_not_stale(harness: Command, red: Path) -> None:
+def test_an_expected_failure_that_is_ignored_is_not_stale(harness: Command, red: Path) -> None:
     (red / "known.yaml").write_text(f"- {{scenario: '*', target: anthropic, rule: '{RULE[:-3]}*', reason: known}}\n")
     known = (*RED, "--expected-failures=known.yaml")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness import catalog
-from harness.cli import playing
+from harness.cli import execution
 from harness.contract.errors import UsageError
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.kit import factories
@@ -83,7 +83,7 @@ FLAWED = {
 
 @pytest.mark.parametrize("words", [("run", "--mode", "live"), ("record",), ("show", "--mode", "live")])
 @pytest.mark.parametrize("end", FLAWED, ids=repr)
-def test_a_key_that_no_header_takes_is_refused_before_anything_is_sent(
+def test_a_key_that_no_header_can_hold_is_refused(
     harness: Command, echoing: Echoing, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], end: str
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY + end)
@@ -120,9 +120,7 @@ def test_where_the_flaw_of_a_key_is(key: str, flaw: str) -> None:
     )
 
 
-def test_an_adapter_that_gives_back_what_an_answer_says_of_the_key_passes(
-    harness: Command, folder: Path, echoing: Echoing
-) -> None:
+def test_an_adapter_that_returns_a_redacted_key_passes(harness: Command, folder: Path, echoing: Echoing) -> None:
     words = ("echo.yaml", "--target", "anthropic")
 
     outcome = harness("record", *words, "--base-url", f"anthropic={echoing.address}", "--verbose", *EVERY_REPORT)
@@ -172,7 +170,7 @@ def test_an_error_that_ends_a_run_names_no_key(
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(playing, "select", fail)
+    monkeypatch.setattr(execution, "select", fail)
     try:
         said = harness("run", "--mode", "live", "--report", "json:run.json").err
     except RuntimeError as raised:
@@ -204,9 +202,7 @@ def test_every_report_says_that_a_recording_is_not_the_providers(
     assert f"Answered by {origin}, not by the provider: 2 cells of anthropic" in " ".join(live.out.split())
 
 
-def test_an_older_recording_of_another_server_is_told_by_its_address(
-    harness: Command, folder: Path, echoing: Echoing
-) -> None:
+def test_a_recording_of_another_server_is_detected(harness: Command, folder: Path, echoing: Echoing) -> None:
     harness("record", "echo.yaml", "--target", "anthropic", "--base-url", f"anthropic={echoing.address}")
     library = Library(folder / "cassettes")
     for variant in ("whole", "stream"):

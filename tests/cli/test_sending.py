@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from harness.cli.standing import Progress
+from harness.cli.progress import Progress
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.results import CellResult, RunResult
 from harness.running import live
@@ -92,7 +92,7 @@ OURS_AND_ANOTHERS = {
 
 
 @pytest.mark.parametrize("target", OURS_AND_ANOTHERS)
-def test_what_a_provider_closes_for_having_been_idle_is_nobodys_fault(
+def test_an_idle_connection_that_closes_is_no_fault(
     elsewhere: Callable[..., Outcome], place: Place, target: str
 ) -> None:
     outcome = elsewhere(target, OURS_AND_ANOTHERS[target])
@@ -102,7 +102,7 @@ def test_what_a_provider_closes_for_having_been_idle_is_nobodys_fault(
 
 
 @pytest.mark.parametrize(("target", "verdict"), [("openai-chat", "fail"), ("plain-http", "note")])
-def test_a_provider_that_hangs_up_is_reported_and_asked_nothing_again(
+def test_a_closed_connection_is_reported_without_a_retry(
     elsewhere: Callable[..., Outcome], place: Place, target: str, verdict: str
 ) -> None:
     place.provider.hangs_up = {2}
@@ -116,7 +116,7 @@ def test_a_provider_that_hangs_up_is_reported_and_asked_nothing_again(
     assert len(place.provider.at) == 6
 
 
-def test_a_request_that_is_to_come_later_comes_later_and_nobody_is_blamed(place: Place) -> None:
+def test_a_retry_after_delay_is_respected(place: Place) -> None:
     place.provider.waits = {2: {"retry-after-ms": "80"}, 5: {"retry-after": "0"}}
 
     outcome = place("--report=json:run.json")
@@ -133,9 +133,7 @@ def test_a_request_that_is_to_come_later_comes_later_and_nobody_is_blamed(place:
     [({"retry-after-ms": "1"}, live.MAX_TRIES), ({"retry-after": "3600"}, 1), ({}, 1)],
     ids=["again and again", "in an hour", "unsaid"],
 )
-def test_who_asks_too_often_for_too_long_or_does_not_say_has_refused(
-    place: Place, headers: dict[str, str], requests: int
-) -> None:
+def test_long_or_unspecified_rate_limits_are_refusals(place: Place, headers: dict[str, str], requests: int) -> None:
     place.provider.waits = dict.fromkeys(range(1, 99), headers)
 
     outcome = place("-x")
@@ -234,7 +232,7 @@ def test_what_was_paid_for_is_on_the_disk_before_the_end(place: Place, monkeypat
         seen.append(len(RunResult.from_json(Path("run.json").read_text()).cells))
         begun.add(Path("run.xml").read_text())
 
-    monkeypatch.setattr("harness.cli.standing._OFTEN", -1.0)
+    monkeypatch.setattr("harness.cli.progress._WRITE_INTERVAL_SECONDS", -1.0)
     monkeypatch.setattr(Progress, "__call__", look)
 
     assert place("--report=json:run.json", "--report=junit:run.xml").code == 0
@@ -266,9 +264,9 @@ WRONG = {
     ),
     "budget": (
         ["--budget=much"],
-        "--budget 'much': it has to be an amount of US dollars above 0, as in --budget 2.50.",
+        "--budget 'much': it must be an amount of US dollars above 0, as in --budget 2.50.",
     ),
-    "nothing": (["--budget=0"], "--budget '0': it has to be an amount of US dollars above 0, as in --budget 2.50."),
+    "nothing": (["--budget=0"], "--budget '0': it must be an amount of US dollars above 0, as in --budget 2.50."),
     "price": (
         ["--budget=1", "--model=openai-chat=our-own"],
         (

@@ -73,7 +73,7 @@ def scorecard(tmp_path_factory: pytest.TempPathFactory) -> Scorecard:
     )
 
 
-def test_what_breaks_is_shown_with_its_request_its_raw_answer_and_the_command_for_it(scorecard: Scorecard) -> None:
+def test_a_failure_shows_request_answer_and_command(scorecard: Scorecard) -> None:
     assert scorecard.code == 1
     assert "server-index: data lost or wrong; at fault: provider; 1 cell, which fails only for this" in scorecard.words
     assert f"POST {scorecard.url}/chat/completions" in scorecard.text
@@ -84,7 +84,7 @@ def test_what_breaks_is_shown_with_its_request_its_raw_answer_and_the_command_fo
     assert again == f"{command} --only=server-index,server-same-calls"
 
 
-def test_the_scorecard_says_of_each_subject_what_holds_whole_and_streamed(scorecard: Scorecard) -> None:
+def test_the_scorecard_lists_features_by_variant(scorecard: Scorecard) -> None:
     assert "feature whole streamed" in scorecard.words
     assert "json-mode 4 pass 4 pass" in scorecard.words
     assert {cell.scenario for cell in scorecard.run.cells} == {*RESPONSE_RULES, *CHECKS}
@@ -147,7 +147,7 @@ def test_no_more_than_max_requests_are_sent(capsys: pytest.CaptureFixture[str]) 
 
 
 @pytest.mark.usefixtures("folder")
-def test_what_the_model_does_not_do_is_inconclusive_and_never_a_pass(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_model_that_makes_no_calls_is_inconclusive(capsys: pytest.CaptureFixture[str]) -> None:
     silent = instead(lambda view: bool(view.tools), ModelStep(text="I cannot look that up."))
     code = checked(faulty("openai-chat", silent), "--only", "server-parallel")
 
@@ -233,7 +233,7 @@ def test_a_header_is_sent_and_shown_nowhere(
         (f"content-length: {SECRET}", "--header: content-length belongs to the request's body and cannot be chosen."),
     ],
 )
-def test_a_header_that_cannot_be_sent_is_refused_without_its_value(
+def test_an_invalid_header_is_refused_without_its_value(
     header: str, said: str | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = checked(faulty("openai-chat", unfaulted), "--only", "server-text", "--header", header)
@@ -254,7 +254,7 @@ def test_a_variable_of_a_header_has_to_be_set(folder: Path, capsys: pytest.Captu
     assert said in capsys.readouterr().err
 
 
-def test_the_name_of_a_model_is_no_secret_though_a_variable_holds_it(
+def test_a_model_name_is_no_secret(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     key = "kUmQz81n" * 4
@@ -275,9 +275,7 @@ def test_the_name_of_a_model_is_no_secret_though_a_variable_holds_it(
     assert key not in told
 
 
-def test_what_is_known_is_accepted_and_what_no_longer_fails_is_stale(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_known_failures_of_a_server_are_accepted_or_stale(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     broken = faulty("openai-chat", fault("calls have no id").change)
     only = ("--only", "server-call,server-call-id", "--variant", "whole")
     assert checked(broken, *only, "--report", f"json:{folder / 'run.json'}") == 1
@@ -391,7 +389,7 @@ def test_a_check_that_is_interrupted_keeps_what_was_done(
 
 
 @pytest.mark.parametrize("topic", [*RESPONSE_RULES, *CHECKS])
-def test_each_check_is_explained_and_rests_on_facts_or_a_document(harness: Command, topic: str) -> None:
+def test_each_check_is_explained_with_its_source(harness: Command, topic: str) -> None:
     told = harness("explain", topic)
     facts = {fact.id for api in catalog.apis() for fact in api.facts.all()}
     source = RESPONSE_RULES[topic].source if topic in RESPONSE_RULES else CHECKS[topic].source
@@ -423,7 +421,7 @@ def test_the_reference_server_is_there_for_everybody_to_check(
     told = capfd.readouterr()
     assert "FAIL" not in told.out
     assert "NOTHING RAN" not in told.out
-    assert "no client has asked" not in told.err
+    assert "no client has sent" not in told.err
 
 
 def test_a_check_that_breaks_is_an_error_of_ours_and_not_the_end(

@@ -34,9 +34,7 @@ def mine(folder: Path) -> Path:
     return folder
 
 
-def test_a_run_is_of_the_project_s_own_scenarios_and_never_plays_a_shipped_cassette(
-    harness: Command, mine: Path
-) -> None:
+def test_a_run_of_project_scenarios_ignores_shipped_cassettes(harness: Command, mine: Path) -> None:
     missing = harness("run")
 
     assert missing.code == 2
@@ -47,7 +45,7 @@ def test_a_run_is_of_the_project_s_own_scenarios_and_never_plays_a_shipped_casse
     assert cells(harness("run", "--report=json").out) == {"call-single": "pass"}
 
 
-def test_it_holds_in_the_folders_below_and_options_take_its_place(
+def test_settings_apply_in_subfolders_below_options(
     harness: Command, mine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(mine / "llm")
@@ -60,7 +58,7 @@ def test_it_holds_in_the_folders_below_and_options_take_its_place(
     assert len(cells(harness("run", "call-parallel-same-tool", "--report=json").out)) == 1
 
 
-def test_an_adapter_of_the_project_is_played_and_checked_strictly(harness: Command, folder: Path) -> None:
+def test_a_project_adapter_is_played_and_checked_strictly(harness: Command, folder: Path) -> None:
     begun = harness("init", "--with-adapter")
     with (folder / "pyproject.toml").open("a") as file:
         file.write("strict = true\n")
@@ -77,18 +75,16 @@ def test_an_adapter_of_the_project_is_played_and_checked_strictly(harness: Comma
     assert {cell["adapter"] for cell in json.loads(checked.out)["cells"]} == {"my-adapter"}
 
 
-def test_what_owns_its_tool_loop_is_named_there_too(harness: Command, folder: Path) -> None:
+def test_an_agent_can_be_named_in_the_settings(harness: Command, folder: Path) -> None:
     (folder / "pyproject.toml").write_text(
         '[tool.harness]\nconversations = ["tests.examples.runner_loop:drive"]\napi = "anthropic"\n'
     )
 
     played = harness("run", "--mode=reference", "call-single", "--report=json")
-    checked = harness("check", "--report=json", "--target=anthropic", "--variant=whole", "--ignore=cut-call-run")
     told = harness("config").out
 
     assert {cell["adapter"] for cell in json.loads(played.out)["cells"]} == {"runner_loop"}
-    assert (played.code, checked.code) == (0, 0), checked.err
-    assert {cell["adapter"] for cell in json.loads(checked.out)["cells"]} == {"runner_loop"}
+    assert played.code == 0
     assert re.search(r"^conversations +tests.examples.runner_loop:drive +pyproject.toml$", told, re.MULTILINE)
 
 
@@ -108,7 +104,7 @@ def test_what_holds_is_shown_with_its_origin(harness: Command, mine: Path) -> No
     assert harness("config").code == 0
 
 
-def test_base_urls_hold_where_something_is_sent_live_and_nowhere_else(harness: Command, mine: Path) -> None:
+def test_base_urls_apply_only_to_live_runs(harness: Command, mine: Path) -> None:
     with (mine / "pyproject.toml").open("a") as file:
         file.write('base-urls = {anthropic = "http://127.0.0.1:9"}\n')
 
@@ -144,7 +140,7 @@ def test_base_urls_hold_where_something_is_sent_live_and_nowhere_else(harness: C
             "adapters = [1]",
             '.adapters: it has to be a list of adapters, as in adapters = ["mypackage.adapter:ADAPTER"].',
         ),
-        ("api = 'anthropic'", ".api: it says what conversations and agent-commands speak, and there are none."),
+        ("api = 'anthropic'", ".api: there are no conversations or agent-commands to use it."),
         (
             "agent-commands = 'x'",
             '.agent-commands: it has to be a list of commands, as in agent-commands = ["./agent"].',
@@ -161,7 +157,7 @@ def test_what_is_wrong_there_is_named(harness: Command, folder: Path, line: str,
     assert outcome.err.startswith(f"harness: pyproject.toml at tool.harness{said}")
 
 
-def test_a_repository_begins_with_what_plays_and_what_it_has_is_left(harness: Command, folder: Path) -> None:
+def test_init_writes_files_that_run_and_keeps_existing_ones(harness: Command, folder: Path) -> None:
     (folder / "pyproject.toml").write_text('[project]\nname = "mine"')
 
     first = harness("init")
@@ -175,7 +171,7 @@ def test_a_repository_begins_with_what_plays_and_what_it_has_is_left(harness: Co
     assert harness("run").code == 0
     before = {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
     again = harness("init")
-    assert (again.code, again.out.count("already, and is left as it is.")) == (0, 4)
+    assert (again.code, again.out.count("already, and is not changed.")) == (0, 4)
     assert {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()} == before
 
 
@@ -185,7 +181,7 @@ CLIENT = 'import httpx\nreply = httpx.post("https://api.openai.com/v1/chat/compl
 @pytest.mark.parametrize(
     ("files", "options", "written", "said"),
     [
-        ({"acme/llm.py": CLIENT}, (), {"my_adapter.py"}, "a client that asks a model: acme/llm.py"),
+        ({"acme/llm.py": CLIENT}, (), {"my_adapter.py"}, "a client of a model: acme/llm.py"),
         (
             {"acme/llm.py": CLIENT + "calls = reply['tool_calls']"},
             (),
@@ -194,7 +190,7 @@ CLIENT = 'import httpx\nreply = httpx.post("https://api.openai.com/v1/chat/compl
         ),
         ({"tests/test_llm.py": CLIENT}, (), set[str](), "pytest --harness-record=missing"),
         ({"acme/llm.py": CLIENT}, ("--for", "loop"), {"my_loop.py"}, "my_loop:drive"),
-        ({".venv/x.py": CLIENT}, (), {"my_adapter.py"}, "Nothing here asks a model"),
+        ({".venv/x.py": CLIENT}, (), {"my_adapter.py"}, "No code here calls a model"),
         ({}, ("--for", "server"), set[str](), "harness check local"),
     ],
 )
@@ -217,15 +213,13 @@ def test_what_a_repository_has_decides_what_it_begins_with(  # noqa: PLR0917 - a
         assert not [word for word in ("# PLAY", "# END", "# TESTS", "# DONE") if word in workflow.read_text()]
 
 
-def test_settings_are_seen_however_they_are_written_and_what_is_no_toml_is_named(
-    harness: Command, folder: Path
-) -> None:
+def test_settings_are_read_in_any_notation(harness: Command, folder: Path) -> None:
     (folder / "pyproject.toml").write_text("[tool]\nharness = {strict = true}\n")
     inline = harness("init")
     (folder / "pyproject.toml").write_bytes(b'harness = "\xff"\n')
     unread = harness("init")
 
-    assert "pyproject.toml has [tool.harness] already, and is left as it is." in inline.out
+    assert "pyproject.toml has [tool.harness] already, and is not changed." in inline.out
     assert unread.code == 2
     assert unread.err.startswith("harness: pyproject.toml: this is no TOML: ")
     assert (folder / "pyproject.toml").read_bytes() == b'harness = "\xff"\n'

@@ -1,4 +1,4 @@
-"""`harness show`: one cell, its conversation beside what went over the wire, findings at their places."""
+"""`harness show`: one cell, its conversation, its HTTP exchanges, and findings at their places."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def test_a_red_cell_is_shown_with_its_findings_where_they_are(
     assert shown.out == (GOLDEN / f"show-{width}.txt").read_text()
 
 
-def test_a_streamed_answer_is_shown_as_the_body_that_it_amounts_to(harness: Command) -> None:
+def test_a_streamed_answer_is_shown_as_a_whole_body(harness: Command) -> None:
     shown = harness("show", "call-single", "--target", "anthropic", "--variant", "stream", "--mode", "reference")
 
     assert shown.code == 0
     assert shown.out.startswith("call-single [stream] . anthropic: pass\n")
-    assert "200, streamed; told as the whole body that it amounts to" in shown.out
+    assert "200, streamed; shown as the equivalent whole body" in shown.out
     assert '"type": "tool_use"' in shown.out
 
 
@@ -102,7 +102,7 @@ def test_what_is_not_applicable_and_what_is_missing_say_why(harness: Command, fo
     )
 
 
-def test_an_adapter_that_raises_is_shown_with_what_it_printed_and_its_traceback(
+def test_show_prints_output_and_traceback_of_an_adapter(
     harness: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "raising_show.py").write_text(RAISING)
@@ -119,7 +119,7 @@ def test_an_adapter_that_raises_is_shown_with_what_it_printed_and_its_traceback(
     assert "nothing was sent" in shown.out
 
 
-def test_one_scenario_and_target_is_the_whole_variant_unless_told_otherwise(harness: Command) -> None:
+def test_show_defaults_to_the_whole_variant(harness: Command) -> None:
     words = ("show", "call-single", "--mode", "reference")
 
     whole = harness(*words, "--target", "anthropic")
@@ -141,7 +141,7 @@ def test_the_stream_is_shown_where_it_is_all_that_there_is(harness: Command, fol
     assert shown.out.startswith("call-single [stream] . anthropic: pass\n")
 
 
-def test_run_show_the_page_and_explain_say_the_same_of_what_to_do(harness: Command, folder: Path) -> None:
+def test_remedies_agree_in_run_show_page_and_explain(harness: Command, folder: Path) -> None:
     wide = "atch results to calls by their ids, not by the order in which the tools finish"
 
     run = harness("run", "call-parallel-same-tool", *SWAPPED, "--report", "terminal", "--report", "html:page.html")

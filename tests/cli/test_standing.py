@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from harness.cli.standing import Progress
+from harness.cli.progress import Progress
 from harness.results import RunResult
 from tests.cli.conftest import Command
 

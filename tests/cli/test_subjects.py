@@ -87,9 +87,7 @@ def again(out: str) -> list[str]:
     return shlex.split(" ".join(out.split()).partition("Play again ")[2].partition(" Answered by")[0])[1:]
 
 
-def test_a_server_is_asked_for_the_checks_that_an_expression_matches(
-    harness: Command, folder: Path, ends: Ends
-) -> None:
+def test_an_expression_selects_checks_of_a_server(harness: Command, folder: Path, ends: Ends) -> None:
     named = ("server", ends.server, "--api", "openai-chat", "--model", MODEL)
     told = harness("check", *named, "-k", "server-index or server-same-calls", "--report=json:run.json")
 
@@ -114,7 +112,7 @@ def test_a_server_of_the_project_is_checked_by_its_name(harness: Command) -> Non
 
 
 @pytest.mark.usefixtures("project")
-def test_options_take_the_place_of_what_the_project_says_of_a_server(harness: Command) -> None:
+def test_options_override_the_settings_of_a_server(harness: Command) -> None:
     known = harness("check", "local", "--expected-failures=known.yaml")
     only = ("--only=server-text", "--variant=whole", "--repeat=2")
     other = harness("check", "local", *only, "--report=json:run.json", "--report=archive:archive.json")
@@ -202,7 +200,7 @@ AT = "harness: pyproject.toml at tool.harness"
             f"servers.'A b']\n{SERVER}",
             ".servers.A b: its name has to be of small letters, digits, '-', '.' and '_', as in local-llama.",
         ),
-        (f"servers.anthropic]\n{SERVER}", ".servers.anthropic: an adapter has this name. Name the server otherwise."),
+        (f"servers.anthropic]\n{SERVER}", ".servers.anthropic: an adapter has this name. Name the server differently."),
         (
             f"servers.a]\n{SERVER}[tool.harness.gateways.a]\n{GATEWAY}",
             ".gateways.a: a server has this name. Name one of them otherwise.",
@@ -287,7 +285,7 @@ def test_a_server_or_a_gateway_is_read_strictly(harness: Command, folder: Path, 
             "check passing -k nothing",
             "-k 'nothing' matches no cell of the chosen scenarios. 'harness list scenarios' shows them.",
         ),
-        ("check local -n 2", "No such option: -n. 'harness --help' shows the usage."),
+        ("check local -n 2", "No such option: -n. 'harness check server --help' shows the usage."),
     ],
 )
 def test_a_wrong_name_or_expression_is_refused(harness: Command, words: str, said: str) -> None:

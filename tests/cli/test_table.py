@@ -10,7 +10,7 @@ from harness.scenarios.load import load_paths
 from harness.scenarios.suite import shipped
 from tests.cli.conftest import Command, Outcome
 
-LEFT_OUT = "Left out for want of room, and there in a pipe: "
+LEFT_OUT = "Not shown in this width, but in a pipe: "
 
 
 def looked_at(harness: Command, what: str, width: int, monkeypatch: pytest.MonkeyPatch) -> Outcome:

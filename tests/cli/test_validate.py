@@ -89,7 +89,7 @@ def test_files_of_facts_are_checked_by_their_examples(harness: Command, folder: 
     outcome = harness("validate", "--facts", "facts.yaml")
 
     assert (outcome.code, outcome.err) == (0, "")
-    assert outcome.out == "1 file of facts: every example is what it says.\n"
+    assert outcome.out == "1 file of facts: every example holds.\n"
 
 
 def test_an_example_that_is_not_what_it_says_is_a_problem(harness: Command, folder: Path) -> None:

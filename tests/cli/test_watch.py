@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.options import Options
-from harness.cli.settings import completed
+from harness.cli.settings import EffectiveOptions, completed
 from harness.cli.watch import Watched, changed, counted
 from harness.scenarios import suite
 from tests.cli.conftest import Command
@@ -54,7 +53,7 @@ def project(folder: Path) -> Path:
 
 
 def watched(*, replay: bool = True) -> Watched:
-    return Watched.of(completed(Options(), "replay" if replay else "reference"), replay=replay)
+    return Watched.of(completed(EffectiveOptions(), "replay" if replay else "reference"), replay=replay)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +82,7 @@ def test_a_change_means_what_is_sure_and_else_all(project: Path, files: list[str
 
     after = found.snapshot()
 
-    assert found.meant(before, after) == meant
+    assert found.affected(before, after) == meant
     assert [str(each) for each in changed(before, after)] == (sorted(files) if meant != [] else [])
 
 
@@ -92,10 +91,10 @@ def test_a_scenario_that_is_gone_means_all(project: Path) -> None:
     before = found.snapshot()
     (project / "llm" / "call-single.yaml").unlink()
 
-    assert found.meant(before, found.snapshot()) is None
+    assert found.affected(before, found.snapshot()) is None
 
 
-def test_what_is_watched_is_counted_and_cassettes_only_where_they_are_played(project: Path) -> None:
+def test_watched_files_are_counted(project: Path) -> None:
     assert project.is_dir()
     assert counted(watched()) == {"scenario": 2, "cassette": 1, "other file": 4}
     assert counted(watched(replay=False)) == {"scenario": 2, "cassette": 0, "other file": 4}
@@ -116,7 +115,7 @@ def test_the_code_of_an_adapter_is_watched(folder: Path, adapters: list[str], fi
     for name in ("own/my.mjs", "own/beside.mjs", "own/other.txt", "one.py", "two.py"):
         (folder / name).touch()
 
-    found = Watched.of(replace(Options(), adapters=adapters), replay=True)
+    found = Watched.of(replace(EffectiveOptions(), adapters=adapters), replay=True)
 
     assert {str(each) for each in found.snapshot()} & {
         str(each.relative_to(folder)) for each in folder.rglob("*")
@@ -132,7 +131,7 @@ def lines_until(running: subprocess.Popen[str], end: str) -> Iterator[str]:
     raise AssertionError(f"it has ended before it said {end!r}")
 
 
-def test_it_plays_again_what_is_saved_with_the_code_as_it_is_now_until_ctrl_c(project: Path) -> None:
+def test_a_saved_file_is_played_again_until_ctrl_c(project: Path) -> None:
     code = (  # what a shell starts behind it ignores Ctrl-C
         "import signal, sys; from harness.cli.main import main\n"
         "if __name__ == '__main__':\n"
@@ -168,5 +167,5 @@ def test_a_provider_is_not_asked_at_each_save(harness: Command) -> None:
 
     assert (outcome.code, outcome.out) == (2, "")
     assert outcome.err == (
-        "harness: --watch: it would ask the provider again at each save. Leave it out, or --mode live.\n"
+        "harness: --watch: each save would send requests to the provider. Leave out --watch or --mode live.\n"
     )

@@ -117,7 +117,7 @@ def test_the_workflow_that_init_writes_is_green_step_by_step(runner: Runner) -> 
     assert sorted(file.name for file in kept.iterdir()) == ["junit.xml", "report.html", "run.json"]
 
 
-def test_the_workflow_is_red_where_an_adapter_breaks_and_keeps_its_reports(runner: Runner) -> None:
+def test_the_workflow_fails_for_a_broken_adapter(runner: Runner) -> None:
     (runner.workspace / "planted.py").write_text(PLANTED)
     path = runner.workspace / "pyproject.toml"
     path.write_text(path.read_text().replace("my_adapter:ADAPTER", "planted:ADAPTER"))
@@ -131,7 +131,7 @@ def test_the_workflow_is_red_where_an_adapter_breaks_and_keeps_its_reports(runne
     assert (runner.workspace / "harness-reports" / "junit.xml").exists()
 
 
-def test_gitlabs_job_is_the_same_with_the_report_that_gitlab_reads(runner: Runner) -> None:
+def test_the_gitlab_job_writes_its_own_report(runner: Runner) -> None:
     plain = [line.split(" --report gitlab")[0] for line in JOB["script"]]
     (step,) = runner.steps(quicker([{"run": JOB["script"][1]}]))
 
@@ -141,7 +141,7 @@ def test_gitlabs_job_is_the_same_with_the_report_that_gitlab_reads(runner: Runne
         assert (runner.workspace / file).exists()
 
 
-def test_the_action_installs_itself_and_what_it_is_asked_and_plays(runner: Runner) -> None:
+def test_the_action_installs_and_runs(runner: Runner) -> None:
     install, play = acted(runner, install="-e .\nrequests", arguments="--mode reference -k 'first and not json'")
 
     assert (install.code, play.code) == (0, 0)
@@ -180,7 +180,7 @@ def scripts(spec: Any) -> list[str]:
     return [each for value in spec for each in scripts(value)] if isinstance(spec, list) else []
 
 
-def test_no_script_holds_an_expression_and_nothing_asks_for_a_secret() -> None:
+def test_workflows_use_no_expressions_and_no_secrets() -> None:
     assert len(scripts(ACTION)) == 2
     assert len(scripts(WORKFLOW)) == 3
     for spec in (ACTION, WORKFLOW):
@@ -199,6 +199,6 @@ def test_gitlabs_file_is_included_or_said_how(harness: Command, folder: Path) ->
     assert ".gitlab-ci.yml is written." in first.out
     assert not (folder / ".github").exists()
     assert (
-        ".gitlab-ci.yml is there already, and is left as it is. Add to it: include: [{local: .gitlab/harness.yml}]\n"
+        ".gitlab-ci.yml exists already, and is not changed. Add to it: include: [{local: .gitlab/harness.yml}]\n"
         in again.out
     )

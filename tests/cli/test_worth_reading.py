@@ -32,9 +32,7 @@ def many(folder: Path) -> Path:
     ("words", "cells"),
     [("one", 2), ("another or in-lines", 4), ("one and openai-chat", 2)],
 )
-def test_what_is_wrong_with_files_that_are_not_chosen_is_not_said(
-    harness: Command, many: Path, words: str, cells: int
-) -> None:
+def test_errors_in_unselected_files_are_not_reported(harness: Command, many: Path, words: str, cells: int) -> None:
     outcome = harness("run", "--mode", "reference", "--target", "openai-chat", "-k", words, str(many))
     assert outcome.code == 0, outcome.err
     assert f"PASS  {cells} cells" in outcome.out

@@ -98,7 +98,7 @@ def scorecard(front: Front, tmp_path_factory: pytest.TempPathFactory) -> Scoreca
 
 
 def test_what_the_gateway_has_to_know_comes_first(scorecard: Scorecard, front: Front) -> None:
-    assert f"harness: checking the gateway at {front.url}, which is spoken to in anthropic." in scorecard.arrived
+    assert f"harness: checking the gateway at {front.url} with requests of anthropic." in scorecard.arrived
     assert f"  claude-opus-5: claude-opus-5 of anthropic at http://127.0.0.1:{front.port}" in scorecard.arrived
 
 

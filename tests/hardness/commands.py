@@ -113,7 +113,7 @@ def _import_all() -> None:
     """Import what commands import, and start no thread, which a fork would not copy."""
     from harness import catalog
     from harness.auditing import cassette_audit  # noqa: F401
-    from harness.cli import app, run  # noqa: F401
+    from harness.cli import app, execution  # noqa: F401
     from harness.contract.protocols import Endpoint
     from harness.tape import server  # noqa: F401
     from harness.tape.write import prepare

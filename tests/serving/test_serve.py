@@ -274,9 +274,7 @@ def test_nobody_asked() -> None:
     with serving(PARALLEL) as server:
         assert server.end() == 2
 
-    assert server.err == (
-        "harness: no client has asked for anything. 'harness help serve' shows how to lead one here.\n"
-    )
+    assert server.err == ("harness: no client has sent a request. 'harness help serve' shows how to configure one.\n")
 
 
 def test_a_port_that_is_taken(served: Served) -> None:

@@ -1,4 +1,4 @@
-"""A cell put into words: the canonical conversation beside what went over the wire, findings at their places."""
+"""Text of `harness show`: a cell's canonical conversation, its HTTP exchanges, and the findings at their places."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+import typer
 from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
@@ -13,6 +14,11 @@ from rich.text import Text
 
 from harness.apis.jsonvalue import loads
 from harness.apis.view import WireError
+from harness.cli import execution
+from harness.cli.outputs import on_screen
+from harness.cli.selection import select
+from harness.cli.settings import EffectiveOptions, completed
+from harness.contract.errors import UsageError
 from harness.contract.model import (
     JSON,
     ChatRequest,
@@ -30,7 +36,7 @@ from harness.contract.model import (
     Text as Said,
 )
 from harness.reports.page import Page, heading, indented
-from harness.reports.words import count, place, plain, plain_line, short, values, what_to_do
+from harness.reports.words import count, listed, place, plain, plain_line, short, values, what_to_do
 from harness.results import (
     CellResult,
     Chat,
@@ -38,26 +44,27 @@ from harness.results import (
     Embedded,
     EmbeddingTranscript,
     Finding,
+    Mode,
     Presentation,
+    RunResult,
     Severity,
     ToolRun,
 )
 from harness.rules.evidence import Evidence
 from harness.rules.reading import Reading
 from harness.running import exhibits
+from harness.running.plan import Plan
+from harness.stdio.workers import WorkerPool
 
-_SIDE_BY_SIDE = 100
-"""Columns from which the two sides stand beside each other."""
-
-_NARROWEST = 40
-"""Columns of a body at least."""
+_MIN_TWO_COLUMNS_WIDTH = 100
+_MIN_BODY_WIDTH = 40
 
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
 
 
 @dataclass(frozen=True, slots=True)
 class _Numbered:
-    """A finding with the number by which its place is marked."""
+    """Finding, with the number that marks its place."""
 
     number: int
     finding: Finding
@@ -67,8 +74,44 @@ class _Numbered:
         return f"<-- {self.number} {self.finding.rule}"
 
 
+def show_cell(options: EffectiveOptions, mode: Mode) -> int:
+    """Play the selected cell, print it, and return the exit code.
+
+    Raises:
+        UsageError: the options select several cells, or one is wrong.
+    """
+    any_variant = not options.variants
+    options = completed(options, mode)
+    libraries = execution.cassette_libraries(options)[0] if mode == "replay" else []
+    with (
+        execution.environment(mode),
+        execution.redactor_of(options, mode).raising(),
+        WorkerPool(execution.cell_time_limit(options, mode), offline=mode != "live") as workers,
+    ):
+        selection = select(options, workers)
+        cells = [*selection.cells]
+        if any_variant:
+            cells = [each for each in cells if each.variant == "whole"] or cells
+        if len(cells) > 1:
+            chosen = listed([f"--target {each.target.name} --variant {each.variant}" for each in cells], 3)
+            raise UsageError(f"{len(cells)} cells are chosen, and one can be shown. Name it, by: {chosen}.")
+        plan = Plan(
+            mode=mode,
+            libraries=libraries,
+            own=frozenset(selection.files),
+            base_urls=execution.base_urls_for(options.base_urls, mode, selection.targets),
+            strict=bool(options.strict),
+            scope=options.scope,
+            outdated=options.outdated,
+        )
+        result, evidence = plan.run(selection.targets).look(cells[0])
+    for line in lines(result, evidence, on_screen(Presentation(verbose=True))):
+        typer.echo(line)
+    return RunResult(mode, (result,)).exit_code
+
+
 def lines(result: CellResult, evidence: Evidence | None, presentation: Presentation) -> list[str]:
-    """The cell as lines: its verdict, its findings by number, then each chat beside its exchanges."""
+    """Return the lines of a cell: its verdict, its numbered findings, and each chat with its exchanges."""
     page = Page(presentation)
     found = [_Numbered(number, finding) for number, finding in enumerate(result.findings, 1)]
     parts: list[RenderableType] = [
@@ -99,35 +142,35 @@ def _findings(found: Sequence[_Numbered]) -> Iterator[RenderableType]:
 
 
 def _right(sent: bytes, here: Sequence[_Numbered], width: int) -> Iterator[RenderableType]:
-    """The differences between the request that was sent and the shipped adapter's, side by side."""
+    """Yield the differences between the request and the one of the shipped adapter, in two columns."""
     bodies = (body for each in here for body in each.finding.exhibits if not exhibits.is_about_response(each.finding))
     right = next(bodies, None)
     if right is None:
         return
     yield Text()
     yield indented(f"what differs between the request that was sent and {right.end}", "bold")
-    wrong = exhibits.differing_lines(_parsed(sent), _parsed(right.text.encode()), max(width // 2, _NARROWEST))
-    yield from _beside(
+    wrong = exhibits.differing_lines(_parsed(sent), _parsed(right.text.encode()), max(width // 2, _MIN_BODY_WIDTH))
+    yield from _columns(
         [Text(plain_line(line)) for line in wrong], [Text(plain_line(each)) for each in right.piece[1:]], width
     )
 
 
 def _exchanges(evidence: Evidence, found: Sequence[_Numbered], width: int) -> Iterator[Iterable[RenderableType]]:
-    """A section for each exchange, beside the chat that sent it; chats that sent nothing come last."""
+    """Yield a section for each exchange and its chat. Chats that sent nothing come last."""
     transcript = evidence.transcript
     chats, embedded = transcript.chats, transcript.embedded if isinstance(transcript, EmbeddingTranscript) else ()
-    side = width * 3 // 5 - 4 if width >= _SIDE_BY_SIDE else width - 4
+    side = width * 3 // 5 - 4 if width >= _MIN_TWO_COLUMNS_WIDTH else width - 4
     before: Reading | None = None
     for reading in evidence.readings:
         chat = None if reading.exchange.chat is None else reading.exchange.chat
         made = chats[chat] if chat is not None and chat < len(chats) else None
-        asked = _request(made.request, _said_before(evidence, chat)) if made else []
-        answered = _outcome(made) if made else []
+        request = _request(made.request, _messages_before(evidence, chat)) if made else []
+        outcome = _outcome(made) if made else []
         if chat is not None and chat < len(embedded):
-            asked = [Text(plain(f"text: {text}")) for text in embedded[chat].texts]
-            answered = _vectors(embedded[chat])
+            request = [Text(plain(f"text: {text}")) for text in embedded[chat].texts]
+            outcome = _vectors(embedded[chat])
         if isinstance(transcript, DrivenTranscript) and chat is not None:
-            answered = [Text(plain(_run(run))) for run in transcript.runs if run.answers == chat + 1]
+            outcome = [Text(plain(_run(run))) for run in transcript.runs if run.answers == chat + 1]
         here = [each for each in found if each.finding.exchange == reading.index]
         title = f"request {reading.index + 1}" + (f", turn {made.turn + 1}, answer {made.step + 1}" if made else "")
         sent = _body(
@@ -140,9 +183,9 @@ def _exchanges(evidence: Evidence, found: Sequence[_Numbered], width: int) -> It
         got = _response(transcript.api, reading, here, side)
         yield [
             heading(f"{title}: {reading.exchange.request.method} {reading.exchange.request.url}"),
-            *_beside(asked, sent, width),
+            *_columns(request, sent, width),
             *_right(reading.exchange.request.body, here, width),
-            *_beside(answered, got, width),
+            *_columns(outcome, got, width),
         ]
         before = reading
     silent = [each for index, each in enumerate(chats) if not evidence.exchanges(index)]
@@ -151,8 +194,8 @@ def _exchanges(evidence: Evidence, found: Sequence[_Numbered], width: int) -> It
         yield _outcome(made)
 
 
-def _said_before(evidence: Evidence, chat: int | None) -> int:
-    """How many messages the chat before had asked with: they are not shown again."""
+def _messages_before(evidence: Evidence, chat: int | None) -> int:
+    """Return the number of messages of the previous request, which are not shown again."""
     return len(evidence.transcript.chats[chat - 1].request.messages) if chat else 0
 
 
@@ -226,13 +269,13 @@ def _response(api: str, reading: Reading, here: Sequence[_Numbered], width: int)
         raw = _raw(api, reading, here) or [Text(plain(response.body[:500].decode(errors="replace")))]
         return [status, *raw]
     if reading.response.streamed:
-        status.append(", streamed; told as the whole body that it amounts to")
-    told = _json(reading.response.body, None, here, response=True, width=width)
-    return [status, *told, *_raw(api, reading, here)]
+        status.append(", streamed; shown as the equivalent whole body")
+    body = _json(reading.response.body, None, here, response=True, width=width)
+    return [status, *body, *_raw(api, reading, here)]
 
 
 def _raw(api: str, reading: Reading, here: Sequence[_Numbered]) -> list[Text]:
-    """The raw stream, its events marked that findings are about."""
+    """Return the raw stream. Events with findings are marked."""
     stream = exhibits.raw_stream(api, reading)
     if stream is None:
         return []
@@ -268,7 +311,7 @@ def _body(body: bytes, before: JSON, here: Sequence[_Numbered], *, response: boo
 
 
 def _json(value: JSON, before: JSON, here: Sequence[_Numbered], *, response: bool, width: int) -> list[Text]:
-    """The body, its findings at their lines. What stood in the request before in the same place is left out."""
+    """Return the body with findings at their lines, without what the previous request had in the same place."""
     pointed = [each for each in here if each.finding.pointer and each.finding.of_response is response]
     opened = [each.finding.pointer or "" for each in pointed]
     shown = exhibits.json_lines(value, width, "", [*opened, *_grown(value, before)])
@@ -295,15 +338,15 @@ def _json(value: JSON, before: JSON, here: Sequence[_Numbered], *, response: boo
 
 
 def _grown(value: JSON, before: JSON) -> list[str]:
-    """Places in lists that were longer than before: each of their entries gets a line of its own."""
+    """Return the places of lists that may have grown: each entry gets its own line."""
     if not isinstance(value, dict) or not isinstance(before, dict):
         return []
     return [f"/{key}/0" for key, now in value.items() if isinstance(now, list) and isinstance(before.get(key), list)]
 
 
-def _beside(left: Sequence[Text], right: Sequence[Text], width: int) -> Iterator[RenderableType]:
-    """Two columns, or one below the other where there is no room for two."""
-    if width < _SIDE_BY_SIDE:
+def _columns(left: Sequence[Text], right: Sequence[Text], width: int) -> Iterator[RenderableType]:
+    """Yield two columns, or one below the other on narrow screens."""
+    if width < _MIN_TWO_COLUMNS_WIDTH:
         yield from (Padding(line, (0, 0, 0, 2)) for line in (*left, *right))
         return
     table = Table.grid(padding=(0, 2, 0, 2), expand=True)

@@ -1,4 +1,4 @@
-"""`harness report`, `merge`, `compare` and `accept`: the commands about runs that were kept."""
+"""`harness report`, `merge`, `compare` and `accept`: commands that read saved runs."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Annotated
 import typer
 
 from harness.checking import gateway_findings, server_checks
-from harness.cli.options import AllDifferences, Reported, Verbose, edition
-from harness.cli.outputs import comparing, outputs, presented, read, with_pipeline
+from harness.cli.options import AllDifferences, ReportOptions, Verbose
+from harness.cli.outputs import comparison_outputs, load_run, outputs, presented, with_pipeline
+from harness.cli.settings import fact_options
 from harness.contract.errors import UsageError
 from harness.reports.run_changes import compare_runs
 from harness.reports.words import count
@@ -19,43 +20,45 @@ from harness.running import expected_failures
 from harness.running.shards import merge_shards
 from harness.running.verdicts import known_finding_ids
 
-_WRITTEN = "What '--report json:' or '--report archive:' wrote."
+_RUN_FILE = "A file that '--report json:' or '--report archive:' wrote."
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReportOptions(Reported):
-    """The options of `report`."""
+class SavedReportOptions(ReportOptions):
+    """Options of `report`."""
 
-    run: Annotated[Path, typer.Argument(metavar="RUN.json", show_default=False, help=_WRITTEN)]
+    run: Annotated[Path, typer.Argument(metavar="RUN.json", show_default=False, help=_RUN_FILE)]
     against: Annotated[
         Path | None,
         typer.Option(
             "--against",
             metavar="OLD.json",
             show_default=False,
-            help="An earlier run: the html report says what is new, gone or changed since.",
+            help="An earlier run: the html report shows what is new, gone or changed since.",
         ),
     ] = None
     all_differences: AllDifferences = False
 
 
 @dataclass(frozen=True, kw_only=True)
-class MergeOptions(Reported):
-    """The options of `merge`."""
+class MergeOptions(ReportOptions):
+    """Options of `merge`."""
 
     shards: Annotated[
         list[Path],
         typer.Argument(
-            metavar="SHARD.json...", show_default=False, help="What 'harness run --shard I/N --report json:' wrote."
+            metavar="SHARD.json...",
+            show_default=False,
+            help="Files that 'harness run --shard I/N --report json:' wrote.",
         ),
     ]
     all_differences: AllDifferences = False
 
 
-def report(typed: ReportOptions) -> int:
-    """Make any report of a run that was kept. Nothing is played.
+def report(typed: SavedReportOptions) -> int:
+    """Write any report of a saved run. Nothing is played.
 
-    What each cell has said and sent is in an archive only: the html report of a json file shows findings without it.
+    Only an archive holds the conversations of the cells; the html report of a json file shows findings alone.
 
     Exit codes: those of the run.
     """
@@ -63,15 +66,17 @@ def report(typed: ReportOptions) -> int:
     wanted = outputs(typed.reports or ())
     if typed.against is not None and not any(each.report.compares for each in wanted):
         raise UsageError("--against: none of these reports compares runs: add --report html:PATH.")
-    kept = read(typed.run)
-    presentation = replace(presentation, against=None if typed.against is None else read(typed.against, "--against"))
+    saved = load_run(typed.run)
+    presentation = replace(
+        presentation, against=None if typed.against is None else load_run(typed.against, "--against")
+    )
     for output in wanted:
-        output.write(kept, presentation)
-    return kept.exit_code
+        output.write(saved, presentation)
+    return saved.exit_code
 
 
 def merge(typed: MergeOptions) -> int:
-    """Make one run of all its shards, and any report of it: the same as if one machine had played it, but for times.
+    """Merge all shards of a run, and write any report of it. Apart from times it is as if one machine had played it.
 
     Exit codes: those of the run.
     """
@@ -80,7 +85,7 @@ def merge(typed: MergeOptions) -> int:
         path = output.path
         if path is not None and path.exists() and any(each.exists() and path.samefile(each) for each in typed.shards):
             raise UsageError(f"--report: {path} is a shard, and would be overwritten. Name another file.")
-    run = merge_shards([(str(shard), read(shard)) for shard in typed.shards])
+    run = merge_shards([(str(shard), load_run(shard)) for shard in typed.shards])
     for output in wanted:
         output.write(run, presented(typed, all_differences=typed.all_differences))
     return run.exit_code
@@ -88,9 +93,9 @@ def merge(typed: MergeOptions) -> int:
 
 def compare(
     before: Annotated[
-        Path, typer.Argument(metavar="BEFORE.json", show_default=False, help=f"The earlier run. {_WRITTEN}")
+        Path, typer.Argument(metavar="BEFORE.json", show_default=False, help=f"The earlier run. {_RUN_FILE}")
     ],
-    now: Annotated[Path, typer.Argument(metavar="NOW.json", show_default=False, help="The later one.")],
+    now: Annotated[Path, typer.Argument(metavar="NOW.json", show_default=False, help="The later run.")],
     *,
     reports: Annotated[
         list[str] | None,
@@ -103,17 +108,17 @@ def compare(
     ] = None,
     verbose: Verbose = False,
 ) -> int:
-    """Say what has changed from one run to another: causes, cells, expected failures, differences and costs.
+    """Show what changed between two runs: causes, cells, expected failures, differences and costs.
 
-    Where the two are not runs of the same scenarios, targets, versions or facts, that is said first: what changed may
-    have changed for that. 'harness report NOW.json --against BEFORE.json --report html:PATH' has it in a page.
+    If the runs have different scenarios, targets, versions or facts, these are listed first, because they may explain
+    a change. 'harness report NOW.json --against BEFORE.json --report html:PATH' makes a page of it.
 
-    Exit codes: 1 when something got worse: a cell ended worse, is new and bad, or has passed and is not applicable any
-    more; an error or a warning has a new cause, or one shows in more cells; an expected failure does not happen any
-    more; the later run was not played to its end. 2 for wrong usage; else 0.
+    Exit codes: 1 when something got worse: a cell has a worse verdict, is new and bad, or passed and is no longer
+    applicable; an error or a warning has a new cause or affects more cells; an expected failure no longer happens; or
+    the later run did not finish. 2 for wrong usage; else 0.
     """
-    wanted = comparing(reports or ())
-    then, later = read(before), read(now)
+    wanted = comparison_outputs(reports or ())
+    then, later = load_run(before), load_run(now)
     if (then.audit is None) != (later.audit is None):
         raise UsageError(f"{before} and {now}: one is an audit and the other is not: they have nothing in common.")
     for output in wanted:
@@ -123,27 +128,30 @@ def compare(
 
 def accept(
     run: Annotated[
-        Path, typer.Argument(metavar="RUN.json", show_default=False, help="What 'harness run --report json:' wrote.")
+        Path,
+        typer.Argument(metavar="RUN.json", show_default=False, help="A file that 'harness run --report json:' wrote."),
     ],
     *,
     to: Annotated[
-        Path, typer.Option("--to", metavar="FILE", help="File of expected failures. What it has already is kept.")
+        Path, typer.Option("--to", metavar="FILE", help="File of expected failures. Existing entries are kept.")
     ] = Path("expected-failures.yaml"),
     reason: Annotated[
-        str, typer.Option("--reason", metavar="TEXT", help="Why they are expected, until each entry says it better.")
+        str,
+        typer.Option("--reason", metavar="TEXT", help="Why the failures are expected; edit the entries to say more."),
     ] = "accepted as it was; say why",
 ) -> int:
-    """Write an entry for each finding that fails a cell of the run, for 'harness run --expected-failures FILE'.
+    """Write an entry for each finding that fails a cell, for 'harness run --expected-failures FILE'.
 
-    What no rule has found, such as an adapter that ended the process, is named and cannot be accepted: then 1, else 0.
+    Failures without a finding, such as an adapter that ended its process, are listed and cannot be accepted. Exit code
+    1 if there are any, else 0.
     """
     if not reason.strip():
-        raise UsageError("--reason: it has to say something, as in --reason 'tracked as #123'.")
-    result = read(run)
+        raise UsageError("--reason: it must not be empty, as in --reason 'tracked as #123'.")
+    result = load_run(run)
     if not result.finished:
         raise UsageError(f"{run}: this run was not played to its end ({result.stopped}). Play it again first.")
     ids = (
-        known_finding_ids(edition(None, [Path(each) for each in result.facts]))
+        known_finding_ids(fact_options(None, [Path(each) for each in result.facts]))
         | server_checks.RULES
         | gateway_findings.RULES
     )

@@ -1,0 +1,483 @@
+"""Checks of servers, by their raw answers, and of gateways, observed at both of their ends."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any, TypeVar, cast, get_args
+
+import typer
+
+from harness import catalog
+from harness.apis.fact_files import FactSelection
+from harness.apis.response_rules import RESPONSE_RULES
+from harness.apis.targets import ShippedTarget
+from harness.checking import gateway_findings, gateway_traffic
+from harness.checking.checked_endpoints import client_base_url
+from harness.checking.gateway_check import GatewayCheck, GatewayRoute, gateway_route
+from harness.checking.gateway_traffic import PACE_SECONDS, GatewayEndpoint, Upstream
+from harness.checking.server_check import INTERRUPTED, CheckSelection, ServerCheckRun, estimate
+from harness.checking.server_checks import CHECKS, RULES
+from harness.checking.server_results import Price
+from harness.checking.server_session import NAME, RetryingClient, ServerUnderTest
+from harness.cli import check
+from harness.cli.check import EndpointOptions, GatewayOptions, ServerOptions
+from harness.cli.main import print_error
+from harness.cli.outputs import presented, with_pipeline
+from harness.cli.progress import PartialReports, Progress, interruptible
+from harness.cli.selection import described, parse_keywords, scenarios_of
+from harness.cli.settings import fact_files, fact_options, scope_for, settings
+from harness.contract.errors import UnknownName, UsageError
+from harness.contract.protocols import Route
+from harness.host import credentials
+from harness.host.environment import hidden_variables
+from harness.host.project import NamedGateway, NamedServer
+from harness.kit import factories
+from harness.reports.words import count, money, plain
+from harness.results import CellResult, Invocation, RunResult, Spending
+from harness.running import expected_failures
+from harness.running.backends import NO_KEY
+from harness.running.cells import Cell
+from harness.running.costs import price_version
+from harness.running.plan import variants
+from harness.running.served_session import SessionOptions
+from harness.running.verdicts import known_finding_ids
+from harness.scenarios.schema import Scenario, Variant
+from harness.tape.redact import Redactor
+from harness.tape.redact.address import shown
+from harness.tape.server import serve
+
+_ANSWER_SECONDS = 60.0
+_SETTINGS_ONLY = ("headers", "url", "models", "upstream_models")  # keys whose form differs from the option's
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_FRAMING_HEADERS = ("content-length", "transfer-encoding")
+
+T = TypeVar("T", bound=EndpointOptions)
+
+
+def check_server(typed: ServerOptions) -> int:
+    """Check a server, write the reports, and return the exit code."""
+    options = _completed_server(typed)
+    headers = headers_of(options)
+    redactor = Redactor.of_run([options.url], shaped=True, models=options.models or (), headers=headers)
+    with redactor.raising():
+        by = fact_options(options.as_of, fact_files(options.facts))
+        server, asked, price = _server(options, by), _asked(options), _price(options)
+        key = _server_key(server)
+        file = options.expected_failures
+        expected = expected_failures.load(Path(file), RULES) if file else []
+        scope = scope_for(options.rules, options.ignored, settings(), by)
+        wanted = with_pipeline(options.reports or ())
+        presentation, facts = presented(options), tuple(map(str, by.files))
+        reports = PartialReports(wanted, "live", presentation, facts=facts)
+        _print_forecast(server, asked, options.max_requests, price)
+        try:
+            with (
+                interruptible(),
+                RetryingClient(server.api, key, options.max_requests, headers=headers) as line,
+                Progress(sum(1 for _ in asked.cells())) as progress,
+            ):
+                command = (
+                    *_repeated(typed, options, "server"),
+                    *(() if typed.max_tokens is None else ("--max-tokens", str(typed.max_tokens))),
+                    *(() if typed.repeat is None else ("--repeat", str(typed.repeat))),
+                )
+                conversations = any(each.report.wants_conversations for each in wanted)
+                strict = bool(options.strict)
+                inspection = ServerCheckRun(
+                    server, line, asked, redactor, price, command, expected, facts, scope, conversations, strict
+                )
+                result = inspection(progress)
+        except BaseException as error:
+            reports.stop(error)
+            raise
+        for output in wanted:
+            output.write(result, presentation)
+    return 130 if result.stopped == INTERRUPTED else result.exit_code
+
+
+def check_gateway(typed: GatewayOptions) -> int:
+    """Check a gateway, write the reports, and return the exit code."""
+    options = _completed_gateway(typed)
+    by, headers = fact_options(options.as_of, fact_files(options.facts)), headers_of(options)
+    wanted, presentation = with_pipeline(options.reports or ()), presented(options)
+    facts = tuple(map(str, by.files))
+    models = [each.rpartition("=")[2] for each in (*(options.models or ()), *(options.upstream_models or ()))]
+    redactor = Redactor.of_run((options.url,), shaped=True, models=models, headers=headers)
+    reports = PartialReports(wanted, "reference", presentation, None, facts)
+    try:
+        with interruptible(), redactor.raising():
+            conversations = any(each.report.wants_conversations for each in wanted)
+            result = _play_gateway(typed, options, by, reports, redactor, conversations=conversations)
+    except BaseException as error:
+        reports.stop(error)
+        raise
+    result = replace(result, facts=facts)
+    for output in wanted:
+        output.write(result, presentation)
+    return result.exit_code
+
+
+def validate_server(name: str) -> None:
+    """Raise `UsageError` if the settings of a server of the project are wrong."""
+    options = _completed_server(ServerOptions(url=name))
+    _server(options, fact_options(None, ()))
+    _asked(options)
+    _price(options)
+
+
+def validate_gateway(name: str) -> None:
+    """Raise `UsageError` if the settings of a gateway of the project are wrong."""
+    options = _completed_gateway(GatewayOptions(url=name))
+    _pairs(options, fact_options(None, ()))
+    variants(options.variants or (), options.place("variants", "variant"))
+
+
+def _completed(kind: str, typed: T) -> tuple[T, NamedServer | NamedGateway | None]:
+    """Return the options, completed by the settings of the named server or gateway.
+
+    Raises:
+        UnknownName: the project has servers or gateways, and none has this name.
+        UsageError: the settings or the URL are wrong.
+    """
+    own = settings()
+    known: Mapping[str, NamedServer | NamedGateway] = own.servers if kind == "server" else own.gateways
+    found = known.get(typed.url)
+    if found is None and known and ":" not in typed.url and "/" not in typed.url:
+        raise UnknownName(kind, typed.url, tuple(known), f"check {kind}")
+    if not factories.is_base_url(typed.url if found is None else found.url):
+        at = f"check {kind}" if found is None else f"{found.place}.url"
+        raise UsageError(f"{at}: {factories.NO_BASE_URL}")
+    if found is None:
+        return typed, None
+    values: dict[str, Any] = {
+        each.name: getattr(found, each.name)
+        for each in fields(typed)
+        if each.name not in _SETTINGS_ONLY and not getattr(typed, each.name) and getattr(found, each.name, None)
+    }
+    if typed.strict is not None:
+        values.pop("strict", None)
+    origin = {"name": typed.url, "table": found.place, "from_table": frozenset(values), "variables": found.headers}
+    return replace(typed, **values, **origin, url=found.url), found
+
+
+def headers_of(options: EndpointOptions, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return the headers by lower-case name. Those of the command line replace those of the settings.
+
+    Raises:
+        UsageError: a header cannot be sent, or its variable is not set. The message contains no value.
+    """
+    found: dict[str, str] = {}
+    for name, variable in options.variables.items():
+        at = f"{options.table}.headers.{name}"
+        if variable not in environ:
+            raise UsageError(f"{at}: the variable {variable} is not set.")
+        found[_header_name(name, at)] = _header_value(environ[variable], f"{at}: the value of {variable}")
+    for each in options.headers or ():
+        name, colon, value = each.partition(":")
+        if not colon:
+            raise UsageError("--header: it must be 'NAME: VALUE', as in 'x-team: search'.")
+        found[_header_name(name.strip(), "--header")] = _header_value(value, f"--header {name.strip()}: its value")
+    return found
+
+
+def _header_name(name: str, place: str) -> str:
+    if not _HEADER_NAME.fullmatch(name):
+        raise UsageError(f"{place}: this is no name of a header.")
+    if name.lower() in _FRAMING_HEADERS:
+        raise UsageError(f"{place}: {name} belongs to the request's body and cannot be chosen.")
+    return name.lower()
+
+
+def _header_value(value: str, subject: str) -> str:
+    value = value.strip()
+    if not value or not value.isascii() or not value.isprintable():
+        raise UsageError(f"{subject} must be printable ASCII, and not empty.")
+    return value
+
+
+def _repeated(typed: EndpointOptions, options: EndpointOptions, kind: str) -> Iterator[str]:
+    """Yield the words of a command that repeats this check. Values of headers are left out."""
+    yield from ("harness", "check", kind, options.name or shown(options.url))
+    yield from () if typed.api is None else ("--api", typed.api)
+    if isinstance(typed, GatewayOptions):
+        yield from () if typed.upstream_port is None else ("--upstream-port", str(typed.upstream_port))
+        yield from () if typed.command is None else ("--command", typed.command)
+    elif isinstance(typed, ServerOptions):
+        yield from (word for model in typed.models or () for word in ("--model", model))
+    for header in typed.headers or ():
+        yield from ("--header", f"{header.partition(':')[0].strip()}: VALUE")
+    yield from ("--strict",) if typed.strict else ()
+    yield from () if typed.as_of is None else ("--as-of", typed.as_of)
+    yield from (word for file in fact_files(typed.facts) for word in ("--facts", str(file)))
+
+
+def _completed_server(typed: ServerOptions) -> ServerOptions:
+    options, found = _completed("server", typed)
+    if isinstance(found, NamedServer) and not typed.models:
+        options = replace(options, models=[found.model])
+    return options
+
+
+def _server(options: ServerOptions, by: FactSelection) -> ServerUnderTest:
+    known = sorted(each.name for each in catalog.apis() if each.request_builder is not None)
+    if options.api is None:
+        raise UsageError(
+            f"check server: name the API that it speaks, as in --api openai-chat. Known: {', '.join(known)}."
+        )
+    if options.api not in catalog.APIS.names():
+        raise UnknownName("API", options.api, known, options.place("api"))
+    models = options.models or ()
+    if len(models) != 1 or "=" in models[0]:
+        raise UsageError("check server: name one of its models, as in --model llama-4-8b.")
+    longest = options.max_tokens or check.DEFAULT_MAX_TOKENS
+    made = ServerUnderTest.of(catalog.api(options.api), models[0], options.url, longest, by)
+    return replace(made, name=options.name or NAME)
+
+
+def _asked(options: ServerOptions) -> CheckSelection:
+    """Return the selected checks."""
+    place = options.place("only")
+    only = frozenset(each for value in options.only or () for each in value.split(",") if each)
+    for each in sorted(only - RULES):
+        close = difflib.get_close_matches(each, RULES, n=1)
+        guess = f" Did you mean {close[0]!r}?" if close else ""
+        raise UsageError(f"{place}: unknown check {each!r}.{guess} 'harness list rules' has them: server-...")
+    chosen = tuple(dict.fromkeys(options.variants or get_args(Variant)))
+    for each in chosen:
+        if each not in get_args(Variant):
+            raise UnknownName("variant", each, get_args(Variant), options.place("variants", "variant"))
+    if options.words is not None:
+        only = _matching_checks(options.words, only or RULES)
+    asked = CheckSelection(only or None, cast("tuple[Variant, ...]", chosen), options.repeat or 1)
+    if not any(asked.cells()):
+        raise UsageError("--only, --variant: none of these checks is played in that variant.")
+    return asked
+
+
+def _matching_checks(words: str, among: AbstractSet[str]) -> frozenset[str]:
+    wanted = parse_keywords(words)
+    every = (*RESPONSE_RULES.values(), *CHECKS.values())
+    found = frozenset(each.id for each in every if each.id in among and wanted.match(f"{each.id} {each.subject}"))
+    if not found:
+        raise UsageError(f"-k {words!r} matches none of the checks. 'harness list rules' has them: server-...")
+    return found
+
+
+def _price(options: ServerOptions) -> Price | None:
+    return None if options.price is None else Price.of(options.price, options.place("price"))
+
+
+def _server_key(server: ServerUnderTest) -> str:
+    """Return the key to send. A local server may need none."""
+    variables = server.api.key_variables
+    found = credentials.read_key(variables)
+    if found is None and server.api.is_provider(server.base_url):
+        raise UsageError(f"check server: the provider itself wants a key: set {' or '.join(variables)}.")
+    return found or NO_KEY
+
+
+def _print_forecast(server: ServerUnderTest, asked: CheckSelection, most: int | None, price: Price | None) -> None:
+    source = " ".join(part for pair in price_version().items() for part in pair) if price is None else "by --price"
+    spending = estimate(server, asked, most, price)
+    typer.echo(plain(f"To be sent: {_about(spending)}; reasoning comes on top ({source})."), err=True)
+
+
+def _about(spending: Spending) -> str:
+    requests = f"about {count(spending.requests, 'request')}"
+    if spending.dollars is None:
+        return f"{requests}, at a cost that is not known"
+    dollars = money(spending.dollars)
+    return f"{requests}, {dollars if dollars.startswith('less') else f'about {dollars}'}"
+
+
+def _completed_gateway(typed: GatewayOptions) -> GatewayOptions:
+    """Return the options, completed by the settings; of their models, those of the selected upstreams."""
+    options, found = _completed("gateway", typed)
+    for key in ("models", "upstream_models") if isinstance(found, NamedGateway) else ():
+        table: Mapping[str, str] = getattr(found, key)
+        chosen = [f"{name}={model}" for name, model in table.items() if not typed.upstreams or name in typed.upstreams]
+        if chosen and not getattr(typed, key):
+            options = replace(options, **{key: chosen, "from_table": options.from_table | {key}})
+    return options
+
+
+def _play_gateway(  # noqa: PLR0913 - the parts of a check
+    typed: GatewayOptions,
+    options: GatewayOptions,
+    by: FactSelection,
+    reports: PartialReports,
+    redactor: Redactor,
+    *,
+    conversations: bool,
+) -> RunResult:
+    pairs = _pairs(options, by)
+    played = variants(options.variants or (), options.place("variants", "variant"))
+    scenarios, files = _gateway_scenarios(options)
+    file = options.expected_failures
+    expected = expected_failures.load(Path(file), known_finding_ids(by) | gateway_findings.RULES) if file else []
+    scope = scope_for(options.rules, options.ignored, settings(), by)
+    client = pairs[0].way.client
+    door = GatewayEndpoint(
+        client_base_url(client, options.url),
+        credentials.read_key(client.key_variables) or NO_KEY,
+        options.cell_timeout or _ANSWER_SECONDS,
+        headers_of(options),
+    )
+    cells = _matching_cells(GatewayCheck.cells(pairs, scenarios, played), options.words)
+    done: list[CellResult] = []
+    reports.begin([cell for _, cell in cells], lambda: tuple(done))
+    with _open(options, pairs, by) as upstream, hidden_variables(), Progress(len(cells)) as progress:
+
+        def finished(cell: CellResult) -> None:
+            done.append(cell)
+            progress(cell)
+
+        checked = GatewayCheck(
+            door,
+            upstream,
+            expected=expected,
+            redactor=redactor,
+            scope=scope,
+            conversations=conversations,
+            strict=bool(options.strict),
+        )
+        result = checked(cells, finished)
+    return replace(result, invocation=_invocation(typed, options, pairs, files))
+
+
+@contextmanager
+def _open(options: GatewayOptions, pairs: Sequence[GatewayRoute], by: FactSelection) -> Generator[Upstream]:
+    """Start the upstream, and the gateway if a command runs it."""
+    upstream = Upstream(
+        SessionOptions(edition=by, models=tuple(each.upstream.model for each in pairs), pace=PACE_SECONDS)
+    )
+    wait = check.DEFAULT_WAIT_SECONDS if options.wait is None else options.wait
+    with serve(upstream, options.upstream_port or 0) as server:
+        upstream.origin = server.origin
+        for line in _configuration(options, pairs, server.origin):
+            print_error(line)
+        if options.command is None:
+            gateway_traffic.await_listening(options.url, wait)
+            yield upstream
+            return
+        with gateway_traffic.run_command(options.command, {"HARNESS_UPSTREAM_URL": server.origin}) as started:
+            gateway_traffic.await_listening(options.url, wait, started.check)
+            try:
+                yield upstream
+            except UsageError as error:
+                raise UsageError(f"{error}{started.last_words}") from None
+
+
+def _configuration(options: GatewayOptions, pairs: Sequence[GatewayRoute], origin: str) -> list[str]:
+    """Return the lines that tell the user how to configure the gateway."""
+    lines = [f"harness: checking the gateway at {shown(options.url)} with requests of {pairs[0].target.api}."]
+    lines.append("Configure these models in it, each with the base URL of its upstream and any key:")
+    for each in pairs:
+        base = origin + each.way.upstream.base_url_ending
+        lines.append(f"  {each.target.model}: {each.upstream.model} of {each.upstream.api} at {base}")
+    return lines
+
+
+def _pairs(options: GatewayOptions, by: FactSelection) -> list[GatewayRoute]:
+    if options.api is None or not options.upstreams:
+        raise UsageError(
+            "check gateway: name the API of its clients and its upstream, as in --api openai-chat --upstream anthropic."
+        )
+    client = _shipped(options.api, options.place("api"))
+    place = options.place("upstreams", "upstream")
+    given = list(dict.fromkeys(options.upstreams))
+    upstreams = [_shipped(name, place) for name in given]
+    names = {name: shipped.name for name, shipped in zip(given, upstreams, strict=True)}
+    models = _by_upstream(options.upstream_models, options.place("upstream-models", "upstream-model"), names)
+    aliases = _by_upstream(options.models, options.place("models", "model"), names)
+    found = [
+        gateway_route(client, each, models, aliases.get(each.name) or models.get(each.name, each.model), by)
+        for each in dict.fromkeys(upstreams)
+    ]
+    for each in found:
+        same = [other.upstream.name for other in found if other.target.model == each.target.model]
+        if len(same) > 1:
+            raise UsageError(
+                f"{place}: {' and '.join(same)} would both be requested as {each.target.model!r}. Name the models as "
+                f"the gateway does, as in --model {same[0]}=NAME."
+            )
+    return found
+
+
+def _shipped(name: str, option: str) -> ShippedTarget:
+    """Return the target of this name, or the first target of this API, if its API uses HTTP."""
+    served = [each for each in catalog.targets() if catalog.api(each.api).provider_url.startswith("http")]
+    found = next((each for each in served if each.name == name), None)
+    found = found or next((each for each in served if each.api == name), None)
+    if found is None:
+        known = {each.api for each in served} | {each.name for each in served}
+        raise UnknownName("API", name, sorted(known), option)
+    if catalog.adapter(found.adapter).route is not Route.CLIENT:
+        raise UsageError(
+            f"{option} {name}: its adapter opens connections of its own, and a gateway needs one that does not."
+        )
+    return found
+
+
+def _by_upstream(values: Sequence[str] | None, option: str, upstreams: Mapping[str, str]) -> dict[str, str]:
+    """Return the models by upstream. A value without a name applies to the only upstream.
+
+    Raises:
+        UsageError: a name is that of no upstream, or is missing where there are several.
+    """
+    found: dict[str, str] = {}
+    for value in values or ():
+        name, equals, model = value.partition("=")
+        if not equals and len(upstreams) > 1:
+            raise UsageError(f"{option} {value}: name its upstream, as in {option} {next(iter(upstreams))}={value}.")
+        if equals and name not in upstreams:
+            raise UnknownName("upstream", name, sorted(upstreams), option)
+        if not (model if equals else name):
+            raise UsageError(f"{option} {value!r}: it needs the name of a model.")
+        found[upstreams[name] if equals else next(iter(upstreams.values()))] = model if equals else name
+    return found
+
+
+def _gateway_scenarios(options: GatewayOptions) -> tuple[Sequence[Scenario], Mapping[str, str]]:
+    """Return the named scenarios, or the sample, or with `--all` those of the project or the suite; and their files."""
+    own = {each.id: each for each in gateway_traffic.scenarios()}
+    chosen = options.paths or (settings().scenarios if options.everything else ())
+    if not chosen and not options.everything:
+        return list(own.values()), {}
+    others = [each for each in chosen if each not in own]
+    found, files = scenarios_of(others) if others or not chosen else ([], {})
+    mine = [own[each] for each in chosen if each in own] if chosen else list(own.values())
+    every = {each.id: each for each in (*mine, *found)}
+    return [each for each in every.values() if each.embeddings is None], files
+
+
+def _matching_cells(cells: list[tuple[GatewayRoute, Cell]], words: str | None) -> list[tuple[GatewayRoute, Cell]]:
+    if words is None:
+        return cells
+    wanted = parse_keywords(words)
+    found = [(each, cell) for each, cell in cells if wanted.match(described(cell))]
+    if not found:
+        raise UsageError(f"-k {words!r} matches no cell of the chosen scenarios. 'harness list scenarios' shows them.")
+    return found
+
+
+def _invocation(
+    typed: GatewayOptions, options: GatewayOptions, pairs: Sequence[GatewayRoute], files: Mapping[str, str]
+) -> Invocation:
+    words = tuple(_repeated(typed, options, "gateway"))
+    columns = {
+        each.target.name: (
+            *("--upstream", each.upstream.name),
+            *("--model", each.target.model),
+            *("--upstream-model", each.upstream.model),
+        )
+        for each in pairs
+    }
+    return Invocation(words, words, words, scenarios=files, targets=columns, show=())

@@ -1,0 +1,125 @@
+"""Checks of adapters and agents with the reference suite."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from harness import catalog
+from harness.checking import starters
+from harness.checking.adapter_check import RECUTS, AdapterCheck
+from harness.cli.check import SuiteCheckOptions
+from harness.cli.execution import Execution, play_check
+from harness.cli.settings import combined, project_adapters, settings
+from harness.contract.errors import UsageError
+from harness.results import Blame, CellResult, Checked, Finding, Kind, RunResult, Severity, Verdict
+from harness.running.costs import models
+from harness.stdio.workers import WorkerPool
+
+
+def check_suite(typed: SuiteCheckOptions, **subject: Any) -> int:
+    """Check the one adapter or agent that `subject`, the other options or the project name; return the exit code."""
+    options = combined(typed, **subject)
+    chosen = options.adapters or project_adapters(settings())
+    if len(chosen) != 1:
+        several = f" The project has {len(chosen)}: {', '.join(chosen)}." if chosen and not options.adapters else ""
+        raise UsageError(
+            "name one adapter, as package.module:ADAPTER or by --adapter-command 'node adapter.mjs'; or an "
+            "agent, by harness check agent module:drive or --agent-command './agent'. 'harness help adapters' and "
+            f"'harness help loops' explain both.{several}"
+        )
+    streamed = not typed.variants or "stream" in typed.variants
+    options = replace(options, adapters=chosen, jobs=typed.jobs or "auto", recuts=RECUTS if streamed else 0)
+    return play_check(options, AdapterCheck(typed.everything, bool(typed.targets)), with_accepting_model)
+
+
+def write_template(kind: str) -> int:
+    """Write a template of an adapter or an agent, and return the exit code."""
+    file, command = starters.write_starter(kind, Path())
+    typer.echo(f"{file} is written. Check it: {command}")
+    return 0
+
+
+_MIN_CELLS = 5
+_MIN_SHARE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class _HidingLimit:
+    """Limit that most failed cells break, with one of these cells."""
+
+    finding: Finding
+    cell: CellResult
+    model: str
+    count: int
+    failed: int
+
+
+def with_accepting_model(execution: Execution, workers: WorkerPool, result: RunResult) -> RunResult:
+    """Repeat a check with another model if one limit of the default model hides everything else, and note it.
+
+    Returns the given result if there is no such limit, or every known model of the API has it.
+    """
+    limit = _hiding_limit(result)
+    options = execution.options
+    if limit is None or options.models or options.default_models:
+        return result
+    target = limit.cell.target
+    for model in _other_models(limit.cell.api, limit.model):
+        chosen = replace(options, models=[f"{target}={model}"])
+        one_scenario = replace(chosen, paths=[limit.cell.scenario])
+        trial = replace(execution, options=one_scenario, check=None).result(workers)
+        ran = [each for each in trial.cells if each.target == target and each.verdict is not Verdict.NOT_APPLICABLE]
+        if not ran or any(finding.rule == limit.finding.rule for cell in ran for finding in cell.findings):
+            continue
+        again = replace(execution, options=chosen).result(workers)
+        first, second = (shlex.join(["--model", f"{target}={each}"]) for each in (model, limit.model))
+        note = (
+            f"Played with {model}: {limit.count} of {limit.failed} failed cells break one limit of {limit.model} "
+            f"({limit.finding.rule}: {limit.finding.message}). The check fails until you name the model that the "
+            f"adapter is made for: {first} or {second}."
+        )
+        return replace(again, check=replace(again.check or Checked(), model_note=note))
+    return result
+
+
+def _hiding_limit(result: RunResult) -> _HidingLimit | None:
+    failed = [cell for cell in result.cells if cell.verdict is Verdict.FAIL]
+    broken = [(cell, finding) for cell in failed if (finding := _limit(cell)) is not None]
+    if not broken:
+        return None
+    rule, count = Counter(finding.rule for _, finding in broken).most_common(1)[0]
+    cell, finding = next(each for each in broken if each[1].rule == rule)
+    model = cell.provenance.model_requested if cell.provenance else None
+    if model is None or count < max(_MIN_CELLS, _MIN_SHARE * len(failed)):
+        return None
+    return _HidingLimit(finding, cell, model, count, len(failed))
+
+
+def _limit(cell: CellResult) -> Finding | None:
+    return next(
+        (
+            finding
+            for finding in cell.findings
+            if (finding.kind, finding.severity) == (Kind.LIMIT, Severity.ERROR)
+            and finding.blame in (Blame.ADAPTER, Blame.CLIENT)
+        ),
+        None,
+    )
+
+
+def _other_models(api: str, model: str) -> Iterator[str]:
+    """Yield a current model with a long context for each other profile of the API."""
+    wire = catalog.api(api)
+    own = wire.profile_for(model).name
+    known = [each for each in models(api) if not each.deprecated and each.context]
+    for profile in wire.profiles:
+        of_profile = [each for each in known if each.profile == profile.name != own]
+        if of_profile:
+            yield max(of_profile, key=lambda each: each.context or 0).id
