@@ -1,4 +1,4 @@
-"""A cassette as a value: interactions, how they were delivered, and what is known of their origin."""
+"""Cassettes as values: interactions, their delivery, and the origin of the recording."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from harness.contract.http import AT_ONCE, Delivery, Ending, HttpRequest, HttpRe
 from harness.results import Origin, Provenance, Variant
 
 LONGEST_PAUSE = 3600.0
-"""Seconds. No client waits longer for a piece, and playback never waits."""
+"""Limit of a pause between two chunks. Playback never waits."""
 
 _KEYS = frozenset({"cuts", "pause", "ending"})
 _ENDINGS: tuple[Ending, ...] = get_args(Ending)
 
 
 def stored_delivery(delivery: Delivery) -> dict[str, Any]:
-    """What is not as in every response; nothing for one that came at once and whole."""
+    """Return the properties of a delivery that differ from a response sent at once, in one piece."""
     values: dict[str, Any] = {}
     if delivery.cuts:
         values["cuts"] = list(delivery.cuts)
@@ -73,14 +73,14 @@ def _ascend(numbers: Iterable[int]) -> bool:
 
 
 FORMAT = "harness 2"
-"""`metadata.format` of our cassettes. A cassette without it is somebody else's."""
+"""`metadata.format` of cassettes that harness writes. Foreign cassettes have none."""
 
 FORMATS = ("harness 1", FORMAT)
-"""Those that are read. In the first one no body was indented."""
+"""Formats that can be read. In the first one, no body was indented."""
 
 REFERENCE_URL = "http://reference-server.invalid"
-"""Origin that stands in reference recordings for wherever the reference server listened: they repeat to the byte, and
-no provider has this name (RFC 6761)."""
+"""Origin in reference recordings, in place of the server's real address. So recordings are reproducible, and no
+provider has this name (RFC 6761)."""
 
 _NOTES: Mapping[Origin, str] = {
     "reference": "Recorded from the reference server that comes with harness, not from a provider.",
@@ -91,7 +91,7 @@ _NOTES: Mapping[Origin, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Interaction:
-    """One recorded request and its response, `None` in foreign cassettes that have none."""
+    """A recorded request and its response. Foreign cassettes may lack the response."""
 
     request: HttpRequest
     response: HttpResponse | None
@@ -99,13 +99,12 @@ class Interaction:
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """Where a cassette of ours comes from.
+    """Origin of a cassette that harness recorded.
 
-    `scenario_digest` is that of the parsed scenario when it was recorded, `sent_digest` that of what of it is sent;
-    recordings from before there were two have the first alone. `recorded_at` is an ISO 8601 time in UTC, `versions` the
-    version of the SDK that the adapter sent with; recordings from the reference server have neither, so that they
-    repeat to the byte, whatever is installed. `recorded_from` is the address of a server that is not the provider's
-    own.
+    `scenario_digest` is the digest of the scenario at the time of recording. `sent_digest` covers only the parts that
+    determine requests; older recordings lack it. `recorded_at` is an ISO 8601 time in UTC. `versions` has the version
+    of the SDK. Recordings from the reference server have neither, so they are reproducible. `recorded_from` is the
+    address of a server other than the provider's.
     """
 
     origin: Origin
@@ -124,12 +123,12 @@ class Metadata:
 
     @property
     def note(self) -> str:
-        """The origin in plain words."""
+        """The origin as a sentence."""
         return _NOTES[self.origin].format(address=self.recorded_from)
 
     @property
     def provenance(self) -> Provenance:
-        """The part of it that reports show."""
+        """The part that reports show."""
         return Provenance(
             self.origin,
             self.recorded_at,
@@ -140,13 +139,13 @@ class Metadata:
         )
 
     def is_of(self, scenario_digest: str, sent_digest: str | None) -> bool:
-        """Whether what was sent is what the scenario with these digests sends: only that makes a recording stale."""
+        """Return whether the scenario with these digests sends the same requests. If not, the recording is stale."""
         if self.sent_digest is None or sent_digest is None:
             return self.scenario_digest == scenario_digest
         return self.sent_digest == sent_digest
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values in the order of the fields, without the absent ones."""
+        """Return the present fields as plain values, in order."""
         values = {each.name: getattr(self, each.name) for each in _FIELDS} | {"versions": dict(self.versions)}
         return {key: value for key, value in values.items() if value is not None and value != {}}
 
@@ -162,14 +161,14 @@ _METADATA: TypeAdapter[Metadata] = TypeAdapter(Metadata)
 
 @dataclass(frozen=True, slots=True)
 class Cassette:
-    """The recorded exchanges of one cell, or of somebody else's test (`metadata` is `None`)."""
+    """The recorded exchanges of one cell. In cassettes of users' own tests, `metadata` is `None`."""
 
     interactions: tuple[Interaction, ...]
     metadata: Metadata | None = None
 
 
 def checksum(metadata: Metadata, interactions: Sequence[Interaction]) -> str:
-    """Digest by which a cassette that was cut or edited by hand is noticed. No protection against malice."""
+    """Return a digest that reveals cut or edited cassettes. It does not protect against malice."""
     digest = hashlib.sha256(b"[" + _json(metadata.to_dict()) + b", [")  # in pieces: the whole is twice the cassette
     for index, each in enumerate(interactions):
         digest.update((b", " if index else b"") + _digested(each))
@@ -185,7 +184,7 @@ _SORTED = json.JSONEncoder(sort_keys=True)
 
 
 def _digested(interaction: Interaction) -> bytes:
-    """An interaction as JSON, with its bodies in base64."""
+    """Return an interaction as JSON, with its bodies in base64."""
     request, response = interaction.request, interaction.response
     sent = _with_body([request.method, request.url, dict(request.headers)], request.body)
     if response is None:
@@ -197,6 +196,6 @@ def _digested(interaction: Interaction) -> bytes:
 
 
 def _with_body(head: list[Any], body: bytes, *tail: Any) -> bytes:
-    """A list as JSON with a body in it: that needs no escapes, and is not looked through for any."""
+    """Return a JSON list with a body. Base64 needs no escapes, so the encoder does not scan it."""
     parts = [_json(head)[:-1], b', "', base64.b64encode(body), b'"', *(b", " + _json(each) for each in tail), b"]"]
     return b"".join(parts)

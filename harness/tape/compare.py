@@ -1,4 +1,4 @@
-"""What differs between the request that was recorded and the one that the adapter sends now."""
+"""Differences between a recorded request and the one that the adapter sends."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from harness.results.findings import text_change
 from harness.tape.redact import REQUEST_HEADERS
 
 _HEADERS = sorted(REQUEST_HEADERS - {"accept"})
-"""What an HTTP client says that it accepts is its own affair: the APIs answer alike."""
+"""Compared headers. The APIs answer the same for any `accept`."""
 
 _SHOWN = 120
 """Characters of a value that a message shows."""
@@ -28,12 +28,11 @@ _SHOWN = 120
 
 @dataclass(frozen=True, slots=True)
 class RequestDifference:
-    """One difference. `pointer` leads into the body that was sent (empty: method, path or a header).
+    """A difference. `pointer` leads into the sent body; it is empty for method, path and headers.
 
-    `neutral` says that the requests mean different things; otherwise only their spelling differs. `fact` is the field
-    of the neutral view that it belongs to, empty where there is none, and `setting` the name of the setting, if it is
-    one. `recorded` and `sent` are JSON values, `None` also where there is nothing. `place` is the place in the neutral
-    view, as the message begins with it.
+    `neutral`: the requests differ in meaning; otherwise only in spelling. `fact` is the field of the neutral view, and
+    `setting` the name of the setting, both empty if there is none. `recorded` and `sent` are JSON values, `None` if
+    absent. `place` is the path in the neutral view, with which the message begins.
     """
 
     pointer: str
@@ -49,9 +48,9 @@ class RequestDifference:
 def differences(
     recorded: HttpRequest, sent: HttpRequest, wire: Api, *, issued: Container[str] = ()
 ) -> list[RequestDifference]:
-    """The differences in meaning; if there are none, those in spelling.
+    """Return the differences in meaning, or else those in spelling.
 
-    `issued` are the ids of calls that the API has issued; those of any other call only have to pair.
+    `issued` are the call ids that the API has issued. Ids of other calls only have to match their results.
     """
     # Nearly every request is spelled as it was recorded, and then means the same: reading both to walk the views costs
     # more than the rest of a replayed exchange.
@@ -103,7 +102,7 @@ def _neutral(found: ViewDifference) -> RequestDifference:
 
 
 def _outside(recorded: HttpRequest, sent: HttpRequest) -> Iterator[tuple[str, JSON, JSON]]:
-    """What counts outside of the body: name, recorded, sent."""
+    """Yield name, recorded and sent value of all compared parts outside the body."""
     yield "method", recorded.method, sent.method
     if recorded.url != sent.url:
         yield "path", endpoint(recorded.url), endpoint(sent.url)
@@ -120,8 +119,7 @@ def _in_spelling(recorded: HttpRequest, sent: HttpRequest) -> Iterator[RequestDi
 
 
 def _is_same_json(_path: Path, one: JSON, other: JSON) -> bool:
-    """Two texts that are JSON, such as arguments and results, in which only spaces and the order of keys differ: that
-    is every JSON library's own affair."""
+    """Return whether two texts are the same JSON but for spaces and key order, which each JSON library chooses."""
     if not (isinstance(one, str) and isinstance(other, str)):
         return False
     try:
@@ -134,7 +132,7 @@ _SPELLING = replace(WHOLE_JSON, allows=_is_same_json)
 
 
 def in_bodies(recorded: bytes, sent: bytes) -> Iterator[RequestDifference]:
-    """The differences in spelling between two bodies, of any API or none."""
+    """Yield the differences in spelling between two bodies of any kind."""
     try:
         found = diff(jsonvalue.loads(recorded), jsonvalue.loads(sent), _SPELLING)
         for each in sorted(found, key=lambda one: one.path):

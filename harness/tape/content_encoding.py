@@ -1,4 +1,5 @@
-"""Content encodings undone, within bounds: gzip, deflate, and Brotli and Zstandard with the packages httpx uses."""
+"""Decoding of content encodings with a size limit: gzip, deflate, Brotli and Zstandard (the latter two with the
+packages that httpx uses)."""
 
 from __future__ import annotations
 
@@ -9,13 +10,13 @@ from collections.abc import Mapping
 from typing import Any
 
 MAX_BYTES = 64 * 1024 * 1024
-"""Bound on a cassette and on any body in it, unpacked."""
+"""Limit of a cassette and of each decoded body."""
 
 _PACKAGES: Mapping[str, tuple[str, ...]] = {
     "br": ("brotli", "brotlicffi"),
     "zstd": ("compression.zstd", "backports.zstd"),
 }
-"""The modules that undo an encoding; the first one that is installed does."""
+"""Modules that decode an encoding. The first installed one is used."""
 
 _INSTALL: Mapping[str, str] = {"br": "brotli", "zstd": "backports.zstd"}
 
@@ -24,10 +25,10 @@ _GZIP_MAGIC = b"\x1f\x8b"
 
 
 def decode(body: bytes, header: str, *, whole: bool = True) -> bytes:
-    """Undo what a `content-encoding` header names.
+    """Decode a body as its `content-encoding` header says.
 
-    Recorders that store bodies decoded often keep the header, so a body that does not look encoded stays as it is. Of
-    one that is not `whole`, what came of it is unpacked.
+    Recorders that store decoded bodies often keep the header. So a body that does not look encoded is returned
+    unchanged. A body that is not `whole` is decoded as far as it goes.
 
     Raises:
         ValueError: the body is damaged, too large, or in an encoding that cannot be undone here.
@@ -38,7 +39,7 @@ def decode(body: bytes, header: str, *, whole: bool = True) -> bytes:
 
 
 def missing() -> dict[str, str]:
-    """The encodings that cannot be undone here, each with the package that would."""
+    """Return the encodings that cannot be decoded, each with the package to install."""
     return {name: _INSTALL[name] for name in _PACKAGES if _module(name) is None}
 
 

@@ -1,4 +1,4 @@
-"""A cassette file as plain values: YAML or JSON, read strictly; and JSON for readers, with its exact bytes."""
+"""Parsing of cassette files (strict YAML or JSON), and reversible indentation of JSON bodies."""
 
 from __future__ import annotations
 
@@ -14,18 +14,17 @@ from harness.host.exceptions import shorten
 from harness.scenarios.document import MAX_DEPTH, Builder, Open, Path
 
 MAX_BYTES = 48 << 20
-"""Bound on a cassette, some 14,000 exchanges of one short call, and on all that its bodies unpack to."""
+"""Limit of a cassette (some 14,000 exchanges with a short call), and of all its decoded bodies."""
 
 MAX_VALUES = 1_000_000
-"""Bound on the keys, texts and numbers of a cassette: a short text can hold more of them than memory does."""
+"""Limit of keys, texts and numbers in a cassette: a short file could expand to fill the memory."""
 
 _YAML = "tag:yaml.org,2002:"
 
 RESTORE = "Restore the file from version control or record it again."
 
 TOO_DEEP = "exceeded maximum nesting depth"
-"""libyaml's words, from 0.2.6 on (in PyYAML 6.0.4), for more than 1000 open brackets, which it looks ahead for: before
-there is an event of the first one."""
+"""libyaml's message (from 0.2.6 on, PyYAML 6.0.4) for more than 1000 open brackets, raised before the first event."""
 
 _SAFE_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -33,11 +32,11 @@ _RESOLVERS = {
     first: [pair for pair in pairs if pair[0] != f"{_YAML}timestamp"]
     for first, pairs in _SAFE_LOADER.yaml_implicit_resolvers.items()
 }
-"""What plain scalars are by their look. A date stays the text it is."""
+"""Types of plain scalars by their pattern. Dates stay texts."""
 
 
 def parse(data: bytes, file: str) -> Any:
-    """The values of a cassette file.
+    """Parse a cassette file.
 
     Raises:
         CassetteError: it is too large, no text, neither YAML nor JSON, or it uses what could hurt: aliases, tags that
@@ -88,7 +87,7 @@ def _parse_yaml(data: bytes, file: str) -> Any:
 
 
 class _Builder(Builder):
-    """Builds what vcrpy and other recorders write: bytes, and plain scalars by the rules of YAML 1.1, but no dates."""
+    """Builds what vcrpy and other recorders write: bytes, and plain scalars of YAML 1.1 without dates."""
 
     TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep, as no cassette is. {RESTORE}"
 
@@ -159,7 +158,7 @@ class _Builder(Builder):
 
 
 def _unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON. Raises `ValueError`: a key stands in it twice."""
+    """Make a JSON object. Raises `ValueError` for a repeated key."""
     made = dict(pairs)
     if len(made) < len(pairs):
         keys = [key for key, _ in pairs]
@@ -182,18 +181,20 @@ _SPELLINGS: Mapping[str, json.JSONEncoder] = {
     "spaced-ascii": json.JSONEncoder(),
     "indented": json.JSONEncoder(indent=2, ensure_ascii=False),
 }
-"""The spellings of JSON that come back: with or without blanks and lines, with letters or their escapes."""
+"""Reversible JSON formats: with or without spaces and lines, with or without escaped letters."""
 
 _INDENTED = _SPELLINGS["indented"]
 _INDENTED_ASCII = json.JSONEncoder(indent=2)
 
 _NO_BLOCK = re.compile(r"[^\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd]")
-"""What YAML does not write as lines: control characters, other line breaks, what is outside of the basic plane."""
+"""Characters for which YAML does not use a block: controls, other line breaks, and those outside the basic plane."""
 
 
 def indented(body: str | bytes) -> tuple[str, str] | None:
-    """A JSON list or object in lines, and the name of the spelling it had; `None` for what is no text, and what comes
-    back from no spelling, as with numbers like `1.50`, repeated keys, and what is in lines already."""
+    """Return a JSON list or object on several lines, and the name of its original format.
+
+    `None` for other bodies and for JSON that no format restores, e.g. with numbers like `1.50` or repeated keys.
+    """
     if isinstance(body, bytes) or not body.startswith(("{", "[")):
         return None
     try:

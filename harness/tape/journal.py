@@ -1,10 +1,9 @@
-"""The journal of a recording: every exchange is safe on disk before the next one begins.
+"""Journal of a recording: each exchange is on disk before the next one begins.
 
-It lies beside the cassette and is gone when the cassette is complete. One that is left over tells of a recording that
-did not come to its end, and the next recording of the cell goes on from there. It is also the lock by which two
-processes do not record the same cassette.
+The journal is next to the cassette and is removed when the cassette is complete. After a crash, the next recording of
+the cell continues from the journal. It also serves as a lock between processes.
 
-Its first line is the metadata of the recording, every other one an exchange, each as JSON.
+Its first line has the metadata, every other line one exchange, as JSON.
 """
 
 from __future__ import annotations
@@ -28,24 +27,23 @@ from harness.tape.cassette import Interaction, Metadata, loaded_delivery, stored
 
 SUFFIX = ".journal"
 PERMISSIONS = 0o600
-"""Of a journal: it has what nobody has allowed to be stored yet."""
+"""Permissions of a journal, which may contain suspected secrets."""
 
 _DAMAGED = "not a journal, or damaged. Delete it."
 
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """What stands in a journal whose recording did not come to its end; `metadata` is `None` in those of an earlier
-    version."""
+    """Content of an unfinished journal. Journals of earlier versions have no metadata."""
 
     metadata: Metadata | None
     interactions: tuple[Interaction, ...]
 
 
 class Journal:
-    """The open journal of the cassette at `cassette`. Takes what is already redacted.
+    """The open journal of the cassette at `cassette`, for exchanges that are redacted already.
 
-    `leftover` is what was found in it.
+    `leftover` is the content that was found.
 
     Raises:
         CassetteTaken: another process records this cassette.
@@ -87,7 +85,7 @@ class Journal:
                 raise
 
     def cut(self, count: int) -> None:
-        """Go on behind the first `count` of the exchanges that were found. Raises `CassetteError`."""
+        """Continue after the first `count` of the exchanges found. Raises `CassetteError`."""
         with self._lock, _writing(self.path):
             if not count:
                 self._begin()
@@ -97,8 +95,7 @@ class Journal:
             os.fsync(self._handle)
 
     def keep_leftover(self) -> Path:
-        """Put what was found under a name at which no recording looks for it, and return that. Raises
-        `CassetteError`."""
+        """Move the content found to a name that recordings ignore, and return it. Raises `CassetteError`."""
         with _writing(self.path):
             data = self.path.read_bytes()
             kept, number = self.path.with_name(f"{self.path.name}.left"), 1
@@ -109,8 +106,8 @@ class Journal:
         return kept
 
     def remove(self) -> str | None:
-        """Remove the file and let go of the lock. Return why it could not be removed: the cassette has all that is in
-        it, as the next recording will find."""
+        """Remove the file and release the lock. Return a message if the file could not be removed; the next recording
+        finds all exchanges in the cassette."""
         try:
             self.path.unlink(missing_ok=True)
         except OSError as error:
@@ -120,7 +117,7 @@ class Journal:
         return None
 
     def close(self) -> None:
-        """Let go of the lock. The file stays, for the next recording to go on from."""
+        """Release the lock. The next recording continues from the file."""
         os.close(self._handle)
 
     def _begin(self) -> None:
@@ -130,12 +127,12 @@ class Journal:
 
 
 def path_of(cassette: Path) -> Path:
-    """Where the journal of a cassette lies."""
+    """Return the path of the journal of a cassette."""
     return cassette.with_name(cassette.name + SUFFIX)
 
 
 def leftover(cassette: Path, *, force: bool = False) -> Leftover | None:
-    """What a recording of `cassette` would find that nobody is writing, `None` if there is no journal.
+    """Return the unfinished journal of a cassette, or `None`.
 
     Raises:
         CassetteTaken: another process records this cassette.
@@ -157,7 +154,7 @@ def leftover(cassette: Path, *, force: bool = False) -> Leftover | None:
 
 
 def read_journal(path: Path) -> Leftover:
-    """What stands in a left-over journal, up to where its process was killed.
+    """Read an unfinished journal up to the last complete line.
 
     Raises:
         CassetteError: it cannot be opened, or it is no journal.
@@ -213,7 +210,7 @@ def _open_locked(path: Path, cassette: Path) -> int:
 
 
 def _is_at(path: Path, handle: int) -> bool:
-    """Whether an open file is the one that lies at a path: its owner may have removed it, and another begun one."""
+    """Return whether an open file is still the one at a path: its owner may have removed or replaced it."""
     try:
         return path.stat().st_ino == os.fstat(handle).st_ino
     except FileNotFoundError:

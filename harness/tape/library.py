@@ -1,7 +1,6 @@
 """The folder of cassettes: one file per cell, `<scenario>/<target>[.stream].yaml`.
 
-Before, it was `<target>/<scenario>[.stream].yaml`. A cell that lies there still does: it is played and recorded where
-it is, until somebody moves it or records it elsewhere.
+The old layout was `<target>/<scenario>[.stream].yaml`. Cells there are still played and recorded in place.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ _SCENARIO = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 
 
 class Library:
-    """The cassettes under `root`. Nothing outside of it is read or written, whatever the names and links say."""
+    """The cassettes under `root`. No name or link leads outside of it."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     def path(self, target: str, scenario: str, variant: Variant) -> Path:
-        """Where the cassette of a cell lies, whether it is there or not.
+        """Return the path of a cell's cassette, whether it exists or not.
 
         Raises:
             CassetteError: a name is no plain file name, a symbolic link leads out of the folder, or there are two, in
@@ -52,7 +51,7 @@ class Library:
         return before
 
     def _inside(self, path: Path) -> Path:
-        """A path two levels below the root, unless a link leads out of it."""
+        """Return a path two levels below the root, unless a link leads outside."""
         # Below the root only links lead elsewhere, and a name that is none costs one look instead of one per folder.
         linked = os.path.islink(path) or os.path.islink(path.parent)  # noqa: PTH114 - half the time, for each cell
         # `resolve` refuses links that go in a circle, of which whoever opens the file will say so.
@@ -61,7 +60,7 @@ class Library:
         return path
 
     def load(self, target: str, scenario: str, variant: Variant) -> Cassette:
-        """The cassette of a cell.
+        """Load the cassette of a cell.
 
         Raises:
             CassetteMissing: there is none.
@@ -76,7 +75,7 @@ class Library:
         return cassette
 
     def save(self, cassette: Cassette, *, force: bool = False) -> Path:
-        """Put a cassette in its place, whole or not at all.
+        """Save a cassette atomically.
 
         Raises:
             CassetteError: it cannot be written, or it would overwrite another model's (unless `force`).
@@ -88,7 +87,7 @@ class Library:
         return path
 
     def place_for(self, metadata: Metadata, *, force: bool = False) -> Path:
-        """Where a recording may be saved. Asked before anything is sent, so that nothing is paid for in vain.
+        """Return the path for a recording. Called before anything is sent, so that no paid request is wasted.
 
         Raises:
             CassetteTaken: a cassette of another model, or one that somebody may have paid for, is there (unless
@@ -102,7 +101,7 @@ class Library:
         return path
 
     def present(self, metadata: Metadata) -> Cassette | None:
-        """What lies in the place of a recording, `None` if nothing does.
+        """Return the existing cassette for a recording, or `None`.
 
         Raises:
             CassetteError: it cannot be read.
@@ -117,16 +116,16 @@ class Library:
             raise CassetteError(str(path), f"{reason} {_REPLACE}", error.place) from None
 
     def paths(self) -> list[Path]:
-        """The cassettes that are there, in order."""
+        """Return all cassettes, sorted."""
         return sorted(self.root.glob("*/*.yaml"))
 
     def journals(self) -> list[Path]:
-        """The journals of recordings that run, or were killed."""
+        """Return the journals of running or crashed recordings."""
         return sorted(self.root.glob(f"*/*{SUFFIX}"))
 
 
 def check_free(path: Path, present: Metadata | None, metadata: Metadata) -> None:
-    """Whether a recording may take the place of `present`, unless that is forced. Raises `CassetteTaken`."""
+    """Check that a recording may replace `present` without force. Raises `CassetteTaken`."""
     model = present.model_requested if present else "an unknown model"
     if model != metadata.model_requested:
         reason = (
@@ -143,12 +142,12 @@ def check_free(path: Path, present: Metadata | None, metadata: Metadata) -> None
 
 
 def is_paid(present: Metadata) -> bool:
-    """Whether somebody may have paid for a recording: the reference server alone costs nothing."""
+    """Return whether a recording may have cost money: all but those from the reference server."""
     return present.origin != "reference"
 
 
 def recorded_on(present: Metadata) -> str:
-    """The day of a recording, in words that follow another word; nothing if it has none."""
+    """Return " on DAY" for a recording with a date, or an empty text."""
     return f" on {present.recorded_at[:10]}" if present.recorded_at else ""
 
 
@@ -157,8 +156,8 @@ def _is_begun(path: Path) -> bool:
 
 
 def _is_of(path: Path, cell: tuple[str, str, Variant]) -> bool:
-    """Whether what was begun at `path` belongs to a cell: `a/b.yaml` is one now and was another before. What cannot be
-    read may."""
+    """Return whether a file at `path` belongs to a cell; `a/b.yaml` means another cell in the old layout. Unreadable
+    files count."""
     try:
         metadata = read(path).metadata if path.exists() else read_journal(path_of(path)).metadata
     except CassetteError:
@@ -167,7 +166,7 @@ def _is_of(path: Path, cell: tuple[str, str, Variant]) -> bool:
 
 
 def _check_place(metadata: Metadata, cell: tuple[str, str, Variant], path: Path) -> None:
-    """A cassette that was copied or renamed would be held against the adapter."""
+    """Refuse copied or renamed cassettes: the adapter would be blamed for their differences."""
     recorded = (metadata.target, metadata.scenario, metadata.variant)
     if recorded != cell:
         reason = f"this is the recording of {metadata.scenario} ({metadata.variant}) of {metadata.target}."

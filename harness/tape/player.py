@@ -1,4 +1,4 @@
-"""Playback and the tap: the responses of a cassette for requests as they come, and notes of what goes over the wire."""
+"""Playback of cassettes, and the log of a cell's exchanges."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ from harness.tape.redact.address import bare
 
 
 class Keep(Protocol):
-    """Where the exchanges of a cell are kept, each before its response is handed on: `Recording`."""
+    """Stores the exchanges of a cell before their responses are passed on. See `Recording`."""
 
     def keep(self, request: HttpRequest, response: HttpResponse) -> None:
         """Keep an exchange. Raises `CassetteError`."""
         ...
 
     def taken_up(self, request: HttpRequest) -> HttpResponse | None:
-        """The answer that was kept by an earlier recording which did not come to its end. Raises `CassetteError`."""
+        """Return the response that an earlier, unfinished recording has stored. Raises `CassetteError`."""
         ...
 
 
 def _roots(base: str, public: str) -> tuple[str, str]:
-    """Both URLs without the path that they share, so that a request beside the base URL has a public URL as well."""
+    """Return both URLs without their common path, so that requests outside the base URL have a public URL, too."""
     path = urlsplit(public).path
     return (base.removesuffix(path), public.removesuffix(path)) if path and base.endswith(path) else (base, public)
 
 
 class Tap:
-    """Notes every exchange of a cell in `exchanges`, in order.
+    """Logs the exchanges of a cell in `exchanges`, in order.
 
-    They are what was sent and received, since the adapter's values are compared with them: only what may not be stored
-    of headers and URLs is left out. Secrets go where a result leaves the run.
+    Headers and URLs are stripped of secrets, bodies are not: the adapter's values are compared with them. Redaction
+    happens where a result leaves the run.
 
-    `chat` is the index of the chat that is under way; the runner sets it. URLs under `base_url`, where the requests
-    really go, are noted as URLs under `public_url`, so that they say the same wherever the server listened.
+    `chat` is the index of the current chat, which the runner sets. URLs under `base_url`, the real server, are logged
+    under `public_url`, so that logs do not depend on the server's address.
     """
 
     def __init__(self, base_url: str, public_url: str, keep: Keep | None = None) -> None:
@@ -62,7 +62,7 @@ class Tap:
         self._lock = Lock()
 
     def public(self, request: HttpRequest) -> HttpRequest:
-        """The request under its public URL."""
+        """Return the request under its public URL."""
         if self._base == self._public:
             return request
         path = request.url.removeprefix(self._base)
@@ -71,7 +71,7 @@ class Tap:
         return replace(request, url=self._public + path)
 
     def taken_up(self, request: HttpRequest) -> HttpResponse | None:
-        """The answer to a request that need not be sent, since an earlier recording has it; it is noted.
+        """Return and log the response that an earlier recording has stored; `None` if the request must be sent.
 
         Raises:
             CassetteError: what that recording has left cannot be put away.
@@ -86,7 +86,7 @@ class Tap:
         return response
 
     def note(self, request: HttpRequest, response: HttpResponse | None, recorded: HttpRequest | None = None) -> None:
-        """Note an exchange; `response` is `None` if none came, `recorded` the request it was played back for.
+        """Log an exchange. `response` is `None` if none arrived; `recorded` is the matching recorded request.
 
         Raises:
             CassetteError: it could not be kept.
@@ -104,15 +104,15 @@ class Tap:
 
 
 Telling: TypeAlias = Callable[[HttpRequest, HttpRequest | None, HttpResponse], HttpResponse]
-"""`told(request, answered, response)`: the response that `answered` got, in the way in which `request` asks for it;
-without `answered` it is an error of our own."""
+"""`convert(request, recorded, response)`: the response to `recorded` in the form that `request` wants. Without
+`recorded`, the response is harness's own error."""
 
 
 def as_asked(wire: Api, profile: Profile, seed: str) -> Telling:
-    """Answers come as a request asks for them, whatever way they came in.
+    """Return a function that converts recorded responses between stream and whole body, as the request wants.
 
-    An adapter may ask for a stream and hand it on whole: what another one recorded of the same question has the answer
-    as one body. What was cut off or cannot be read is told as the API says, or as it is.
+    An adapter may request a stream where another one recorded a whole body. A truncated or unreadable response becomes
+    the API's broken response.
     """
 
     def told(request: HttpRequest, answered: HttpRequest | None, response: HttpResponse) -> HttpResponse:
@@ -137,12 +137,12 @@ def as_asked(wire: Api, profile: Profile, seed: str) -> Telling:
 
 
 def one_body(view: ResponseView) -> HttpResponse:
-    """An answer as a whole one."""
+    """Return an answer as a whole body."""
     return HttpResponse(200, {"content-type": "application/json"}, json.dumps(view.body).encode())
 
 
 def asks_for_stream(wire: Api, request: HttpRequest) -> bool:
-    """Whether a request asks for a stream; one that cannot be read does not."""
+    """Return whether a request wants a stream; `False` for unreadable requests."""
     asked = _asked(wire, request)
     return asked is not None and asked.stream
 
@@ -169,10 +169,11 @@ def _good(wire: Api, response: HttpResponse) -> ResponseView | None:
 Key: TypeAlias = tuple[str, str, str, str | bytes]
 
 Failed: TypeAlias = Callable[[HttpRequest, HttpResponse], bool]
-"""`failed(recorded, response)`: the exchange failed in a way that another try may mend."""
+"""`failed(recorded, response)`: whether the exchange failed in a way that a retry may fix."""
 
 _REPEATS = 6
-"""How often a failure is played again: once more than an adapter may retry, so that the excess is seen and ends."""
+"""Number of times that a failure is repeated: one more than an adapter may retry, so that excess retries show and end.
+"""
 
 _NOTHING_LEFT = HttpResponse(
     500,
@@ -182,12 +183,10 @@ _NOTHING_LEFT = HttpResponse(
 
 
 class Player:
-    """Plays a cassette once. Takes constant time for each request, however long the cassette; thread-safe.
+    """Plays a cassette once, in constant time per request; thread-safe.
 
-    Responses come in the pieces and with the ending that were recorded, but nothing waits.
-
-    `failed` is given for an adapter that retries. Who recorded the cassette may not have: what is sent again behind a
-    failure, and was not recorded again, fails again as it did.
+    Responses have the recorded chunks and endings, without pauses. `failed` is given for adapters that retry: a
+    repeated request fails again if the recording has no second attempt.
     """
 
     def __init__(self, cassette: Cassette, failed: Failed | None = None) -> None:
@@ -204,8 +203,7 @@ class Player:
 
     @cached_property
     def _index(self) -> Mapping[Key, list[int]]:
-        """The positions of each request, the first one last, made when one is played out of order or in another
-        spelling."""
+        """The positions of each request, in reverse. Only needed for requests out of order or in another spelling."""
         index: defaultdict[Key, list[int]] = defaultdict(list)
         for position in reversed(range(len(self._interactions))):
             index[normalised(self._interactions[position][0])].append(position)
@@ -213,15 +211,15 @@ class Player:
 
     @property
     def unplayed(self) -> int:
-        """How many exchanges no request has asked for."""
+        """Number of exchanges that were not requested."""
         return self._played.count(False)
 
     def answer(self, request: HttpRequest) -> tuple[HttpResponse, HttpRequest | None]:
-        """The response to a request, and the recorded request that it belongs to.
+        """Return the response to a request and the recorded request.
 
-        A request that was recorded gets its own response. One that was not gets the next in order, since its cell goes
-        on and the rules say what is wrong with it. When all are played the answer is an HTTP 500 that `EXHAUSTED`
-        marks as the harness's own, and no recorded request.
+        A recorded request gets its own response. Any other gets the next one in order: the cell continues, and the
+        rules report the difference. If none is left, the response is an HTTP 500 with the header `EXHAUSTED`, and there
+        is no recorded request.
         """
         with self._lock:
             position = self._again(request)
@@ -277,7 +275,7 @@ def _is_spelled_alike(recorded: HttpRequest, sent: HttpRequest) -> bool:
 
 
 def normalised(request: HttpRequest) -> Key:
-    """What makes two requests the same: method, endpoint, query and JSON body, whatever base URL and key order."""
+    """Return the key of equal requests: method, endpoint, query and JSON body, regardless of base URL and key order."""
     try:
         body: str | bytes = canonical(loads(request.body))
     except (WireError, RecursionError):

@@ -1,9 +1,9 @@
-"""Bytes → cassette: vcrpy's format, version 1, as this and other projects write it.
+"""Reading of cassettes in vcrpy's format, version 1, as several projects write it.
 
-Besides vcrpy's own shape it reads what recorders put around it: `!!binary` and compressed bodies, `base64_string`,
-pydantic-ai's `parsed_body`, the `status_code` and `content` of early httpx recordings, header values that are lists or
-not, and interactions without a response. Two extension keys are our own: `delivery`, how a response was delivered, and
-`spelling`, how a body was spelled that is indented in the file.
+Supported variants: `!!binary` and compressed bodies, `base64_string`, pydantic-ai's `parsed_body`, the `status_code`
+and `content` of early httpx recordings, header values with or without lists, and interactions without a response. Two
+extension keys are harness's own: `delivery` (how a response arrived) and `spelling` (the original format of an indented
+body).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from harness.tape.content_encoding import decode
 from harness.tape.document import MAX_BYTES, RESTORE, exact, parse
 
 _OBSOLETE_HEADERS = ("content-encoding", "content-length", "transfer-encoding")
-"""What no longer holds of a body whose encoding is undone."""
+"""Headers that are wrong for a decoded body."""
 
 
 def read(path: Path) -> Cassette:
@@ -45,7 +45,7 @@ def read(path: Path) -> Cassette:
 
 @contextmanager
 def _opening(path: Path) -> Generator[None, None, None]:
-    """Reading a file: what the disk says against it is said of a cassette."""
+    """Convert file errors to cassette errors."""
     try:
         yield
     except FileNotFoundError:
@@ -57,7 +57,7 @@ def _opening(path: Path) -> Generator[None, None, None]:
 
 
 def _of_another_model(path: Path) -> str:
-    """What else was recorded of the scenario for this target: `TARGET.yaml` or `TARGET@MODEL.yaml`."""
+    """Name the recordings of other models for this target: `TARGET.yaml` or `TARGET@MODEL.yaml`."""
     target, _, _ = path.stem.partition("@")
     variant = ".stream" if path.stem.endswith(".stream") else ""
     target = target.removesuffix(".stream")

@@ -1,4 +1,4 @@
-"""The recording of one cell: redacted, journalled, and a cassette only once it is complete."""
+"""Recording of one cell: redacted, journalled, and saved only when complete."""
 
 from __future__ import annotations
 
@@ -24,14 +24,13 @@ from harness.tape.write import replace as replace_file
 
 
 class Recording:
-    """A cell that is being recorded into `library`; a context manager.
+    """The recording of a cell into `library`; a context manager.
 
-    Leaving it before `complete` leaves the cassette as it was, and the journal with whatever was answered. What an
-    earlier recording has left so is taken up: the same requests, in the same order, get the answers that are there.
+    Leaving it before `complete` keeps the old cassette and the journal. The next recording resumes from the journal:
+    equal requests, in the same order, get the stored responses.
 
-    `allowed` are the places of suspects that may be stored: see `harness.tape.suspects`.
-
-    `taken` counts the exchanges that were taken up. `notes` are sentences on what happened to what was left.
+    `allowed` are places where suspected secrets may be stored; see `harness.tape.suspects`. `taken` counts the resumed
+    exchanges. `notes` are sentences about the resumed journal.
 
     Raises:
         CassetteTaken: the place is taken by another model or by what a provider was paid for (unless it `replaces`
@@ -166,7 +165,7 @@ class Recording:
         return interaction
 
     def _part(self) -> None:
-        """What was left is not what is asked now: put it away, and go on alone."""
+        """Put the journal found away if its requests differ from the current ones."""
         unasked = len(self._left)
         try:
             kept = None if self._force else self._journal.keep_leftover()
@@ -183,9 +182,9 @@ class Recording:
 
 
 def answers(leftover: Leftover) -> list[tuple[int, Interaction]]:
-    """The exchanges of a journal that have an answer, each with how many stand up to it.
+    """Return the answered exchanges of a journal, each with its line count.
 
-    A failure is none: who asks again may have better luck.
+    Failures do not count: a retry may succeed.
     """
     if leftover.metadata is None:  # from before journals said whose they are
         return [*enumerate(leftover.interactions, 1)]
@@ -208,7 +207,7 @@ def _is_answer(interaction: Interaction, api: str) -> bool:
 
 
 def _is_continued(leftover: Leftover, metadata: Metadata) -> bool:
-    """Whether it was left by a recording from the same kind of place: a command sends the same to either."""
+    """Return whether a journal comes from the same kind of server."""
     return leftover.metadata is not None and leftover.metadata.origin == metadata.origin
 
 

@@ -1,8 +1,8 @@
-"""The same response told in another way: its bytes in other pieces, or other bytes that mean the same.
+"""Variants of a response: other chunks, or other bytes with the same meaning.
 
-What a client makes of a stream must not depend on where the network cut it, nor on what the grammar of the stream
-leaves open: line ends, comments and a byte order mark (WHATWG, "Server-sent events"), white space between the elements
-of a JSON array, escapes in JSON strings.
+A client's result must not depend on network chunks, nor on what the stream format leaves open: line ends, comments and
+a byte order mark (WHATWG, "Server-sent events"), white space between the elements of a JSON array, escapes in JSON
+strings.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from harness.apis.view import WireError
 from harness.contract.http import Delivery, HttpResponse
 
 BYTE_BY_BYTE = 8 * 1024
-"""Bytes. A longer body comes in small random pieces instead: each piece costs a client some microseconds."""
+"""Limit for splitting a body into single bytes. Longer ones come in small random chunks."""
 
 BYTE_ORDER_MARK = "byte order mark"
 COMMENTS = "keep-alive comments"
-"""How the words of a way name what not every client can read though every client should."""
+"""Words for variants that some clients cannot read, though they should."""
 
 _OBSOLETE_HEADERS = frozenset({"content-encoding", "content-length", "transfer-encoding"})
-"""What no longer holds of a body that is spelled anew."""
+"""Headers that are wrong for a respelled body."""
 
 _BOM = b"\xef\xbb\xbf"
 _LINE_END = re.compile(rb"\r\n|\n|\r")
@@ -36,7 +36,7 @@ _EVENT_ENDS = rb"((?>\r\n|\n|\r)(?>\r\n|\n|\r)++)"
 _EVENT_STARTS = re.compile(rb"(?:\A(?:\xef\xbb\xbf)?|(?>\r\n|\n|\r){2})(?=data:|event:)")
 _DATA_LINE = re.compile(rb"(?:\A(?:\xef\xbb\xbf)?|(?<=[\r\n]))data(?::([^\r\n]*))?(?=[\r\n]|\Z)")
 _SEPARATOR = re.compile(rb"\\u(2028|2029|0085)|\\.|\xe2\x80[\xa8\xa9]|\xc2\x85", re.DOTALL)
-"""A line end of Unicode that is none in an event stream, escaped or raw; or another escape, which is to be passed."""
+"""A Unicode line end, escaped or raw, which an event stream does not treat as one; or another escape, to skip."""
 
 _ARRAY_START = re.compile(r"[ \t\r\n]*\[[ \t\r\n]*")
 _ARRAY_BREAK = re.compile(r"[ \t\r\n]*([,\]])[ \t\r\n]*")
@@ -47,7 +47,7 @@ _Spelling: TypeAlias = Callable[[bytes, Random], bytes]
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """One way to tell a response: how it is spelled, in which order, and then where it is cut. `words` name it."""
+    """A variant: spellings, then cuts. `words` name it."""
 
     words: str
     cuts: _Cuts
@@ -56,18 +56,18 @@ class _Way:
 
 @dataclass(frozen=True, slots=True)
 class _Sort:
-    """What can be done with a sort of body: its ways, and the spellings to combine, at most one of each group."""
+    """Variants of one kind of body, and groups of spellings to combine, at most one per group."""
 
     ways: tuple[_Way, ...]
     groups: tuple[tuple[tuple[str, _Spelling] | None, ...], ...] = ()
 
 
 def recut(response: HttpResponse, number: int, seed: str) -> tuple[HttpResponse, str]:
-    """The response told in another way, and in words which; the same for the same `response`, `number` and `seed`.
+    """Return a variant of the response and its name, deterministic in `response`, `number` and `seed`.
 
-    The first numbers go through the ways of a sort of body, in order. Further ones, and those whose way would change
-    nothing of this body, combine them at random. Only event streams and JSON arrays that are whole are spelled anew,
-    other bodies are cut. The ending of the delivery is kept, its pause is not.
+    The first numbers select the fixed variants in order. Further ones, and those without effect on this body, combine
+    spellings and cuts at random. Only complete event streams and JSON arrays are respelled; other bodies are only cut.
+    The ending of the delivery stays, its pause does not.
     """
     random = Random(f"{seed}/{number}")  # noqa: S311 - the same in every run, and no secret
     sort = _sort(response)
@@ -108,7 +108,7 @@ def _drawn(sort: _Sort, number: int, random: Random) -> _Way:
 
 
 def _at(pattern: bytes, *, behind: bool = True) -> _Cuts:
-    """Cut behind each match, or in front of it."""
+    """Cut after each match, or before it."""
     compiled = re.compile(pattern)
     return lambda body, _random: (match.end() if behind else match.start() for match in compiled.finditer(body))
 
@@ -155,7 +155,7 @@ def _other_spelling(separator: re.Match[bytes]) -> bytes:
 
 
 def _elements(body: bytes) -> list[tuple[int, int]]:
-    """Where the elements of a JSON array begin and end; none if the body is no array, or not a whole one."""
+    """Return the start and end of each element of a JSON array; empty if the body is not a complete array."""
     # One character for a byte, so that offsets count bytes: what JSON gives a meaning is ASCII.
     text = body.decode("latin-1")
     decoder = json.JSONDecoder()

@@ -1,7 +1,7 @@
-"""A loopback HTTP server: one for a process, a path of its own for each cell.
+"""Loopback HTTP server: one per process, with a path for each cell.
 
-It plays and records for adapters that cannot take an injected client, in any language, and carries the reference
-server. It listens on 127.0.0.1 only. Each connection has a thread.
+It plays and records for adapters in any language that cannot use an injected client, and runs the reference server. It
+listens on 127.0.0.1 only. Each connection has a thread.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class _Connection:
         return None if too_long else bytes(body)
 
     def _send(self, answer: HttpResponse, method: bytes) -> bool:
-        """Send a response as its `delivery` says, in chunks: with a length announced, a body would end by itself."""
+        """Send a response as its `delivery` says, in chunks: with a content length, a cut body would look complete."""
         kept = [(name, value) for name, value in answer.headers.items() if name not in _FRAMING]
         headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in kept]
         delivery, has_body = answer.delivery, method != b"HEAD" and answer.status not in (204, 304)
@@ -192,7 +192,7 @@ class _Connection:
 
 
 def _unsent(connection: socket.socket) -> int:
-    """How many bytes the system has not got to the other side yet; 0 where it does not say."""
+    """Return the number of bytes not yet acknowledged by the peer; 0 if the system does not report it."""
     try:
         import fcntl  # noqa: PLC0415 - not on every system
         import termios  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""What is in the places of recordings, how old it may be, and who is recording there, before anything is sent."""
+"""Checks before a recording: existing cassettes, their age, and other processes that record."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _DAYS = {"d": 1, "w": 7}
 
 
 def longest(text: str, place: str) -> dt.timedelta:
-    """The age that was given: a number of days or weeks, `90d` or `12w`. Raises `UsageError`: `place` has another."""
+    """Parse a maximum age in days or weeks: `90d` or `12w`. Raises `UsageError`."""
     found = _FORM.fullmatch(text)
     if found is None:
         raise UsageError(f"{place} {text}: it has to be a number of days or weeks, as in 90d or 12w.")
@@ -34,7 +34,7 @@ def longest(text: str, place: str) -> dt.timedelta:
 
 
 def age(recorded_at: str | None, now: dt.datetime) -> dt.timedelta | None:
-    """How long ago something was recorded, by an ISO 8601 time; `None` where there is none, as in what repeats."""
+    """Return the age of a recording; `None` without a valid ISO 8601 time."""
     if recorded_at is None:
         return None
     try:
@@ -45,7 +45,7 @@ def age(recorded_at: str | None, now: dt.datetime) -> dt.timedelta | None:
 
 
 class Outdated:
-    """What is to be recorded again: what was asked otherwise, or is older than `most` (`None`: of any age)."""
+    """Selects recordings to renew: those with outdated requests, or older than `most` (`None`: no limit)."""
 
     def __init__(self, most: dt.timedelta | None, now: dt.datetime) -> None:
         self._most = most
@@ -53,18 +53,18 @@ class Outdated:
 
     @staticmethod
     def by(text: str | None, place: str) -> Outdated:
-        """What is so today, by the age that was given at a place. Raises `UsageError`: it is none."""
+        """Make the selection for today from an option. Raises `UsageError`."""
         return Outdated(None if text is None else longest(text, place), dt.datetime.now(dt.UTC))
 
     def holds(self, present: Metadata, wanted: Metadata) -> bool:
-        """Whether it is so of a cassette, where this recording is wanted. One of another model is another's."""
+        """Return whether a cassette is outdated. Cassettes of another model are left alone."""
         if present.model_requested != wanted.model_requested:
             return False
         too_old = self.too_old(present.recorded_at) is not None
         return too_old or not present.is_of(wanted.scenario_digest, wanted.sent_digest)
 
     def too_old(self, recorded_at: str | None) -> str | None:
-        """What is to be said of a recording that is older than it may be."""
+        """Return a message for a recording that is too old, or `None`."""
         known = age(recorded_at, self._now)
         if self._most is None or known is None or known <= self._most:
             return None
@@ -73,19 +73,19 @@ class Outdated:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The options that ask for it."""
+        """The command-line options for this selection."""
         return ("--stale",) if self._most is None else ("--stale", "--max-age", f"{self._most.days}d")
 
 
 _NAME = ".recording.lock"
 _ANYWHERE = 1 << 62
-"""Offsets in the file: each cassette has a byte of its own, by its name. None is ever written."""
+"""Range of offsets in the lock file: each cassette locks one byte, chosen by its name. Nothing is written."""
 
 
 class Claim:
-    """The claim to the cassettes at `paths` below `root`, until it is released or the process ends.
+    """A lock on the cassettes at `paths` below `root`, until it is released or the process ends.
 
-    Where files have no such locks, or none can be written, nothing is claimed.
+    Without support for such locks nothing is locked.
 
     Raises:
         CassetteTaken: another process has claimed one of them.
@@ -107,7 +107,7 @@ class Claim:
                 self._handle = self._taken(places)
 
     def release(self) -> None:
-        """Let the cassettes go."""
+        """Release the lock."""
         handle, self._handle = self._handle, None
         if handle is None:
             return
@@ -120,7 +120,7 @@ class Claim:
                 folder.rmdir()
 
     def _taken(self, places: dict[int, Path]) -> int | None:
-        """The open file, `None` if it was removed meanwhile. In one order, so that of two runs one gets all."""
+        """Return the locked file; `None` if it was removed meanwhile. The fixed order prevents deadlocks."""
         handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             for offset, path in sorted(places.items()):
@@ -146,7 +146,7 @@ def _offset(path: Path) -> int:
 
 
 _NAMED = 3
-"""So many of the cells that cannot be recorded are named."""
+"""Number of cells named in an error."""
 
 Place: TypeAlias = tuple[str, str, Variant]
 """Target, scenario and variant of a recording."""
@@ -154,9 +154,8 @@ Place: TypeAlias = tuple[str, str, Variant]
 
 @dataclass(slots=True)
 class Survey:
-    """What was found. `fresh` are places that `--missing` or `--stale` leaves, `outdated` those whose cassettes are
-    to be replaced, as was asked; `held` says why others are not recorded either; `notes` are sentences on what earlier
-    recordings have left."""
+    """Result of the checks. `fresh`: recordings that `--missing` or `--stale` skips. `outdated`: cassettes to replace.
+    `held`: reasons why others are not recorded. `notes`: sentences about journals found."""
 
     fresh: set[Place] = field(default_factory=set[Place])
     outdated: set[Place] = field(default_factory=set[Place])
@@ -165,7 +164,7 @@ class Survey:
 
 
 def place_of(metadata: Metadata) -> Place:
-    """The place of a recording."""
+    """Return the place of a recording."""
     return metadata.target, metadata.scenario, metadata.variant
 
 
@@ -177,10 +176,9 @@ def survey(
     missing: bool = False,
     outdated: Outdated | None = None,
 ) -> Survey:
-    """Look over the places of the `wanted` recordings. With `missing`, what is fresh need not be recorded; with
-    `outdated`, only what is so is.
+    """Check the `wanted` recordings. `missing` skips fresh ones; `outdated` selects only outdated ones.
 
-    What killed recordings have left of no use is removed.
+    Useless remains of crashed recordings are removed.
 
     Raises:
         CassetteError: a cell cannot be recorded: what is there must not be overwritten, or another process records it.
@@ -206,7 +204,7 @@ def survey(
 
 
 def _is_outdated(library: Library, metadata: Metadata, found: Survey, outdated: Outdated) -> bool:
-    """Whether what lies in a place is to be recorded again; where nothing lies, nothing is. Raises `CassetteError`."""
+    """Return whether an existing cassette is outdated. Raises `CassetteError`."""
     present = library.present(metadata)
     standing = present.metadata if present else None
     if standing is not None and outdated.holds(standing, metadata):
@@ -260,7 +258,7 @@ def _unsaved(left: Leftover | None, present: Cassette | None) -> int:
 
 
 def _clear(path: Path, metadata: Metadata, left: Leftover, found: Survey) -> None:
-    """Remove a journal that is of no more use: its process was killed before it could, or before it had an answer."""
+    """Remove a useless journal of a process that was killed before it could remove it, or before its first response."""
     kept = Journal(path, metadata, force=True).remove()
     if kept:
         found.notes.append(kept)

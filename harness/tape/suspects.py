@@ -1,7 +1,7 @@
-"""What looks like a secret in a conversation with a model, and is known as none: a value under the name of a password.
+"""Suspected secrets in a conversation with a model: values of fields that are named like a password.
 
-It cannot be taken out: a model or a tool chose it, and what is played must say the same. So it is reported with its
-place, and whoever records says whether it may be stored.
+They cannot be redacted: a model or a tool chose them, and playback must repeat them. So they are reported with their
+place, and the user decides whether to store them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from harness.tape.redact import REDACTED
 _LAST = frozenset(
     {"apikey", "credential", "credentials", "key", "passphrase", "passwd", "password", "pwd", "secret", "token"}
 )
-"""Words that a name ends with whose value is secret wherever a model or a tool uses it."""
+"""Last words of names whose values are secret in any conversation."""
 
 _ASSIGNMENT = re.compile(
     r"(?<![A-Za-z0-9])((?:[A-Za-z]{1,20} )?[A-Za-z][A-Za-z0-9_-]{1,40})[\"']?\s{0,2}[:=]\s{0,2}[\"']?"
@@ -36,7 +36,7 @@ _PLACEHOLDER = re.compile(
     r"^(?:call|toolu|msg|resp|fc|rs|req|chatcmpl|run|thread)_|^data:",
     re.IGNORECASE,
 )
-"""What stands for a secret, or is an id, an address or code."""
+"""Placeholders, ids, addresses and code, which are not secrets."""
 
 _SCHEMAS = frozenset({"tools", "functions", "response_format", "responseSchema", "responseJsonSchema", "parameters"})
 _OPAQUE = frozenset({"signature", "thoughtSignature", "thought_signature", "encrypted_content", "data"})
@@ -44,15 +44,17 @@ _OPAQUE = frozenset({"signature", "thoughtSignature", "thought_signature", "encr
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """A value that looks like a secret: its place, as `--allow-secret` names it, and the name that says so."""
+    """A suspected secret: its place, as `--allow-secret` names it, and its name."""
 
     place: str
     name: str
 
 
 def suspects(interactions: Sequence[Interaction], wires: Sequence[Api | None], path: Path) -> list[Suspect]:
-    """The suspects of a cassette that is to be written at `path`, without secrets. `wires` has the API of each exchange
-    that is a conversation. One that is repeated is told at its first place."""
+    """Return the suspected secrets of a redacted cassette to be written at `path`.
+
+    `wires` has the API of each exchange that is a conversation. Repeated values are reported once.
+    """
     found: dict[str, Suspect] = {}
     cell = "/".join(path.with_suffix("").parts[-2:])
     for at, (each, wire) in enumerate(zip(interactions, wires, strict=True)):
@@ -64,7 +66,7 @@ def suspects(interactions: Sequence[Interaction], wires: Sequence[Api | None], p
 
 
 def unallowed(found: Sequence[Suspect], allowed: Sequence[str], option: str) -> str | None:
-    """Why a cassette is not written, and the way out; `None` if all its suspects are allowed."""
+    """Return the reason not to write a cassette, with the way out; `None` if all its suspects are allowed."""
     left = [each for each in found if not any(fnmatchcase(each.place, pattern) for pattern in allowed)]
     if not left:
         return None
@@ -130,7 +132,7 @@ def _json(text: str) -> JSON:
 
 
 def _assigned(text: str) -> Iterator[tuple[str, str]]:
-    """Names with values in prose or code: `password: …`, `API_KEY=…`."""
+    """Yield names with values in prose or code: `password: …`, `API_KEY=…`."""
     for match in _ASSIGNMENT.finditer(text):
         name, value = match[1], match[2].rstrip(".!?`:")
         if is_secret_field(name) and words(name)[-1] in _LAST and _looks_secret(value, least=3):

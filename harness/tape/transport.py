@@ -1,4 +1,4 @@
-"""Transports and runners: answer from a handler, tap another one, or forward. This is how clients are played."""
+"""HTTP transports and process runners that answer from a handler, log exchanges, or forward them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ Handler: TypeAlias = Callable[[HttpRequest], HttpResponse]
 
 
 def replaying(player: Player, tap: Tap, told: Telling | None = None) -> Handler:
-    """A handler that plays a cassette, each answer `told` as it is asked for, and notes each exchange beside the
-    recorded request."""
+    """Return a handler that plays a cassette, converts each response with `told`, and logs each exchange."""
 
     def handle(request: HttpRequest) -> HttpResponse:
         public = tap.public(request)
@@ -50,10 +49,10 @@ class HandlerTransport(httpx2.BaseTransport):
 
 
 class TapTransport(httpx2.BaseTransport):
-    """Notes in `tap` what goes through `inner`. The response is handed on as it came, once all of it has come.
+    """Logs exchanges of `inner` in `tap`. The response is passed on unchanged when it is complete.
 
-    One that breaks off behind its head is noted with what came of its body, and breaks off for the adapter as well. One
-    that is awaited for too long is noted as none. What an earlier recording has the answer to is not sent.
+    A response that breaks off is logged as far as it came, and breaks off for the adapter as well. A response that
+    times out is logged as missing. Requests that an earlier recording has answered are not sent.
     """
 
     def __init__(self, inner: httpx2.BaseTransport, tap: Tap) -> None:
@@ -93,8 +92,8 @@ class TapTransport(httpx2.BaseTransport):
 
 
 class Pieces:
-    """A body that arrives in pieces, with a pause before each but the first, and may end in a failure: httpx2's stream,
-    or httpx's, for whoever is one."""
+    """A body that arrives in pieces, with pauses in between, and may end in a failure. A mixin for the streams of httpx
+    and httpx2."""
 
     def __init__(self, pieces: Sequence[bytes], pause: float, failure: Exception | None) -> None:
         self._pieces = pieces
@@ -115,7 +114,7 @@ class Pieces:
 
 
 class _Pieces(Pieces, httpx2.SyncByteStream):
-    """The same as httpx2 wants it."""
+    pass
 
 
 def _delivered(response: HttpResponse) -> httpx2.Response:
@@ -125,22 +124,22 @@ def _delivered(response: HttpResponse) -> httpx2.Response:
 
 
 ALONE = httpx2.Limits(max_keepalive_connections=0)
-"""A connection for each request, to servers that are not ours: one that is kept may be closed for having been idle just
-as the next request is sent on it, which would be told as a disconnect, of whoever is judged."""
+"""One connection per request to external servers. A kept connection may be closed just as the next request is sent,
+which would look like a fault of the adapter."""
 
 BROKEN_OFF = (httpx2.RemoteProtocolError, httpx2.ReadError)
-"""What httpx2 raises within a body whose connection was closed too early, and one whose connection was reset."""
+"""httpx2's exceptions for a connection that was closed early or reset within a body."""
 
 
 def ending(failure: Exception | None, library: Any = httpx2) -> Ending:
-    """How a body ended that one of `BROKEN_OFF`, or nothing, was raised within."""
+    """Return the ending of a body for the exception raised within it."""
     if failure is None:
         return "complete"
     return "cut" if isinstance(failure, library.RemoteProtocolError) else "reset"
 
 
 def breaking(ending: Ending, library: Any = httpx2) -> Any:
-    """What httpx2, or httpx, raises within a body that ends like this."""
+    """Return the exception of httpx2 or httpx for an ending."""
     match ending:
         case "complete":
             return None
@@ -152,7 +151,7 @@ def breaking(ending: Ending, library: Any = httpx2) -> Any:
 
 
 def plain_request(request: httpx2.Request) -> HttpRequest:
-    """A request whose body has been read, as the harness sees it."""
+    """Convert a request whose body has been read."""
     headers = dict(request.headers.items())
     return HttpRequest(request.method, str(request.url), headers, _decoded(request.content, headers))
 
@@ -180,7 +179,7 @@ _HOP_BY_HOP = frozenset(
 """Headers that hold for one connection, or that change with the body's encoding (RFC 9110, section 7.6.1)."""
 
 _SECONDS = 600.0
-"""As long as the SDKs wait for an answer."""
+"""Timeout, as in the SDKs."""
 
 
 class Proxy:
@@ -229,7 +228,7 @@ def _end_to_end(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 class TapRunner:
-    """Notes in `tap` what goes through `inner`. What an earlier recording has the answer to is not run."""
+    """Logs commands of `inner` in `tap`. Commands that an earlier recording has answered are not run."""
 
     def __init__(self, inner: ProcessRunner, tap: Tap) -> None:
         self._inner = inner
@@ -251,10 +250,10 @@ class TapRunner:
 
 
 class HandlerRunner:
-    """Runs nothing: `handler` answers, as it answers an HTTP request.
+    """A process runner that asks `handler` instead of starting a process.
 
-    A response that is not what a command leaves behind becomes its output, in which its caller will find no result; a
-    connection that is reset becomes an `OSError`.
+    A response that is not a command's result becomes its output, in which the caller finds no result. A reset
+    connection becomes an `OSError`.
     """
 
     def __init__(self, handler: Handler) -> None:

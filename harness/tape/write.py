@@ -1,7 +1,7 @@
-"""Cassette → file: vcrpy's format by vcrpy's own serialisation, written atomically.
+"""Writing of cassettes in vcrpy's format, with vcrpy's serialisation, atomically.
 
-The text is laid out for readers: provenance first, bodies as text, JSON indented, event streams as blocks with a line
-for a line. All bytes come back as they were, which is checked before anything is written.
+The text is laid out for readers: provenance first, bodies as text, JSON indented, event streams as blocks. A check
+before writing ensures that all bytes can be restored.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from harness.tape.document import indented
 from harness.tape.read import loads
 
 _ONE_LINE = 2**31 - 1
-"""No text is folded: the largest width that libyaml takes."""
+"""The largest line width of libyaml, so that no text is folded."""
 
 
 def _represent_text(dumper: Any, text: str) -> Any:
@@ -57,8 +57,8 @@ class _Serializer:
 
 
 def _for_readers(interaction: dict[str, Any]) -> dict[str, Any]:
-    """An interaction with its JSON indented, and the names of the spellings by which the exact bytes come back. They
-    stand beside request and response, since a request of vcrpy's has no room for more."""
+    """Return an interaction with indented JSON, and the names of the original formats. They are next to request and
+    response because vcrpy's requests accept no further keys."""
     request, response = interaction["request"], interaction["response"]
     content_type = request["headers"].get("content-type", [""])[0]
     is_matched_as_json = "application/json" in content_type.lower()  # by vcrpy, and any other body to the byte
@@ -73,7 +73,7 @@ def _for_readers(interaction: dict[str, Any]) -> dict[str, Any]:
 
 
 def dumps(cassette: Cassette, file: str) -> bytes:
-    """The text of a cassette of ours; the same for the same cassette. `file` is named in errors.
+    """Return the text of a cassette; the same for the same cassette. `file` is named in errors.
 
     Raises:
         CassetteError: an interaction has no response, or the cassette holds what the format cannot carry.
@@ -84,7 +84,7 @@ def dumps(cassette: Cassette, file: str) -> bytes:
 
 
 def dumps_of_test(cassette: Cassette, note: str, file: str) -> bytes:
-    """The text of a cassette of somebody's test, which no scenario has said how to make, with a note for readers.
+    """Return the text of a cassette of a user's test, with a note for readers.
 
     Raises:
         CassetteError: as `dumps`.
@@ -120,15 +120,15 @@ def _metadata(cassette: Cassette, metadata: Metadata) -> dict[str, Any]:
 
 
 def prepare() -> None:
-    """Import what writing a cassette takes: better while nothing was sent, and before threads ask for it at once."""
+    """Import the modules for writing: before anything is sent, and before threads import them at once."""
     for module in ("serialize", "request"):
         _vcr(module)
 
 
 def _vcr(module: str) -> Any:
-    """A module of vcrpy, which has no types and is not needed, nor paid for, until something is recorded.
+    """Import a module of vcrpy on first use.
 
-    Threads that import two modules of one package at once can get one of them half made: Python breaks the deadlock.
+    The lock prevents half-initialised modules when threads import from one package at once.
     """
     with _IMPORTING:
         return importlib.import_module(f"vcr.{module}")

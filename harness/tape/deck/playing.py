@@ -1,4 +1,4 @@
-"""A recording played to a test: to requests that mean what a recorded one means, or are spelled as it is."""
+"""Playback of a recording to a user's test. Requests are matched by meaning, or else by spelling."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ _VOLATILE = frozenset(
         "user",
     }
 )
-"""Fields of a request that say who asks, what is kept and how it is paid: they change from run to run, or with the
-version of a library, and no answer with them."""
+"""Fields that identify the user, storage or billing. They vary between runs or library versions and do not affect the
+answer."""
 
 _BOUNDARY = re.compile(r"multipart/.*boundary=\"?([^\";,]+)", re.IGNORECASE)
 
 
 def key(request: HttpRequest) -> Key:
-    """What two requests have in common that are the same without another look: where they go, and their bodies but for
-    spaces, the order of keys and the mark between the parts of a form. The server that speaks an API may be another."""
+    """Return the key of requests that are certainly equal: target and body, except for spaces, key order and the
+    boundary of a form. The host of an API may differ."""
     if spoken(request) is not None:
         method, path, query, body = normalised(request)
         return method, path, query, _text(body)
@@ -61,7 +61,7 @@ def key(request: HttpRequest) -> Key:
 
 
 def is_comparable(recorded: HttpRequest, sent: HttpRequest) -> bool:
-    """Whether one could stand for the other with differences that can be named."""
+    """Return whether two requests are similar enough to list their differences."""
     one, other = spoken(recorded), spoken(sent)
     if one is not None or other is not None:
         return one is not None and other is not None and one.name == other.name
@@ -71,11 +71,11 @@ def is_comparable(recorded: HttpRequest, sent: HttpRequest) -> bool:
 def apart(
     recorded: HttpRequest, sent: HttpRequest, issued: Container[str], ignored: Sequence[str]
 ) -> tuple[RequestDifference, ...]:
-    """What differs between two requests that are comparable; `neutral` ones are those that count. Of what speaks no API
-    nobody knows what it means, so all counts but how it is spelled.
+    """Return the differences between two comparable requests. `neutral` ones fail the test.
 
-    `issued` are the ids of calls that the API has issued, `ignored` JSON pointers into a body, where `*` is any one
-    step: what differs there or below is left out.
+    For requests outside the known APIs, all differences but spelling count. `issued` are the call ids that the API has
+    issued. `ignored` are JSON pointers into a body, where `*` is any one step; differences at or below them are left
+    out.
     """
     wire = spoken(sent)
     if wire is None:
@@ -90,8 +90,8 @@ def apart(
 
 
 def _weighed(found: RequestDifference, recorded: HttpRequest, sent: HttpRequest, wire: Api) -> RequestDifference:
-    """A difference in spelling counts, too, if it is in a setting that no view reads, such as a seed: a provider does
-    read it. What the view reads means the same, and what is volatile changes no answer."""
+    """Mark a difference as `neutral` if it is in a setting that the view does not cover, such as a seed: providers read
+    it."""
     steps = keys(found.pointer)
     if found.neutral or not steps or steps[0] in _VOLATILE or any(step.isdigit() for step in steps):
         return found
@@ -113,7 +113,7 @@ def _is_unread(steps: Sequence[str], request: HttpRequest, wire: Api) -> bool:
 
 
 def is_below(pointer: str, pattern: str) -> bool:
-    """Whether a pointer leads to what a pattern leads to, or into it."""
+    """Return whether a pointer leads to the target of a pattern, or below it."""
     steps, wanted = pointer.split("/"), pattern.split("/")
     pairs = zip(wanted, steps, strict=False)
     return len(wanted) <= len(steps) and all(want in ("*", step) for want, step in pairs)
@@ -144,8 +144,7 @@ def _text(body: str | bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """A request of a test, with the interaction of the cassette by which it was answered: its index and what it has.
-    Nothing was recorded for one that has none."""
+    """A request of a test and the interaction that answered it, if one was recorded."""
 
     request: HttpRequest
     index: int | None = None
@@ -154,12 +153,12 @@ class Played:
 
     @property
     def response(self) -> HttpResponse | None:
-        """The answer; `None` if there was none to give."""
+        """The response; `None` if there is none."""
         return self.recorded.response if self.recorded is not None else None
 
 
 def load(path: Path) -> Cassette:
-    """A cassette of whomever's, to be played to a test.
+    """Load a cassette, from any recorder, for a test.
 
     Raises:
         CassetteMissing: there is no such file.
@@ -176,13 +175,13 @@ def load(path: Path) -> Cassette:
 
 
 class Playing:
-    """Answers a test from a cassette, `None` if there is none; thread-safe.
+    """Answers a test from a cassette; thread-safe. Without a cassette, nothing is answered.
 
-    A request gets the first answer that is left of those to requests that mean the same. Where there is none, it gets
-    that of the request which differs least, so that the test goes on and all that differs is seen at once; the test is
-    told what differs when it ends. What nothing is left for is refused, in a way that no client tries again.
+    A request gets the first unused response of an equal request. If there is none, it gets the response of the most
+    similar request: the test continues and reports all differences at its end. If no response is left, the request is
+    refused with an error that clients do not retry.
 
-    `redactor` makes what takes the secrets of requests out of them, as it was done with the recorded ones.
+    `redactor` makes the object that removes secrets from requests, as was done with the recorded ones.
     """
 
     def __init__(
@@ -206,7 +205,7 @@ class Playing:
         self._lock = Lock()
 
     def asked(self, request: HttpRequest) -> HttpResponse | None:
-        """The answer to a request; `None` if it is to be let through."""
+        """Return the response to a request; `None` lets it through to the network."""
         if not self._taken(request):
             return None
         request = replace(request, url=bare(request.url))
@@ -222,7 +221,7 @@ class Playing:
 
     @property
     def unused(self) -> list[tuple[int, HttpRequest]]:
-        """The recorded requests that nothing has asked the answers of, each with its index."""
+        """The recorded requests that the test did not send, each with its index."""
         pairs = zip(self._indices, self._interactions, self._played, strict=True)
         return [(index, each.request) for index, each, played in pairs if not played]
 
@@ -263,7 +262,7 @@ class Playing:
         return index
 
     def _ids(self) -> set[str]:
-        """The ids of calls in what was answered so far: those that a client has from an API."""
+        """Return the call ids in the responses so far: those that the API has issued to the client."""
         for each in self.exchanges[self._read :]:
             self._issued |= _issued(each)
         self._read = len(self.exchanges)
@@ -285,7 +284,7 @@ def _issued(played: Played) -> set[str]:
 
 
 def _refused() -> HttpResponse:
-    """What every API's client raises at once: a client tries again what fails with 5xx."""
+    """Return an error that the client of every API raises at once. Clients would retry a 5xx."""
     message = "harness: this request was not recorded; the test says more when it ends"
     error = {"type": "harness_not_recorded", "code": 400, "status": "NOT_RECORDED", "message": message}
     body = json.dumps({"type": "error", "error": error}).encode()

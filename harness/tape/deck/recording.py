@@ -1,4 +1,4 @@
-"""A test recorded."""
+"""Recording of a user's test."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from harness.tape.write import dumps_of_test, replace
 
 
 class Recording:
-    """Has the requests of a test sent, and keeps what comes back in the order in which they were sent; thread-safe.
+    """Collects requests and responses of a test, in the order of the requests; thread-safe.
 
-    What looks like a secret may be stored in the places that are `allowed`.
+    Suspected secrets may be stored in the `allowed` places.
     """
 
     def __init__(self, taken: Taken, allowed: Sequence[str] = ()) -> None:
@@ -42,7 +42,7 @@ class Recording:
         self._responses: dict[int, HttpResponse] = {}
 
     def asked(self, request: HttpRequest) -> Keep | None:
-        """What takes the answer to a request; `None` if nobody wants it."""
+        """Return the function that receives the response; `None` if the request is not recorded."""
         if not self._taken(request):
             return None
         with self._lock:
@@ -51,13 +51,13 @@ class Recording:
 
     @property
     def forms(self) -> list[str]:
-        """The exchanges that bring new tokens, in words: only their form is stored."""
+        """Descriptions of the exchanges that issue tokens. Only their structure is stored."""
         found = [each.recorded for each in self.exchanges if each.recorded is not None]
         return [told(each.request) for each in found if brings_tokens(each)]
 
     @property
     def exchanges(self) -> list[Played]:
-        """What was sent and answered."""
+        """The answered requests."""
         return [
             Played(request, at, Interaction(request, self._responses[at]))
             for at, request in enumerate(self._requests)
@@ -65,7 +65,7 @@ class Recording:
         ]
 
     def save(self, path: Path) -> int:
-        """Write the cassette, without secrets; returns how many exchanges are in it. Nothing is written of none.
+        """Write the cassette without secrets, if there are exchanges, and return their number.
 
         Raises:
             CassetteError: an answer cannot be kept, a secret would be written, or the folder cannot be.
@@ -84,8 +84,10 @@ class Recording:
 def text(
     cassette: Cassette, note: str, file: str, allowed: Sequence[str] = (), option: str = "--harness-allow-secret"
 ) -> bytes:
-    """The text of a test's cassette, without what may not be stored. `file` is named in errors. What looks like a
-    secret in a conversation may stand in the places that are `allowed`, which `option` says.
+    """Return the text of a test's cassette without secrets.
+
+    `file` is named in errors. Suspected secrets in a conversation may be stored in the `allowed` places, which `option`
+    sets.
 
     Raises:
         CassetteError: an answer is missing or cannot be unpacked, a secret or what looks like one would be in it, or

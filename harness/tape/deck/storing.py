@@ -1,4 +1,4 @@
-"""Which requests of a test are recorded and played, and how they are stored: without secrets."""
+"""Selection of the requests of a test that are recorded, and removal of their secrets."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ Taken: TypeAlias = Callable[[HttpRequest], bool]
 
 
 def taken(through: Sequence[str]) -> Taken:
-    """Whether a request is taken, by hosts that are let `through`, with a port or without, and all hosts below them.
+    """Return a function that selects the requests to record.
 
-    A server on this machine is let through as well, unless it is asked in the words of an API of models: a test has its
-    own servers and databases, and a model may run here.
+    Hosts in `through`, with or without port, and their subdomains are let through. Servers on this machine are let
+    through, too, except for requests to an LLM API: a test has its own servers and databases, and a local model is
+    recorded.
     """
 
     def is_taken(request: HttpRequest) -> bool:
@@ -39,7 +40,7 @@ def taken(through: Sequence[str]) -> Taken:
 
 
 def spoken(request: HttpRequest) -> Api | None:
-    """The API that a request speaks, be it a chat or embeddings; `None` if it speaks none."""
+    """Return the API of a request, chat or embeddings; `None` for other requests."""
     for wire in catalog.apis():
         if wire.recognises(request) or (wire.embeddings is not None and wire.embeddings.recognises(request)):
             return wire
@@ -47,7 +48,7 @@ def spoken(request: HttpRequest) -> Api | None:
 
 
 def told(request: HttpRequest) -> str:
-    """A request in words: `POST api.openai.com/v1/chat/completions (openai-chat, gpt-5.6)`."""
+    """Describe a request: `POST api.openai.com/v1/chat/completions (openai-chat, gpt-5.6)`."""
     parts = urlsplit(request.url)
     wire = spoken(request)
     model = wire.model_of(request) if wire is not None else None
@@ -63,19 +64,19 @@ def _is_here(host: str) -> bool:
 
 
 HEADERS = RESPONSE_HEADERS | {"date", "location"}
-"""The headers of responses that are kept: with the day that an exchange is judged by, and what a redirect needs."""
+"""Stored response headers: also the date, which selects the facts, and the target of a redirect."""
 
 
 def redactor(requests: Collection[HttpRequest] = (), learned: Iterable[str] = ()) -> Redactor:
-    """Takes out the keys of the environment, those that requests carry, what was `learned` from exchanges, and what has
-    the shape of a key."""
+    """Return a redactor for the keys of the environment, the secrets of `requests`, those `learned` from exchanges, and
+    all texts that look like a key."""
     in_addresses = (secret for url in credentials.secret_addresses() for secret in secrets(url))
     found = {*credentials.secret_values(), *in_addresses, *_carried(requests), *learned}
     return Redactor(found, shaped=True, answered=HEADERS)
 
 
 def learned(interactions: Collection[Interaction]) -> Iterator[str]:
-    """The secrets that other services than models are told and tell, by the names of their fields and headers."""
+    """Yield the secrets in exchanges with services other than LLM APIs, found by the names of fields and headers."""
     for each in interactions:
         chosen = _chosen(each.request)
         if each.response is not None:
@@ -92,16 +93,16 @@ def learned(interactions: Collection[Interaction]) -> Iterator[str]:
 
 
 _TOKEN = re.compile(r"(?=\D*\d)(?=.*[A-Za-z])[^\s<>]{16,}")
-"""What is a token rather than a word or a name, in an exchange that brings some."""
+"""A token, as opposed to a word or a name, in an exchange that issues tokens."""
 
 
 def request_as_stored(request: HttpRequest, clean: Redactor) -> HttpRequest:
-    """The request as it may be stored, and compared with what is."""
+    """Return the request without secrets, for storage and comparison."""
     return clean.request(request, fields=_chosen(request))
 
 
 def response_as_stored(request: HttpRequest, response: HttpResponse, clean: Redactor) -> HttpResponse:
-    """The response to a request as it may be stored."""
+    """Return the response without secrets."""
     chosen = _chosen(request)
     if chosen is not None and has_tokens(response.body):
         chosen = is_anything_but_form
@@ -109,7 +110,7 @@ def response_as_stored(request: HttpRequest, response: HttpResponse, clean: Reda
 
 
 def brings_tokens(interaction: Interaction) -> bool:
-    """Return whether of an exchange only its form is stored."""
+    """Return whether an exchange issues tokens, so that only its structure is stored."""
     chosen, response = _chosen(interaction.request), interaction.response
     return chosen is is_anything_but_form or bool(chosen and response is not None and has_tokens(response.body))
 

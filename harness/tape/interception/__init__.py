@@ -1,13 +1,12 @@
-"""The HTTP clients of a process, intercepted while code runs that nobody hands a client: tests of an application.
+"""Patches for the HTTP clients of a process, for tests of applications that create their own clients.
 
-Each client is taken hold of where a request is whole and its connection is not made yet: the transports of httpx and
-httpx2, the pools of urllib3 (and so requests and botocore), the connectors of aiohttp (and what puts httpx on top of
-it), the connections of Python's own http.client. Nothing is imported for it: a client that is not loaded is taken hold
-of when it is.
+Each client is patched where a request is complete and no connection exists yet: the transports of httpx and httpx2, the
+pools of urllib3 (requests, botocore), the connectors of aiohttp (also below httpx) and the connections of http.client.
+No client is imported for that: it is patched when the application imports it.
 
-vcrpy patches the same clients. Its stand-ins are made for its own cassettes, play each answer in one piece, and import
-whatever is installed; and of aiohttp's own behaviour (redirects, cookies, middlewares) it has copies. Here a client
-gets back what it would read off a connection, so that its own code makes a response of it.
+vcrpy patches the same clients, but with replacements tied to its own cassettes. They return each response in one chunk,
+import all installed clients, and reimplement parts of aiohttp (redirects, cookies, middlewares). Here a client reads
+the bytes of a connection, so its own code makes the response.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ _CLIENTS: Mapping[str, _Patches] = {
     "httpx2": httpx_transports.patches,
     "urllib3.connectionpool": http_client.urllib3_patches,
 }
-"""By the module whose import completes what is patched."""
+"""Patches by the module whose import they need."""
 
 
 @contextmanager
 def intercepted(asked: Asked) -> Generator[None, None, None]:
-    """Whatever a known client of this process would send, `asked` is asked for first."""
+    """Patch all known clients of this process: `asked` decides about each request."""
     with ExitStack() as stack:
 
         def patch(name: str, module: ModuleType) -> None:
@@ -57,7 +56,7 @@ def intercepted(asked: Asked) -> Generator[None, None, None]:
 
 
 class _Watch(MetaPathFinder):
-    """Finds nothing itself, but hears of clients that are loaded."""
+    """Import hook that patches clients as they are imported."""
 
     def __init__(self, loaded: Callable[[str, ModuleType], None]) -> None:
         self._loaded = loaded
@@ -69,7 +68,7 @@ class _Watch(MetaPathFinder):
         path: Sequence[str] | None,  # noqa: ARG002 - as importlib calls it
         target: ModuleType | None = None,  # noqa: ARG002
     ) -> ModuleSpec | None:
-        """The module as anybody would find it, with a loader that tells when it has loaded it."""
+        """Return the spec of a client's module, with a loader that patches it."""
         if fullname not in _CLIENTS or fullname in self._looking:
             return None
         self._looking.add(fullname)  # what is asked now is asked of the finders behind this one
@@ -89,11 +88,11 @@ class _Telling(Loader):
         self._loaded = loaded
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """As the loader does that finds it."""
+        """Create the module with the original loader."""
         return self._inner.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Load it, and tell."""
+        """Load the module and patch it."""
         self._inner.exec_module(module)
         if module.__spec__ is not None:
             module.__spec__.loader = self._inner

@@ -1,7 +1,7 @@
-"""aiohttp: the connector, which is asked for a connection once a request is whole.
+"""Patches of aiohttp's connector, which opens connections.
 
-A session that is played gets a connection with nobody at its other end but the recording: all that the library does
-with an answer (redirects, cookies, encodings, middlewares) it does itself.
+In playback the session gets a connection that returns the recorded bytes. aiohttp itself handles redirects, cookies,
+encodings and middlewares.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from harness.contract.http import Ending, HttpRequest, HttpResponse
 from harness.tape.interception.seam import PLAIN, RESET, Asked, Keep, Patch, kept, spoken
 
 _LEAST = 1 << 16
-"""Bytes that a stream of aiohttp's holds at least."""
+"""Minimum buffer size of an aiohttp stream."""
 
 
 def patches(library: Any, asked: Asked) -> Iterator[Patch]:
@@ -131,7 +131,7 @@ class _Nobody(asyncio.Transport):
             self._loop.call_soon(self._next)
 
     def is_closing(self) -> bool:
-        """Whether it was closed."""
+        """Return whether the connection was closed."""
         return self._closing
 
     def close(self) -> None:

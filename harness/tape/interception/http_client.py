@@ -47,7 +47,7 @@ def urllib3_patches(module: Any, asked: Asked) -> Iterator[Patch]:
 
 
 class _Within(local):
-    """Whether this thread is inside a pool already, which retries by asking itself."""
+    """Whether the thread is inside a pool already. urllib3 retries by calling itself."""
 
     set = False
 
@@ -69,7 +69,7 @@ def _pool_url(pool: Any, target: str) -> str:
 
 
 def whole(body: Any) -> bytes | None:
-    """A body, be it a file or pieces that come one by one."""
+    """Return the bytes of a body: a text, a file or an iterable of chunks."""
     if body is None or isinstance(body, bytes):
         return body
     if isinstance(body, str):
@@ -83,7 +83,7 @@ def whole(body: Any) -> bytes | None:
 
 
 def plain(headers: dict[Any, Any]) -> dict[str, str]:
-    """Headers as texts, their names in lower case."""
+    """Return headers as texts, with names in lower case."""
     return {_text(name).lower(): _text(value) for name, value in headers.items()}
 
 
@@ -121,12 +121,11 @@ def _response(answer: HttpResponse, method: str, options: dict[str, Any]) -> Any
 
 
 _OTHERS = ("botocore", "urllib3", "requests")
-"""Whose connections build on it in a way of their own, and are taken hold of elsewhere."""
+"""Libraries that subclass http.client's connections and are patched elsewhere."""
 
 
 def patches(library: Any, asked: Asked) -> Iterator[Patch]:
-    """The patches of `http.client`: a request is asked about when it is sent, and answered when its answer is asked
-    for."""
+    """Yield the patches of `http.client`: sending a request asks for the decision, reading the response applies it."""
     owner = library.HTTPConnection
     sending, receiving = owner.request, owner.getresponse
     waiting: WeakKeyDictionary[Any, tuple[str, HttpResponse | Keep]] = WeakKeyDictionary()

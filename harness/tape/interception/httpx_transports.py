@@ -1,4 +1,4 @@
-"""httpx and httpx2: the transports that have a network behind them. They are one library under two names."""
+"""Patches of the network transports of httpx and httpx2, which share one interface."""
 
 from __future__ import annotations
 
@@ -73,13 +73,13 @@ class _Answers:
         self.broken = (library.RemoteProtocolError, library.ReadError)
 
     def played(self, response: HttpResponse) -> Any:
-        """A recorded one."""
+        """Return a recorded response."""
         broken = breaking(response.delivery.ending, self._library)
         stream = self._stream(response.delivery.pieces(response.body), 0.0, broken)
         return self._library.Response(response.status, headers=dict(response.headers), stream=stream)
 
     def kept(self, keep: Keep, response: Any, pieces: list[bytes], broken: Exception | None) -> Any:
-        """One that came, once it is kept, as it came."""
+        """Keep a received response and return it unchanged."""
         headers = dict(response.headers.items())
         keep(kept(response.status_code, headers, pieces, ending(broken, self._library)))
         extensions = {key: value for key, value in response.extensions.items() if key != "network_stream"}

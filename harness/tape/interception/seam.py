@@ -1,4 +1,4 @@
-"""What the patched clients ask and patch, and answers as they are kept and as they come off a connection."""
+"""Types shared by the client patches, and conversion of responses from and to bytes on a connection."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from harness.contract.http import Delivery, Ending, HttpRequest, HttpResponse
 from harness.tape.content_encoding import decode
 
 Keep: TypeAlias = Callable[[HttpResponse], None]
-"""Takes the answer to a request that was sent."""
+"""Receives the response to a request that was sent."""
 
 Asked: TypeAlias = Callable[[HttpRequest], "HttpResponse | Keep | None"]
-"""What becomes of a request: it gets this answer; it is sent, and its answer is kept; or it is sent, and let be. Called
-from any thread."""
+"""Decides about a request: return this response; send it and keep the response; or send it unrecorded. Called from any
+thread."""
 
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """A method of a class of a client, and what stands in its place."""
+    """A method of a client's class and its replacement."""
 
     owner: Any
     name: str
@@ -30,12 +30,14 @@ class Patch:
 
 
 PLAIN = "identity"
-"""What is accepted of encodings while answers are kept: where pieces of what is packed end, nothing in it does."""
+"""Accepted encoding during a recording: chunks of compressed data have no meaningful boundaries."""
 
 
 def kept(status: int, headers: Mapping[str, str], pieces: Sequence[bytes], ending: Ending) -> HttpResponse:
-    """A response whose body came in `pieces`. What a server packs though nobody asked for it is unpacked, and in one
-    piece; what cannot be unpacked here stays as it came, and its header says so."""
+    """Return a response whose body arrived in `pieces`.
+
+    Unexpected compression is removed and the body becomes one piece. If that fails, body and header stay unchanged.
+    """
     plain = {name.lower(): value for name, value in headers.items()}
     body = b"".join(pieces)
     try:
@@ -59,15 +61,14 @@ RESET = ConnectionResetError(104, "Connection reset by peer")
 
 
 def read_off(answer: HttpResponse, method: str) -> http.client.HTTPResponse:
-    """The answer as Python's own library reads it off a connection."""
+    """Return the response as `http.client` reads it from a connection."""
     read = http.client.HTTPResponse(cast("Any", _Connection(answer, method)), method=method)
     read.begin()
     return read
 
 
 def spoken(response: HttpResponse, method: str) -> Iterator[bytes]:
-    """The bytes of a response, a piece of its body each in a chunk of its own. A body that does not end as it should
-    has no end."""
+    """Yield the bytes of a response, with each piece of the body as a chunk. A broken body has no end marker."""
     headers = {name: value for name, value in response.headers.items() if name.lower() not in _FRAMING}
     if method == "HEAD" or response.status in _WITHOUT_BODY:
         yield _head(response.status, {**headers, "connection": "close"})
@@ -86,7 +87,7 @@ def _head(status: int, headers: Mapping[str, str]) -> bytes:
 
 
 class _Connection:
-    """What `http.client` takes of a socket."""
+    """The part of a socket that `http.client` uses."""
 
     def __init__(self, answer: HttpResponse, method: str) -> None:
         self._answer = answer

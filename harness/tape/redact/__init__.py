@@ -1,4 +1,4 @@
-"""What must never reach the disk, a report or a log: found, and taken out."""
+"""Removal of secrets from everything that reaches a disk, a report or a log."""
 
 from harness.tape.redact.pieces import REDACTED
 from harness.tape.redact.redactor import REQUEST_HEADERS, RESPONSE_HEADERS, Redactor, masked

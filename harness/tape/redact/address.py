@@ -1,4 +1,4 @@
-"""What of a URL is secret: its user and password, its parameters, and a token in its path."""
+"""Secrets in URLs: user and password, parameters, and tokens in the path."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from harness.host.credentials import is_secret_field
 PLACEHOLDER = "REDACTED"
 
 _SECRET_PARAMETERS = frozenset({"auth", "key"})
-"""Names that are secret here, and not everywhere. Others are told by `secret_names`."""
+"""Parameters that are secret in URLs only; `secret_names` has the others."""
 
 _GRANTS = frozenset({"code", "state", "ticket", "session", "sid", "session_id"})
-"""Names whose values are secret if they are tokens: a `code` may be a country's, too."""
+"""Parameters that are secret only if their value is a token: a `code` may be a country's."""
 
 _KNOWN = frozenset({"chat-completions", "compatible-mode", "generativelanguage", "openai-compatible"})
-"""Names in base URLs that are as long as tokens are."""
+"""Path segments of base URLs that are as long as tokens."""
 
 _NAME = re.compile(r"[a-z]+(?:-[a-z]+)*-?[0-9]{0,2}|v[0-9][0-9a-z.]*|[0-9.-]+(?:-[a-z]+)?")
-"""Words, a region, a version, a date: what nobody would take for a token."""
+"""Words, regions, versions and dates, which are not tokens."""
 
 _LONGEST_NAME = 15
 _SHORTEST_TOKEN = 8
@@ -29,20 +29,20 @@ _SHORTEST_TOKEN = 8
 
 @lru_cache(maxsize=256)  # a run asks few of them, again and again
 def bare(url: str) -> str:
-    """A URL without user, password, fragment and parameters that carry keys."""
+    """Return a URL without user, password, fragment and secret parameters."""
     parts = urlsplit(url)
     pairs = [pair for pair in parts.query.split("&") if not _carries_key(pair)]
     return parts._replace(netloc=_host(parts), query="&".join(pairs), fragment="").geturl()
 
 
 def origin(url: str) -> str:
-    """Scheme, host and port of a URL."""
+    """Return scheme, host and port of a URL."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{_host(parts)}"
 
 
 def shown(url: str) -> str:
-    """A base URL as it may be shown: a placeholder stands for what is secret, and has to be replaced to use it."""
+    """Return a base URL for display, with a placeholder for each secret."""
     parts = urlsplit(url)
     user = f"{PLACEHOLDER}@" if "@" in parts.netloc else ""
     path = "/".join(PLACEHOLDER if _is_token(segment) else segment for segment in parts.path.split("/"))
@@ -54,7 +54,7 @@ def shown(url: str) -> str:
 
 
 def secrets(url: str) -> Iterator[str]:
-    """What has to be searched for wherever an answer or an error may repeat a part of a base URL."""
+    """Yield the secrets of a base URL, which answers and errors may repeat."""
     try:
         parts = urlsplit(url)
     except ValueError:  # no URL, which is told elsewhere
@@ -75,7 +75,7 @@ def secrets(url: str) -> Iterator[str]:
 
 
 def carried(url: str) -> Iterator[str]:
-    """What a request carries in its URL for a server to know it by: a password, the value of a key's parameter."""
+    """Yield the credentials in the URL of a request: a password, the values of key parameters."""
     parts = urlsplit(url)
     user, at, _ = parts.netloc.rpartition("@")
     if at:

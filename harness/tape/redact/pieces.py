@@ -1,4 +1,4 @@
-"""The strings of a JSON body or event stream, grouped as a reader puts them together, and secrets taken out of them."""
+"""Strings of a JSON body or event stream, grouped as a client concatenates them, and removal of secrets from them."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _LITERAL = re.compile(rb"-?[0-9][0-9.eE+-]*|true|false|null")
 _DATA = re.compile(rb"^data:[ ]?([^\r\n]*)", re.MULTILINE)
 
 Slice: TypeAlias = tuple[int, int]
-"""Where a string stands in a body, without its quotes."""
+"""Start and end of a string in a body, without quotes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Pieces of one text, in their order. `is_cut_up`: each comes with another event, so that only together they say
-    where a word begins and ends."""
+    """The pieces of one text, in order. `is_cut_up`: each piece comes with its own event, so that only the whole text
+    has word boundaries."""
 
     slices: tuple[Slice, ...]
     is_cut_up: bool
@@ -34,10 +34,12 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """`groups`: strings at the same path, list positions aside, under the same `index` fields. `loose`: those under the
-    same key, wherever they are, if a line is damaged and its path is not to be relied on. `alone`: what belongs to
-    nothing else, which are keys, and lines that are damaged. `opaque`: strings that mean something only to the provider
-    that issued them, or are media. `named`: strings by the key that they stand under."""
+    """The strings of a body.
+
+    `groups`: strings at the same path, ignoring list positions, with the same `index` fields. `loose`: strings with the
+    same key anywhere, for damaged lines whose paths are unreliable. `alone`: keys and damaged lines. `opaque`: strings
+    with a meaning only for the provider, and media. `named`: strings with their keys.
+    """
 
     groups: tuple[Group, ...]
     loose: tuple[Group, ...]
@@ -67,7 +69,7 @@ class _String:
 
 
 class _Line:
-    """What is read of one line of a stream, or of a whole body."""
+    """The strings of one line of a stream, or of a whole body."""
 
     def __init__(self, body: bytes, where: Slice, number: int) -> None:
         self.where = where
@@ -112,7 +114,7 @@ class _Line:
 
 
 def pieces(body: bytes) -> Pieces:
-    """The pieces of a body: of the `data:` lines of an event stream, or of the whole of it."""
+    """Return the strings of a body: of the `data:` lines of an event stream, or of the whole."""
     texts = [match.span(1) for match in _DATA.finditer(body)] or [(0, len(body))]
     lines = [_Line(body, where, number) for number, where in enumerate(texts)]
     strings = [string for line in lines for string in line.strings]
@@ -140,7 +142,7 @@ _OPAQUE = frozenset(
         *(b"encrypted_stdout", b"data", b"b64_json", b"partial_image_b64", b"file_data", b"reasoning_opaque"),
     }
 )
-"""Keys of the APIs under which stands what is opaque: reasoning that goes back as it came, images, sound."""
+"""Keys of opaque values: reasoning that is sent back unchanged, images, audio."""
 
 _FREE = frozenset({b"input", b"args", b"arguments", b"functionResponse", b"function_response", b"properties"})
 """Keys inside a message below which a tool or a model chooses the keys."""
@@ -156,12 +158,12 @@ def _group(strings: list[_String]) -> Group:
 
 
 def joined(body: bytes, group: Group) -> bytes:
-    """The text that the pieces of a group are together."""
+    """Return the concatenated pieces of a group."""
     return b"".join(body[begin:end] for begin, end in group.slices)
 
 
 def parted(group: Group, begin: int, end: int) -> Iterator[Slice]:
-    """Where a part of the joined text stands in the body, piece by piece."""
+    """Yield the slices of the body for a part of the joined text."""
     at = 0
     for low, high in group.slices:
         first, last = max(begin, at), min(end, at + high - low)
@@ -181,7 +183,7 @@ _NUMBER = re.compile(rb"(?P<kept>(?!))|(?:0x)?[0-9A-Fa-f]+")
 
 
 class Way(Enum):
-    """How a secret is taken out."""
+    """Kind of replacement of a secret."""
 
     CUT = "a placeholder stands for it"
     LETTERS = "letter for letter, so that base64 stays decodable"
@@ -190,7 +192,7 @@ class Way(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Where a secret stands."""
+    """Position of a secret."""
 
     begin: int
     end: int
@@ -199,8 +201,10 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a body that a secret stands in, and what of it is replaced. Where parts overlap, those of a higher
-    `rank` know better: they come from the pieces of a stream, put together."""
+    """A part of a body with a secret, and its edits.
+
+    Where redactions overlap, the one with the higher `rank` wins: it comes from the concatenated pieces of a stream.
+    """
 
     begin: int
     end: int
@@ -210,8 +214,7 @@ class Part:
 
 
 def parts(body: bytes, group: Group, found: Iterable[Found], rank: int) -> Iterator[Part]:
-    """What goes of the pieces of a text, where secrets were `found` in them together. The first piece gets the
-    placeholder."""
+    """Yield the redactions for secrets `found` in a joined text. The first piece gets the placeholder."""
     text = joined(body, group)
     for each in united(found):
         slices = [*parted(group, each.begin, each.end)]
@@ -224,7 +227,7 @@ def parts(body: bytes, group: Group, found: Iterable[Found], rank: int) -> Itera
 
 
 def edited(body: bytes, parts: Iterable[Part]) -> bytes:
-    """The body without them."""
+    """Return the body with all redactions applied."""
     kept: list[Part] = []
     for part in sorted(parts, key=lambda each: (-each.rank, each.begin, each.end)):
         if not any(other.begin <= part.begin and part.end <= other.end for other in kept):
@@ -241,7 +244,7 @@ def edited(body: bytes, parts: Iterable[Part]) -> bytes:
 
 
 def united(found: Iterable[Found]) -> list[Found]:
-    """The same without overlaps: a secret that repeats a part of itself is found more than once."""
+    """Merge overlapping positions: a secret that repeats a part of itself is found several times."""
     made: list[Found] = []
     for each in sorted(found, key=lambda one: (one.begin, one.end)):
         last = made[-1] if made else None
@@ -260,7 +263,7 @@ def _together(body: bytes, one: Part, other: Part) -> Part:
 
 
 def _one_by_one(text: bytes, group: Group, found: Found) -> Iterator[tuple[int, int, bytes]]:
-    """An edit for each letter or number, be it an escape that is cut over two pieces; white space and frames stay."""
+    """Yield an edit for each letter or number, even if an escape is split over two pieces. White space and frames stay."""
     pattern, stand_in = (_LETTER, b"A") if found.way is Way.LETTERS else (_NUMBER, b"0")
     for match in pattern.finditer(text, found.begin, found.end):
         if match["kept"] is None:
@@ -269,5 +272,5 @@ def _one_by_one(text: bytes, group: Group, found: Found) -> Iterator[tuple[int, 
 
 
 def _left(part: bytes, *, marked: bool) -> bytes:
-    """What stays of a part that goes: what a reader takes for the frame of an event, or for a line."""
+    """Return the replacement of a part: its line ends and event frames stay."""
     return REDACTED.encode() * marked + b"".join(_LINES.findall(part))

@@ -1,9 +1,9 @@
-"""What must never reach the disk, a report or a log is taken out of requests, responses and texts.
+"""Removal of secrets from requests, responses and texts.
 
-Headers are kept by allow-list. The secrets of the run are searched for in every spelling that was seen to slip through
-other recorders' filters: escaped for JSON, percent-encoded, as HTML entities, as numbers, hexadecimal, base32, base64,
-broken over lines, and cut over the deltas of a stream or off at the end of a body; whole, or 16 characters of them. In
-recordings, what has the shape of a provider's key or account goes as well.
+Headers are kept by allow-list. The secrets of the run are searched for in all encodings: escaped for JSON,
+percent-encoded, as HTML entities, as numbers, hexadecimal, base32, base64, broken over lines, split over stream deltas,
+or cut off at the end of a body. 16 characters of a secret suffice. In recordings, texts that look like a provider's key
+or account are removed as well.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ REQUEST_HEADERS = frozenset({"accept", "anthropic-beta", "anthropic-version", "c
 RESPONSE_HEADERS = frozenset({"content-type", "request-id", "retry-after", "retry-after-ms", "x-request-id", EXHAUSTED})
 
 _HALF_ESCAPE = re.compile(rb"[\\%&][A-Za-z0-9\\%&#]{0,11}\Z")
-"""What the end of a body may leave of an escape."""
+"""The beginning of an escape at the end of a body."""
 
 
 class Redactor:
-    """Takes `secrets` (the values of keys, tokens and passwords of this run) out of HTTP messages, values and texts.
+    """Removes `secrets` (keys, tokens and passwords of this run) from HTTP messages, values and texts.
 
-    With `shaped`, what has the shape of anybody's key or account goes too: for what a provider is asked and answers.
-    `answered` are the headers of responses that may be stored. Without secrets and shapes everything is left as it is.
+    `shaped`: also remove texts that look like any key or account; for exchanges with providers. `answered`: response
+    headers that may be stored. Without secrets and `shaped`, everything stays unchanged.
     """
 
     def __init__(
@@ -60,8 +60,8 @@ class Redactor:
         models: Iterable[str] = (),
         headers: Mapping[str, str] | None = None,
     ) -> Redactor:
-        """For the keys of providers in the environment, the values of `headers`, and what is secret of the base URLs
-        there and of `urls`. The names of APIs, targets and models are no secrets, wherever they stand."""
+        """Make a redactor for the providers' keys in the environment, the values of `headers`, and the secrets in base
+        URLs. Names of APIs, targets and models are never secrets."""
         # APIs of other packages have variables of their own.
         own = [name for api in catalog.apis() for name in api.key_variables if os.environ.get(name)]
         servers = [name for api in catalog.apis() if (name := api.base_url_variable) and os.environ.get(name)]
@@ -73,27 +73,27 @@ class Redactor:
         return cls([each for each in every if each not in public], shaped=shaped)
 
     def request(self, request: HttpRequest, *, fields: Chosen | None = None) -> HttpRequest:
-        """The request as it may be stored, without the values of the `fields` that are chosen."""
+        """Return the request without secrets and without the values of the chosen `fields`."""
         headers = self._headers(request.headers, REQUEST_HEADERS)
         body = without(request.body, fields) if fields else request.body
         return HttpRequest(request.method, self.url(request.url), headers, self.body(body))
 
     def response(self, response: HttpResponse, *, fields: Chosen | None = None) -> HttpResponse:
-        """The response as it may be stored, without the values of the `fields` that are chosen."""
+        """Return the response without secrets and without the values of the chosen `fields`."""
         headers = self._headers(response.headers, self._answered)
         body = without(response.body, fields) if fields else response.body
         body = self.body(body, whole=response.delivery.ending == "complete")
         return HttpResponse(response.status, headers, body, _still_fitting(response, body))
 
     def url(self, url: str) -> str:
-        """A URL without user, password and parameters that carry keys."""
+        """Return a URL without credentials."""
         try:
             return self.text(bare(url))
         except ValueError:  # no URL
             return self.text(url)
 
     def text(self, text: str) -> str:
-        """A text without secrets."""
+        """Return a text without secrets."""
         if not (self._needles or self._shaped):
             return text
         data = text.encode("utf-8", "surrogatepass")
@@ -102,7 +102,7 @@ class Redactor:
         return edited(data, taken).decode("utf-8", "surrogatepass")
 
     def value(self, value: JSON) -> JSON:
-        """A JSON value without secrets, be they cut over the entries of a list."""
+        """Return a JSON value without secrets, even if they are split over list entries."""
         if not (self._needles or self._shaped):
             return value
         data = json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
@@ -110,11 +110,11 @@ class Redactor:
         return value if clean == data else json.loads(clean.decode("utf-8", "surrogatepass"))
 
     def result(self, value: T) -> T:
-        """Any value of the harness without secrets: its texts, its JSON, its exchanges."""
+        """Return any value without secrets in its texts, JSON and exchanges."""
         return value if not (self._needles or self._shaped) else cast("T", self._within(value))
 
     def body(self, body: bytes, *, whole: bool = True) -> bytes:
-        """A body without secrets. Bytes change only where a secret was. One that is not `whole` may end within one."""
+        """Return a body without secrets. Only bytes of secrets change. A body that is not `whole` may end within one."""
         if not (self._needles or self._shaped):
             return body
         body = self._framed(body)
@@ -131,7 +131,7 @@ class Redactor:
 
     @contextmanager
     def raising(self) -> Generator[None, None, None]:
-        """What is raised within names no secret: an error whose text does is raised as one without it.
+        """Remove secrets from the messages of exceptions.
 
         Raises:
             UsageError, RuntimeError: in place of an error of ours, and of any other, which then is a text.
@@ -151,11 +151,11 @@ class Redactor:
             raise RuntimeError(told) from None
 
     def finds(self, data: bytes) -> bool:
-        """Whether a secret of this run is still in there."""
+        """Return whether data contain a secret of this run."""
         return next(self._known(data), None) is not None
 
     def _framed(self, body: bytes) -> bytes:
-        """A stream without secrets in the lines between its data. The data are read as if those were not there."""
+        """Return a stream without secrets between its data lines."""
         if not FRAME.search(body):
             return body
         lines = (Group((match.span(1),), is_cut_up=True) for match in FRAME.finditer(body))
@@ -171,8 +171,8 @@ class Redactor:
     def _parts(
         self, body: bytes, group: Group, rank: int, *, whole: bool, opaque: Collection[Slice] = ()
     ) -> Iterator[Part]:
-        """What goes of a text that is cut into pieces, or of the whole body; single pieces are parts of that. What has
-        the shape of a secret may be a coincidence in an `opaque` one."""
+        """Yield the redactions of a text in pieces, or of the whole body. Opaque strings may look like a key by
+        coincidence."""
         text = joined(body, group)
         found = [*self._known(text, whole=whole)] if len(group.slices) > 1 or not rank else []
         if self._shaped and group.is_cut_up and not any(each in opaque for each in group.slices):
@@ -180,7 +180,7 @@ class Redactor:
         return parts(body, group, found, rank)
 
     def _known(self, data: bytes, *, whole: bool = True) -> Iterator[Found]:
-        """Where secrets of this run stand, and what the end of the data has begun of one if they are not `whole`."""
+        """Yield the positions of secrets. Data that are not `whole` may end with the beginning of one."""
         if not self._needles:
             return
         view = View(data, squeezed=True)
@@ -225,7 +225,7 @@ class Redactor:
 
 
 def masked(headers: Mapping[str, str], allowed: Collection[str]) -> dict[str, str]:
-    """Every header by its name; only those that may be stored have their value."""
+    """Return all headers; those outside the allow-list have a placeholder as value."""
     return {name: value if name in allowed else REDACTED for name, value in headers.items()}
 
 
@@ -235,7 +235,7 @@ def _shapes(data: bytes) -> list[Found]:
 
 
 def _still_fitting(response: HttpResponse, body: bytes) -> Delivery:
-    """The delivery of a response whose body became `body`: cuts count from the start, and hold up to the change."""
+    """Return the delivery for a changed body: cuts before the change stay valid."""
     delivery = response.delivery
     if not delivery.cuts or body == response.body:
         return delivery

@@ -1,4 +1,4 @@
-"""What is secret by its shape or by the name of its field, whoever it belongs to."""
+"""Patterns of keys and tokens, and secrets by the names of their fields."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _ARMORED = re.compile(
     rb"-----BEGIN[A-Z0-9 +]*[ +]PRIVATE[ +]KEY(?:[ +]BLOCK)?-----"
     rb"(?:(?s:.{16,16384}?)-----END[A-Z0-9 +]+-----|[A-Za-z0-9+/=\s]{16,})"
 )
-"""A private key, as files have it."""
+"""A private key in PEM or armored form."""
 
 _JWT = re.compile(
     rb"(?<![A-Za-z0-9_-])(eyJ[A-Za-z0-9_-]{8,})\.(?:"
@@ -86,30 +86,30 @@ _DETECTORS: Mapping[str, str] = {
     "telegram_token": "TelegramBotTokenDetector",
     "twilio": "TwilioKeyDetector",
 }
-"""The modules of detect-secrets that are used, each with its class."""
+"""The used modules of detect-secrets, each with its class."""
 
 _SIGNS = re.compile(
     rb"AKC|A3T|AKIA|ASIA|ABIA|ACCA|aws|AccountKey=|[MNO][\w-]{23,25}\.|gl[a-z]{2,5}-|GR1348941|-us[0-9]|pypi-|SG\.|xox"
     rb"|hooks\.slack|sq0csp|k_live_|[0-9]{8}:|AC[a-z0-9]{32}|SK[a-z0-9]{32}",
     re.IGNORECASE,
 )
-"""What is in whatever they find: without it they need not be loaded."""
+"""Texts in all their findings: without any of these, detect-secrets is not loaded."""
 
 _ALNUM = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 _CONTINUED = frozenset(bytes([each]) for each in _ALNUM + b"_-+")
-"""Letters that stand beside what is a piece of something longer."""
+"""Characters next to a match that make it part of a longer text."""
 
 _RANDOM = 24
-"""Characters at its end by which one is told from words."""
+"""Characters at the end of a match that are checked for randomness."""
 
 _VARIETY = 8
-"""How many of them differ at least: `sk-xxxxxxxx…` stands for a key in a document."""
+"""Minimum number of different characters: `sk-xxxxxxxx…` is a placeholder in a document."""
 
 _KINDS = (re.compile(rb"[a-z]"), re.compile(rb"[A-Z]"), re.compile(rb"[0-9]"))
 
 
 def shapes(text: bytes) -> list[tuple[int, int]]:
-    """Where keys, tokens and accounts stand in a text without escapes."""
+    """Return the positions of keys, tokens and accounts in a text without escapes."""
     found = [match.span() for match in _SHAPES.finditer(text) if _is_random(match[0])]
     found += [match.span() for match in _ARMORED.finditer(text)]
     found += [match.span() for match in _JWT.finditer(text) if _is_header(match[1])]
@@ -164,7 +164,7 @@ def _is_random(found: bytes) -> bool:
 
 
 Chosen: TypeAlias = Callable[[str], bool]
-"""Whether the value of a field is taken out, by its name."""
+"""Selects fields to redact, by name."""
 
 _PAIR = re.compile(rb"(?:^|&)([^=&\s]+)=([^&\s]*)")
 _ELEMENT = re.compile(rb"<([A-Za-z][\w:.-]*)(?:\s[^<>]*)?>([^<>]+)</\1>")
@@ -172,7 +172,7 @@ _PART = re.compile(rb"\bname=\"?([^\";\r\n]+)\"?[^\r\n]*(?:\r\n[^\r\n]+)*\r\n\r\
 _STREAM = re.compile(rb"^(?:data|event|id|retry)?:", re.MULTILINE)
 
 _FORM = frozenset({"action", "expires_in", "expires", "expiration", "grant_type", "token_type", "version", "xmlns"})
-"""Fields of exchanges that bring tokens which say how they are made, and hold nothing."""
+"""Fields of token exchanges that describe the token and contain no secret."""
 
 _GRANT = re.compile(rb"\bgrant_type\b|\bAction=(?:AssumeRole|Get(?:Session|Federation)Token)")
 _TOKEN_PATH = re.compile(
@@ -185,12 +185,12 @@ _TOKENS = frozenset({"accesstoken", "refreshtoken", "idtoken", "secretaccesskey"
 
 
 def is_anything_but_form(name: str) -> bool:
-    """Return whether a field of an exchange that brings tokens holds something."""
+    """Return whether a field of a token exchange may contain a secret."""
     return name.lower() not in _FORM
 
 
 def asks_for_token(method: str, host: str, path: str, body: bytes) -> bool:
-    """Return whether a request is one of those that bring new tokens: of OAuth, STS, a metadata service, a login."""
+    """Return whether a request asks for tokens: OAuth, STS, a metadata service, a login."""
     if _GRANT.search(body):
         return True
     is_sent = method == "POST" or "security-credentials" in path or host.startswith(("metadata", "169.254."))
@@ -198,12 +198,12 @@ def asks_for_token(method: str, host: str, path: str, body: bytes) -> bool:
 
 
 def has_tokens(body: bytes) -> bool:
-    """Return whether an answer brings new tokens."""
+    """Return whether a response contains new tokens."""
     return any(name.replace("_", "").replace("-", "").lower() in _TOKENS for name, _ in named(body))
 
 
 def named(body: bytes) -> Iterator[tuple[str, Slice]]:
-    """The texts of a body, each with the name that it stands under."""
+    """Yield the strings of a body, each with its field name."""
     start = body.lstrip()[:1]
     if start in (b"{", b"[") or _STREAM.search(body[:200]):
         yield from ((name.decode("utf-8", "replace"), where) for name, where in pieces(body).named)
@@ -216,7 +216,7 @@ def named(body: bytes) -> Iterator[tuple[str, Slice]]:
 
 
 def values(body: bytes, chosen: Chosen = is_secret_field) -> Iterator[str]:
-    """The values of the chosen fields as they are meant."""
+    """Yield the decoded values of the chosen fields."""
     is_form = body.lstrip()[:1] not in (b"{", b"[", b"<")
     for name, (begin, end) in named(body):
         if chosen(name):
@@ -225,7 +225,7 @@ def values(body: bytes, chosen: Chosen = is_secret_field) -> Iterator[str]:
 
 
 def without(body: bytes, chosen: Chosen) -> bytes:
-    """A body with a placeholder in place of the values of the chosen fields."""
+    """Return a body with placeholders for the values of the chosen fields."""
     for begin, end in sorted({where for name, where in named(body) if chosen(name)}, reverse=True):
         if begin < end:
             body = body[:begin] + REDACTED.encode() + body[end:]

@@ -1,4 +1,4 @@
-"""Bytes as they read once escapes are undone, and secrets in all spellings in which they are searched for."""
+"""Text with escapes removed, and the encodings of a secret to search for."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from functools import cached_property, lru_cache
 from typing import Literal, TypeAlias
 
 NEXT_LINE = rb"\r?\n(?:(?:(?:event|id|retry)?:[^\n]*)?\r?\n)*data:[ ]?"
-"""From the end of one `data:` line of an event stream to the content of the next."""
+"""The text between the contents of two `data:` lines of an event stream."""
 
 FRAME = re.compile(rb"^(?:event|id|retry)?:([^\r\n]+)", re.MULTILINE)
-"""A line of an event stream that is no `data:`, with what stands in it: another field, or a comment."""
+"""A line of an event stream other than `data:`: another field or a comment."""
 
 _ESCAPE = (
     rb"(?P<blank>\\+[nrtf]|%(?:25)*(?:0[9AaDd]|20))"
@@ -28,12 +28,12 @@ _ESCAPE = (
     rb"|(?P<entity>&(?:\#[Xx]?[0-9A-Fa-f]{1,7}|[A-Za-z]{2,8});)"
 )
 _BROKEN = rb"(?P<line>" + NEXT_LINE + rb")|(?P<end>[\\=](?:\r?\n|(?:\\+r)?\\+n))|(?P<space>[ \t\f\v\0]+|\r?\n)"
-"""What a text is broken with: over lines of a stream, by a mark at the end of a line, with white space, in UTF-16."""
+"""Line breaks within a text: stream lines, soft line breaks, white space, and the zeros of UTF-16."""
 
 _WRITTEN = re.compile(_ESCAPE)
 _SQUEEZED = re.compile(_BROKEN + rb"|" + _ESCAPE)
 _DEEPEST = 5
-"""How often escapes are undone that were applied to escapes, of the same kind or another: `%5Cu0073`, `&amp;#115;`."""
+"""Maximum nesting of escapes, of one kind or several: `%5Cu0073`, `&amp;#115;`."""
 
 _LEFT_OUT = frozenset({"line", "end", "space", "blank"})
 _BYTE = ("hex", "percent")
@@ -41,10 +41,10 @@ _CODE = ("braced", "unit")
 
 
 class View:
-    """`data` without the escapes of JSON, JavaScript, URLs and HTML, however often they were applied.
+    """`data` without the escapes of JSON, JavaScript, URLs and HTML, even nested ones.
 
-    `text` is what is left. If it is `squeezed`, there is no white space in it, escaped or not, and what stands between
-    two `data:` lines of a stream is left out as well: a text that was broken over lines is in one piece.
+    `text` is the result. If it is `squeezed`, it has no white space, escaped or not, and nothing between two `data:`
+    lines: a text broken over lines is in one piece.
     """
 
     def __init__(self, data: bytes, *, squeezed: bool, _depth: int = 1) -> None:
@@ -75,7 +75,7 @@ class View:
         self._source.append((source, 0))
 
     def source(self, begin: int, end: int) -> tuple[int, int]:
-        """Where the bytes of `text` from `begin` to before `end` stand in the original."""
+        """Return the position in the original of `text[begin:end]`."""
         if self._within is not None:
             begin, end = self._within.source(begin, end)
         return self._place(begin)[0], self._place(end - 1)[1]
@@ -111,7 +111,7 @@ def _meant(escape: bytes) -> bytes:
 
 
 def _character(code: int) -> bytes:
-    """UTF-8; of what is no character, such as half of a pair, a mark that is in no secret."""
+    """Return UTF-8; invalid characters become a byte that no secret contains."""
     try:
         return chr(code).encode()
     except (ValueError, UnicodeEncodeError):
@@ -121,15 +121,15 @@ def _character(code: int) -> bytes:
 Alphabet: TypeAlias = Literal["any case", "base64"]
 
 SHORTEST = 8
-"""Characters that a secret has at least. A shorter value is a dummy key; searching for it would eat ordinary text."""
+"""Minimum length of a secret. A shorter value is a dummy; searching for it would remove ordinary text."""
 
 PART = 16
-"""Characters of a secret, one after another, that are taken out where the rest of it is missing."""
+"""Consecutive characters of a secret that are removed even if the rest is missing."""
 
 
 @dataclass(frozen=True)
 class Needle:
-    """One spelling of a secret, and how much of it gives it away: `least` bytes one after another."""
+    """An encoding of a secret. `least` consecutive bytes of it count as a find."""
 
     text: bytes
     least: int
@@ -137,13 +137,13 @@ class Needle:
 
     @cached_property
     def _blocks(self) -> list[tuple[int, bytes]]:
-        """Pieces at fixed places, one of which is in whatever is long enough."""
+        """Blocks of the text: any long enough part contains one of them."""
         size = (self.least + 1) // 2
         starts = range(0, len(self.text) - size + 1, size)
         return [(start, self.text[start : start + size]) for start in starts]
 
     def spans(self, text: bytes) -> Iterator[tuple[int, int]]:
-        """Where it stands in `text`, whole or in part."""
+        """Yield the positions of the secret, or of parts of it, in `text`."""
         needle = self.text
         for start, block in self._blocks:
             at = text.find(block)
@@ -156,7 +156,7 @@ class Needle:
                 at = text.find(block, behind + after)
 
     def begun(self, text: bytes) -> int | None:
-        """Where it begins at the end of `text`, with too little behind it to be found as a part."""
+        """Return the start of the secret at the end of `text` if it is cut off there."""
         for length in range(min(len(self.text), len(text)), SHORTEST - 1, -1):
             if text.endswith(self.text[:length]):
                 return len(text) - length
@@ -164,7 +164,7 @@ class Needle:
 
 
 def needles(secret: str) -> list[Needle]:
-    """What to search squeezed views for: see `fold`."""
+    """Return the encodings of a secret to search for in squeezed and folded text."""
     raw = View(secret.strip().encode("utf-8", "surrogatepass"), squeezed=True).text
     if len(raw) < SHORTEST:
         return []
@@ -183,7 +183,7 @@ _URLSAFE = bytes.maketrans(b"-_", b"+/")
 
 
 def fold(text: bytes, alphabet: Alphabet) -> bytes:
-    """A view's text as needles of an alphabet are spelled; no longer and no shorter."""
+    """Return text in the alphabet of an encoding, with the same length."""
     return text.translate(_URLSAFE) if alphabet == "base64" else text.lower()
 
 
@@ -193,7 +193,7 @@ def _common(one: bytes, other: bytes) -> int:
 
 
 def _base64(raw: bytes, shift: int) -> bytes:
-    """What is the same in any base64 that has `raw` inside, `shift` bytes behind the beginning of a group."""
+    """Return the part of the base64 of `raw` that does not depend on the `shift` bytes before it."""
     whole = slice(-(-8 * shift // 6), 8 * (shift + len(raw)) // 6)
     return b64encode(b"\0" * shift + raw)[whole]
 
@@ -215,7 +215,7 @@ _HEX = re.compile(rb"(?<![0-9A-Fa-f])[0-9A-Fa-f]{2}(?![0-9A-Fa-f])")
 
 
 def written(data: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """Where bytes are written as numbers, and which they are."""
+    """Yield the positions of bytes written as numbers, and the bytes."""
     for match in _NUMBERS.finditer(data):
         whole = match[0]
         readings = [_bytes(_HEX.findall(whole), 16)]
