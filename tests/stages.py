@@ -18,7 +18,7 @@ from harness.running.cells import Cell
 from harness.scenarios.load import load_paths
 from harness.scenarios.schema import Scenario
 from harness.tape.cassette import REFERENCE_URL
-from harness.tape.player import Keep, Tap
+from harness.tape.player import ExchangeLog, Keep
 from harness.tape.transport import Handler
 
 Provider = Callable[[HttpRequest, Handler], HttpResponse]
@@ -32,7 +32,7 @@ def _faithful(request: HttpRequest, session: Handler) -> HttpResponse:
 class _Provided(LocalResponder):
     """Responds with a provider's responses, and notes them."""
 
-    def handler(self, tap: Tap) -> Handler:
+    def handler(self, tap: ExchangeLog) -> Handler:
         def handle(request: HttpRequest) -> HttpResponse:
             response = self._handler(request)
             tap.note(request, response)

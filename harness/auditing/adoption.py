@@ -23,9 +23,8 @@ from harness.host.credentials import is_secret_header
 from harness.host.files import read_file
 from harness.results import Severity
 from harness.tape.cassette import Cassette, Interaction
-from harness.tape.deck.playing import load
-from harness.tape.deck.recording import text
-from harness.tape.deck.storing import learned, redactor, request_as_stored, response_as_stored, spoken
+from harness.tape.tape_player import load
+from harness.tape.tape_recorder import learned, redactor, request_as_stored, response_as_stored, spoken, text
 from harness.tape.write import replace as put
 
 _MARK = re.compile(rb"\bmark\.vcr\b")

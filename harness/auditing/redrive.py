@@ -59,7 +59,7 @@ from harness.contract.protocols import Capability, Endpoint, Route, StreamingCha
 from harness.meaning.view_differences import WHOLE_JSON, diff, json_pointer
 from harness.results import PairCounts, PairDisagreement, RedriveResult
 from harness.tape.cassette import Cassette
-from harness.tape.recut import recut
+from harness.tape.rechunk import recut
 from harness.tape.transport import HandlerTransport
 
 OPENING = "…"

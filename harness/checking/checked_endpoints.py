@@ -13,7 +13,7 @@ from harness.apis.eventstream import DONE, events, is_event_stream
 from harness.contract.http import HttpResponse
 from harness.contract.model import JSON
 from harness.results import Finding, Severity
-from harness.tape.redact.address import shown
+from harness.tape.redact.urls import shown
 
 _VERSION = r"/v\d+(?:(?:alpha|beta)\d*)?"
 _VERSIONS = re.compile(rf"({_VERSION})(?=/)")

@@ -57,7 +57,7 @@ from harness.running.plan import Plan
 from harness.running.run import Progress
 from harness.scenarios.schema import Scenario, Variant
 from harness.tape.redact import Redactor
-from harness.tape.redact.address import shown
+from harness.tape.redact.urls import shown
 
 
 def conversation_of(run: GatewayRun, redactor: Redactor, most: int) -> Conversation:

@@ -18,7 +18,7 @@ from harness.results import Blame, Body, Chat, Exchange, Fate, Finding, Kind, Se
 from harness.rules.evidence import Evidence
 from harness.rules.reading import Reading
 from harness.running.exhibits import excerpt, json_lines
-from harness.tape.redact.pieces import REDACTED
+from harness.tape.redact.json_strings import REDACTED
 
 FACTS: tuple[GatewayFact, ...] = (*PROMPTS, *DECLARATIONS, *SETTINGS, *HISTORY, *ANSWERS, *FAILURES)
 

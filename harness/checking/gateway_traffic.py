@@ -39,8 +39,8 @@ from harness.running.tool_loop import run_scenario
 from harness.scenarios import suite
 from harness.scenarios.load import load_paths
 from harness.scenarios.schema import Scenario
-from harness.tape.player import Tap
-from harness.tape.transport import ALONE, TapTransport
+from harness.tape.player import ExchangeLog
+from harness.tape.transport import ALONE, LoggingTransport
 
 FIRST = "call-not-needed"
 """The first scenario. It is plain text, so that a failure means that the gateway does not reach the upstream."""
@@ -303,13 +303,13 @@ def play_cell(cell: Cell, way: ApiPair, endpoint: GatewayEndpoint, upstream: Ups
     Raises:
         harness.contract.errors.UsageError: the adapter cannot be connected.
     """
-    tap = Tap(endpoint.url, endpoint.url)
+    tap = ExchangeLog(endpoint.url, endpoint.url)
     secured = endpoint.url.startswith("https:")  # certificates take long to load
     line = httpx2.HTTPTransport(verify=secured, trust_env=False, limits=ALONE)
     with (
         upstream.open_conversation(cell.scenario, way.upstream, lambda: len(tap.exchanges)) as current,
         httpx2.Client(
-            transport=TapTransport(_HeaderTransport(line, endpoint.headers), tap),
+            transport=LoggingTransport(_HeaderTransport(line, endpoint.headers), tap),
             trust_env=False,
             timeout=endpoint.seconds,
         ) as client,

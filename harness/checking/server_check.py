@@ -38,7 +38,7 @@ from harness.running.expected_failures import ExpectedFailure, mark_expected, st
 from harness.running.tool_loop import ADAPTER_EXCEPTIONS
 from harness.scenarios.schema import Subject, Variant
 from harness.tape.redact import Redactor
-from harness.tape.redact.address import origin, shown
+from harness.tape.redact.urls import origin, shown
 
 INTERRUPTED = "interrupted"
 """Reason of a check that the user interrupted."""

@@ -49,9 +49,9 @@ from harness.running.plan import variants
 from harness.running.served_session import SessionOptions
 from harness.running.verdicts import known_finding_ids
 from harness.scenarios.schema import Scenario, Variant
+from harness.tape.loopback_server import serve
 from harness.tape.redact import Redactor
-from harness.tape.redact.address import shown
-from harness.tape.server import serve
+from harness.tape.redact.urls import shown
 
 _ANSWER_SECONDS = 60.0
 _SETTINGS_ONLY = ("headers", "url", "models", "upstream_models")  # keys whose form differs from the option's

@@ -45,7 +45,7 @@ from harness.scenarios import suite
 from harness.stdio.workers import ForeignAdapter, WorkerPool
 from harness.tape.library import Library
 from harness.tape.redact import Redactor
-from harness.tape.redact.address import shown as shown_url
+from harness.tape.redact.urls import shown as shown_url
 
 
 def play(options: EffectiveOptions, mode: Mode) -> int:

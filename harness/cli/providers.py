@@ -34,7 +34,7 @@ from harness.running.costs import price_version
 from harness.running.live import LiveBackend
 from harness.running.probing import FactProbe, Probe, ProbeResult, estimate_cost, fact_probes, proposal
 from harness.tape.redact import Redactor
-from harness.tape.redact.address import shown
+from harness.tape.redact.urls import shown
 
 
 class _Needed(TypedDict):

@@ -33,7 +33,7 @@ from harness.running.backends import NO_KEY
 from harness.running.serve_router import ABOUT_SEGMENT, ServeRouter
 from harness.running.served_session import SessionOptions, stream_rewrites
 from harness.scenarios.schema import Scenario
-from harness.tape.server import serve as listening
+from harness.tape.loopback_server import serve as listening
 
 
 @dataclass(frozen=True, kw_only=True)

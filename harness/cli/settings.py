@@ -19,8 +19,8 @@ from harness.results import Mode
 from harness.rules.scope import EVERYTHING, Scope
 from harness.running.cells import VARIANTS
 from harness.scenarios import suite
-from harness.tape.redact.address import shown
-from harness.tape.survey import Outdated
+from harness.tape.preflight import Outdated
+from harness.tape.redact.urls import shown
 
 _CASSETTES = "cassettes"
 

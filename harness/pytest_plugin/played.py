@@ -32,7 +32,7 @@ from harness.scenarios import suite
 from harness.scenarios.load import scenario_files
 from harness.stdio.workers import WorkerPool
 from harness.tape.library import Library
-from harness.tape.survey import Outdated
+from harness.tape.preflight import Outdated
 
 _PLAYED = pytest.StashKey["Played"]()
 

@@ -10,8 +10,7 @@ from harness.contract.http import HttpRequest
 from harness.reports.words import count, place, plain_line, values
 from harness.results import Finding
 from harness.tape.compare import RequestDifference
-from harness.tape.deck.playing import Played
-from harness.tape.deck.storing import told
+from harness.tape.tape_recorder import TapeExchange, told
 
 _MOST = 10
 """Differences that are shown of a request."""
@@ -27,7 +26,7 @@ class Problem:
     rule: str | None = None
 
 
-def differing(exchanges: Sequence[Played], numbers: Sequence[int]) -> Iterator[Problem]:
+def differing(exchanges: Sequence[TapeExchange], numbers: Sequence[int]) -> Iterator[Problem]:
     """What differs in requests from the recorded ones. What is the same as in an earlier one is not said twice."""
     said: dict[tuple[str, ...], int] = {}
     for at in numbers:
@@ -46,13 +45,13 @@ def differing(exchanges: Sequence[Played], numbers: Sequence[int]) -> Iterator[P
         yield Problem(headline, _joined([f"{head}:", *(line for each in shown for line in _difference(each)), *more]))
 
 
-def spelled(number: int, played: Played) -> str:
+def spelled(number: int, played: TapeExchange) -> str:
     """What differs in a request that is read as the recorded one."""
     said = "; ".join(each.message for each in played.differences[:_MOST])
     return _joined([f"request {number}, {told(played.request)}: means what was recorded, but {said}"])
 
 
-def unrecorded(number: int, played: Played, total: int) -> Problem:
+def unrecorded(number: int, played: TapeExchange, total: int) -> Problem:
     """That nothing is left to answer a request with."""
     left = f": the cassette ({count(total, 'exchange')}) has none left for it" if total else ""
     headline = f"request {number}, {told(played.request)}, was not recorded"

@@ -29,10 +29,9 @@ from harness.reports.words import count, plain_line
 from harness.results import Finding, Outcome, Severity
 from harness.rules.rule import Rule
 from harness.tape.cassette import Cassette, Interaction
-from harness.tape.deck.playing import Played, Playing, load
-from harness.tape.deck.recording import Recording
-from harness.tape.deck.storing import redactor, taken
-from harness.tape.interception import intercepted
+from harness.tape.client_patches import intercepted
+from harness.tape.tape_player import TapePlayer, load
+from harness.tape.tape_recorder import TapeExchange, TapeRecorder, redactor, taken
 
 _TAPE = pytest.StashKey["Tape"]()
 _SESSION = pytest.StashKey["Session"]()
@@ -65,15 +64,15 @@ class Tape:
         is_taken = taken(wanted.allow_hosts)
         self._cassette = None if recording else _cassette(self.path)
         self._deck = (
-            Recording(is_taken, wanted.allowed_secrets)
+            TapeRecorder(is_taken, wanted.allowed_secrets)
             if recording
-            else Playing(self._cassette, is_taken, redactor, wanted.ignored_pointers)
+            else TapePlayer(self._cassette, is_taken, redactor, wanted.ignored_pointers)
         )
         self._told = 0
         self._passed: bool | None = None
 
     @property
-    def exchanges(self) -> Sequence[Played]:
+    def exchanges(self) -> Sequence[TapeExchange]:
         """What was sent so far, each with the answer that it got."""
         return tuple(self._deck.exchanges)
 
@@ -87,7 +86,7 @@ class Tape:
         """The test itself is over. Fails it if what it has sent is not as it should be; one that has failed is told."""
         self._passed = passed
         problems = self._problems()
-        if problems and isinstance(self._deck, Playing):
+        if problems and isinstance(self._deck, TapePlayer):
             problems += self._unused(self._deck)
         if not problems:
             return
@@ -102,7 +101,7 @@ class Tape:
         """The fixtures are torn down, too. Writes what was recorded; fails the test for what nothing has asked for."""
         if not self._passed:
             return
-        if isinstance(self._deck, Recording):
+        if isinstance(self._deck, TapeRecorder):
             self._session.written[self._shown] = self._deck.save(self.path)
             self._session.forms[self._shown] = self._deck.forms
             return
@@ -136,7 +135,7 @@ class Tape:
             self._item.add_report_section("call", "harness tape", self._public("\n\n".join(remarks)))
         return problems
 
-    def _judged(self, exchanges: Sequence[Played]) -> list[Finding]:
+    def _judged(self, exchanges: Sequence[TapeExchange]) -> list[Finding]:
         audit = Audit(self._session.rules, self._session.edition)
         audit.add(str(self.path), Cassette(tuple(Interaction(each.request, each.response) for each in exchanges)))
         found = (finding for cell in audit.result().cells for finding in cell.findings)
@@ -146,7 +145,7 @@ class Tape:
             if each.rule not in self._settings.ignored_findings
         ]
 
-    def _unused(self, deck: Playing) -> list[Problem]:
+    def _unused(self, deck: TapePlayer) -> list[Problem]:
         return [tape_texts.unused(index, request) for index, request in deck.unused]
 
     def _text(self, problems: Sequence[Problem]) -> str:

@@ -178,7 +178,7 @@ RULES = (
         AGE,
         Subject.REQUESTS,
         "A cassette that says its day is no older than --max-age allows.",
-        "harness.tape.survey",
+        "harness.tape.preflight",
         _old,
         kind=Kind.LOSS,
         because="what a provider answers may have changed since",

@@ -18,7 +18,7 @@ from harness.rules.outline import MODEL, ORDER, Contrast, Issued, of_events, of_
 from harness.rules.reading import Reading
 from harness.rules.rule import Flaw, Rule
 from harness.scenarios.schema import Subject
-from harness.tape.recut import BYTE_ORDER_MARK, COMMENTS
+from harness.tape.rechunk import BYTE_ORDER_MARK, COMMENTS
 
 
 def _issued(evidence: Evidence) -> Issued:

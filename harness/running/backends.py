@@ -31,14 +31,14 @@ from harness.scenarios.load import digest, sent_digest
 from harness.scenarios.schema import Scenario
 from harness.tape.cassette import REFERENCE_URL, Cassette, Metadata
 from harness.tape.library import Library
-from harness.tape.player import Keep, Player, Tap, Telling, as_asked
+from harness.tape.player import Converter, ExchangeLog, Keep, Player, as_asked
+from harness.tape.preflight import Outdated
 from harness.tape.redact import Redactor
-from harness.tape.redact.address import origin
-from harness.tape.survey import Outdated
+from harness.tape.redact.urls import origin
 from harness.tape.transport import Handler, HandlerRunner, HandlerTransport, replaying
 
 if TYPE_CHECKING:
-    from harness.tape.server import Server
+    from harness.tape.loopback_server import LoopbackServer
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class CellEnvironment:
     """
 
     endpoint: Endpoint
-    tap: Tap
+    tap: ExchangeLog
     scripted: bool
     provenance: Provenance
     player: Player | None = None
@@ -109,15 +109,15 @@ class Responder(Protocol):
     key: str
     client: httpx2.Client | None
 
-    def handler(self, tap: Tap) -> Handler:
+    def handler(self, tap: ExchangeLog) -> Handler:
         """Return the handler for requests to the loopback server."""
         ...
 
-    def transport(self, tap: Tap) -> httpx2.BaseTransport:
+    def transport(self, tap: ExchangeLog) -> httpx2.BaseTransport:
         """Return the transport of an injected client."""
         ...
 
-    def runner(self, tap: Tap) -> ProcessRunner:
+    def runner(self, tap: ExchangeLog) -> ProcessRunner:
         """Return the runner for commands."""
         ...
 
@@ -131,15 +131,15 @@ class LocalResponder(Responder):
     def __init__(self, handler: Handler) -> None:
         self._handler = handler
 
-    def handler(self, tap: Tap) -> Handler:  # noqa: ARG002 - repeated responses are not noted
+    def handler(self, tap: ExchangeLog) -> Handler:  # noqa: ARG002 - repeated responses are not noted
         """See `Responder.handler`."""
         return self._handler
 
-    def transport(self, tap: Tap) -> httpx2.BaseTransport:
+    def transport(self, tap: ExchangeLog) -> httpx2.BaseTransport:
         """See `Responder.transport`."""
         return HandlerTransport(self.handler(tap))
 
-    def runner(self, tap: Tap) -> ProcessRunner:
+    def runner(self, tap: ExchangeLog) -> ProcessRunner:
         """See `Responder.runner`."""
         return HandlerRunner(self.handler(tap))
 
@@ -159,7 +159,7 @@ class RoutedBackend:
 
     def __init__(self) -> None:
         self.open = ExitStack()
-        self._server: Server | None = None
+        self._server: LoopbackServer | None = None
         self._lock = Lock()
 
     def __enter__(self) -> Self:
@@ -179,21 +179,21 @@ class RoutedBackend:
     @contextmanager
     def reached(
         self, target: Target, end: Responder, url: str, keep: Keep | None = None
-    ) -> Generator[tuple[Endpoint, Tap], None, None]:
+    ) -> Generator[tuple[Endpoint, ExchangeLog], None, None]:
         """Connect a target's adapter to a responder, and yield its endpoint and its tap. `url` is the base URL that
         exchanges are recorded with, wherever requests really go."""
         route = target.adapter.route
         if route is Route.PROCESS:
-            tap = Tap(ORIGIN, ORIGIN, keep)
+            tap = ExchangeLog(ORIGIN, ORIGIN, keep)
             yield Endpoint(ORIGIN, NO_KEY, processes=end.runner(tap)), tap
         elif route is Route.CLIENT and end.client is None:
-            tap = Tap(url, url, keep)
+            tap = ExchangeLog(url, url, keep)
             with httpx2.Client(transport=end.transport(tap), trust_env=False, timeout=TIMEOUT_SECONDS) as own:
                 yield Endpoint(url, end.key, own), tap
         else:
             later = LateBoundHandler()
             with self._mounted(later, catalog.api(target.api).base_path) as base:
-                tap = Tap(base, url, keep)
+                tap = ExchangeLog(base, url, keep)
                 later.handler = end.handler(tap)
                 yield Endpoint(base, end.key, end.client if route is Route.CLIENT else None), tap
 
@@ -206,9 +206,9 @@ class RoutedBackend:
         finally:
             server.unmount(base)
 
-    def _loopback(self) -> Server:
+    def _loopback(self) -> LoopbackServer:
         # A replay with injected clients needs no server, and is spared importing one.
-        from harness.tape.server import serve  # noqa: PLC0415
+        from harness.tape.loopback_server import serve  # noqa: PLC0415
 
         with self._lock:
             if self._server is None:
@@ -270,7 +270,7 @@ class _ReferenceResponder(LocalResponder):
         self.client = client
         self._session = session
 
-    def handler(self, tap: Tap) -> Handler:
+    def handler(self, tap: ExchangeLog) -> Handler:
         def handle(request: HttpRequest) -> HttpResponse:
             response = self._session(tap.public(request))
             tap.note(request, response)
@@ -359,11 +359,11 @@ class ReplayBackend(OfflineBackend):
 
 
 class _CassetteResponder(LocalResponder):
-    def __init__(self, player: Player, told: Telling) -> None:
+    def __init__(self, player: Player, told: Converter) -> None:
         self._player = player
         self._told = told
 
-    def handler(self, tap: Tap) -> Handler:
+    def handler(self, tap: ExchangeLog) -> Handler:
         return replaying(self._player, tap, self._told)
 
 

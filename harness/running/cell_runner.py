@@ -25,8 +25,8 @@ from harness.running.served_session import StreamRewrite, cut_rewrite, shape_rew
 from harness.running.tool_loop import ADAPTER_EXCEPTIONS, EmbeddingRun, ScenarioRun, run_scenario
 from harness.running.verdicts import CellJudge, JudgedCell, unreadable_cassette
 from harness.stdio.process import AdapterBroke
-from harness.tape.recording import Recording
-from harness.tape.survey import Survey
+from harness.tape.cell_recording import CellRecording
+from harness.tape.preflight import Preflight
 
 
 class CellRunner:
@@ -40,7 +40,7 @@ class CellRunner:
     def __init__(
         self, backend: Backend, judge: CellJudge, recorder: Recorder | None, recuts: int, budget: Budget | None
     ) -> None:
-        self.survey: Survey | None = None
+        self.survey: Preflight | None = None
         self.notes: list[str] = []
         self.recorded: list[Cell] = []
         self._backend = backend
@@ -155,7 +155,7 @@ class CellRunner:
                 return environment, _transcript(
                     cell, environment, self._run_within_limits(cell, environment), self.mode
                 )
-        tape = open_recording(cell, self._backend, self._recorder, self.survey or Survey())
+        tape = open_recording(cell, self._backend, self._recorder, self.survey or Preflight())
         try:
             with tape:
                 with self._backend.stage(cell, tape) as environment:
@@ -171,7 +171,7 @@ class CellRunner:
                 self.notes += tape.notes
 
     def _run_within_limits(
-        self, cell: Cell, environment: CellEnvironment, tape: Recording | None = None
+        self, cell: Cell, environment: CellEnvironment, tape: CellRecording | None = None
     ) -> ScenarioRun:
         begun = returned = 0
         account = self._budget.account(cell, environment.tap.exchanges) if self._budget else None
@@ -213,7 +213,7 @@ def _profile_for(cell: Cell, environment: CellEnvironment) -> Profile:
     return catalog.api(cell.target.api).profile_for(cell.target.model, edition)
 
 
-def _write_cassette(tape: Recording, transcript: Transcript) -> None:
+def _write_cassette(tape: CellRecording, transcript: Transcript) -> None:
     try:
         tape.complete(served_model(transcript))
     except CassetteTaken as error:

@@ -28,7 +28,7 @@ from harness.host.files import read_file
 from harness.results import CellResult, Finding, Severity, StaleExpectation
 from harness.rules.scope import EVERYTHING, Scope
 from harness.scenarios.schema import Variant
-from harness.tape.document import TOO_DEEP
+from harness.tape.cassette_text import TOO_DEEP
 
 MAX_BYTES = 2 << 20
 """The size of about twenty thousand entries."""

@@ -26,10 +26,10 @@ from harness.results import Mode, Provenance
 from harness.running.backends import NO_KEY, CellEnvironment, RoutedBackend
 from harness.running.cells import Cell
 from harness.stdio.workers import RunCancelled
-from harness.tape.player import Keep, Tap
+from harness.tape.player import ExchangeLog, Keep
 from harness.tape.redact import Redactor
-from harness.tape.redact.address import origin
-from harness.tape.transport import ALONE, Handler, Proxy, TapRunner, TapTransport
+from harness.tape.redact.urls import origin
+from harness.tape.transport import ALONE, Handler, LoggingRunner, LoggingTransport, Proxy
 
 V = TypeVar("V")
 
@@ -247,7 +247,7 @@ class LiveBackend(RoutedBackend):
         if target.adapter.route is not Route.PROCESS:
             self._check_answered(target, tap, end.line)
 
-    def _check_answered(self, target: Target, tap: Tap, line: _ProviderTransport) -> None:
+    def _check_answered(self, target: Target, tap: ExchangeLog, line: _ProviderTransport) -> None:
         """Stop the run if the first requests of a target show that there is no API at its address.
 
         Raises:
@@ -317,16 +317,16 @@ class _ProviderResponder:
         self._open.close()
         self.line.close()
 
-    def handler(self, tap: Tap) -> Handler:
+    def handler(self, tap: ExchangeLog) -> Handler:
         return self._open.enter_context(
             Proxy(tap.base_url, self._url, tap, RateLimitedTransport(self.line, self._limiter))
         )
 
-    def transport(self, tap: Tap) -> httpx2.BaseTransport:
-        return TapTransport(RateLimitedTransport(self.line, self._limiter), tap)
+    def transport(self, tap: ExchangeLog) -> httpx2.BaseTransport:
+        return LoggingTransport(RateLimitedTransport(self.line, self._limiter), tap)
 
-    def runner(self, tap: Tap) -> ProcessRunner:
-        return TapRunner(LocalRunner(), tap)
+    def runner(self, tap: ExchangeLog) -> ProcessRunner:
+        return LoggingRunner(LocalRunner(), tap)
 
 
 class _ProviderTransport(httpx2.HTTPTransport):

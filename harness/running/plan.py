@@ -20,7 +20,7 @@ from harness.running.recorder import Recorder
 from harness.running.run import Run
 from harness.scenarios.schema import Variant
 from harness.tape.library import Library
-from harness.tape.survey import Outdated
+from harness.tape.preflight import Outdated
 
 CELL_SECONDS = 60.0
 """Time limit for a cell of a foreign adapter, offline."""

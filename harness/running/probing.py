@@ -30,7 +30,7 @@ from harness.host.exceptions import shorten
 from harness.running.backends import TIMEOUT_SECONDS
 from harness.running.costs import cost
 from harness.running.live import NO_SUCH_PATH, LiveBackend, reach_hint
-from harness.tape.redact.address import shown
+from harness.tape.redact.urls import shown
 from harness.tape.transport import ALONE
 
 _BYTES_PER_TOKEN = 4

@@ -20,11 +20,11 @@ from harness.scenarios.load import digest, sent, sent_digest
 from harness.scenarios.schema import Scenario
 from harness.stdio.workers import RunCancelled
 from harness.tape.cassette import Metadata
+from harness.tape.cell_recording import CellRecording
 from harness.tape.library import Library
+from harness.tape.preflight import Claim, Outdated, Place, Preflight, preflight
 from harness.tape.read import read
-from harness.tape.recording import Recording
 from harness.tape.redact import Redactor
-from harness.tape.survey import Claim, Outdated, Place, Survey, survey
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +45,12 @@ class Withheld(Exception):
     """The reason why a cell is not recorded."""
 
 
-def without_fresh(cells: Sequence[Cell], found: Survey) -> list[Cell]:
+def without_fresh(cells: Sequence[Cell], found: Preflight) -> list[Cell]:
     """Return the cells without those that have a fresh cassette."""
     return [cell for cell in cells if _place(cell) not in found.fresh]
 
 
-def without_held(cells: Sequence[Cell], found: Survey) -> list[Cell]:
+def without_held(cells: Sequence[Cell], found: Preflight) -> list[Cell]:
     """Return the cells without those whose cassettes must not be overwritten."""
     return [cell for cell in cells if _place(cell) not in found.held]
 
@@ -107,15 +107,17 @@ def claim_cassettes(recorder: Recorder | None, cells: Sequence[Cell]) -> Generat
         claim.release()
 
 
-def survey_cells(cells: Sequence[Cell], backend: Backend, recorder: Recorder) -> Survey:
-    """Survey the cassettes of the cells to record.
+def survey_cells(cells: Sequence[Cell], backend: Backend, recorder: Recorder) -> Preflight:
+    """Preflight the cassettes of the cells to record.
 
     Raises:
         UsageError: A cell cannot be recorded: its cassette must not be overwritten, or another process records it.
     """
     applicable = [cell for cell in cells if not_applicable(cell, backend.mode) is None]
     wanted = [_metadata(cell, backend) for cell in applicable]
-    found = survey(recorder.library, wanted, force=recorder.force, missing=recorder.missing, outdated=recorder.outdated)
+    found = preflight(
+        recorder.library, wanted, force=recorder.force, missing=recorder.missing, outdated=recorder.outdated
+    )
     reasons = _scenarios_with_secrets({cell.scenario.id: cell.scenario for cell in applicable}, backend.redactor())
     for cell in applicable:
         if cell.scenario.id in reasons:
@@ -149,13 +151,13 @@ def _texts(value: Any, at: str) -> Iterator[tuple[str, str]]:
             yield from _texts(item, f"{at}[{index}]")
 
 
-def open_recording(cell: Cell, backend: Backend, recorder: Recorder, found: Survey) -> Recording:
+def open_recording(cell: Cell, backend: Backend, recorder: Recorder, found: Preflight) -> CellRecording:
     """Open the recording of one cell; `found` is the survey of the run. Raises `Withheld`."""
     held = found.held.get(_place(cell))
     if held is not None:
         raise Withheld(held)
     try:
-        return Recording(
+        return CellRecording(
             recorder.library,
             _metadata(cell, backend),
             backend.redactor(),

@@ -27,7 +27,7 @@ from harness.running.cells import Cell
 from harness.running.tool_loop import run_scenario
 from harness.scenarios.schema import Variant
 from harness.tape.player import asks_for_stream, one_body
-from harness.tape.recut import recut
+from harness.tape.rechunk import recut
 from harness.tape.redact import REDACTED
 
 

@@ -31,7 +31,7 @@ from harness.running.processes import MIN_CELLS_PER_FORK, MIN_FOREIGN_CELLS_PER_
 from harness.running.recorder import Recorder, survey_cells, without_fresh
 from harness.running.verdicts import CellJudge, JudgedCell
 from harness.stdio.workers import ForeignAdapter
-from harness.tape.survey import Survey
+from harness.tape.preflight import Preflight
 
 
 class ResultCollector:
@@ -198,14 +198,14 @@ class Run:
         """Sentences about interrupted recordings, earlier ones and this one."""
         return self._runner.notes
 
-    def surveyed(self, cells: Sequence[Cell]) -> Survey:
-        """Survey the cassettes of the cells to record.
+    def surveyed(self, cells: Sequence[Cell]) -> Preflight:
+        """Preflight the cassettes of the cells to record.
 
         Raises:
             UsageError: A cell cannot be recorded: its cassette must not be overwritten, or another process records it.
         """
         if self._recorder is None:
-            return Survey()
+            return Preflight()
         found = self._runner.survey = survey_cells(cells, self._backend, self._recorder)
         return found
 

@@ -27,8 +27,8 @@ from harness.running.backends import NO_KEY, CellEnvironment
 from harness.running.verdicts import CellJudge
 from harness.scenarios.schema import Scenario, Variant
 from harness.tape.cassette import REFERENCE_URL
-from harness.tape.player import Tap
-from harness.tape.recut import recut
+from harness.tape.player import ExchangeLog
+from harness.tape.rechunk import recut
 from harness.tape.redact import Redactor
 
 MAX_TOOL_RUNS = 1000
@@ -133,7 +133,7 @@ StreamRewrites: TypeAlias = Callable[[Api], Sequence[StreamRewrite]]
 
 
 def cut_rewrite(number: int) -> StreamRewrite:
-    """Return the rewrite of `harness.tape.recut` with this number."""
+    """Return the rewrite of `harness.tape.rechunk` with this number."""
     return lambda response, seed: recut(response, number, seed)
 
 
@@ -194,7 +194,7 @@ class ServedSession:
         self._ways: Sequence[StreamRewrite] = [] if terms.ways is None else terms.ways(wire)
         self.ways: dict[int, str] = {}
         """Descriptions of rewritten streams by the number of the request, from 1."""
-        self._tap = Tap(base, REFERENCE_URL)
+        self._tap = ExchangeLog(base, REFERENCE_URL)
         self._turned_away: list[TurnedAway] = []
         self._runs: list[ToolRun] = []
         self._beside = 0

@@ -12,7 +12,7 @@ from pathlib import Path
 from harness.contract.errors import CassetteError, CassetteMissing, CassetteTaken
 from harness.results import Variant
 from harness.tape.cassette import Cassette, Metadata
-from harness.tape.document import RESTORE
+from harness.tape.cassette_text import RESTORE
 from harness.tape.journal import SUFFIX, path_of, read_journal
 from harness.tape.read import read
 from harness.tape.write import dumps, replace
@@ -90,7 +90,7 @@ class Library:
         """Return the path for a recording. Called before anything is sent, so that no paid request is wasted.
 
         Raises:
-            CassetteTaken: a cassette of another model, or one that somebody may have paid for, is there (unless
+            CassetteTaken: a cassette of another model, or a possibly paid one, exists (unless
                 `force`).
             CassetteError: what is there cannot be read (unless `force`).
         """

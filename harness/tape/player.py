@@ -22,11 +22,11 @@ from harness.contract.http import EXHAUSTED, HttpRequest, HttpResponse, endpoint
 from harness.results import Exchange
 from harness.tape.cassette import Cassette
 from harness.tape.redact import REQUEST_HEADERS, RESPONSE_HEADERS, masked
-from harness.tape.redact.address import bare
+from harness.tape.redact.urls import bare
 
 
 class Keep(Protocol):
-    """Stores the exchanges of a cell before their responses are passed on. See `Recording`."""
+    """Stores the exchanges of a cell before their responses are passed on. See `CellRecording`."""
 
     def keep(self, request: HttpRequest, response: HttpResponse) -> None:
         """Keep an exchange. Raises `CassetteError`."""
@@ -43,7 +43,7 @@ def _roots(base: str, public: str) -> tuple[str, str]:
     return (base.removesuffix(path), public.removesuffix(path)) if path and base.endswith(path) else (base, public)
 
 
-class Tap:
+class ExchangeLog:
     """Logs the exchanges of a cell in `exchanges`, in order.
 
     Headers and URLs are stripped of secrets, bodies are not: the adapter's values are compared with them. Redaction
@@ -103,12 +103,12 @@ class Tap:
         self.exchanges.append(Exchange(sent, received, recorded, self.chat, monotonic()))
 
 
-Telling: TypeAlias = Callable[[HttpRequest, HttpRequest | None, HttpResponse], HttpResponse]
+Converter: TypeAlias = Callable[[HttpRequest, HttpRequest | None, HttpResponse], HttpResponse]
 """`convert(request, recorded, response)`: the response to `recorded` in the form that `request` wants. Without
 `recorded`, the response is harness's own error."""
 
 
-def as_asked(wire: Api, profile: Profile, seed: str) -> Telling:
+def as_asked(wire: Api, profile: Profile, seed: str) -> Converter:
     """Return a function that converts recorded responses between stream and whole body, as the request wants.
 
     An adapter may request a stream where another one recorded a whole body. A truncated or unreadable response becomes
@@ -255,7 +255,7 @@ class Player:
         if self._next == len(self._played):
             return None
         position = self._next
-        # Most cells send what was recorded, letter for letter and in order, which is told without reading any JSON.
+        # Most cells send what was recorded, byte for byte and in order. That check needs no JSON.
         if not _is_spelled_alike(self._interactions[position][0], request):
             same = self._index.get(normalised(request), [])
             while same and self._played[same[-1]]:

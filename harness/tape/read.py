@@ -24,8 +24,8 @@ from harness.contract.errors import CassetteError, CassetteMissing
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.host.files import read_file
 from harness.tape.cassette import FORMATS, Cassette, Interaction, Metadata, checksum, loaded_delivery
+from harness.tape.cassette_text import MAX_BYTES, RESTORE, exact, parse
 from harness.tape.content_encoding import decode
-from harness.tape.document import MAX_BYTES, RESTORE, exact, parse
 
 _OBSOLETE_HEADERS = ("content-encoding", "content-length", "transfer-encoding")
 """Headers that are wrong for a decoded body."""

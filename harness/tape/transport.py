@@ -13,20 +13,20 @@ from harness.contract.http import Delivery, Ending, HttpRequest, HttpResponse
 from harness.contract.process import Command, Completed, from_response, to_request, to_response
 from harness.contract.protocols import ProcessRunner
 from harness.tape.content_encoding import decode
-from harness.tape.player import Player, Tap, Telling
+from harness.tape.player import Converter, ExchangeLog, Player
 
 Handler: TypeAlias = Callable[[HttpRequest], HttpResponse]
 """Answers a request. May be called from several threads at once."""
 
 
-def replaying(player: Player, tap: Tap, told: Telling | None = None) -> Handler:
-    """Return a handler that plays a cassette, converts each response with `told`, and logs each exchange."""
+def replaying(player: Player, tap: ExchangeLog, convert: Converter | None = None) -> Handler:
+    """Return a handler that plays a cassette, converts each response with `convert`, and logs each exchange."""
 
     def handle(request: HttpRequest) -> HttpResponse:
         public = tap.public(request)
         response, recorded = player.answer(public)
-        if told is not None:
-            response = told(public, recorded, response)
+        if convert is not None:
+            response = convert(public, recorded, response)
         tap.note(request, response, recorded)
         return response
 
@@ -48,14 +48,14 @@ class HandlerTransport(httpx2.BaseTransport):
         return _delivered(self._handler(plain_request(request)))
 
 
-class TapTransport(httpx2.BaseTransport):
+class LoggingTransport(httpx2.BaseTransport):
     """Logs exchanges of `inner` in `tap`. The response is passed on unchanged when it is complete.
 
     A response that breaks off is logged as far as it came, and breaks off for the adapter as well. A response that
     times out is logged as missing. Requests that an earlier recording has answered are not sent.
     """
 
-    def __init__(self, inner: httpx2.BaseTransport, tap: Tap) -> None:
+    def __init__(self, inner: httpx2.BaseTransport, tap: ExchangeLog) -> None:
         self._inner = inner
         self._tap = tap
 
@@ -83,7 +83,7 @@ class TapTransport(httpx2.BaseTransport):
         kept = HttpResponse(response.status_code, headers, body, Delivery(ending=ending(failure)))
         self._tap.note(plain_request(request), kept)
         extensions = {key: value for key, value in response.extensions.items() if key != "network_stream"}
-        stream = _Pieces([bytes(raw)] if raw else [], 0.0, failure)
+        stream = _Httpx2Stream([bytes(raw)] if raw else [], 0.0, failure)
         return httpx2.Response(response.status_code, headers=response.headers, stream=stream, extensions=extensions)
 
     def close(self) -> None:
@@ -91,7 +91,7 @@ class TapTransport(httpx2.BaseTransport):
         self._inner.close()
 
 
-class Pieces:
+class PieceStream:
     """A body that arrives in pieces, with pauses in between, and may end in a failure. A mixin for the streams of httpx
     and httpx2."""
 
@@ -113,18 +113,18 @@ class Pieces:
             yield piece
 
 
-class _Pieces(Pieces, httpx2.SyncByteStream):
+class _Httpx2Stream(PieceStream, httpx2.SyncByteStream):
     pass
 
 
 def _delivered(response: HttpResponse) -> httpx2.Response:
     delivery = response.delivery
-    stream = _Pieces(delivery.pieces(response.body), delivery.pause, breaking(delivery.ending))
+    stream = _Httpx2Stream(delivery.pieces(response.body), delivery.pause, breaking(delivery.ending))
     return httpx2.Response(response.status, headers=dict(response.headers), stream=stream)
 
 
 ALONE = httpx2.Limits(max_keepalive_connections=0)
-"""One connection per request to external servers. A kept connection may be closed just as the next request is sent,
+"""No kept connections to external servers. A kept connection may be closed just as the next request is sent,
 which would look like a fault of the adapter."""
 
 BROKEN_OFF = (httpx2.RemoteProtocolError, httpx2.ReadError)
@@ -188,12 +188,14 @@ class Proxy:
     Neither redirects nor the environment's proxies are followed: a prompt goes where it was sent, or nowhere.
     """
 
-    def __init__(self, base_url: str, upstream: str, tap: Tap, transport: httpx2.BaseTransport | None = None) -> None:
+    def __init__(
+        self, base_url: str, upstream: str, tap: ExchangeLog, transport: httpx2.BaseTransport | None = None
+    ) -> None:
         self._base = base_url.rstrip("/")
         self._upstream = upstream.rstrip("/")
         inner = transport or httpx2.HTTPTransport(trust_env=False)
         self._client = httpx2.Client(
-            transport=TapTransport(inner, tap), trust_env=False, follow_redirects=False, timeout=_SECONDS
+            transport=LoggingTransport(inner, tap), trust_env=False, follow_redirects=False, timeout=_SECONDS
         )
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
@@ -227,10 +229,10 @@ def _end_to_end(headers: Mapping[str, str]) -> dict[str, str]:
     return {name.lower(): value for name, value in headers.items() if name.lower() not in _HOP_BY_HOP}
 
 
-class TapRunner:
+class LoggingRunner:
     """Logs commands of `inner` in `tap`. Commands that an earlier recording has answered are not run."""
 
-    def __init__(self, inner: ProcessRunner, tap: Tap) -> None:
+    def __init__(self, inner: ProcessRunner, tap: ExchangeLog) -> None:
         self._inner = inner
         self._tap = tap
 

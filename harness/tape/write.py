@@ -19,8 +19,8 @@ from harness.contract.errors import CassetteError
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.host import files
 from harness.tape.cassette import FORMAT, Cassette, Metadata, checksum, stored_delivery
+from harness.tape.cassette_text import indented
 from harness.tape.content_encoding import MAX_BYTES
-from harness.tape.document import indented
 from harness.tape.read import loads
 
 _ONE_LINE = 2**31 - 1

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx2
 
 from harness.tape.library import Library
-from harness.tape.player import Player, Tap
+from harness.tape.player import ExchangeLog, Player
 from harness.tape.read import read
 from harness.tape.transport import HandlerTransport, replaying
 from tests.benchmarks import many
@@ -42,7 +42,7 @@ def from_cassette(task: Task) -> float:
 
     def work() -> None:
         player = Player(read(Path(task.folder) / "harness.yaml"))
-        transport = HandlerTransport(replaying(player, Tap(field.base_url, field.base_url)))
+        transport = HandlerTransport(replaying(player, ExchangeLog(field.base_url, field.base_url)))
         with httpx2.Client(transport=transport, trust_env=False) as client:
             lead(field.sdk(client), field.conversations)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.contract.http import HttpRequest, HttpResponse
-from harness.tape.server import serve
+from harness.tape.loopback_server import serve
 from tests.cli.conftest import Command
 
 KEYS = {"openai-chat": "OPENAI_API_KEY", "gemini-3": "GEMINI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}

@@ -13,7 +13,7 @@ import pytest
 from harness import catalog
 from harness.apis.fact_files import read_fact_file, today
 from harness.contract.http import HttpRequest, HttpResponse
-from harness.tape.server import serve
+from harness.tape.loopback_server import serve
 from tests.cli.conftest import Command, Outcome
 from tests.closing import closing
 from tests.drifting import ENDED, changed, provider

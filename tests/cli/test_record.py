@@ -17,7 +17,7 @@ from harness.running.budget import estimate
 from harness.running.cells import Cell, not_applicable
 from harness.scenarios.load import load_file
 from harness.scenarios.suite import shipped
-from harness.tape.server import serve
+from harness.tape.loopback_server import serve
 from tests.cli.conftest import Command
 from tests.stages import shipped_scenarios, shipped_targets
 

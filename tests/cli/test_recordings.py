@@ -18,8 +18,8 @@ from harness.results import RunResult
 from harness.scenarios.load import load_file
 from harness.tape.cassette import Metadata
 from harness.tape.journal import Journal, path_of
+from harness.tape.loopback_server import serve
 from harness.tape.read import read
-from harness.tape.server import serve
 from tests.cli.conftest import Command, Outcome
 
 MODEL = "gpt-5.6"

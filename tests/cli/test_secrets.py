@@ -17,8 +17,8 @@ from harness.kit import factories
 from harness.reference.script_session import ScriptSession
 from harness.scenarios.load import load_file
 from harness.tape.library import Library
-from harness.tape.redact.address import secrets, shown
-from harness.tape.server import serve
+from harness.tape.loopback_server import serve
+from harness.tape.redact.urls import secrets, shown
 from tests.cli.conftest import Command
 
 FORMS = {name: catalog.REPORTS.load(name).forms or (".out",) for name in sorted(catalog.REPORTS.modules())}

@@ -16,7 +16,7 @@ from harness.contract.http import HttpRequest, HttpResponse
 from harness.results import CellResult, RunResult
 from harness.running import live
 from harness.running.live import RateOptions
-from harness.tape.server import serve
+from harness.tape.loopback_server import serve
 from tests.cli.conftest import Command, Outcome
 from tests.cli.test_recordings import SCENARIO, Provider
 from tests.closing import HUNG_UP, closing

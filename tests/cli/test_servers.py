@@ -21,7 +21,7 @@ from harness.cli.help import topics
 from harness.cli.main import main
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.results import Checked, RunResult, Verdict
-from harness.tape.server import serve
+from harness.tape.loopback_server import serve
 from harness.tape.transport import Handler
 from tests.cli.conftest import Command
 from tests.servers.faults import FAULTS

@@ -11,7 +11,15 @@ import pytest
 from tests.benchmarks.contenders import ROOT
 
 _SDKS = ["anthropic", "google.genai", "openai"]
-_LATE = ["dask", "jinja2", "jsonschema", "harness.tape.server", "vcr", "harness.cli.check", "harness.cli.providers"]
+_LATE = [
+    "dask",
+    "jinja2",
+    "jsonschema",
+    "harness.tape.loopback_server",
+    "vcr",
+    "harness.cli.check",
+    "harness.cli.providers",
+]
 
 _REPORTED = """
 import atexit, sys

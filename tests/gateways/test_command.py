@@ -22,7 +22,7 @@ from harness.cli.main import main
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.results import FactFates, RunResult, Verdict
 from harness.scenarios.suite import shipped
-from harness.tape.server import serve
+from harness.tape.loopback_server import serve
 from tests.gateways.faults import FAULTS
 from tests.gateways.toy import Gate, Passing
 

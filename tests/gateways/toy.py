@@ -18,7 +18,7 @@ from harness.contract.http import Delivery, HttpRequest, HttpResponse
 from harness.results import RunResult
 from harness.running.served_session import SessionOptions
 from harness.scenarios.schema import Scenario, Variant
-from harness.tape.server import serve
+from harness.tape.loopback_server import serve
 
 JsonDict = dict[str, Any]
 Edit = Callable[[JsonDict], None]

@@ -115,7 +115,7 @@ def _import_all() -> None:
     from harness.auditing import cassette_audit  # noqa: F401
     from harness.cli import app, execution  # noqa: F401
     from harness.contract.protocols import Endpoint
-    from harness.tape import server  # noqa: F401
+    from harness.tape import loopback_server  # noqa: F401
     from harness.tape.write import prepare
 
     prepare()

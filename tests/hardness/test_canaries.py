@@ -25,8 +25,8 @@ import pytest
 from harness import catalog
 from harness.cli.main import main
 from harness.tape import journal
+from harness.tape.loopback_server import LoopbackServer, serve
 from harness.tape.redact import Redactor
-from harness.tape.server import Server, serve
 from tests.hardness.canaries import CANARIES, KEYS, Canary, left
 from tests.hardness.echo import TARGETS, Echo, scenarios
 
@@ -75,7 +75,7 @@ class Outputs:
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
+def server() -> Iterator[LoopbackServer]:
     with serve() as server:
         yield server
 
@@ -115,7 +115,7 @@ def reports(name: str) -> list[str]:
 def plant(
     canary: Canary,
     out: Outputs,
-    server: Server,
+    server: LoopbackServer,
     monkeypatch: pytest.MonkeyPatch,
     *,
     target: str,
@@ -172,7 +172,7 @@ def leaks(canary: Canary, out: Outputs) -> list[str]:
 
 @pytest.mark.parametrize("at", [20, 44, 51])
 def test_a_canary_is_in_nothing_that_comes_out(
-    at: int, server: Server, outputs: Callable[[str], Outputs], monkeypatch: pytest.MonkeyPatch
+    at: int, server: LoopbackServer, outputs: Callable[[str], Outputs], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     canary, out = CANARIES[at], outputs("one")
 
@@ -196,7 +196,11 @@ UNKNOWN = "kq7mVt2zXw9Lr4Hs8Bd3"
     ],
 )
 def test_a_header_and_a_parameter_are_told_by_their_name(
-    place: str, is_left: bool, server: Server, outputs: Callable[[str], Outputs], monkeypatch: pytest.MonkeyPatch
+    place: str,
+    is_left: bool,
+    server: LoopbackServer,
+    outputs: Callable[[str], Outputs],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     canary, out = Canary(place, UNKNOWN, UNKNOWN, known=False), outputs("one")
     for variable in VARIABLES:
@@ -217,7 +221,7 @@ def test_a_header_and_a_parameter_are_told_by_their_name(
 
 @pytest.mark.long
 def test_560_canaries_over_all_apis_whole_and_streamed(
-    server: Server,
+    server: LoopbackServer,
     outputs: Callable[[str], Outputs],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],

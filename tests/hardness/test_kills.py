@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.tape.cell_recording import answers
 from harness.tape.journal import read_journal
 from harness.tape.library import Library
-from harness.tape.recording import answers
 from tests.hardness.commands import Ended, commands
 from tests.hardness.conftest import Figure
 from tests.hardness.provider import Provider, providing, write_scenarios

@@ -12,7 +12,7 @@ import pytest
 
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.tape.cassette import Cassette, Interaction
-from harness.tape.deck.recording import text
+from harness.tape.tape_recorder import text
 from tests.hardness.canaries import BASE62
 
 ENDPOINTS = (

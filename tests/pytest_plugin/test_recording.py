@@ -10,7 +10,7 @@ import pytest
 from harness import catalog
 from harness.reference.script_session import ScriptSession
 from harness.scenarios.load import load_file
-from harness.tape.server import serve
+from harness.tape.loopback_server import serve
 from tests.pytest_plugin.project import configure, play, project
 
 __all__ = ["project"]

@@ -17,7 +17,7 @@ from harness.contract.http import EXHAUSTED, HttpResponse
 from harness.contract.model import StopReason, Usage
 from harness.reference.script_session import ScriptSession
 from harness.scenarios.schema import Scenario
-from harness.tape.server import serve
+from harness.tape.loopback_server import serve
 from tests.scenarios.files import WITH_TOOLS, scenario
 
 MODELS = {

@@ -30,7 +30,7 @@ from harness.running.run import Run
 from harness.scenarios.schema import Scenario, Subject, TurnSpec
 from harness.tape.cassette import REFERENCE_URL
 from harness.tape.library import Library
-from harness.tape.server import serve
+from harness.tape.loopback_server import serve
 from tests.scenarios.files import WITH_TOOLS, scenario
 from tests.stages import InProcess, shipped_targets
 from tests.wrapped import asynchronous, connecting, without_http_client

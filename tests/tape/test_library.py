@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from harness.contract.errors import CassetteError, CassetteMissing, CassetteTaken
+from harness.tape.cell_recording import CellRecording
 from harness.tape.journal import Journal, path_of
 from harness.tape.library import Library
-from harness.tape.recording import Recording
+from harness.tape.preflight import Claim
 from harness.tape.redact import Redactor
-from harness.tape.survey import Claim
 from tests.tape.samples import METADATA, cassette, request, response
 
 
@@ -198,7 +198,7 @@ CLAIMING = """
 import sys
 from pathlib import Path
 from harness.contract.errors import CassetteTaken
-from harness.tape.survey import Claim
+from harness.tape.preflight import Claim
 root = Path(sys.argv[1])
 try:
     Claim(root, [root / name for name in sys.argv[2:]])
@@ -239,7 +239,7 @@ def test_a_journal_that_cannot_be_removed_is_told(tmp_path: Path, monkeypatch: p
         if path.name.endswith(".journal"):
             raise PermissionError(1, "Operation not permitted")
 
-    with Recording(library, METADATA, Redactor()) as recording:
+    with CellRecording(library, METADATA, Redactor()) as recording:
         recording.keep(request("a"), response("a"))
         recording.complete()
         monkeypatch.setattr(Path, "unlink", refuse)
@@ -249,5 +249,5 @@ def test_a_journal_that_cannot_be_removed_is_told(tmp_path: Path, monkeypatch: p
     ]
     assert len(library.load("openai-chat", "weather", "whole").interactions) == 1
     monkeypatch.undo()
-    with Recording(library, METADATA, Redactor()) as again:
+    with CellRecording(library, METADATA, Redactor()) as again:
         assert again.taken_up(request("a")) == response("a")

@@ -16,8 +16,8 @@ from harness.contract.model import ChatRequest, Message
 from harness.contract.process import Command, Completed, from_request, from_response, to_request, to_response
 from harness.contract.protocols import ChatClient, Endpoint
 from harness.kit.processes import LocalRunner
-from harness.tape.player import Tap
-from harness.tape.transport import HandlerRunner, TapRunner
+from harness.tape.player import ExchangeLog
+from harness.tape.transport import HandlerRunner, LoggingRunner
 from tests.tape.samples import Kept
 
 ECHO = """
@@ -153,10 +153,10 @@ class Fixed:
 
 def test_a_run_is_noted_as_an_exchange_as_it_was() -> None:
     kept = Kept()
-    tap = Tap("process://local", "process://local", kept)
+    tap = ExchangeLog("process://local", "process://local", kept)
     command = Command(("claude", "--print"), f"My key is {KEY}.")
 
-    assert TapRunner(Fixed(Completed(0, f"Is it {KEY}?")), tap).run(command, 1) == Completed(0, f"Is it {KEY}?")
+    assert LoggingRunner(Fixed(Completed(0, f"Is it {KEY}?")), tap).run(command, 1) == Completed(0, f"Is it {KEY}?")
 
     (exchange,) = tap.exchanges
     assert from_request(exchange.request) == command
@@ -168,19 +168,19 @@ def test_a_run_is_noted_as_an_exchange_as_it_was() -> None:
 def test_a_command_whose_answer_is_there_already_is_not_run() -> None:
     command = Command(("claude", "--print"), "What is 2 + 2?")
     known = Kept({to_request(command).body: to_response(Completed(0, "4"))})
-    tap = Tap("process://local", "process://local", known)
+    tap = ExchangeLog("process://local", "process://local", known)
 
-    assert TapRunner(Fixed(OSError("run")), tap).run(command, 1) == Completed(0, "4")
+    assert LoggingRunner(Fixed(OSError("run")), tap).run(command, 1) == Completed(0, "4")
 
     assert len(tap.exchanges) == 1
     assert known.exchanges == []
 
 
 def test_a_run_without_an_end_is_noted_without_a_response() -> None:
-    tap = Tap("process://local", "process://local")
+    tap = ExchangeLog("process://local", "process://local")
 
     with pytest.raises(TimeoutError):
-        TapRunner(Fixed(TimeoutError("late")), tap).run(Command(("claude",)), 1)
+        LoggingRunner(Fixed(TimeoutError("late")), tap).run(Command(("claude",)), 1)
 
     assert [exchange.response for exchange in tap.exchanges] == [None]
 

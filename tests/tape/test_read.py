@@ -288,7 +288,7 @@ def test_a_missing_file_is_missing_and_a_folder_is_an_error(tmp_path: Path) -> N
 
 
 def test_a_huge_file_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.tape.document.MAX_BYTES", 10)
+    monkeypatch.setattr("harness.tape.cassette_text.MAX_BYTES", 10)
     with pytest.raises(CassetteError, match=r"x\.yaml: 11 bytes are more than the 10"):
         loads(b"version: 1\n", "x.yaml")
 

@@ -16,10 +16,10 @@ import pytest
 from harness.contract.errors import CassetteError, CassetteTaken
 from harness.contract.http import Delivery, HttpResponse
 from harness.host import files
-from harness.tape import recording
+from harness.tape import cell_recording
+from harness.tape.cell_recording import CellRecording
 from harness.tape.journal import Journal, Leftover, leftover, path_of, read_journal
 from harness.tape.library import Library
-from harness.tape.recording import Recording
 from harness.tape.redact import Redactor
 from tests.tape.samples import METADATA, cassette, request, response
 
@@ -27,13 +27,13 @@ CHILD = """
 import sys
 from pathlib import Path
 from harness.tape.library import Library
-from harness.tape.recording import Recording
+from harness.tape.cell_recording import CellRecording
 from harness.tape.redact import Redactor
 from tests.tape.samples import METADATA, cassette, request, response
 
 library = Library(Path(sys.argv[1]))
 if sys.argv[2] == "record":
-    with Recording(library, METADATA, Redactor()) as recording:
+    with CellRecording(library, METADATA, Redactor()) as recording:
         for question in "ab":
             recording.keep(request(question), response(question))
         print("recorded", flush=True)
@@ -67,7 +67,7 @@ def kill(process: subprocess.Popen[str]) -> None:
 
 def test_a_recording_becomes_a_cassette_when_it_is_complete(tmp_path: Path) -> None:
     library = Library(tmp_path)
-    with Recording(library, METADATA, Redactor()) as recording:
+    with CellRecording(library, METADATA, Redactor()) as recording:
         recording.keep(request("Paris?"), response("re: Paris?"))
         assert library.paths() == []
         [journal] = library.journals()
@@ -77,9 +77,9 @@ def test_a_recording_becomes_a_cassette_when_it_is_complete(tmp_path: Path) -> N
     assert library.load("openai-chat", "weather", "whole").interactions == cassette("Paris?").interactions
 
 
-def broken_off(library: Library, *questions: str, force: bool = False) -> Recording:
+def broken_off(library: Library, *questions: str, force: bool = False) -> CellRecording:
     """A recording that answered these and broke off."""
-    recording = Recording(library, METADATA, Redactor(), force=force)
+    recording = CellRecording(library, METADATA, Redactor(), force=force)
     with recording:
         for question in questions:
             recording.keep(request(question), response(f"re: {question}"))
@@ -105,7 +105,7 @@ def test_an_incomplete_recording_leaves_the_cassette_as_it_was_and_what_was_answ
 def test_what_was_left_is_answered_without_asking_again(tmp_path: Path) -> None:
     library = Library(tmp_path)
     broken_off(library, "a", "b")
-    with Recording(library, METADATA, Redactor()) as recording:
+    with CellRecording(library, METADATA, Redactor()) as recording:
         assert recording.taken_up(request("a")) == response("re: a")
         assert recording.taken_up(request("b")) == response("re: b")
         assert recording.taken_up(request("c")) is None
@@ -121,7 +121,7 @@ def test_what_was_left_is_answered_without_asking_again(tmp_path: Path) -> None:
 def test_what_is_asked_again_of_who_answers_the_same_is_no_new_exchange(tmp_path: Path) -> None:
     library = Library(tmp_path)
     broken_off(library, "a", "b")
-    with Recording(library, METADATA, Redactor()) as recording:
+    with CellRecording(library, METADATA, Redactor()) as recording:
         for question in "abc":
             recording.keep(request(question), response(f"re: {question}"))
         [journal] = library.journals()
@@ -136,7 +136,7 @@ def test_the_order_of_keys_makes_no_other_request(tmp_path: Path) -> None:
     broken_off(library, "a")
     body = json.loads(request("a").body)
     spelled = replace(request("a"), body=json.dumps(dict(reversed(body.items())), indent=1).encode())
-    with Recording(library, METADATA, Redactor()) as recording:
+    with CellRecording(library, METADATA, Redactor()) as recording:
         assert recording.taken_up(spelled) == response("re: a")
 
 
@@ -152,7 +152,7 @@ def test_from_another_request_on_what_was_left_is_put_away(tmp_path: Path, other
         "host": replace(request("b"), url="http://127.0.0.1:4000/v1/chat/completions"),
         "header": replace(request("b"), headers={"anthropic-beta": "x"}),
     }[other]
-    recording = Recording(library, METADATA, Redactor(), force=force)
+    recording = CellRecording(library, METADATA, Redactor(), force=force)
     with recording:
         assert recording.taken_up(request("a")) == response("re: a")
         assert recording.taken_up(asked) is None
@@ -175,7 +175,7 @@ def test_what_was_put_away_before_is_not_overwritten(tmp_path: Path) -> None:
     library = Library(tmp_path)
     for number, question in enumerate("abc", 1):
         broken_off(library, question)
-        with Recording(library, METADATA, Redactor()) as recording:
+        with CellRecording(library, METADATA, Redactor()) as recording:
             assert recording.taken_up(request("another")) is None
         assert len(list(tmp_path.rglob("*.left*"))) == number
 
@@ -183,7 +183,7 @@ def test_what_was_put_away_before_is_not_overwritten(tmp_path: Path) -> None:
 def test_what_another_kind_of_place_has_answered_is_not_taken_up(tmp_path: Path) -> None:
     library = Library(tmp_path)
     broken_off(library, "a")
-    with Recording(library, replace(METADATA, origin="provider"), Redactor()) as recording:
+    with CellRecording(library, replace(METADATA, origin="provider"), Redactor()) as recording:
         assert recording.taken_up(request("a")) is None
     assert len(list(tmp_path.rglob("*.left"))) == 1
 
@@ -199,13 +199,13 @@ def test_what_another_kind_of_place_has_answered_is_not_taken_up(tmp_path: Path)
 )
 def test_a_failure_is_asked_again_and_is_nothing_to_keep(tmp_path: Path, failure: HttpResponse) -> None:
     library = Library(tmp_path)
-    with Recording(library, METADATA, Redactor()) as recording:
+    with CellRecording(library, METADATA, Redactor()) as recording:
         recording.keep(request("a"), failure)
     assert library.journals() == []
-    with Recording(library, METADATA, Redactor()) as recording:
+    with CellRecording(library, METADATA, Redactor()) as recording:
         recording.keep(request("a"), response("re: a"))
         recording.keep(request("b"), failure)
-    with Recording(library, METADATA, Redactor()) as recording:
+    with CellRecording(library, METADATA, Redactor()) as recording:
         assert recording.taken_up(request("a")) == response("re: a")
         assert recording.taken_up(request("b")) is None
         recording.keep(request("b"), response("re: b"))
@@ -215,7 +215,7 @@ def test_a_failure_is_asked_again_and_is_nothing_to_keep(tmp_path: Path, failure
 
 def test_an_empty_recording_is_no_cassette(tmp_path: Path) -> None:
     with (
-        Recording(Library(tmp_path), METADATA, Redactor()) as recording,
+        CellRecording(Library(tmp_path), METADATA, Redactor()) as recording,
         pytest.raises(CassetteError, match="no exchange was recorded"),
     ):
         recording.complete()
@@ -225,7 +225,7 @@ def test_another_model_is_refused_before_anything_is_sent(tmp_path: Path) -> Non
     library = Library(tmp_path)
     library.save(cassette("old"))
     with pytest.raises(CassetteError, match=r"recorded with gpt-5\.4, not with gpt-6"):
-        Recording(library, replace(METADATA, model_requested="gpt-6"), Redactor())
+        CellRecording(library, replace(METADATA, model_requested="gpt-6"), Redactor())
     assert library.journals() == []
 
 
@@ -236,7 +236,7 @@ def test_a_killed_recording_keeps_every_exchange(tmp_path: Path) -> None:
     [journal] = library.journals()
     assert [each.request for each in read_journal(journal).interactions] == [request("a"), request("b")]
     assert library.load("openai-chat", "weather", "whole") == cassette("old")
-    with Recording(library, METADATA, Redactor()) as recording:
+    with CellRecording(library, METADATA, Redactor()) as recording:
         assert recording.taken_up(request("a")) == response("a")
         assert recording.taken_up(request("b")) == response("b")
         recording.complete()
@@ -247,10 +247,10 @@ def test_a_killed_recording_keeps_every_exchange(tmp_path: Path) -> None:
 def test_two_processes_do_not_record_the_same_cassette(tmp_path: Path) -> None:
     process = child(tmp_path, "record")
     with pytest.raises(CassetteError, match="another process is recording it"):
-        Recording(Library(tmp_path), METADATA, Redactor(), force=True)
+        CellRecording(Library(tmp_path), METADATA, Redactor(), force=True)
     process.communicate("\n")
     assert process.returncode == 0
-    with Recording(Library(tmp_path), METADATA, Redactor()):
+    with CellRecording(Library(tmp_path), METADATA, Redactor()):
         pass
 
 
@@ -264,9 +264,9 @@ def test_what_another_process_has_put_there_until_the_lock_was_free_is_not_asked
         library.save(paid, force=True)
         return Journal(*arguments, **options)
 
-    monkeypatch.setattr(recording, "Journal", late)
+    monkeypatch.setattr(cell_recording, "Journal", late)
     with pytest.raises(CassetteTaken, match="may have been paid for"):
-        Recording(library, METADATA, Redactor())
+        CellRecording(library, METADATA, Redactor())
     (path,) = library.paths()
     assert [each for each in tmp_path.rglob("*") if each.is_file()] == [path]
     assert library.load(METADATA.target, METADATA.scenario, METADATA.variant).interactions == paid.interactions
@@ -305,7 +305,7 @@ def test_a_journal_that_goes_while_it_is_opened_is_begun_anew(
     path = path_of(library.path(METADATA.target, METADATA.scenario, METADATA.variant))
     begun_and_gone(monkeypatch, path, again=again)
 
-    with Recording(library, METADATA, Redactor()) as recording:
+    with CellRecording(library, METADATA, Redactor()) as recording:
         recording.keep(request("a"), response("a"))
         assert [line for line in path.read_text().splitlines() if "metadata" not in line] != []
         recording.complete()
@@ -317,7 +317,7 @@ def test_nothing_is_left_by_a_journal_that_goes_while_it_is_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     library = Library(tmp_path)
-    with Recording(library, METADATA, Redactor()) as recording:
+    with CellRecording(library, METADATA, Redactor()) as recording:
         recording.keep(request("a"), response("a"))
     path = library.path(METADATA.target, METADATA.scenario, METADATA.variant)
     found = leftover(path)
@@ -333,7 +333,7 @@ def test_of_many_threads_that_record_one_cassette_at_most_one_has_it_at_a_time(t
 
     def record(number: int) -> bool:
         try:
-            with Recording(library, METADATA, Redactor()) as recording:
+            with CellRecording(library, METADATA, Redactor()) as recording:
                 for _ in range(3):
                     recording.keep(request(str(number)), response(str(number)))
                 recording.complete()
@@ -368,14 +368,14 @@ def test_a_journal_that_was_cut_in_a_line_is_read_up_to_there(tmp_path: Path) ->
     data = journal.read_bytes()
     journal.write_bytes(data[:-5])
     assert len(read_journal(journal).interactions) == 1
-    with Recording(Library(tmp_path), METADATA, Redactor()) as recording:
+    with CellRecording(Library(tmp_path), METADATA, Redactor()) as recording:
         recording.keep(request("c"), response("c"))  # behind what was acknowledged, not in the middle of a line
     assert [each.request for each in read_journal(journal).interactions] == [request("c")]
     journal.write_bytes(b"{}\n" + data)
     with pytest.raises(CassetteError) as refusal:
-        Recording(Library(tmp_path), METADATA, Redactor())
+        CellRecording(Library(tmp_path), METADATA, Redactor())
     assert str(refusal.value) == f"{journal} (line 1): not a journal, or damaged. Delete it."
-    with Recording(Library(tmp_path), METADATA, Redactor(), force=True):
+    with CellRecording(Library(tmp_path), METADATA, Redactor(), force=True):
         pass
     assert not journal.exists()
 
@@ -387,7 +387,7 @@ def test_a_disk_that_is_full_stops_the_recording_whatever_became_of_the_error(
         raise OSError(28, "No space left on device")
 
     library = Library(tmp_path)
-    recording = Recording(library, METADATA, Redactor())
+    recording = CellRecording(library, METADATA, Redactor())
 
     def recorded() -> None:
         with recording:
@@ -406,7 +406,7 @@ def test_a_disk_that_is_full_stops_the_recording_whatever_became_of_the_error(
 def test_recording_twice_gives_the_same_bytes(tmp_path: Path) -> None:
     def record(root: Path) -> bytes:
         library = Library(root)
-        with Recording(library, METADATA, Redactor()) as recording:
+        with CellRecording(library, METADATA, Redactor()) as recording:
             recording.keep(request("Paris?"), response("Paris."))
             recording.complete()
         return library.paths()[0].read_bytes()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from harness import catalog
 from harness.apis.eventstream import ServerSentEvent, events, is_event_stream
 from harness.contract.http import Delivery, Ending, HttpResponse
-from harness.tape.recut import BYTE_BY_BYTE, recut
+from harness.tape.rechunk import BYTE_BY_BYTE, recut
 from tests.traffic import FOLDERS, needs_traffic, recorded
 
 EVENTS = {"content-type": "text/event-stream; charset=utf-8"}

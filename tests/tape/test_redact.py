@@ -13,11 +13,11 @@ import pytest
 
 from harness.contract.errors import CassetteError
 from harness.contract.http import Delivery, Ending, HttpRequest, HttpResponse
+from harness.tape.cell_recording import CellRecording
 from harness.tape.library import Library
-from harness.tape.player import Tap
-from harness.tape.recording import Recording
+from harness.tape.player import ExchangeLog
 from harness.tape.redact import REQUEST_HEADERS, RESPONSE_HEADERS, Redactor, masked
-from harness.tape.transport import TapTransport
+from harness.tape.transport import LoggingTransport
 from tests.tape.samples import METADATA
 
 KEY = "fk-live/9Qz+WmTz_0aXr7LpV-22"
@@ -270,9 +270,9 @@ def test_nothing_planted_reaches_the_disk_the_journal_or_what_is_told(tmp_path: 
         headers = [("content-encoding", "gzip"), ("set-cookie", f"s={TOKEN}"), ("openai-organization", "plantedORG")]
         return httpx2.Response(401, headers=headers, content=gzip.compress(json.dumps(answer).encode()))
 
-    with Recording(library, METADATA, redactor) as recording:
-        tap = Tap("http://user:pw-planted@host.example", "https://api.example", recording)
-        with httpx2.Client(transport=TapTransport(httpx2.MockTransport(upstream), tap)) as client:
+    with CellRecording(library, METADATA, redactor) as recording:
+        tap = ExchangeLog("http://user:pw-planted@host.example", "https://api.example", recording)
+        with httpx2.Client(transport=LoggingTransport(httpx2.MockTransport(upstream), tap)) as client:
             seen = client.post(
                 f"http://user:pw-planted@host.example/v1?key={quote(KEY)}&x={quote(KEY)}",
                 headers=PLANTED_HEADERS,
@@ -294,7 +294,7 @@ def test_nothing_planted_reaches_the_disk_the_journal_or_what_is_told(tmp_path: 
 def test_a_secret_that_is_left_stops_the_cassette_from_being_written(tmp_path: Path) -> None:
     library = Library(tmp_path)
     metadata = METADATA.from_dict(METADATA.to_dict() | {"model_requested": KEY})
-    with Recording(library, metadata, Redactor(SECRETS)) as recording:
+    with CellRecording(library, metadata, Redactor(SECRETS)) as recording:
         recording.keep(HttpRequest("POST", "http://host.example/"), HttpResponse(200))
         with pytest.raises(CassetteError, match="a key of this run would be in it, so nothing was written") as refusal:
             recording.complete()
@@ -312,7 +312,7 @@ def test_a_secret_in_another_line_of_a_stream_is_in_no_journal_and_loses_no_reco
         f'event: delta{end}{line}data: {{"text": "a {KEY[:12]}"}}{end}{end}{line}data: {{"text": "{KEY[12:]} b"}}{end}'
     )
     response = HttpResponse(200, {"content-type": "text/event-stream"}, f"{lines}{line}{end}".encode())
-    with Recording(Library(tmp_path), METADATA, Redactor(SECRETS)) as recording:
+    with CellRecording(Library(tmp_path), METADATA, Redactor(SECRETS)) as recording:
         recording.keep(HttpRequest("POST", "https://api.example/", {}, b"{}"), response)
         assert KEY.encode() not in b"".join(path.read_bytes() for path in tmp_path.rglob("*.journal"))
         cassette = recording.complete()

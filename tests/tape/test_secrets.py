@@ -15,10 +15,9 @@ from harness.contract.errors import CassetteError
 from harness.contract.http import Delivery, HttpRequest, HttpResponse
 from harness.host.credentials import is_secret_field, is_secret_header, is_secret_variable
 from harness.tape.cassette import Cassette, Interaction
-from harness.tape.deck.playing import Playing
-from harness.tape.deck.recording import text
-from harness.tape.deck.storing import brings_tokens, redactor
 from harness.tape.read import loads
+from harness.tape.tape_player import TapePlayer
+from harness.tape.tape_recorder import brings_tokens, redactor, text
 
 CHAT = "https://api.openai.com/v1/chat/completions"
 TOOL = "https://crm.example.com/v1/customers"
@@ -277,7 +276,7 @@ def test_fields_of_other_services_are_told_by_their_names_and_played_whatever_th
     assert SECRET not in data
     assert "short" not in data
     assert data.count("Ada") == 2
-    playing = Playing(loads(data.encode(), "a.yaml"), lambda _: True, redactor)
+    playing = TapePlayer(loads(data.encode(), "a.yaml"), lambda _: True, redactor)
     found = playing.asked(asked("another"))
     assert found is not None
     assert found.status == 200

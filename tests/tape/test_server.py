@@ -20,14 +20,14 @@ import httpx2
 import pytest
 
 from harness.contract.http import Delivery, Ending, HttpRequest, HttpResponse
-from harness.tape.player import Player, Tap
-from harness.tape.server import Server, serve
+from harness.tape.loopback_server import LoopbackServer, serve
+from harness.tape.player import ExchangeLog, Player
 from harness.tape.transport import Proxy, replaying
 from tests.tape.samples import STREAM, Kept, cassette, request, response
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
+def server() -> Iterator[LoopbackServer]:
     with serve() as running:
         yield running
 
@@ -42,7 +42,7 @@ def echo(request: HttpRequest) -> HttpResponse:
     return HttpResponse(418, {"x-method": request.method, "x-url": request.url}, request.body)
 
 
-def test_a_handler_sees_the_request_and_its_answer_is_sent(server: Server, client: httpx2.Client) -> None:
+def test_a_handler_sees_the_request_and_its_answer_is_sent(server: LoopbackServer, client: httpx2.Client) -> None:
     base = server.mount(echo)
     headers = {"content-encoding": "gzip", "host": "elsewhere.example"}
     answer = client.put(f"{base}/v1/m%2Fx:y?a=b%20c", content=gzip.compress(b"body"), headers=headers)
@@ -50,11 +50,13 @@ def test_a_handler_sees_the_request_and_its_answer_is_sent(server: Server, clien
     assert answer.headers["x-url"] == f"{base}/v1/m%2Fx:y?a=b%20c"
 
 
-def test_it_listens_on_loopback_only(server: Server) -> None:
+def test_it_listens_on_loopback_only(server: LoopbackServer) -> None:
     assert server.origin.startswith("http://127.0.0.1:")
 
 
-def test_handlers_have_paths_of_their_own_until_they_are_unmounted(server: Server, client: httpx2.Client) -> None:
+def test_handlers_have_paths_of_their_own_until_they_are_unmounted(
+    server: LoopbackServer, client: httpx2.Client
+) -> None:
     one = server.mount(lambda _: HttpResponse(200, {}, b"one"))
     two = server.mount(lambda _: HttpResponse(200, {}, b"two"))
     assert (client.get(one).content, client.get(f"{two}/x").content) == (b"one", b"two")
@@ -65,7 +67,7 @@ def test_handlers_have_paths_of_their_own_until_they_are_unmounted(server: Serve
 
 
 def test_a_handler_that_fails_is_a_500_and_the_server_goes_on(
-    server: Server, client: httpx2.Client, caplog: pytest.LogCaptureFixture
+    server: LoopbackServer, client: httpx2.Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     base = server.mount(lambda request: HttpResponse(1 // len(request.body)))
     with caplog.at_level(logging.CRITICAL):
@@ -77,7 +79,7 @@ def test_a_handler_that_fails_is_a_500_and_the_server_goes_on(
     assert client.post(server.mount(echo), content=b"x").status_code == 418
 
 
-def test_many_cells_are_served_at_once(server: Server, client: httpx2.Client) -> None:
+def test_many_cells_are_served_at_once(server: LoopbackServer, client: httpx2.Client) -> None:
     together = threading.Barrier(6, timeout=10)
 
     def wait(request: HttpRequest) -> HttpResponse:
@@ -91,7 +93,7 @@ def test_many_cells_are_served_at_once(server: Server, client: httpx2.Client) ->
 
 
 def test_clients_that_hang_up_do_no_harm(
-    server: Server, client: httpx2.Client, capfd: pytest.CaptureFixture[str]
+    server: LoopbackServer, client: httpx2.Client, capfd: pytest.CaptureFixture[str]
 ) -> None:
     base = server.mount(echo)
     host, port = server.origin.removeprefix("http://").split(":")
@@ -120,7 +122,7 @@ def stream(client: httpx2.Client, url: str) -> tuple[httpx2.Response, list[bytes
     return answer, pieces, None
 
 
-def test_a_stream_is_sent_in_its_pieces(server: Server, client: httpx2.Client) -> None:
+def test_a_stream_is_sent_in_its_pieces(server: LoopbackServer, client: httpx2.Client) -> None:
     sent = HttpResponse(206, {"content-type": "text/event-stream", "content-length": "99"}, STREAM, Delivery((1, 9)))
     host, _, port = server.origin.removeprefix("http://").partition(":")
     with socket.create_connection((host, int(port))) as connection:
@@ -134,7 +136,7 @@ def test_a_stream_is_sent_in_its_pieces(server: Server, client: httpx2.Client) -
     assert body == b"".join(b"%x\r\n%s\r\n" % (len(chunk), chunk) for chunk in chunks)
 
 
-def test_what_http_has_besides_is_answered(server: Server) -> None:
+def test_what_http_has_besides_is_answered(server: LoopbackServer) -> None:
     """A body that waits for a word, a request that comes early, a HEAD, and one without a body to give."""
     slow = server.mount(lambda _: HttpResponse(200, {}, b"ab", Delivery((1,), pause=0.05))).removeprefix(server.origin)
     none = server.mount(lambda _: HttpResponse(204)).removeprefix(server.origin)
@@ -153,7 +155,7 @@ def test_what_http_has_besides_is_answered(server: Server) -> None:
     assert b"\r\n\r\n1\r\na\r\n1\r\nb\r\n0\r\n\r\nHTTP/1.1 418" in text
 
 
-def test_it_pauses_between_the_pieces(server: Server, client: httpx2.Client) -> None:
+def test_it_pauses_between_the_pieces(server: LoopbackServer, client: httpx2.Client) -> None:
     base = server.mount(lambda _: HttpResponse(200, {}, b"ab", Delivery((1,), pause=0.2)))
     answer, pieces, error = stream(client, base)
     assert (pieces, error) == ([b"a", b"b"], None)
@@ -173,7 +175,7 @@ def test_it_does_not_wait_for_a_client_that_has_gone(delivery: Delivery) -> None
 
 
 def test_a_client_that_leaves_a_stream_early_is_not_complained_of(
-    server: Server, client: httpx2.Client, capfd: pytest.CaptureFixture[str]
+    server: LoopbackServer, client: httpx2.Client, capfd: pytest.CaptureFixture[str]
 ) -> None:
     body = b"x" * 20_000
     answer = HttpResponse(200, {}, body, Delivery(tuple(range(1, len(body)))))
@@ -200,7 +202,7 @@ MESSAGES: dict[Ending, str] = {"cut": "without sending complete message body", "
 @pytest.mark.parametrize("ending", ERRORS)
 @pytest.mark.parametrize("body", [b"", STREAM, STREAM * 100_000], ids=["empty", "short", "long"])
 def test_a_connection_breaks_off_behind_the_bytes_and_the_server_goes_on(
-    server: Server, capfd: pytest.CaptureFixture[str], ending: Ending, body: bytes
+    server: LoopbackServer, capfd: pytest.CaptureFixture[str], ending: Ending, body: bytes
 ) -> None:
     base = server.mount(lambda _: HttpResponse(200, {}, body, Delivery((7, 8), ending=ending)))
     with httpx2.Client(trust_env=False) as client:
@@ -213,7 +215,7 @@ def test_a_connection_breaks_off_behind_the_bytes_and_the_server_goes_on(
     assert capfd.readouterr() == ("", "")
 
 
-def test_an_asynchronous_client_sees_the_same(server: Server) -> None:
+def test_an_asynchronous_client_sees_the_same(server: LoopbackServer) -> None:
     async def ask(ending: Ending) -> list[bytes]:
         base = server.mount(lambda _: HttpResponse(200, {}, STREAM, Delivery((7,), ending=ending)))
         pieces: list[bytes] = []
@@ -243,7 +245,7 @@ def test_it_stops_over_an_idle_connection_and_leaves_no_thread(capfd: pytest.Cap
 
 @pytest.mark.parametrize("seconds", [6, 3600, 10**6])
 def test_an_idle_connection_is_not_closed_under_its_client(
-    server: Server, monkeypatch: pytest.MonkeyPatch, seconds: int
+    server: LoopbackServer, monkeypatch: pytest.MonkeyPatch, seconds: int
 ) -> None:
     base = server.mount(echo)
     now = time.monotonic
@@ -262,7 +264,7 @@ def test_an_idle_connection_is_not_closed_under_its_client(
 
 
 def test_of_too_many_connections_the_one_that_was_idle_for_longest_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.tape.server._MAX_IDLE", 3)
+    monkeypatch.setattr("harness.tape.loopback_server._MAX_IDLE", 3)
     with serve(echo) as running, contextlib.ExitStack() as opened:
         clients = [opened.enter_context(httpx2.Client(trust_env=False)) for _ in range(4)]
         idle: list[socket.socket] = []
@@ -278,7 +280,7 @@ def test_of_too_many_connections_the_one_that_was_idle_for_longest_is_closed(mon
 def test_clients_that_send_nothing_do_not_keep_others_out(
     monkeypatch: pytest.MonkeyPatch, sent: bytes, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("harness.tape.server._max_connections", lambda: 8)
+    monkeypatch.setattr("harness.tape.loopback_server._max_connections", lambda: 8)
     with serve(echo) as running, contextlib.ExitStack() as opened:
         port = int(running.origin.rpartition(":")[2])
         silent = [opened.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(30)]
@@ -300,9 +302,9 @@ def test_a_target_that_is_no_path_is_refused(target: str, capfd: pytest.CaptureF
 
 @pytest.mark.parametrize("announced", [True, False])
 def test_a_body_that_is_too_long_is_refused(
-    server: Server, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch, announced: bool
+    server: LoopbackServer, client: httpx2.Client, monkeypatch: pytest.MonkeyPatch, announced: bool
 ) -> None:
-    monkeypatch.setattr("harness.tape.server.MAX_BYTES", 2**20)
+    monkeypatch.setattr("harness.tape.loopback_server.MAX_BYTES", 2**20)
     base = server.mount(echo)
     longest = b"x" * 2**20
 
@@ -318,9 +320,9 @@ def test_a_body_that_is_too_long_is_refused(
     assert client.post(base, content=b"x").content == b"x"
 
 
-def test_a_cassette_is_played_for_a_client_of_any_kind(server: Server) -> None:
+def test_a_cassette_is_played_for_a_client_of_any_kind(server: LoopbackServer) -> None:
     player = Player(cassette("a"))
-    tap = Tap(f"{server.origin}/cell", "http://reference-server.invalid")
+    tap = ExchangeLog(f"{server.origin}/cell", "http://reference-server.invalid")
     base = server.mount(replaying(player, tap))
     call = urllib.request.Request(f"{base}/v1/chat/completions", request("a").body)  # noqa: S310 - loopback
     with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(call) as answer:
@@ -329,7 +331,7 @@ def test_a_cassette_is_played_for_a_client_of_any_kind(server: Server) -> None:
     assert player.unplayed == 0
 
 
-def test_the_proxy_forwards_and_notes(server: Server, client: httpx2.Client) -> None:
+def test_the_proxy_forwards_and_notes(server: LoopbackServer, client: httpx2.Client) -> None:
     seen: list[HttpRequest] = []
 
     def upstream(request: HttpRequest) -> HttpResponse:
@@ -338,7 +340,7 @@ def test_the_proxy_forwards_and_notes(server: Server, client: httpx2.Client) -> 
 
     kept = Kept()
     provider = server.mount(upstream)
-    tap = Tap(provider, "https://api.example", kept)
+    tap = ExchangeLog(provider, "https://api.example", kept)
     base = f"{server.origin}/cell"
     with Proxy(base, provider, tap) as proxy:
         path = server.mount(lambda sent: proxy(replace(sent, url=base + sent.url.removeprefix(path))))
@@ -350,10 +352,12 @@ def test_the_proxy_forwards_and_notes(server: Server, client: httpx2.Client) -> 
 
 
 @pytest.mark.parametrize("ending", ERRORS)
-def test_the_proxy_passes_on_an_answer_that_breaks_off(server: Server, client: httpx2.Client, ending: Ending) -> None:
+def test_the_proxy_passes_on_an_answer_that_breaks_off(
+    server: LoopbackServer, client: httpx2.Client, ending: Ending
+) -> None:
     provider = server.mount(lambda _: HttpResponse(200, {}, STREAM, Delivery((7,), ending=ending)))
     kept = Kept()
-    tap = Tap(provider, "https://api.example", kept)
+    tap = ExchangeLog(provider, "https://api.example", kept)
     with Proxy(provider, provider, tap) as proxy:
         _, pieces, error = stream(client, server.mount(lambda sent: proxy(replace(sent, url=provider))))
     assert b"".join(pieces) == STREAM
@@ -361,7 +365,9 @@ def test_the_proxy_passes_on_an_answer_that_breaks_off(server: Server, client: h
     assert [(each.body, each.delivery) for _, each in kept.exchanges] == [(STREAM, Delivery(ending=ending))]
 
 
-def test_the_proxy_follows_no_redirect_and_no_environment(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_proxy_follows_no_redirect_and_no_environment(
+    server: LoopbackServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
     visited: list[str] = []
@@ -372,7 +378,7 @@ def test_the_proxy_follows_no_redirect_and_no_environment(server: Server, monkey
 
     target = server.mount(elsewhere)
     provider = server.mount(lambda _: HttpResponse(307, {"location": target}))
-    tap = Tap(provider, "https://api.example")
+    tap = ExchangeLog(provider, "https://api.example")
     with Proxy("http://cell", provider, tap) as proxy:
         answer = proxy(HttpRequest("POST", "http://cell/v1", {}, b"prompt"))
     assert (answer.status, visited) == (307, [])
@@ -382,7 +388,7 @@ def test_an_upstream_that_is_not_there_is_a_502_and_noted_without_an_answer() ->
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound, and not listening
         upstream = f"http://127.0.0.1:{taken.getsockname()[1]}"
-        tap = Tap(upstream, "https://api.example")
+        tap = ExchangeLog(upstream, "https://api.example")
         with Proxy("http://cell", upstream, tap) as proxy:
             answer = proxy(HttpRequest("POST", "http://cell/v1", {}, b"prompt"))
     assert (answer.status, answer.body) == (502, b"harness: the upstream did not answer: ConnectError")

@@ -13,8 +13,8 @@ from harness import catalog
 from harness.contract.http import Delivery, Ending, HttpRequest, HttpResponse
 from harness.results import Exchange
 from harness.tape.cassette import Cassette, Interaction
-from harness.tape.player import Keep, Player, Tap, as_asked
-from harness.tape.transport import HandlerTransport, TapTransport, replaying
+from harness.tape.player import ExchangeLog, Keep, Player, as_asked
+from harness.tape.transport import HandlerTransport, LoggingTransport, replaying
 from tests.tape.samples import STREAM, Kept, cassette, request, response
 
 Upstream: TypeAlias = httpx2.MockTransport
@@ -23,8 +23,8 @@ PUBLIC = "http://reference-server.invalid"
 BASE = "http://127.0.0.1:8/cell-1"
 
 
-def tap(keep: Keep | None = None) -> Tap:
-    return Tap(BASE, PUBLIC, keep)
+def tap(keep: Keep | None = None) -> ExchangeLog:
+    return ExchangeLog(BASE, PUBLIC, keep)
 
 
 def gzipped(request: httpx2.Request) -> httpx2.Response:
@@ -117,7 +117,7 @@ def test_what_a_cassette_says_of_time_makes_nothing_wait(monkeypatch: pytest.Mon
     assert exchange.response == replace(slow, delivery=Delivery((1, 2), 0.0, "cut"))
 
 
-def check_gzipped(answer: httpx2.Response, noted: Tap) -> None:
+def check_gzipped(answer: httpx2.Response, noted: ExchangeLog) -> None:
     assert (answer.status_code, answer.reason_phrase, answer.headers["x-odd"], answer.text) == (
         203,
         "Odd",
@@ -132,7 +132,7 @@ def check_gzipped(answer: httpx2.Response, noted: Tap) -> None:
 
 def test_the_tap_hands_on_what_came_and_notes_it_decoded() -> None:
     noted = tap()
-    with httpx2.Client(transport=TapTransport(httpx2.MockTransport(gzipped), noted)) as client:
+    with httpx2.Client(transport=LoggingTransport(httpx2.MockTransport(gzipped), noted)) as client:
         check_gzipped(client.post(f"{BASE}/v1"), noted)
 
 
@@ -152,8 +152,8 @@ def failing(failure: Exception, piece: bytes = b"half", headers: Mapping[str, st
     return httpx2.MockTransport(lambda _: httpx2.Response(200, headers=headers, stream=Failing(failure, piece)))
 
 
-def receive_tapped(upstream: Upstream, tap: Tap) -> tuple[list[bytes], BaseException | None]:
-    return receive(TapTransport(upstream, tap))
+def receive_tapped(upstream: Upstream, tap: ExchangeLog) -> tuple[list[bytes], BaseException | None]:
+    return receive(LoggingTransport(upstream, tap))
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_an_exchange_is_kept_before_its_answer_is_handed_on() -> None:
             raise OSError("disk")
 
     with (
-        httpx2.Client(transport=TapTransport(httpx2.MockTransport(gzipped), tap(Full()))) as client,
+        httpx2.Client(transport=LoggingTransport(httpx2.MockTransport(gzipped), tap(Full()))) as client,
         pytest.raises(OSError, match="disk"),
     ):
         client.post(f"{BASE}/v1")

@@ -15,7 +15,7 @@ from harness.running.serve_router import ServeRouter
 from harness.running.served_session import SessionOptions, cut_rewrite
 from harness.scenarios import suite
 from harness.scenarios.load import load_file
-from harness.tape.server import serve
+from harness.tape.loopback_server import serve
 
 AGENT = '''
 """An agent that looks the weather up, on nothing but an HTTP client."""

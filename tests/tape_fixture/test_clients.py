@@ -17,12 +17,11 @@ import pytest
 
 from harness.contract.http import Delivery, HttpRequest, HttpResponse
 from harness.tape.cassette import Cassette, Interaction
-from harness.tape.deck import Playing, Recording
-from harness.tape.deck.recording import redactor
-from harness.tape.deck.storing import taken
-from harness.tape.interception import intercepted
+from harness.tape.client_patches import intercepted
+from harness.tape.loopback_server import serve
 from harness.tape.read import read
-from harness.tape.server import serve
+from harness.tape.tape_player import TapePlayer
+from harness.tape.tape_recorder import TapeRecorder, redactor, taken
 from tests.tape_fixture.agents import AGENTS, HEADERS, STREAMS, first
 from tests.tape_fixture.project import SCENARIO, serving
 
@@ -45,15 +44,15 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, "sk-of-the-environment-1234567890")
 
 
-def playing(path: Path) -> Playing:
-    return Playing(read(path), taken(()), redactor)
+def playing(path: Path) -> TapePlayer:
+    return TapePlayer(read(path), taken(()), redactor)
 
 
 @pytest.mark.parametrize("client", AGENTS)
 def test_a_client_is_recorded_and_played_to_when_nobody_is_there(client: str, origin: str, tmp_path: Path) -> None:
     package, ending, agent = AGENTS[client]
     pytest.importorskip(package, reason=f"{package} is not installed, so nobody's agent uses it")
-    recording, path = Recording(taken(())), tmp_path / "tape.yaml"
+    recording, path = TapeRecorder(taken(())), tmp_path / "tape.yaml"
     with intercepted(recording.asked):
         assert agent(f"{origin}/{SCENARIO}/{client}{ending}") == ANSWER
     assert recording.save(path) == 2
@@ -69,7 +68,7 @@ def test_a_client_is_recorded_and_played_to_when_nobody_is_there(client: str, or
 @pytest.mark.parametrize("client", STREAMS)
 def test_a_stream_is_played_in_its_pieces(client: str, origin: str, tmp_path: Path) -> None:
     pytest.importorskip(client, reason=f"{client} is not installed, so nobody's agent uses it")
-    recording, path = Recording(taken(())), tmp_path / "tape.yaml"
+    recording, path = TapeRecorder(taken(())), tmp_path / "tape.yaml"
     with intercepted(recording.asked):
         recorded = STREAMS[client](f"{origin}/{SCENARIO}/stream-{client}/v1")
     recording.save(path)
@@ -117,7 +116,7 @@ def test_requests_at_once_get_their_own_answers_in_whatever_order(tmp_path: Path
             answers = await asyncio.gather(*(client.post(f"{url}/chat/completions", json=body) for body in bodies))
         return [answer.json()["said"] for answer in answers]
 
-    recording, path = Recording(taken(())), tmp_path / "tape.yaml"
+    recording, path = TapeRecorder(taken(())), tmp_path / "tape.yaml"
     with serve(echo) as server, intercepted(recording.asked):
         assert asyncio.run(ask(f"{server.origin}/v1", "abc")) == ["a", "b", "c"]
     recording.save(path)
@@ -130,13 +129,13 @@ def test_what_speaks_no_api_is_compared_as_it_is_spelled() -> None:
     sent = HttpRequest("POST", "https://api.weather.invalid/paris?key=mine&day=1", {}, b'{"a": 1, "b": 2}')
     recorded = Interaction(replace(sent, url=sent.url.replace("mine", "yours")), HttpResponse(200))
     for body, differs in ((b'{"b":2,"a":1}', []), (b'{"a": 1, "b": 3}', ["body /b: recorded 2, sent 3"])):
-        played = Playing(Cassette((recorded,)), taken(()), redactor)
+        played = TapePlayer(Cassette((recorded,)), taken(()), redactor)
         played.asked(replace(sent, body=body))
         assert [each.message for each in played.exchanges[0].differences] == differs
-    played = Playing(Cassette((recorded,)), taken(()), redactor)
+    played = TapePlayer(Cassette((recorded,)), taken(()), redactor)
     played.asked(replace(sent, url=sent.url.replace("day=1", "day=2")))
     assert [each.message for each in played.exchanges[0].differences] == ["query: recorded 'day=1', sent 'day=2'"]
-    played = Playing(Cassette((recorded,)), taken(()), redactor)
+    played = TapePlayer(Cassette((recorded,)), taken(()), redactor)
     played.asked(replace(sent, url=sent.url.replace("paris", "rome")))
     assert played.exchanges[0].recorded is None
     assert len(played.unused) == 1
@@ -152,7 +151,7 @@ def test_a_form_whose_parts_are_marked_anew_is_the_same() -> None:
     other = replace(
         form, headers={"content-type": 'multipart/form-data; boundary="xyz1"'}, body=form.body.replace(b"abc", b"xyz1")
     )
-    played = Playing(Cassette((Interaction(form, HttpResponse(200)),)), taken(()), redactor)
+    played = TapePlayer(Cassette((Interaction(form, HttpResponse(200)),)), taken(()), redactor)
     played.asked(other)
     assert played.exchanges[0].index == 0
     assert not played.exchanges[0].differences
@@ -188,14 +187,14 @@ CHANGES = {
 def test_a_setting_counts_even_if_no_view_reads_it(change: str) -> None:
     url, before, now, expected = CHANGES[change]
     recorded = HttpRequest("POST", url, {}, json.dumps(before).encode())
-    played = Playing(Cassette((Interaction(recorded, HttpResponse(200)),)), taken(()), redactor)
+    played = TapePlayer(Cassette((Interaction(recorded, HttpResponse(200)),)), taken(()), redactor)
     played.asked(replace(recorded, body=json.dumps(now).encode()))
     assert [each.message for each in played.exchanges[0].differences if each.neutral] == expected
 
 
 def test_a_question_that_is_asked_as_a_stream_now_is_another() -> None:
     whole = HttpRequest("POST", "https://api.openai.com/v1/chat/completions", {}, json.dumps(first()).encode())
-    played = Playing(Cassette((Interaction(whole, HttpResponse(200)),)), taken(()), redactor)
+    played = TapePlayer(Cassette((Interaction(whole, HttpResponse(200)),)), taken(()), redactor)
     played.asked(replace(whole, body=json.dumps(first(stream=True)).encode()))
     (found,) = [each for each in played.exchanges[0].differences if each.neutral]
     assert (found.pointer, found.message) == ("/stream", "stream: recorded false, sent true")
@@ -205,7 +204,7 @@ def test_a_client_that_is_loaded_within_a_test_is_played_to_as_well() -> None:
     program = """
 import sys
 from harness.contract.http import HttpResponse
-from harness.tape.interception import intercepted
+from harness.tape.client_patches import intercepted
 with intercepted(lambda request: HttpResponse(200, {}, request.url.encode())):
     assert "urllib3" not in sys.modules
     import requests
@@ -240,19 +239,19 @@ def test_a_server_beside_the_test_is_let_through_unless_it_is_asked_for_a_chat()
 
 def test_what_no_client_accepts_is_not_sent_for_while_it_is_recorded(origin: str) -> None:
     """Pieces of what is packed are no pieces of what is in it."""
-    recording = Recording(taken(()))
+    recording = TapeRecorder(taken(()))
     with intercepted(recording.asked):
         answer = httpx2.post(f"{origin}/{SCENARIO}/plain/v1/chat/completions", json=first(), headers=HEADERS)
     assert answer.request.headers["accept-encoding"] == "identity"
 
 
 def test_a_recording_without_answers_writes_nothing(tmp_path: Path) -> None:
-    assert Recording(taken(())).save(tmp_path / "none.yaml") == 0
+    assert TapeRecorder(taken(())).save(tmp_path / "none.yaml") == 0
     assert not (tmp_path / "none.yaml").exists()
 
 
 def test_nothing_is_left_for_a_request_behind_the_last() -> None:
-    played = Playing(Cassette(()), taken(()), redactor)
+    played = TapePlayer(Cassette(()), taken(()), redactor)
     answer = played.asked(HttpRequest("GET", "https://api.example.invalid/paris"))
     assert answer is not None
     assert answer.status == 400

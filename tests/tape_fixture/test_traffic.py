@@ -8,11 +8,10 @@ from harness import catalog
 from harness.auditing.cassette_audit import Audit
 from harness.results import Outcome, Severity
 from harness.tape.cassette import Cassette, Interaction
-from harness.tape.deck import Playing
-from harness.tape.deck.recording import redactor, text
-from harness.tape.deck.storing import taken
-from harness.tape.interception import intercepted
+from harness.tape.client_patches import intercepted
 from harness.tape.read import read
+from harness.tape.tape_player import TapePlayer
+from harness.tape.tape_recorder import redactor, taken, text
 from tests.traffic import ROOT, needs_traffic
 
 SAMPLE = 11
@@ -25,7 +24,7 @@ FILES = sorted(ROOT.rglob("*.yaml"))[::SAMPLE]
 def test_what_vcrpy_recorded_is_played_to_the_byte_and_broken_for_nobody() -> None:
     for file in FILES:
         cassette = read(file)
-        played = Playing(cassette, taken(()), redactor)
+        played = TapePlayer(cassette, taken(()), redactor)
         with intercepted(played.asked), httpx2.Client() as client:
             for each in cassette.interactions:
                 sent, recorded = each.request, each.response

@@ -17,11 +17,11 @@ from harness.contract.errors import CassetteError
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.pytest_plugin import pytest_report_header
 from harness.tape import content_encoding
-from harness.tape.deck import Playing, Recording
-from harness.tape.deck.recording import redactor
-from harness.tape.interception import intercepted
+from harness.tape.client_patches import intercepted
+from harness.tape.loopback_server import serve
 from harness.tape.read import read
-from harness.tape.server import serve
+from harness.tape.tape_player import TapePlayer
+from harness.tape.tape_recorder import TapeRecorder, redactor
 
 TEXT = "Ça va? " * 50
 
@@ -84,12 +84,12 @@ def everything(_request: HttpRequest) -> bool:
 
 def both(path: Path, send: Callable[[], object]) -> tuple[object, object, list[HttpRequest]]:
     """What a client got while it was recorded, what it got from the recording, and the recorded requests."""
-    recording = Recording(everything)
+    recording = TapeRecorder(everything)
     with intercepted(recording.asked):
         live = send()
     recording.save(path)
     cassette = read(path)
-    played = Playing(cassette, everything, redactor)
+    played = TapePlayer(cassette, everything, redactor)
     with intercepted(played.asked):
         again = send()
     assert not played.unused
@@ -161,7 +161,7 @@ def test_an_answer_that_cannot_be_unpacked_is_not_written(
     origin: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(content_encoding, "_module", lambda _: None)
-    recording, path = Recording(everything), tmp_path / "tape.yaml"
+    recording, path = TapeRecorder(everything), tmp_path / "tape.yaml"
     with intercepted(recording.asked):
         by_httpx2("GET", f"{origin}/unknown")
     with pytest.raises(CassetteError) as raised:
@@ -199,7 +199,7 @@ def test_what_other_packages_unpack_is_unpacked_within_bounds(name: str, module:
 
 def test_a_folder_that_cannot_be_written_is_named(origin: str, tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("no folder")
-    recording = Recording(everything)
+    recording = TapeRecorder(everything)
     with intercepted(recording.asked):
         by_httpx2("GET", f"{origin}/a")
     with pytest.raises(CassetteError, match=r"cannot be written: .*\. What was there is unchanged\."):

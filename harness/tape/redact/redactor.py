@@ -22,10 +22,21 @@ from harness.contract.http import EXHAUSTED, Delivery, HttpRequest, HttpResponse
 from harness.contract.model import JSON
 from harness.host import credentials
 from harness.host.exceptions import traceback_text
-from harness.tape.redact.address import bare, secrets
-from harness.tape.redact.pieces import REDACTED, Found, Group, Part, Slice, Way, edited, joined, parts, pieces
-from harness.tape.redact.shapes import Chosen, shapes, without
-from harness.tape.redact.view import FRAME, Alphabet, Needle, View, fold, needles, written
+from harness.tape.redact.json_strings import (
+    REDACTED,
+    Group,
+    Redaction,
+    Replacement,
+    SecretSpan,
+    Slice,
+    edited,
+    joined,
+    parts,
+    pieces,
+)
+from harness.tape.redact.key_patterns import Chosen, shapes, without
+from harness.tape.redact.secret_encodings import FRAME, Alphabet, SecretEncoding, View, encodings_of, fold, written
+from harness.tape.redact.urls import bare, secrets
 
 T = TypeVar("T")
 
@@ -46,8 +57,8 @@ class Redactor:
     def __init__(
         self, secrets: Collection[str] = (), *, shaped: bool = False, answered: Collection[str] = RESPONSE_HEADERS
     ) -> None:
-        self._needles = [needle for secret in sorted(set(secrets)) for needle in needles(secret)]
-        self._plain = [needle for needle in self._needles if needle.alphabet == "any case"]
+        self._encodings = [encoding for secret in sorted(set(secrets)) for encoding in encodings_of(secret)]
+        self._plain = [encoding for encoding in self._encodings if encoding.alphabet == "any case"]
         self._shaped = shaped
         self._answered = answered
 
@@ -94,7 +105,7 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """Return a text without secrets."""
-        if not (self._needles or self._shaped):
+        if not (self._encodings or self._shaped):
             return text
         data = text.encode("utf-8", "surrogatepass")
         found = [*self._known(data), *(_shapes(data) if self._shaped else ())]
@@ -103,7 +114,7 @@ class Redactor:
 
     def value(self, value: JSON) -> JSON:
         """Return a JSON value without secrets, even if they are split over list entries."""
-        if not (self._needles or self._shaped):
+        if not (self._encodings or self._shaped):
             return value
         data = json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
         clean = self.body(data)
@@ -111,11 +122,11 @@ class Redactor:
 
     def result(self, value: T) -> T:
         """Return any value without secrets in its texts, JSON and exchanges."""
-        return value if not (self._needles or self._shaped) else cast("T", self._within(value))
+        return value if not (self._encodings or self._shaped) else cast("T", self._within(value))
 
     def body(self, body: bytes, *, whole: bool = True) -> bytes:
-        """Return a body without secrets. Only bytes of secrets change. A body that is not `whole` may end within one."""
-        if not (self._needles or self._shaped):
+        """Return a body without secrets. All other bytes stay. A body that is not `whole` may end within one."""
+        if not (self._encodings or self._shaped):
             return body
         body = self._framed(body)
         said = pieces(body)
@@ -134,7 +145,7 @@ class Redactor:
         """Remove secrets from the messages of exceptions.
 
         Raises:
-            UsageError, RuntimeError: in place of an error of ours, and of any other, which then is a text.
+            UsageError, RuntimeError: in place of a harness error, and of any other.
         """
         try:
             yield
@@ -170,7 +181,7 @@ class Redactor:
 
     def _parts(
         self, body: bytes, group: Group, rank: int, *, whole: bool, opaque: Collection[Slice] = ()
-    ) -> Iterator[Part]:
+    ) -> Iterator[Redaction]:
         """Yield the redactions of a text in pieces, or of the whole body. Opaque strings may look like a key by
         coincidence."""
         text = joined(body, group)
@@ -179,30 +190,32 @@ class Redactor:
             found += _shapes(text)
         return parts(body, group, found, rank)
 
-    def _known(self, data: bytes, *, whole: bool = True) -> Iterator[Found]:
+    def _known(self, data: bytes, *, whole: bool = True) -> Iterator[SecretSpan]:
         """Yield the positions of secrets. Data that are not `whole` may end with the beginning of one."""
-        if not self._needles:
+        if not self._encodings:
             return
         view = View(data, squeezed=True)
-        for needle, begin, end in self._hits(view.text):
-            yield Found(*view.source(begin, end), Way.LETTERS if needle.alphabet == "base64" else Way.CUT)
+        for encoding, begin, end in self._hits(view.text):
+            yield SecretSpan(
+                *view.source(begin, end), Replacement.LETTERS if encoding.alphabet == "base64" else Replacement.CUT
+            )
         for begin, end, reading in written(data):
-            if any(next(needle.spans(reading.lower()), None) for needle in self._plain):
-                yield Found(begin, end, Way.NUMBERS)
+            if any(next(encoding.spans(reading.lower()), None) for encoding in self._plain):
+                yield SecretSpan(begin, end, Replacement.NUMBERS)
         if not whole:
             yield from self._begun(data)
 
-    def _hits(self, text: bytes) -> list[tuple[Needle, int, int]]:
+    def _hits(self, text: bytes) -> list[tuple[SecretEncoding, int, int]]:
         texts: dict[Alphabet, bytes] = {each: fold(text, each) for each in ("any case", "base64")}
-        return [(needle, *span) for needle in self._needles for span in needle.spans(texts[needle.alphabet])]
+        return [(encoding, *span) for encoding in self._encodings for span in encoding.spans(texts[encoding.alphabet])]
 
-    def _begun(self, data: bytes) -> Iterator[Found]:
+    def _begun(self, data: bytes) -> Iterator[SecretSpan]:
         half = _HALF_ESCAPE.search(data, max(len(data) - 12, 0))
         for each in (View(text, squeezed=True) for text in ([data, data[: half.start()]] if half else [data])):
-            for needle in self._needles:
-                begin = needle.begun(fold(each.text, needle.alphabet))
+            for encoding in self._encodings:
+                begin = encoding.begun(fold(each.text, encoding.alphabet))
                 if begin is not None:
-                    yield Found(each.source(begin, len(each.text))[0], len(data))
+                    yield SecretSpan(each.source(begin, len(each.text))[0], len(data))
 
     def _within(self, value: Any) -> Any:
         if type(value) is str:
@@ -229,9 +242,9 @@ def masked(headers: Mapping[str, str], allowed: Collection[str]) -> dict[str, st
     return {name: value if name in allowed else REDACTED for name, value in headers.items()}
 
 
-def _shapes(data: bytes) -> list[Found]:
+def _shapes(data: bytes) -> list[SecretSpan]:
     view = View(data, squeezed=False)
-    return [Found(*view.source(begin, end)) for begin, end in shapes(view.text)]
+    return [SecretSpan(*view.source(begin, end)) for begin, end in shapes(view.text)]
 
 
 def _still_fitting(response: HttpResponse, body: bytes) -> Delivery:

@@ -10,7 +10,7 @@ import pytest
 
 from harness.auditing.redrive_pairs import accepted_exchanges, find_pairs
 from harness.contract.http import Delivery, Ending
-from harness.tape.document import parse
+from harness.tape.cassette_text import parse
 from harness.tape.read import loads
 from tests.auditing.redrive.samples import (
     CALL,

@@ -20,8 +20,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, TypeAlias
 
-from harness.tape.interception import aiohttp_connectors, http_client, httpx_transports
-from harness.tape.interception.seam import Asked, Keep, Patch
+from harness.tape.client_patches import aiohttp_connectors, http_client, httpx_transports
+from harness.tape.client_patches.connection_bytes import Asked, Keep, Patch
 
 _Patches: TypeAlias = Callable[[Any, Asked], Iterator[Patch]]
 
@@ -71,17 +71,17 @@ class _Watch(MetaPathFinder):
         """Return the spec of a client's module, with a loader that patches it."""
         if fullname not in _CLIENTS or fullname in self._looking:
             return None
-        self._looking.add(fullname)  # what is asked now is asked of the finders behind this one
+        self._looking.add(fullname)  # the next lookup skips this finder
         try:
             spec = importlib.util.find_spec(fullname)
         finally:
             self._looking.discard(fullname)
         if spec is not None and spec.loader is not None:
-            spec.loader = _Telling(spec.loader, fullname, self._loaded)
+            spec.loader = _PatchingLoader(spec.loader, fullname, self._loaded)
         return spec
 
 
-class _Telling(Loader):
+class _PatchingLoader(Loader):
     def __init__(self, inner: Loader, name: str, loaded: Callable[[str, ModuleType], None]) -> None:
         self._inner = inner
         self._name = name

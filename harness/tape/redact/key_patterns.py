@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from urllib.parse import unquote_plus
 
 from harness.host.credentials import is_secret_field
-from harness.tape.redact.pieces import REDACTED, Slice, pieces
+from harness.tape.redact.json_strings import REDACTED, Slice, pieces
 
 _SHAPES = re.compile(
     rb"""(?<![A-Za-z0-9_-])(?:

@@ -1,4 +1,4 @@
-"""Recording of one cell: redacted, journalled, and saved only when complete."""
+"""CellRecording of one cell: redacted, journalled, and saved only when complete."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from harness.tape.write import dumps
 from harness.tape.write import replace as replace_file
 
 
-class Recording:
+class CellRecording:
     """The recording of a cell into `library`; a context manager.
 
     Leaving it before `complete` keeps the old cassette and the journal. The next recording resumes from the journal:
@@ -35,7 +35,7 @@ class Recording:
     Raises:
         CassetteTaken: the place is taken by another model or by what a provider was paid for (unless it `replaces`
             that, or `force`), or by another process.
-        CassetteError: what lies there cannot be read (unless `force`), or the folder cannot be written.
+        CassetteError: the existing cassette cannot be read (unless `force`), or the folder cannot be written.
     """
 
     def __init__(  # noqa: PLR0913 - what is recorded where, and what may be in the way
@@ -62,7 +62,7 @@ class Recording:
         self._journal = Journal(self._path, metadata, force=force)
         self._left = deque(answers(self._journal.leftover))
         try:
-            # Again, behind the lock: whoever held it until now may have put a cassette there.
+            # Check again under the lock: its previous owner may have saved a cassette.
             library.place_for(metadata, force=force or replaces)
             if self._left and not _is_continued(self._journal.leftover, metadata):
                 self._part()
@@ -114,7 +114,7 @@ class Recording:
             raise CassetteError(str(self._path), "no exchange was recorded, so there is no cassette to write.")
         if self._left:
             self._part()
-        if self._metadata.origin != "reference":  # whose script says all that is said
+        if self._metadata.origin != "reference":  # its answers come from the script
             wires = [catalog.api(self._metadata.api)] * len(self._interactions)
             found = suspects(self._interactions, wires, self._path)
             refused = unallowed(found, self._allowed, "--allow-secret")

@@ -12,7 +12,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from harness.contract.http import Ending, HttpRequest, HttpResponse
-from harness.tape.interception.seam import PLAIN, RESET, Asked, Keep, Patch, kept, spoken
+from harness.tape.client_patches.connection_bytes import PLAIN, RESET, Asked, Keep, Patch, kept, spoken
 
 _LEAST = 1 << 16
 """Minimum buffer size of an aiohttp stream."""

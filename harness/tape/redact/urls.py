@@ -57,7 +57,7 @@ def secrets(url: str) -> Iterator[str]:
     """Yield the secrets of a base URL, which answers and errors may repeat."""
     try:
         parts = urlsplit(url)
-    except ValueError:  # no URL, which is told elsewhere
+    except ValueError:  # not a URL; the error is reported elsewhere
         yield url
         return
     user, at, _ = parts.netloc.rpartition("@")

@@ -6,19 +6,19 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from harness.contract.http import HttpResponse
-from harness.tape.interception.seam import PLAIN, Asked, Keep, Patch, kept
-from harness.tape.transport import Pieces, breaking, ending, plain_request
+from harness.tape.client_patches.connection_bytes import PLAIN, Asked, Keep, Patch, kept
+from harness.tape.transport import PieceStream, breaking, ending, plain_request
 
 
 def patches(library: Any, asked: Asked) -> Iterator[Patch]:
     """The patches of one of the two."""
-    answers = _Answers(library)
+    answers = _HttpxResponses(library)
     whole, awaited = library.HTTPTransport, library.AsyncHTTPTransport
     yield Patch(whole, "handle_request", _sending(whole.handle_request, asked, answers))
     yield Patch(awaited, "handle_async_request", _sending_async(awaited.handle_async_request, asked, answers))
 
 
-def _sending(send: Callable[..., Any], asked: Asked, answers: _Answers) -> Callable[..., Any]:
+def _sending(send: Callable[..., Any], asked: Asked, answers: _HttpxResponses) -> Callable[..., Any]:
     def handle_request(self: Any, request: Any) -> Any:
         request.read()
         found = asked(plain_request(request))
@@ -42,7 +42,7 @@ def _sending(send: Callable[..., Any], asked: Asked, answers: _Answers) -> Calla
     return handle_request
 
 
-def _sending_async(send: Callable[..., Any], asked: Asked, answers: _Answers) -> Callable[..., Any]:
+def _sending_async(send: Callable[..., Any], asked: Asked, answers: _HttpxResponses) -> Callable[..., Any]:
     async def handle_async_request(self: Any, request: Any) -> Any:
         await request.aread()
         found = asked(plain_request(request))
@@ -66,10 +66,10 @@ def _sending_async(send: Callable[..., Any], asked: Asked, answers: _Answers) ->
     return handle_async_request
 
 
-class _Answers:
+class _HttpxResponses:
     def __init__(self, library: Any) -> None:
         self._library = library
-        self._stream: Any = type("Pieces", (Pieces, library.SyncByteStream, library.AsyncByteStream), {})
+        self._stream: Any = type("PieceStream", (PieceStream, library.SyncByteStream, library.AsyncByteStream), {})
         self.broken = (library.RemoteProtocolError, library.ReadError)
 
     def played(self, response: HttpResponse) -> Any:

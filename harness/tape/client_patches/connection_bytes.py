@@ -62,7 +62,7 @@ RESET = ConnectionResetError(104, "Connection reset by peer")
 
 def read_off(answer: HttpResponse, method: str) -> http.client.HTTPResponse:
     """Return the response as `http.client` reads it from a connection."""
-    read = http.client.HTTPResponse(cast("Any", _Connection(answer, method)), method=method)
+    read = http.client.HTTPResponse(cast("Any", _FakeSocket(answer, method)), method=method)
     read.begin()
     return read
 
@@ -86,7 +86,7 @@ def _head(status: int, headers: Mapping[str, str]) -> bytes:
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace")
 
 
-class _Connection:
+class _FakeSocket:
     """The part of a socket that `http.client` uses."""
 
     def __init__(self, answer: HttpResponse, method: str) -> None:

@@ -55,7 +55,7 @@ _numbers = count()
 """Numbers what arrives, to find the connection that has been silent for longest."""
 
 
-class Server:
+class LoopbackServer:
     """The server while it runs; `serve` starts one. Mounting is thread-safe. `rest` answers what is for no handler."""
 
     def __init__(self, origin: str, rest: Handler | None = None) -> None:
@@ -97,7 +97,7 @@ class _Connection:
     `is_idle` between two requests, `is_waiting` until a first or further request is whole.
     """
 
-    def __init__(self, connection: socket.socket, server: Server) -> None:
+    def __init__(self, connection: socket.socket, server: LoopbackServer) -> None:
         self.arrival = next(_numbers)
         self.is_idle = False
         self.is_waiting = True
@@ -232,7 +232,7 @@ def _max_connections() -> int:
 
 
 class _Listener:
-    def __init__(self, listening: socket.socket, server: Server) -> None:
+    def __init__(self, listening: socket.socket, server: LoopbackServer) -> None:
         self._listening = listening
         self._server = server
         self._is_ending = False
@@ -301,7 +301,7 @@ class _Listener:
 
 
 @contextmanager
-def serve(rest: Handler | None = None, port: int = 0) -> Generator[Server]:
+def serve(rest: Handler | None = None, port: int = 0) -> Generator[LoopbackServer]:
     """Run a server on 127.0.0.1, in threads of its own, until the context is left. Port 0 is a free one.
 
     Raises:
@@ -310,7 +310,7 @@ def serve(rest: Handler | None = None, port: int = 0) -> Generator[Server]:
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listening:
         _bind(listening, port)
         listening.listen(_BACKLOG)
-        server = Server(f"http://127.0.0.1:{listening.getsockname()[1]}", rest)
+        server = LoopbackServer(f"http://127.0.0.1:{listening.getsockname()[1]}", rest)
         listener = _Listener(listening, server)
         try:
             _check_reachable(listening.getsockname())

@@ -16,9 +16,9 @@ from harness.contract.errors import CassetteError, CassetteTaken, UsageError
 from harness.host import files
 from harness.results import Variant
 from harness.tape.cassette import Cassette, Metadata
+from harness.tape.cell_recording import answers
 from harness.tape.journal import Journal, Leftover, leftover, path_of
 from harness.tape.library import Library, check_free, is_paid, recorded_on
-from harness.tape.recording import answers
 from harness.tape.write import prepare
 
 _FORM = re.compile(r"([1-9][0-9]{0,4})([dw])")
@@ -112,7 +112,7 @@ class Claim:
         if handle is None:
             return
         with contextlib.suppress(OSError):
-            self._fcntl.lockf(handle, self._fcntl.LOCK_EX | self._fcntl.LOCK_NB)  # all of it: nobody else has a claim
+            self._fcntl.lockf(handle, self._fcntl.LOCK_EX | self._fcntl.LOCK_NB)  # no other process holds a lock
             self._path.unlink()
         os.close(handle)
         for folder in self._folders:
@@ -153,7 +153,7 @@ Place: TypeAlias = tuple[str, str, Variant]
 
 
 @dataclass(slots=True)
-class Survey:
+class Preflight:
     """Result of the checks. `fresh`: recordings that `--missing` or `--stale` skips. `outdated`: cassettes to replace.
     `held`: reasons why others are not recorded. `notes`: sentences about journals found."""
 
@@ -168,14 +168,14 @@ def place_of(metadata: Metadata) -> Place:
     return metadata.target, metadata.scenario, metadata.variant
 
 
-def survey(
+def preflight(
     library: Library,
     wanted: Iterable[Metadata],
     *,
     force: bool = False,
     missing: bool = False,
     outdated: Outdated | None = None,
-) -> Survey:
+) -> Preflight:
     """Check the `wanted` recordings. `missing` skips fresh ones; `outdated` selects only outdated ones.
 
     Useless remains of crashed recordings are removed.
@@ -185,7 +185,7 @@ def survey(
         UsageError: several cannot.
     """
     prepare()
-    found, problems, every = Survey(), list[CassetteError](), list(wanted)
+    found, problems, every = Preflight(), list[CassetteError](), list(wanted)
     for metadata in every:
         try:
             if outdated is None or _is_outdated(library, metadata, found, outdated):
@@ -203,7 +203,7 @@ def survey(
     return found
 
 
-def _is_outdated(library: Library, metadata: Metadata, found: Survey, outdated: Outdated) -> bool:
+def _is_outdated(library: Library, metadata: Metadata, found: Preflight, outdated: Outdated) -> bool:
     """Return whether an existing cassette is outdated. Raises `CassetteError`."""
     present = library.present(metadata)
     standing = present.metadata if present else None
@@ -214,7 +214,7 @@ def _is_outdated(library: Library, metadata: Metadata, found: Survey, outdated: 
     return False
 
 
-def _look(library: Library, metadata: Metadata, found: Survey, *, force: bool, missing: bool) -> None:
+def _look(library: Library, metadata: Metadata, found: Preflight, *, force: bool, missing: bool) -> None:
     path = library.path(*place_of(metadata))
     files.remove_leftovers(path.parent)
     left = leftover(path, force=force)
@@ -257,7 +257,7 @@ def _unsaved(left: Leftover | None, present: Cassette | None) -> int:
     return sum(each not in saved for _, each in answers(left)) if left is not None else 0
 
 
-def _clear(path: Path, metadata: Metadata, left: Leftover, found: Survey) -> None:
+def _clear(path: Path, metadata: Metadata, left: Leftover, found: Preflight) -> None:
     """Remove a useless journal of a process that was killed before it could remove it, or before its first response."""
     kept = Journal(path, metadata, force=True).remove()
     if kept:

@@ -141,7 +141,7 @@ def _with_other_separators(body: bytes, _random: Random) -> bytes:
 def _respelled(event: bytes) -> bytes:
     try:
         loads(b"\n".join(line[1] or b"" for line in _DATA_LINE.finditer(event)))
-    except WireError:  # no JSON, so that a backslash might stand for itself
+    except WireError:  # not JSON: a backslash may be literal
         return event
     return _DATA_LINE.sub(lambda line: _SEPARATOR.sub(_other_spelling, line[0]), event)
 

@@ -128,7 +128,7 @@ PART = 16
 
 
 @dataclass(frozen=True)
-class Needle:
+class SecretEncoding:
     """An encoding of a secret. `least` consecutive bytes of it count as a find."""
 
     text: bytes
@@ -144,13 +144,13 @@ class Needle:
 
     def spans(self, text: bytes) -> Iterator[tuple[int, int]]:
         """Yield the positions of the secret, or of parts of it, in `text`."""
-        needle = self.text
+        encoding = self.text
         for start, block in self._blocks:
             at = text.find(block)
             while at >= 0:
-                before = _common(needle[:start][::-1], text[max(at - start, 0) : at][::-1])
+                before = _common(encoding[:start][::-1], text[max(at - start, 0) : at][::-1])
                 behind = at + len(block)
-                after = _common(needle[start + len(block) :], text[behind : behind + len(needle)])
+                after = _common(encoding[start + len(block) :], text[behind : behind + len(encoding)])
                 if before + len(block) + after >= self.least:
                     yield at - before, behind + after
                 at = text.find(block, behind + after)
@@ -163,7 +163,7 @@ class Needle:
         return None
 
 
-def needles(secret: str) -> list[Needle]:
+def encodings_of(secret: str) -> list[SecretEncoding]:
     """Return the encodings of a secret to search for in squeezed and folded text."""
     raw = View(secret.strip().encode("utf-8", "surrogatepass"), squeezed=True).text
     if len(raw) < SHORTEST:
@@ -172,10 +172,10 @@ def needles(secret: str) -> list[Needle]:
     base32 = [_base32(raw, shift).lower() for shift in range(5)]
     base64 = [_base64(raw, shift) for shift in range(3)]
     return [
-        Needle(raw.lower(), part, "any case"),
-        Needle(raw.hex().encode(), 2 * part, "any case"),
-        *(Needle(text, min(len(text), part * 8 // 5 - 1), "any case") for text in base32),
-        *(Needle(text, min(len(text), part * 4 // 3 - 1), "base64") for text in base64),
+        SecretEncoding(raw.lower(), part, "any case"),
+        SecretEncoding(raw.hex().encode(), 2 * part, "any case"),
+        *(SecretEncoding(text, min(len(text), part * 8 // 5 - 1), "any case") for text in base32),
+        *(SecretEncoding(text, min(len(text), part * 4 // 3 - 1), "base64") for text in base64),
     ]
 
 

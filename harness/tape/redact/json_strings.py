@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
 
-from harness.tape.redact.view import NEXT_LINE
+from harness.tape.redact.secret_encodings import NEXT_LINE
 
 _TOKEN = re.compile(
     rb"\"(?P<double>(?:[^\"\\]|\\.)*)(?P<close>\"?)|'(?P<single>(?:[^'\\]|\\.)*)'?"
@@ -33,7 +33,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Pieces:
+class JsonStrings:
     """The strings of a body.
 
     `groups`: strings at the same path, ignoring list positions, with the same `index` fields. `loose`: strings with the
@@ -68,7 +68,7 @@ class _String:
         return self.keys + tuple(index for frame in self.frames for index in frame.indices)
 
 
-class _Line:
+class _LineStrings:
     """The strings of one line of a stream, or of a whole body."""
 
     def __init__(self, body: bytes, where: Slice, number: int) -> None:
@@ -113,10 +113,10 @@ class _Line:
             top.indices.append(text)
 
 
-def pieces(body: bytes) -> Pieces:
+def pieces(body: bytes) -> JsonStrings:
     """Return the strings of a body: of the `data:` lines of an event stream, or of the whole."""
     texts = [match.span(1) for match in _DATA.finditer(body)] or [(0, len(body))]
-    lines = [_Line(body, where, number) for number, where in enumerate(texts)]
+    lines = [_LineStrings(body, where, number) for number, where in enumerate(texts)]
     strings = [string for line in lines for string in line.strings]
     by_path: defaultdict[tuple[bytes, ...], list[_String]] = defaultdict(list)
     by_key: defaultdict[bytes, list[_String]] = defaultdict(list)
@@ -124,7 +124,7 @@ def pieces(body: bytes) -> Pieces:
         by_path[string.path].append(string)
         by_key[string.keys[-1] if string.keys else b""].append(string)
     is_damaged = any(line.is_damaged for line in lines)
-    return Pieces(
+    return JsonStrings(
         tuple(map(_group, by_path.values())),
         tuple(map(_group, by_key.values())) if is_damaged else (),
         (
@@ -182,7 +182,7 @@ _LETTER = re.compile(
 _NUMBER = re.compile(rb"(?P<kept>(?!))|(?:0x)?[0-9A-Fa-f]+")
 
 
-class Way(Enum):
+class Replacement(Enum):
     """Kind of replacement of a secret."""
 
     CUT = "a placeholder stands for it"
@@ -191,16 +191,16 @@ class Way(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SecretSpan:
     """Position of a secret."""
 
     begin: int
     end: int
-    way: Way = Way.CUT
+    way: Replacement = Replacement.CUT
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Redaction:
     """A part of a body with a secret, and its edits.
 
     Where redactions overlap, the one with the higher `rank` wins: it comes from the concatenated pieces of a stream.
@@ -210,29 +210,29 @@ class Part:
     end: int
     edits: tuple[tuple[int, int, bytes], ...]
     rank: int
-    way: Way
+    way: Replacement
 
 
-def parts(body: bytes, group: Group, found: Iterable[Found], rank: int) -> Iterator[Part]:
+def parts(body: bytes, group: Group, found: Iterable[SecretSpan], rank: int) -> Iterator[Redaction]:
     """Yield the redactions for secrets `found` in a joined text. The first piece gets the placeholder."""
     text = joined(body, group)
     for each in united(found):
         slices = [*parted(group, each.begin, each.end)]
-        if each.way is Way.CUT:
+        if each.way is Replacement.CUT:
             edits = [(low, high, _left(body[low:high], marked=not number)) for number, (low, high) in enumerate(slices)]
         else:
             edits = [*_one_by_one(text, group, each)]
         for low, high in slices:
-            yield Part(low, high, tuple(edit for edit in edits if low <= edit[0] < high), rank, each.way)
+            yield Redaction(low, high, tuple(edit for edit in edits if low <= edit[0] < high), rank, each.way)
 
 
-def edited(body: bytes, parts: Iterable[Part]) -> bytes:
+def edited(body: bytes, parts: Iterable[Redaction]) -> bytes:
     """Return the body with all redactions applied."""
-    kept: list[Part] = []
+    kept: list[Redaction] = []
     for part in sorted(parts, key=lambda each: (-each.rank, each.begin, each.end)):
         if not any(other.begin <= part.begin and part.end <= other.end for other in kept):
             kept.append(part)
-    merged: list[Part] = []
+    merged: list[Redaction] = []
     for part in sorted(kept, key=lambda each: each.begin):
         if merged and part.begin < merged[-1].end:
             merged[-1] = _together(body, merged[-1], part)
@@ -243,28 +243,30 @@ def edited(body: bytes, parts: Iterable[Part]) -> bytes:
     return body
 
 
-def united(found: Iterable[Found]) -> list[Found]:
+def united(found: Iterable[SecretSpan]) -> list[SecretSpan]:
     """Merge overlapping positions: a secret that repeats a part of itself is found several times."""
-    made: list[Found] = []
+    made: list[SecretSpan] = []
     for each in sorted(found, key=lambda one: (one.begin, one.end)):
         last = made[-1] if made else None
         if last is None or each.begin >= last.end:
             made.append(each)
         else:
-            made[-1] = Found(last.begin, max(last.end, each.end), last.way if last.way is each.way else Way.CUT)
+            made[-1] = SecretSpan(
+                last.begin, max(last.end, each.end), last.way if last.way is each.way else Replacement.CUT
+            )
     return made
 
 
-def _together(body: bytes, one: Part, other: Part) -> Part:
+def _together(body: bytes, one: Redaction, other: Redaction) -> Redaction:
     begin, end = one.begin, max(one.end, other.end)
-    if one.way is other.way is not Way.CUT:
-        return Part(begin, end, tuple({edit[0]: edit for edit in (*other.edits, *one.edits)}.values()), 0, one.way)
-    return Part(begin, end, ((begin, end, _left(body[begin:end], marked=True)),), 0, Way.CUT)
+    if one.way is other.way is not Replacement.CUT:
+        return Redaction(begin, end, tuple({edit[0]: edit for edit in (*other.edits, *one.edits)}.values()), 0, one.way)
+    return Redaction(begin, end, ((begin, end, _left(body[begin:end], marked=True)),), 0, Replacement.CUT)
 
 
-def _one_by_one(text: bytes, group: Group, found: Found) -> Iterator[tuple[int, int, bytes]]:
-    """Yield an edit for each letter or number, even if an escape is split over two pieces. White space and frames stay."""
-    pattern, stand_in = (_LETTER, b"A") if found.way is Way.LETTERS else (_NUMBER, b"0")
+def _one_by_one(text: bytes, group: Group, found: SecretSpan) -> Iterator[tuple[int, int, bytes]]:
+    """Yield an edit for each letter or number, even for a split escape. White space and frames stay."""
+    pattern, stand_in = (_LETTER, b"A") if found.way is Replacement.LETTERS else (_NUMBER, b"0")
     for match in pattern.finditer(text, found.begin, found.end):
         if match["kept"] is None:
             for number, (low, high) in enumerate(parted(group, *match.span())):

@@ -11,7 +11,7 @@ from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 from harness.contract.http import Ending, HttpRequest, HttpResponse
-from harness.tape.interception.seam import PLAIN, Asked, Keep, Patch, kept, read_off
+from harness.tape.client_patches.connection_bytes import PLAIN, Asked, Keep, Patch, kept, read_off
 
 _PORTS = {"http": 80, "https": 443}
 
@@ -47,7 +47,7 @@ def urllib3_patches(module: Any, asked: Asked) -> Iterator[Patch]:
 
 
 class _Within(local):
-    """Whether the thread is inside a pool already. urllib3 retries by calling itself."""
+    """State of a thread that is inside a pool already. urllib3 retries by calling itself."""
 
     set = False
 

@@ -6,7 +6,7 @@ import json
 import re
 from collections import defaultdict, deque
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -18,13 +18,13 @@ from harness.apis.jsonvalue import canonical, join, keys, loads, resolve
 from harness.apis.view import WireError
 from harness.contract.errors import CassetteError
 from harness.contract.http import EXHAUSTED, HttpRequest, HttpResponse
-from harness.tape.cassette import Cassette, Interaction
+from harness.tape.cassette import Cassette
 from harness.tape.compare import RequestDifference, differences, in_bodies
-from harness.tape.deck.storing import Taken, request_as_stored, spoken
 from harness.tape.player import asks_for_stream, normalised
 from harness.tape.read import read
 from harness.tape.redact import Redactor
-from harness.tape.redact.address import bare
+from harness.tape.redact.urls import bare
+from harness.tape.tape_recorder import Taken, TapeExchange, request_as_stored, spoken
 
 Key: TypeAlias = tuple[str, ...]
 
@@ -142,21 +142,6 @@ def _text(body: str | bytes) -> str:
     return body if isinstance(body, str) else body.decode("latin-1")
 
 
-@dataclass(frozen=True, slots=True)
-class Played:
-    """A request of a test and the interaction that answered it, if one was recorded."""
-
-    request: HttpRequest
-    index: int | None = None
-    recorded: Interaction | None = None
-    differences: tuple[RequestDifference, ...] = ()
-
-    @property
-    def response(self) -> HttpResponse | None:
-        """The response; `None` if there is none."""
-        return self.recorded.response if self.recorded is not None else None
-
-
 def load(path: Path) -> Cassette:
     """Load a cassette, from any recorder, for a test.
 
@@ -174,7 +159,7 @@ def load(path: Path) -> Cassette:
     return cassette
 
 
-class Playing:
+class TapePlayer:
     """Answers a test from a cassette; thread-safe. Without a cassette, nothing is answered.
 
     A request gets the first unused response of an equal request. If there is none, it gets the response of the most
@@ -191,7 +176,7 @@ class Playing:
         redactor: Callable[[Sequence[HttpRequest]], Redactor],
         ignored: Sequence[str] = (),
     ) -> None:
-        self.exchanges: list[Played] = []
+        self.exchanges: list[TapeExchange] = []
         every = enumerate(cassette.interactions if cassette is not None else ())
         playable = [(at, each) for at, each in every if each.response is not None and taken(each.request)]
         self._indices = [at for at, _ in playable]
@@ -212,11 +197,11 @@ class Playing:
         with self._lock:
             found, differences = self._found(request)
             if found is None:
-                self.exchanges.append(Played(request))
+                self.exchanges.append(TapeExchange(request))
                 return _refused()
             self._played[found] = True
             recorded = self._interactions[found]
-            self.exchanges.append(Played(request, self._indices[found], recorded, differences))
+            self.exchanges.append(TapeExchange(request, self._indices[found], recorded, differences))
         return recorded.response
 
     @property
@@ -273,7 +258,7 @@ def _weight(differences: Sequence[RequestDifference]) -> int:
     return sum(each.neutral for each in differences)
 
 
-def _issued(played: Played) -> set[str]:
+def _issued(played: TapeExchange) -> set[str]:
     wire = spoken(played.request)
     if wire is None or played.response is None:
         return set()
