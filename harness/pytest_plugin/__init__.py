@@ -96,7 +96,7 @@ _OPTIONS: tuple[tuple[str, Literal["string", "paths", "args", "int", "bool"], st
 )
 
 _NEW = 20_000
-"""How many new objects there are before the collector looks for cycles; Python's own is 700."""
+"""New objects before the collector looks for cycles; Python's default is 700."""
 
 _DEFAULTS = {"string": "", "int": 0, "bool": False}
 
@@ -140,14 +140,13 @@ def _collect_less(config: pytest.Config) -> None:
     """Have the collector look for cycles less often while the session lasts: what plays scenarios is hundreds of
     thousands of objects, SDKs with them, all of which stay."""
     known, *others = gc.get_threshold()
-    if 0 < known < _NEW:  # 0: somebody has switched it off
+    if 0 < known < _NEW:  # 0: the collector is switched off
         gc.set_threshold(_NEW, *others)
         config.add_cleanup(lambda: gc.set_threshold(known, *others))
 
 
 def _scenarios(folder: Path) -> Sequence[Path] | None:
-    """What the project says that its scenarios are; nothing to go by where it says something wrong, which is raised
-    where the rest is read."""
+    """Return the project's scenarios; `None` if its settings are wrong, which is reported later."""
     try:
         text = (folder / "pyproject.toml").read_bytes()
         if b"harness" not in text or b"scenarios" not in text:  # most say nothing of it, and load nothing
@@ -161,8 +160,7 @@ def _scenarios(folder: Path) -> Sequence[Path] | None:
 
 
 def _may_be_asked_for(config: pytest.Config, scenarios: Sequence[Path]) -> bool:
-    """Whether scenarios may be among what pytest was given: who runs a test of another file, on every save, does not
-    wait for what plays them."""
+    """Return whether pytest's arguments may include scenarios. Runs of other files should not load them."""
     if config.args_source is not pytest.Config.ArgsSource.ARGS:
         return True
     given = [(config.invocation_params.dir / each.partition("::")[0]).resolve() for each in config.args]
@@ -181,22 +179,21 @@ def harness_client() -> Iterator[Offline]:
 
 @pytest.fixture
 def tape(request: pytest.FixtureRequest) -> Iterator[Tape]:
-    """The recording of this test, which every HTTP client is played from; see `harness.pytest_plugin.taping`."""
+    """Records the HTTP exchanges of this test, and replays them; see `harness.pytest_plugin.taping`."""
     with import_module("harness.pytest_plugin.taping").taped(request) as made:
         yield made
 
 
 @pytest.fixture(autouse=True)
 def _tape_of_mark(request: pytest.FixtureRequest) -> None:  # pyright: ignore[reportUnusedFunction] - pytest's
-    """The same for who has the mark."""
+    """Apply `tape` to tests with the mark."""
     if request.node.get_closest_marker("tape") is not None:
         request.getfixturevalue("tape")
 
 
 @pytest.fixture
 def harness_adapter(request: pytest.FixtureRequest, harness_adapter_name: str) -> Adapter:
-    """Each adapter of the project's settings, one after the other; a test that overrides or parametrises it has its
-    own."""
+    """Provides each adapter of the project's settings in turn. A test may override or parametrise it."""
     return import_module("harness.pytest_plugin.playing").adapter(request.config, harness_adapter_name)
 
 
@@ -207,7 +204,7 @@ def harness_play(request: pytest.FixtureRequest, harness_adapter: Adapter | str)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test of each adapter, where it asks for adapters and brings none of its own."""
+    """Parametrise tests that use the project's adapters."""
     if "harness_adapter_name" in metafunc.fixturenames:
         names = import_module("harness.pytest_plugin.played").adapter_names(metafunc.config)
         metafunc.parametrize("harness_adapter_name", names)
@@ -221,12 +218,12 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Tell the processes of pytest-xdist when the session began."""
+    """Pass the start time of the session to the processes of pytest-xdist."""
     node.workerinput["harness_began"] = time.time_ns()
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    """Say before anything is recorded what could not be."""
+    """Report encodings that cannot be recorded."""
     if not config.getoption("--harness-record"):
         return []
     missing = import_module("harness.tape.content_encoding").missing()
@@ -237,6 +234,6 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say what was recorded."""
+    """Report the recorded cassettes."""
     if config.getoption("--harness-record"):
         import_module("harness.pytest_plugin.recording").summarise(terminalreporter)

@@ -1,7 +1,7 @@
-"""Cells as pytest items. `harness.pytest_plugin` loads it when scenarios are configured.
+"""Cells as pytest items. `harness.pytest_plugin` loads this module when scenarios are configured.
 
-An item fails with findings, or when nobody could look since its cassette is missing; it is skipped where the scenario
-is not applicable, and xfails where an expected failure happens. One that does not happen fails the items it speaks of.
+An item fails with findings or without a cassette. It is skipped if the scenario is not applicable, and xfails if an
+expected failure happens. An expected failure that does not happen fails its items.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    """The files of facts by which is judged, and what is ignored, if there is any."""
+    """Report the files of facts and the ignored rules, if there are any."""
     files, ignored = played(config).edition.files, played(config).ignored
     said = [f"harness: judged by the facts of {', '.join(map(str, files))}"] if files else []
     return [*said, f"harness: findings of these rules are ignored: {', '.join(ignored)}"] if ignored else said
@@ -58,7 +58,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Say what is about to be recorded, and what it costs, before anything is sent."""
+    """Report the planned recordings and their cost before anything is sent."""
     if session.config.getoption("collectonly"):
         return
     try:
@@ -76,7 +76,7 @@ class ScenarioFile(pytest.File):
     """A scenario file: a collector of cells."""
 
     def collect(self) -> Iterator[pytest.Item]:
-        """One item for each target and variant."""
+        """Yield an item for each target and variant."""
         try:
             scenario = load_file(self.path)
         except ScenarioError as error:
@@ -90,7 +90,7 @@ class ScenarioFile(pytest.File):
 
 
 class CellItem(pytest.Item):
-    """A cell to be played. `-k` also matches what the scenario covers, and `-m` the marks of `markers`."""
+    """A cell as a pytest item. `-k` also matches the scenario's subjects, and `-m` the marks of `marks`."""
 
     def __init__(self, *, cell: Cell, **kwargs: Any) -> None:
         super().__init__(**kwargs)  # pyright: ignore[reportUnknownMemberType]
@@ -100,7 +100,7 @@ class CellItem(pytest.Item):
             self.add_marker(mark)
 
     def runtest(self) -> None:
-        """Play the cell, and end as its verdict says."""
+        """Run the cell, and end as its verdict says."""
         shared = played(self.config)
         try:
             judged, recorded = shared.play(self.cell)
@@ -111,18 +111,19 @@ class CellItem(pytest.Item):
         end(self, judged.result, map(ending.stale, self._stale(judged)), invocation)
 
     def reportinfo(self) -> tuple[Path, None, str]:
-        """Where it comes from, for reports."""
+        """Return file and name for reports."""
         return self.path, None, f"{self.cell.scenario.id} on {self.name}"
 
     def _stale(self, judged: JudgedCell) -> Iterable[StaleExpectation]:
-        """An entry may speak of several cells: it is stale when none of those in the session shows its finding."""
+        """Return stale expected failures. An entry for several cells is stale if none of them in the session shows its
+        finding."""
         shared = played(self.config)
         alone = shared.run.collect([judged]).stale
         return [entry for entry in alone if entry in shared.whole(_cells(self.session)).stale] if alone else []
 
 
 def registered() -> Iterator[str]:
-    """The lines that make the marks known, as `pytest --markers` shows them."""
+    """Yield the descriptions of the marks for `pytest --markers`."""
     for subject in Subject:
         yield f"{_about(subject)}: cells of scenarios about {subject.value}"
     for capability in Capability:

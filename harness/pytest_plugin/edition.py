@@ -1,4 +1,4 @@
-"""The facts by which a session judges: the project's files and day, and those of pytest's own configuration."""
+"""The facts of a session: the files and the day of the project and of pytest's configuration."""
 
 from __future__ import annotations
 
@@ -20,6 +20,5 @@ def edition(config: pytest.Config, own: Project) -> FactSelection:
 
 
 def _files(config: pytest.Config, own: Project) -> tuple[Path, ...]:
-    """Those of the project, then those that are configured."""
     files = (config.rootpath / file for file in own.facts)
     return tuple(dict.fromkeys((*files, *config.getini("harness_facts"))))

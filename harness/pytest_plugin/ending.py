@@ -1,4 +1,4 @@
-"""How an item ends that has played a cell: as its verdict says, and, if it fails, with its findings and commands."""
+"""The outcome of a cell's item, with findings and commands if it fails."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness.results import CellResult, Finding, Invocation, StaleExpectation, V
 
 
 def note(item: pytest.Item, result: CellResult, recorded: Path | None, edition: FactSelection) -> None:
-    """What the item's report keeps of a cell, and what its adapter printed."""
+    """Add a cell's properties and its adapter's output to the item's report."""
     item.user_properties.append(("verdict", result.verdict.value))
     if result.provenance is not None:
         item.user_properties.append(("responses_from", result.provenance.recorded_from or result.provenance.origin))
@@ -30,7 +30,7 @@ def note(item: pytest.Item, result: CellResult, recorded: Path | None, edition: 
 
 
 def end(item: pytest.Item, result: CellResult, others: Iterable[str], invocation: Invocation | None) -> None:
-    """Fail, skip or xfail, or return. `others` are problems that fail the item whatever the cell comes to."""
+    """Fail, skip or xfail an item, or return. `others` are problems that fail the item regardless of the verdict."""
     found = [*others, *problems(result)]
     match result.verdict:
         case Verdict.NOT_APPLICABLE:
@@ -49,7 +49,7 @@ def end(item: pytest.Item, result: CellResult, others: Iterable[str], invocation
 
 
 def _ways_out(item: pytest.Item, result: CellResult, call: Invocation | None) -> str:
-    """The commands that record a cell, or play it without a recording."""
+    """Return the commands that record a cell or run it without a recording."""
     here = shlex.join(["pytest", "--harness-record=missing", item.nodeid])
     if call is None:
         without = shlex.join(["pytest", "--harness-mode=reference", item.nodeid])
@@ -70,7 +70,7 @@ def _command(call: Invocation, words: Iterable[str], result: CellResult) -> str:
 
 
 class Nonconformant(pytest.fail.Exception):
-    """Fails an item with evidence. A summary has its first line alone: all of it stands above."""
+    """Failure of an item, with evidence. The summary has only its first line."""
 
     def __init__(self, evidence: str) -> None:
         super().__init__(evidence, pytrace=False)
@@ -78,7 +78,7 @@ class Nonconformant(pytest.fail.Exception):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Say it once: a summary that is not cut, as in CI, would repeat the evidence."""
+    """Shorten the summary, which would otherwise repeat the evidence in CI."""
     report = yield
     if call.excinfo is not None and isinstance(call.excinfo.value, Nonconformant):
         crash = getattr(report.longrepr, "reprcrash", None)
@@ -88,7 +88,7 @@ def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Generator[None, py
 
 
 def problems(result: CellResult) -> list[str]:
-    """What fails a cell; nothing, if it does not fail."""
+    """Return the problems of a failed cell; empty if it does not fail."""
     if result.verdict not in (Verdict.ERROR, Verdict.FAIL):
         return []
     broken = [f"{result.reason}\n  to do:    {CRASHED}"] if result.verdict is Verdict.ERROR else []
@@ -96,14 +96,14 @@ def problems(result: CellResult) -> list[str]:
 
 
 def findings(result: CellResult) -> list[str]:
-    """What is wrong in a cell, the worst first, each with those findings that follow from it."""
+    """Return the findings of a cell, failures first, each with the findings it causes."""
     causes = [(index, finding) for index, finding in enumerate(result.findings) if finding.follows is None]
     causes.sort(key=lambda each: not each[1].fails)
     return [_text(finding, [other for other in result.findings if other.follows == index]) for index, finding in causes]
 
 
 def stale(entry: StaleExpectation) -> str:
-    """An expected failure that did not happen."""
+    """Describe an expected failure that did not happen."""
     variant = f"[{entry.variant}]" if entry.variant else ""
     return (
         f"expected failure that did not happen: {entry.rule} in {entry.scenario} on {entry.target}{variant} "
@@ -112,13 +112,13 @@ def stale(entry: StaleExpectation) -> str:
 
 
 def commands(**named: str) -> str:
-    """Command lines below what they are for."""
+    """Return commands, each after its purpose."""
     width = max(map(len, named)) + 2
     return "\n".join(f"  {f'{what}:'.replace('_', ' '):<{width}} {command}" for what, command in named.items())
 
 
 def _text(finding: Finding, followers: Sequence[Finding]) -> str:
-    """A finding with its evidence, for a terminal and for JUnit."""
+    """Return a finding with its evidence, for terminals and JUnit."""
     lines = [f"{finding.rule} ({finding.kind}, {finding.severity}, blame: {finding.blame}): {finding.message}"]
     if finding.accepted is not None:
         lines.append(f"  expected: {finding.accepted}")

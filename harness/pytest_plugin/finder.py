@@ -1,8 +1,7 @@
-"""How Python finds the modules of the harness while pytest runs.
+"""Import of harness modules without pytest's assertion rewriting.
 
-pytest rewrites the assertions of whatever is installed with a plug-in, and for that finds and reads every module
-itself, and compiles it each time where it may write no bytecode. The harness has no assertions to be explained, and
-hundreds of modules.
+pytest rewrites assertions in every package with a plug-in. For that it reads all modules itself, and compiles them each
+time if it may not write bytecode. The harness has hundreds of modules and no assertions to rewrite.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ _PACKAGE = __name__.partition(".")[0] + "."
 
 
 class Finder:
-    """A finder for `sys.meta_path` that has Python find what is in the harness's package, and knows nothing else."""
+    """A finder for `sys.meta_path` that finds harness modules with Python's own finder."""
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """Where a module of ours is; `None` for all others."""
+        """Return the spec of a harness module; `None` for all others."""
         return PathFinder.find_spec(name, path, target) if name.startswith(_PACKAGE) else None

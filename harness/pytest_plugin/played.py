@@ -1,4 +1,4 @@
-"""What the items of a session share that play cells: the configuration, and how cells are played by it."""
+"""The configuration and the run that the cells of a session share."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _PLAYED = pytest.StashKey["Played"]()
 
 
 def played(config: pytest.Config) -> Played:
-    """What the items of a session share, made when the first of them asks. Raises `HarnessError`: see `Played`."""
+    """Return the shared state of the session, created on first use. Raises `HarnessError`: see its class."""
     if _PLAYED not in config.stash:
         config.stash[_PLAYED] = Played(config)
         config.pluginmanager.register(ending, "harness-evidence")
@@ -46,7 +46,7 @@ def played(config: pytest.Config) -> Played:
 
 
 def adapter_names(config: pytest.Config) -> list[str]:
-    """The adapters that are configured, or all that ship, as they are named. Raises `UsageError`."""
+    """Return the names of the configured adapters, or of all shipped ones. Raises `UsageError`."""
     own = project(config.rootpath)
     return _specs(config, own) or [*_shipped(config.getini("harness_targets") or own.targets)]
 
@@ -79,17 +79,18 @@ class Played:
         self._whole: RunResult | None = None
 
     def adapter(self, spec: str) -> Adapter:
-        """An adapter by its name or by `package.module:attribute`; what is not ours lives in a process of its own."""
+        """Return an adapter by name or by `package.module:attribute`. Third-party adapters run in processes of their
+        own."""
         return self._workers.adapter(spec)
 
     def targets_of(self, adapter: Adapter, target: str | None) -> list[Target]:
-        """The targets that an adapter is played on: the one that is named, else the configured ones of its API."""
+        """Return the adapter's targets: the named one, or the configured ones of its API."""
         names = [target] if target else self._names
         return targets_for([adapter], names, self._models, self.edition)
 
     @cached_property
     def run(self) -> Run:
-        """Judges the cells that were collected."""
+        """The run of the collected cells."""
         return self._plan.run(self.targets)
 
     def play(self, cell: Cell, own: Path | None = None) -> tuple[JudgedCell, Path | None]:
@@ -113,7 +114,7 @@ class Played:
             say(self._config, [*self.recording.announced(cells, check=check)])
 
     def whole(self, cells: Iterable[Cell]) -> RunResult:
-        """All cells of the session as one run, played when it is first asked for."""
+        """Return the result of all cells of the session as one run, made on first use."""
         if self._whole is None:
             with self.run:
                 judged = [replace(self.run.play_cell(cell), evidence=None) for cell in cells]
@@ -121,7 +122,7 @@ class Played:
         return self._whole
 
     def invocation(self, cell: Cell, file: Path) -> Invocation | None:
-        """How the command line asks for a cell; `None`: no words name its adapter, which a test has made."""
+        """Return the command for a cell; `None` if a test created its adapter."""
         spec = next((spec for spec, adapter in self._by_spec.items() if adapter is cell.target.adapter), None)
         if spec is None:
             return None
@@ -190,7 +191,7 @@ def _own(paths: Sequence[Path]) -> frozenset[str]:
 
 
 def _folders(config: pytest.Config, own: Project) -> list[Path]:
-    """Where cassettes lie, the first of which is written to."""
+    """Return the cassette folders. Recordings go to the first."""
     given: list[Path] = config.getini("harness_cassettes")
     return given or [config.rootpath / (own.cassettes or "cassettes"), suite.shipped("cassettes")]
 
@@ -232,7 +233,7 @@ def _recording(config: pytest.Config, own: Project, plan: Plan) -> Recording | N
 
 
 def _words(config: pytest.Config, own: Project) -> Invocation:
-    """The command lines that play as this session does, whatever its options are that the command does not read."""
+    """Return commands with the options of this session."""
     folders: list[Path] = config.getini("harness_cassettes")
     day: str = config.getini("harness_as_of")
     kept = ("--cassettes", str(folders[0])) if folders else ()

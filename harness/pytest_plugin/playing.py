@@ -37,10 +37,10 @@ class Play:
     def __call__(
         self, scenario: str | Path, *, target: str | None = None, variant: Variant | None = None
     ) -> list[CellResult]:
-        """Play a scenario, a file or the id of one of the project's or of a shipped one, on all targets of the
-        adapter's API and in both variants, unless one is named.
+        """Run a scenario, given as a file or as the id of one of the project's or of a shipped one.
 
-        The test fails with what is found, or if there is no cassette, and is skipped if nothing was applicable.
+        Without `target` and `variant`, it runs on all targets of the adapter's API, in both variants. The test fails
+        with findings or without a cassette, and is skipped if nothing is applicable.
         """
         try:
             results = self._results(scenario, target, variant)

@@ -51,7 +51,7 @@ class Recording:
 
     @property
     def is_paid(self) -> bool:
-        """Whether providers are asked."""
+        """Return whether requests go to providers."""
         return self._plan.mode == "replay"
 
     def play(self, cell: Cell) -> JudgedCell | None:
@@ -69,11 +69,11 @@ class Recording:
                 return run.play_cell(cell)
 
     def path(self, cell: Cell) -> Path:
-        """Where the cassette of a cell lies."""
+        """Return the path of a cell's cassette."""
         return self._library.path(cell.target.cassettes, cell.scenario.id, cell.variant)
 
     def announced(self, cells: Sequence[Cell], *, check: bool) -> Iterator[str]:
-        """What is about to be recorded, and about what it costs, in sentences; each cell is announced once.
+        """Yield sentences on planned recordings and their estimated cost. Each cell is announced once.
 
         Raises:
             UsageError: with `check`, one that cannot be recorded.
@@ -108,7 +108,7 @@ class Recording:
         return without_held(without_fresh(wanted, found), found)
 
     def _is_of_session(self, cell: Cell) -> bool:
-        """Whether another cell that has the same cassette has recorded it already."""
+        """Return whether another cell has recorded the same cassette in this session."""
         try:
             return self.path(cell).stat().st_mtime_ns >= self._began
         except OSError:
@@ -132,7 +132,7 @@ class Recording:
 
 
 def noted(result: CellResult, path: Path) -> Iterator[tuple[str, object]]:
-    """What the report of an item keeps of a recording."""
+    """Yield the properties of a recording for the item's report."""
     yield "recorded", str(path)
     paid = result.provenance is not None and result.provenance.origin != "reference"
     if paid and result.spending is not None and result.spending.dollars is not None:
@@ -151,7 +151,7 @@ def say(config: pytest.Config, lines: Iterable[str]) -> None:
 
 
 def summarise(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say what was recorded, and what it cost."""
+    """Report recordings and their cost."""
     reports = [each for kind in terminalreporter.stats.values() for each in kind if isinstance(each, pytest.TestReport)]
     properties = [pair for report in reports if report.when == "call" for pair in report.user_properties]
     paths = list(dict.fromkeys(str(value) for name, value in properties if name == "recorded"))

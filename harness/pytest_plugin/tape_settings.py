@@ -1,4 +1,4 @@
-"""What a test says of its tape: the marks on it, its class and its module, and the options of the session."""
+"""Settings of a test's tape: the marks on the test, its class and its module, and the options of the session."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _OF_VCRPY = frozenset(
         "serializer",
     }
 )
-"""What stands on marks that were pytest-recording's: a tape keeps few headers, matches by meaning, and records when it
-is told to."""
+"""Options of pytest-recording's marks. A tape needs none: it stores few headers, matches by meaning, and records on
+request."""
 
 _FORBIDDEN = str.maketrans(dict.fromkeys(r"<>?%*:|\"'/" + "\\" + "".join(map(chr, range(32))), "-"))
-"""What not every file system takes; by the same rule as pytest-recording, whose names are found so."""
+"""Characters that some file systems refuse, replaced as in pytest-recording so that its cassettes are found."""
 
 _LONGEST = 255
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -41,7 +41,7 @@ _SUFFIXES = (".yaml", ".yml", ".json")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`cassette`: where it lies. `judge`: whether the exchanges are judged. `allow_hosts`: what is let through.
+    """`cassette`: its path. `judge`: whether the exchanges are judged. `allow_hosts`: what is let through.
     `ignored_findings`: ids of limits and rules; `ignored_pointers`: places in requests whose differences are let be.
     `allowed_secrets`: places in which what looks like a secret may be stored."""
 
@@ -112,7 +112,7 @@ def _list(mark: dict[str, Any], name: str) -> Sequence[str]:
 
 
 def _path(item: pytest.Item, name: str | Path | None) -> Path:
-    """`cassettes/MODULE/TEST.yaml` beside the module, which is where pytest-recording has them."""
+    """Return `cassettes/MODULE/TEST.yaml` next to the module, as in pytest-recording."""
     folder = item.path.parent / "cassettes" / item.path.stem
     if name is not None:
         path = folder / name

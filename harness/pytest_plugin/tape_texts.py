@@ -1,4 +1,4 @@
-"""What is said of a test that was played from its tape: what differs, what is wrong, what to do."""
+"""Messages about a test that ran with its tape: differences, findings and advice."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Problem:
 
 
 def differing(exchanges: Sequence[TapeExchange], numbers: Sequence[int]) -> Iterator[Problem]:
-    """What differs in requests from the recorded ones. What is the same as in an earlier one is not said twice."""
+    """Yield the differences of requests from the recorded ones. Repeated differences are described once."""
     said: dict[tuple[str, ...], int] = {}
     for at in numbers:
         played = exchanges[at]
@@ -46,26 +46,26 @@ def differing(exchanges: Sequence[TapeExchange], numbers: Sequence[int]) -> Iter
 
 
 def spelled(number: int, played: TapeExchange) -> str:
-    """What differs in a request that is read as the recorded one."""
+    """Describe differences in spelling of a request with the recorded meaning."""
     said = "; ".join(each.message for each in played.differences[:_MOST])
     return _joined([f"request {number}, {told(played.request)}: means what was recorded, but {said}"])
 
 
 def unrecorded(number: int, played: TapeExchange, total: int) -> Problem:
-    """That nothing is left to answer a request with."""
+    """Describe a request without a recorded response."""
     left = f": the cassette ({count(total, 'exchange')}) has none left for it" if total else ""
     headline = f"request {number}, {told(played.request)}, was not recorded"
     return Problem(headline, _joined([f"{headline}{left}"]))
 
 
 def unused(index: int, request: HttpRequest) -> Problem:
-    """That a recorded exchange did not happen."""
+    """Describe a recorded exchange that did not happen."""
     headline = f"interaction {index}, {told(request)}, was not requested"
     return Problem(headline, _joined([headline]))
 
 
 def finding(each: Finding) -> str:
-    """What the witness has found."""
+    """Describe a finding."""
     lines = [f"{each.rule} ({each.kind}, {each.severity}): {each.message}"]
     if where := place(each):
         lines.append(f"  at:       {where}")
@@ -86,7 +86,7 @@ _PLACES = (
     (r"model\b", "the model"),
     (r"settings\.(\w+)", r"the setting \1"),
 )
-"""Places of the neutral view, each with what people call it."""
+"""Paths of the neutral view, each with a common name."""
 
 
 def _changed(differences: Sequence[RequestDifference]) -> str:

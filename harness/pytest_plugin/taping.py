@@ -1,7 +1,7 @@
-"""The fixture `tape`: a test of somebody's own code, recorded once and played from then on.
+"""The fixture `tape`: records a test of a user's code once, and replays it after that.
 
-What is sent is compared with the recording by its meaning, and judged by the witness: what breaks a limit fails the
-test, though a recording has answered it.
+Requests are compared with the recording by meaning, and judged by the rules: a broken limit fails the test even if the
+recording has an answer.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _TAPE = pytest.StashKey["Tape"]()
 _SESSION = pytest.StashKey["Session"]()
 
 _NO_KEY = "not-a-key"
-"""What a client finds that is made without a key, and is only played to."""
+"""The key that clients find in the environment during playback."""
 
 
 @dataclass(slots=True)
 class Session:
-    """What the tapes of a session share: by which facts and rules is judged, which tests have recorded where, and how
-    many exchanges were written there, and of which only the form was."""
+    """Shared state of the tapes of a session: facts and rules, the test of each cassette, the number of exchanges
+    written, and token exchanges."""
 
     edition: FactSelection
     rules: Sequence[Rule]
@@ -73,7 +73,7 @@ class Tape:
 
     @property
     def exchanges(self) -> Sequence[TapeExchange]:
-        """What was sent so far, each with the answer that it got."""
+        """The requests so far, each with its response."""
         return tuple(self._deck.exchanges)
 
     @contextmanager
@@ -83,7 +83,7 @@ class Tape:
             yield
 
     def end_call(self, *, passed: bool) -> None:
-        """The test itself is over. Fails it if what it has sent is not as it should be; one that has failed is told."""
+        """End the test's call: fail it for differences and findings, or add these to a failure."""
         self._passed = passed
         problems = self._problems()
         if problems and isinstance(self._deck, TapePlayer):
@@ -98,7 +98,7 @@ class Tape:
             pytest.fail(text, pytrace=False)
 
     def end(self) -> None:
-        """The fixtures are torn down, too. Writes what was recorded; fails the test for what nothing has asked for."""
+        """End the test after its fixtures: write the recording, or fail for exchanges that were not requested."""
         if not self._passed:
             return
         if isinstance(self._deck, TapeRecorder):
@@ -110,7 +110,7 @@ class Tape:
             pytest.fail(self._text(problems), pytrace=False)
 
     def _problems(self) -> list[Problem]:
-        """What is wrong with the exchanges that nobody was told of yet; what only differs goes into a section."""
+        """Return the problems of new exchanges. Differences in spelling go into a report section."""
         exchanges = self.exchanges
         new = range(self._told, len(exchanges))
         self._told = len(exchanges)
@@ -126,7 +126,7 @@ class Tape:
         ]
         judged = self._judged(exchanges) if self._settings.judge and new else []
         for each in (each for each in judged if each.exchange is None or each.exchange in new):
-            # What a provider has refused already, its test has been told: it may be about that.
+            # The test knows of a refusal in the recording, and may be about it.
             if each.severity is Severity.ERROR and each.outcome is not Outcome.REFUSED:
                 problems.append(Problem(f"{each.rule}: {each.message}", tape_texts.finding(each), each.rule))
             elif each.severity is not Severity.NOTE:
@@ -172,7 +172,7 @@ class Tape:
         return self._public(told)
 
     def _public(self, told: str) -> str:
-        """A text without keys: what was sent is in it, and logs are read by many."""
+        """Return a text without keys, for logs."""
         return redactor([each.request for each in self.exchanges]).text(told)
 
     @property
@@ -210,7 +210,7 @@ def _session(config: pytest.Config) -> Session:
 
 
 def _cassette(path: Path) -> Cassette | None:
-    """Raises `CassetteError`: what lies there is none."""
+    """Load a cassette, if it exists. Raises `CassetteError`."""
     try:
         return load(path)
     except CassetteMissing:
@@ -218,7 +218,7 @@ def _cassette(path: Path) -> Cassette | None:
 
 
 def _check_own(session: Session, item: pytest.Item, path: Path) -> None:
-    """Whether nobody else records there. Raises `UsageError`."""
+    """Check that no other test records the same cassette. Raises `UsageError`."""
     other = session.recorded.setdefault(path, item.nodeid)
     if other != item.nodeid:
         raise UsageError(
@@ -228,7 +228,7 @@ def _check_own(session: Session, item: pytest.Item, path: Path) -> None:
 
 
 def _give_keys(environment: pytest.MonkeyPatch) -> None:
-    """What is played needs none, but a client is not made without one."""
+    """Set dummy keys: playback needs none, but clients are not created without."""
     for wire in catalog.apis():
         if wire.key_variables and not any(os.environ.get(name) for name in wire.key_variables):
             environment.setenv(wire.key_variables[0], _NO_KEY)
@@ -236,7 +236,7 @@ def _give_keys(environment: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def _said() -> Generator[None, None, None]:
-    """What somebody has to change is said without a traceback."""
+    """Report harness errors without a traceback."""
     said: str | None = None
     try:
         yield
@@ -248,7 +248,7 @@ def _said() -> Generator[None, None, None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Hold what a test has sent against its tape, when it is through."""
+    """Compare the requests of a test with its tape after its call."""
     tape = item.stash.get(_TAPE, None)
     try:
         result = yield
@@ -262,7 +262,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say what was written."""
+    """Report the cassettes written."""
     written = config.stash[_SESSION].written if _SESSION in config.stash else {}
     if any(written.values()):
         terminalreporter.section("harness: recorded")
