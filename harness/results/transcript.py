@@ -136,7 +136,7 @@ class Transcript:
     expectation. `unplayed` counts unused exchanges of the cassette. `stale`: the scenario changed after the recording.
     `recorded_by` is the adapter of the recording. `too_old` is a message, if it exceeds its maximum age. `capabilities`
     are the adapter's. `handled` are the events that a message handler got in each turn, as in
-    `harness.scenarios.events`. `printed` is the adapter's output, if it ran in another process.
+    `harness.scenarios.canonical`. `printed` is the adapter's output, if it ran in another process.
     """
 
     api: str

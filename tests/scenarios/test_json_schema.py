@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.apis.anthropic.schemas import example_limits
 from jsonschema import Draft202012Validator
 
+from harness.apis.anthropic.checks import example_limits
 from harness.contract.model import JSON
 from harness.meaning.schema_changes import accepts, change
 from harness.meaning.schema_instances import matching
