@@ -50,11 +50,10 @@ from harness.results import (
     blame_client,
     verdict_of,
 )
-from harness.rules.conversation import conversation, room
-from harness.rules.evidence import Evidence
-from harness.rules.reading import Reading
+from harness.rules import EVERYTHING, Scope
+from harness.rules.conversation_report import build_conversation, max_conversation_chars
+from harness.rules.evidence import Evidence, ParsedExchange
 from harness.rules.rule import Rule
-from harness.rules.scope import EVERYTHING, Scope
 from harness.tape.cassette import Cassette, Interaction
 from harness.tape.read import read
 from harness.tape.redact import Redactor
@@ -126,7 +125,7 @@ class Audit:
                 evidence = Evidence(Transcript(api, model, profile, exchanges, "audit"))
                 found += self._found(file, api, evidence, indices, is_dated=bool(day or self._edition.day))
                 if self._room:
-                    sent = conversation(evidence, _ANYBODYS, room, indices).exchanges
+                    sent = build_conversation(evidence, _ANYBODYS, room, indices).exchanges
                     room -= sum(len(each.sent or "") + len(each.received or "") for each in sent)
                     told += sent
             taken, hidden = self._scope.split(found)
@@ -209,7 +208,9 @@ class Audit:
                 self._unexplained.extend(_refusal(file, indices[at], evidence.readings[at]))
         return found
 
-    def _count(self, api: str, readings: Sequence[Reading], outcomes: Sequence[Outcome], flagged: set[int]) -> None:
+    def _count(
+        self, api: str, readings: Sequence[ParsedExchange], outcomes: Sequence[Outcome], flagged: set[int]
+    ) -> None:
         counts = self._counts[api]
         counts["exchanges"] += len(readings)
         counts["unread"] += sum(reading.unread is not None for reading in readings)
@@ -245,7 +246,7 @@ def audit(  # noqa: PLR0913 - all but the first two have a default
         CassetteMissing: a path does not exist.
     """
     found = list(candidate_files(paths))
-    working = Audit(rules, edition, room(len(found)) if conversations else 0, scope)
+    working = Audit(rules, edition, max_conversation_chars(len(found)) if conversations else 0, scope)
     skipped: list[Skipped] = []
     for file, named in found:
         try:
@@ -326,7 +327,7 @@ def _began_once(finding: Finding, profile: Profile) -> bool:
     return bool(held) and all(fact.since is not None for fact in held)
 
 
-def _refusal(file: str, index: int, reading: Reading) -> Iterator[Refusal]:
+def _refusal(file: str, index: int, reading: ParsedExchange) -> Iterator[Refusal]:
     """Yield the refusal of a request for its content, in the server's words; also for an error within HTTP 200."""
     response = reading.exchange.response
     error = reading.response.error if reading.response is not None else None
@@ -350,7 +351,7 @@ def _about_a_scrubbed_id(finding: Finding) -> bool:
     return any(isinstance(each, str) and is_redacted_id(each) for each in values)
 
 
-def _outcome(reading: Reading) -> Outcome:
+def _outcome(reading: ParsedExchange) -> Outcome:
     response = reading.exchange.response
     if response is None or response.status >= 500:
         return Outcome.UNDECIDED

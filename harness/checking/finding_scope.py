@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from harness.apis.fact_files import FactSelection
 from harness.checking import gateway_findings, server_checks
 from harness.contract.errors import UsageError
-from harness.rules.scope import Scope
+from harness.rules import Scope
 from harness.running.verdicts import CASSETTE_UNREADABLE, known_finding_ids
 
 _MAX_SUGGESTIONS = 3

@@ -47,9 +47,9 @@ from harness.results import (
     Verdict,
     verdict_of,
 )
-from harness.rules.conversation import fitting, room, said, sent
+from harness.rules import EVERYTHING, Scope
+from harness.rules.conversation_report import chat_messages, fit_exchanges, max_conversation_chars, shown_exchange
 from harness.rules.evidence import Evidence
-from harness.rules.scope import EVERYTHING, Scope
 from harness.running.cells import VARIANTS, Cell, cells, not_applicable
 from harness.running.expected_failures import ExpectedFailure, mark_expected, stale, unmatched
 from harness.running.live import NO_SUCH_PATH
@@ -63,9 +63,9 @@ from harness.tape.redact.urls import shown
 def conversation_of(run: GatewayRun, redactor: Redactor, most: int) -> Conversation:
     """Return the conversation of a cell, in about `most` characters. No finding refers to the numbers of its exchanges:
     findings carry both bodies."""
-    words = said(run.chats, redactor)
+    words = chat_messages(run.chats, redactor)
     left = most - sum(len(each.text) for each in words)
-    return Conversation(words, fitting(_exchanges(run, redactor), left))
+    return Conversation(words, fit_exchanges(_exchanges(run, redactor), left))
 
 
 def _exchanges(play_cell: GatewayRun, redactor: Redactor) -> Iterator[Sent]:
@@ -79,7 +79,7 @@ def _exchanges(play_cell: GatewayRun, redactor: Redactor) -> Iterator[Sent]:
 
 def _exchange(number: int, end: str, side: Side, redactor: Redactor) -> Sent:
     exchange = side.exchange
-    shown = sent(number, exchange.request, exchange.response, side.response, redactor)
+    shown = shown_exchange(number, exchange.request, exchange.response, side.response, redactor)
     return replace(shown, request=f"{end}: {shown.request}", chat=exchange.chat)
 
 
@@ -158,7 +158,7 @@ class GatewayCheck:
         """
         started, at = time.perf_counter(), utc_now()
         done: list[_Done] = []
-        self._room = room(len(asked)) if self._conversations else 0
+        self._room = max_conversation_chars(len(asked)) if self._conversations else 0
         pairs = len({each.target.name for each, _ in asked})
         for each, cell in asked:
             done.append((each, *self._cell(each, cell)))

@@ -14,7 +14,7 @@ from harness.apis.view import CallView, ModelStep, RequestView, ResponseView, Wi
 from harness.checking.checked_endpoints import readable_part
 from harness.contract.model import JSON
 from harness.results import Exchange, Fate, Severity
-from harness.rules.reading import read
+from harness.rules.evidence import parse_exchange
 from harness.scenarios.schema import Scenario, StepSpec
 
 
@@ -107,7 +107,7 @@ class GatewayExchange:
 
 def side(api: Api, exchange: Exchange) -> Side:
     """Read an HTTP exchange."""
-    reading = read(api, 0, exchange)
+    reading = parse_exchange(api, 0, exchange)
     return Side(exchange, reading.request, reading.response, reading.unread)
 
 

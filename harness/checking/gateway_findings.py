@@ -15,8 +15,7 @@ from harness.checking.gateway_history_facts import HISTORY, STATE
 from harness.checking.gateway_request_facts import DECLARATIONS, PROMPTS, SETTINGS
 from harness.contract.model import JSON
 from harness.results import Blame, Body, Chat, Exchange, Fate, Finding, Kind, Severity, Subject
-from harness.rules.evidence import Evidence
-from harness.rules.reading import Reading
+from harness.rules.evidence import Evidence, ParsedExchange
 from harness.running.exhibits import excerpt, json_lines
 from harness.tape.redact.json_strings import REDACTED
 
@@ -294,7 +293,7 @@ def _limits(run: GatewayRun, direct: Callable[[], DirectRun]) -> Iterator[Findin
         yield Finding(TURNED_AWAY.id, Kind.LIMIT, Severity.ERROR, Blame.GATEWAY, message, source=SOURCE)
 
 
-def _of_client(run: GatewayRun, reading: Reading, exchange: GatewayExchange) -> list[str]:
+def _of_client(run: GatewayRun, reading: ParsedExchange, exchange: GatewayExchange) -> list[str]:
     """Return the limits that the client itself exceeds, if it speaks the upstream's API."""
     if exchange.way.client is not exchange.way.upstream:
         return []

@@ -30,8 +30,8 @@ from harness.contract.http import HttpResponse
 from harness.contract.model import ChatRequest, Message, Usage
 from harness.host.environment import utc_now
 from harness.results import CellResult, Checked, Invocation, Provenance, Rate, RunResult, Spending, verdict_of
-from harness.rules.conversation import room
-from harness.rules.scope import EVERYTHING, Scope
+from harness.rules import EVERYTHING, Scope
+from harness.rules.conversation_report import max_conversation_chars
 from harness.running.backends import NO_KEY
 from harness.running.costs import price_version
 from harness.running.expected_failures import ExpectedFailure, mark_expected, stale, unmatched
@@ -166,7 +166,7 @@ class ServerCheckRun:
         kind = "provider" if self.server.api.is_provider(url) else "server"
         provenance = Provenance(kind, model_requested=self.server.model, recorded_from=origin(url))
         try:
-            most = room(sum(1 for _ in self.asked.cells())) if self.conversations else 0
+            most = max_conversation_chars(sum(1 for _ in self.asked.cells())) if self.conversations else 0
             judge = ServerCellBuilder(greet(self.server, self.line), provenance, self.redactor, self.price, most)
             for check, variant in self.asked.cells():
                 if variant in failing:

@@ -60,7 +60,7 @@ from harness.results import (
     total_usage,
     verdict_of,
 )
-from harness.rules.conversation import fitting, sent
+from harness.rules.conversation_report import fit_exchanges, shown_exchange
 from harness.running.costs import cost
 from harness.running.exhibits import excerpt, json_lines, marked_line
 from harness.scenarios.schema import Variant
@@ -168,8 +168,10 @@ class ServerCellBuilder:
         )
 
     def _conversation(self, replies: Sequence[Reply]) -> Conversation:
-        told = (sent(at, each.request, each.response, each.view, self.redactor) for at, each in enumerate(replies))
-        return Conversation(exchanges=fitting(told, self.room))
+        told = (
+            shown_exchange(at, each.request, each.response, each.view, self.redactor) for at, each in enumerate(replies)
+        )
+        return Conversation(exchanges=fit_exchanges(told, self.room))
 
     def _failures(self, check: ServerCheck, attempts: Sequence[CheckAttempt]) -> Iterator[Finding]:
         before = 0

@@ -16,7 +16,7 @@ from harness.cli.options import RunOptions
 from harness.contract.errors import UnknownName, UsageError
 from harness.host.project import Project, project
 from harness.results import Mode
-from harness.rules.scope import EVERYTHING, Scope
+from harness.rules import EVERYTHING, Scope
 from harness.running.cells import VARIANTS
 from harness.scenarios import suite
 from harness.tape.preflight import Outdated

@@ -50,8 +50,7 @@ from harness.results import (
     Severity,
     ToolRun,
 )
-from harness.rules.evidence import Evidence
-from harness.rules.reading import Reading
+from harness.rules.evidence import Evidence, ParsedExchange
 from harness.running import exhibits
 from harness.running.plan import Plan
 from harness.stdio.workers import WorkerPool
@@ -160,7 +159,7 @@ def _exchanges(evidence: Evidence, found: Sequence[_Numbered], width: int) -> It
     transcript = evidence.transcript
     chats, embedded = transcript.chats, transcript.embedded if isinstance(transcript, EmbeddingTranscript) else ()
     side = width * 3 // 5 - 4 if width >= _MIN_TWO_COLUMNS_WIDTH else width - 4
-    before: Reading | None = None
+    before: ParsedExchange | None = None
     for reading in evidence.readings:
         chat = None if reading.exchange.chat is None else reading.exchange.chat
         made = chats[chat] if chat is not None and chat < len(chats) else None
@@ -260,7 +259,7 @@ def _content(result: ToolResult) -> str:
     return result.content if isinstance(result.content, str) else json.dumps(result.content, ensure_ascii=False)
 
 
-def _response(api: str, reading: Reading, here: Sequence[_Numbered], width: int) -> list[Text]:
+def _response(api: str, reading: ParsedExchange, here: Sequence[_Numbered], width: int) -> list[Text]:
     response = reading.exchange.response
     if response is None:
         return [Text("no response", style="red")]
@@ -274,7 +273,7 @@ def _response(api: str, reading: Reading, here: Sequence[_Numbered], width: int)
     return [status, *body, *_raw(api, reading, here)]
 
 
-def _raw(api: str, reading: Reading, here: Sequence[_Numbered]) -> list[Text]:
+def _raw(api: str, reading: ParsedExchange, here: Sequence[_Numbered]) -> list[Text]:
     """Return the raw stream. Events with findings are marked."""
     stream = exhibits.raw_stream(api, reading)
     if stream is None:

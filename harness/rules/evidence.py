@@ -1,7 +1,7 @@
-"""What the rules look at: a transcript, each of its exchanges read once by the witness.
+"""Evidence for the rules: a transcript, with each exchange parsed once by the wire reader.
 
-`ExpectedCall` is the heart of it. A call that the API issued is taken from the response on the wire, never from what
-the adapter made of it; its result is the one that the tool gave when the thread ran the call at that place.
+An `ExpectedCall` comes from the response on the wire, not from what the adapter decoded. Its result is what the tool
+returned when the thread ran the call.
 """
 
 from __future__ import annotations
@@ -15,28 +15,98 @@ from typing import Any, TypeVar
 
 from harness import catalog
 from harness.apis.api import Api, elsewhere, endpoint_violation
+from harness.apis.embeddings import EmbeddingFormat, EmbeddingView, VectorView
 from harness.apis.limits import Violation
 from harness.apis.services import RuleSet
-from harness.apis.view import CallView, RequestView, TurnView
+from harness.apis.view import CallView, RequestView, ResponseView, TurnView, WireError
+from harness.contract.http import EXHAUSTED
 from harness.contract.model import JSON, Text, ToolCall, ToolResult
 from harness.kit.thread import failure
 from harness.kit.trimming import trimmed_result
 from harness.meaning.request_meaning import Pairing, pair_results
 from harness.results import Blame, Chat, EmbeddingTranscript, Exchange, ReplayVariant, ServedTranscript, Transcript
-from harness.rules.reading import Reading, read, read_embedding
 from harness.scenarios.canonical import MissingResult, ToolFailure, UnknownTool, answer, called_before, history
 from harness.tape.cassette import REFERENCE_URL
 
+
+@dataclass(frozen=True)
+class ParsedExchange:
+    """An exchange parsed by the wire reader. A side that cannot be parsed is `None`, and `unread` has the reason."""
+
+    index: int
+    exchange: Exchange
+    request: RequestView | None
+    response: ResponseView | None
+    unread: str | None = None
+
+    @cached_property
+    def answer(self) -> ResponseView | None:
+        """The response, if it is complete and not an error."""
+        view = self.response
+        return None if view is None or view.error is not None or self.is_cut else view
+
+    @cached_property
+    def is_cut(self) -> bool:
+        """Return whether the response ends too early: the connection broke, or the stream has no end."""
+        response, view = self.exchange.response, self.response
+        broken = response is not None and response.delivery.ending != "complete"
+        return broken or (view is not None and not view.complete)
+
+    @property
+    def is_made_up(self) -> bool:
+        """Return whether the harness had no recorded or scripted answer left."""
+        return self.exchange.response is not None and EXHAUSTED in self.exchange.response.headers
+
+
+@dataclass(frozen=True)
+class ParsedEmbeddingExchange(ParsedExchange):
+    """An exchange for embeddings. A failure has no vectors."""
+
+    embedding_request: EmbeddingView | None = None
+    vectors: tuple[VectorView, ...] | None = None
+
+
+def parse_exchange(api: Api, index: int, exchange: Exchange) -> ParsedExchange:
+    """Parse a chat exchange by its API."""
+    request: RequestView | None = None
+    response: ResponseView | None = None
+    unread: str | None = None
+    try:
+        request = api.view(exchange.request)
+    except WireError as error:
+        unread = f"request {error}"
+    if exchange.response is not None:
+        try:
+            response = api.read(exchange.response)
+        except WireError as error:
+            unread = f"response {error}"
+    return ParsedExchange(index, exchange, request, response, unread)
+
+
+def parse_embedding_exchange(embeddings: EmbeddingFormat, index: int, exchange: Exchange) -> ParsedEmbeddingExchange:
+    """Parse an exchange for embeddings."""
+    try:
+        view = embeddings.view(exchange.request)
+    except WireError as error:
+        return ParsedEmbeddingExchange(index, exchange, None, None, f"request {error}")
+    answered = exchange.response is not None and exchange.response.status < 400
+    try:
+        vectors = embeddings.read(exchange.response) if answered and exchange.response else None
+    except WireError as error:
+        return ParsedEmbeddingExchange(index, exchange, None, None, f"response {error}", view)
+    return ParsedEmbeddingExchange(index, exchange, None, None, None, view, vectors)
+
+
 T = TypeVar("T")
-H = TypeVar("H", bound="Heard")
+H = TypeVar("H", bound="ClientRequest")
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedCall:
-    """A call that later requests have to carry, and its result if the tool has answered.
+    """A call that later requests must carry, and its result if the tool has answered.
 
-    `id` is the id on the wire, `None` if the API issued none, or an empty one. `foreign` marks a call of a history that
-    came from elsewhere: its id may be mapped onto a legal one, one-to-one. Calls of one answer have the same `answer`.
+    `id` is the id on the wire, or `None` if the API issued none. `foreign` marks a call of an earlier history of
+    another API, whose id may be mapped one-to-one. Calls of one answer have the same `answer`.
     """
 
     id: str | None
@@ -48,23 +118,23 @@ class ExpectedCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
-    """A request of the conversation, and which it is: what it has to carry follows from the answers before it."""
+class ClientRequest:
+    """A request of the conversation with its index. It must carry the answers before it."""
 
     index: int
-    reading: Reading
+    reading: ParsedExchange
     view: RequestView
 
 
 @dataclass(frozen=True, slots=True)
-class Asked(Heard):
-    """One chat of the transcript with the exchange that answered it, if its request could be read."""
+class ChatExchange(ClientRequest):
+    """The first parsed request of a chat, with the chat."""
 
     chat: Chat
 
 
 class Evidence:
-    """A transcript with all that the rules derive from it, each thing once."""
+    """A transcript with everything that the rules derive from it, each derived once."""
 
     def __init__(self, transcript: Transcript) -> None:
         self.transcript = transcript
@@ -72,59 +142,58 @@ class Evidence:
         self._derived: dict[tuple[object, int], Any] = {}
         self._pairings: dict[int, Pairing] = {}
 
-    def retold(self, retellings: tuple[ReplayVariant, ...]) -> Evidence:
-        """The evidence with the retellings that were made of it; what was read is not read again."""
+    def with_retellings(self, retellings: tuple[ReplayVariant, ...]) -> Evidence:
+        """Return the evidence with replay variants, without parsing the exchanges again."""
         told = Evidence(replace(self.transcript, retellings=retellings))
         told.__dict__["readings"] = self.readings
         return told
 
     @property
-    def divergence(self) -> Blame:
-        """Who is at fault where the conversation is not the scenario's: the recording of another one, the adapter where
-        the answers follow the script, else the model."""
+    def divergence_blame(self) -> Blame:
+        """Return the blame for a conversation that departs from the scenario."""
         if self.transcript.stale:
             return Blame.CASSETTE
         return Blame.ADAPTER if self.transcript.scripted else Blame.MODEL
 
-    def once(self, derive: Callable[[Evidence, H], T], asked: H) -> T:
-        """What `derive` makes of a request: several rules look at the same pairs, and pairing is most of their work."""
-        key = (derive, asked.index)
+    def cached(self, derive: Callable[[Evidence, H], T], req: H) -> T:
+        """Return `derive(self, req)`, computed once per request, since pairing calls is most of the rules' work."""
+        key = (derive, req.index)
         if key not in self._derived:
-            self._derived[key] = derive(self, asked)
+            self._derived[key] = derive(self, req)
         return self._derived[key]
 
     def pairing(self, view: RequestView) -> Pairing:
-        """The calls of one of the requests with their results."""
+        """Return the calls of a request with their results."""
         known = self._pairings.get(id(view))
         if known is None:
             known = self._pairings[id(view)] = pair_results(view)
         return known
 
-    def new_turns(self, asked: Heard) -> Sequence[TurnView]:
-        """The turns of a request behind those that it repeats of the request before it."""
-        return asked.view.turns[self._repeated[asked.index] :]
+    def new_turns(self, req: ClientRequest) -> Sequence[TurnView]:
+        """Return the turns of a request after those that repeat the request before."""
+        return req.view.turns[self._repeated[req.index] :]
 
     @cached_property
     def _repeated(self) -> Mapping[int, int]:
         found: dict[int, int] = {}
         before: Sequence[TurnView] = ()
-        for asked in self.heard:
-            found[asked.index] = sum(takewhile(bool, map(eq, before, asked.view.turns)))
-            before = asked.view.turns
+        for req in self.client_requests:
+            found[req.index] = sum(takewhile(bool, map(eq, before, req.view.turns)))
+            before = req.view.turns
         return found
 
     @cached_property
-    def readings(self) -> tuple[Reading, ...]:
-        """All exchanges, read."""
+    def readings(self) -> tuple[ParsedExchange, ...]:
+        """The parsed exchanges."""
         return tuple(self._read(index, exchange) for index, exchange in enumerate(self.transcript.exchanges))
 
-    def _read(self, index: int, exchange: Exchange) -> Reading:
+    def _read(self, index: int, exchange: Exchange) -> ParsedExchange:
         if isinstance(self.transcript, EmbeddingTranscript) and self.api.embeddings is not None:
-            return read_embedding(self.api.embeddings, index, exchange)
-        return read(self.api, index, exchange)
+            return parse_embedding_exchange(self.api.embeddings, index, exchange)
+        return parse_exchange(self.api, index, exchange)
 
-    def violations(self, reading: Reading) -> list[Violation]:
-        """What the provider refuses in a request, or takes with a loss."""
+    def violations(self, reading: ParsedExchange) -> list[Violation]:
+        """Return the limits that a request violates."""
         transcript, request, law = self.transcript, reading.exchange.request, self.law(reading)
         embedded = isinstance(transcript, EmbeddingTranscript)
         lost = endpoint_violation(self.api, request, embedded=embedded) if transcript.scripted else None
@@ -140,36 +209,37 @@ class Evidence:
             *self.api.supported_by_facts([] if objection is None else [objection], law),
         ]
 
-    def is_refused(self, reading: Reading) -> bool:
-        """The provider refuses the request. What it takes with a loss, or is only said to refuse, makes none faulty."""
+    def is_refused(self, reading: ParsedExchange) -> bool:
+        """Return whether the provider is known to refuse the request. Warnings do not count."""
         return any(violation.severity == "error" for violation in self.violations(reading))
 
-    def is_left_out_by_caller(self, reading: Reading, violation: Violation) -> bool:
-        """Check that a request lacks a word that the scenario does not say either. To add it is our own convention."""
+    def is_left_out_by_caller(self, reading: ParsedExchange, violation: Violation) -> bool:
+        """Return whether a request lacks a required word that the scenario lacks, too. To add it is a convention of
+        this project."""
         word, chat = violation.limit.word, reading.exchange.chat
         if word is None or chat is None or self.transcript.scenario is None or not self.transcript.chats:
             return False
         request = self.transcript.chats[chat].request
         if request.response_format is None:
-            return False  # nobody has asked for what needs the word
+            return False
         texts = (part.text for message in request.messages for part in message.parts if isinstance(part, Text))
         return not any(word in text.lower() for text in (request.system or "", *texts))
 
-    def law(self, reading: Reading) -> RuleSet:
-        """Whose rules a request is held to: the provider's own where the reference server answers or answered, else
-        those of the service that was asked, or was when it was recorded."""
+    def law(self, reading: ParsedExchange) -> RuleSet:
+        """Return the rules for a request: the provider's for the reference server, or else those of the service that
+        was called."""
         transcript, services = self.transcript, self.api.services
         if isinstance(transcript, ServedTranscript):
             model = self.api.model_of(reading.exchange.request) or transcript.model
             return services.provider_rules(transcript.profiles.get(model, transcript.profile), model)
-        asked = reading.exchange.recorded or reading.exchange.request
-        if transcript.scripted or asked.url.startswith(REFERENCE_URL):
+        request = reading.exchange.recorded or reading.exchange.request
+        if transcript.scripted or request.url.startswith(REFERENCE_URL):
             return services.provider_rules(transcript.profile, transcript.model)
-        return services.rules_at(transcript.profile, transcript.model, asked.url)
+        return services.rules_at(transcript.profile, transcript.model, request.url)
 
     @cached_property
     def _objections(self) -> Mapping[int, Violation]:
-        """By exchange, what the reference server has against the state that a request brings back."""
+        """Violations of opaque state by exchange, according to the reference server."""
         found: dict[int, Violation] = {}
         scenario = self.transcript.scenario
         if not self.transcript.scripted or scenario is None:
@@ -184,64 +254,66 @@ class Evidence:
         return found
 
     @cached_property
-    def asked(self) -> tuple[Asked, ...]:
-        """Each chat with its first request that could be read. A chat that sent nothing is left out."""
+    def chat_exchanges(self) -> tuple[ChatExchange, ...]:
+        """Each chat with its first parsed request. Chats without one are left out."""
         first = self._first
         return tuple(
-            Asked(index, first[index], view, chat)
+            ChatExchange(index, first[index], view, chat)
             for index, chat in enumerate(self.transcript.chats)
             if index in first and (view := first[index].request) is not None
         )
 
     @cached_property
-    def heard(self) -> tuple[Heard, ...]:
-        """The requests of the conversation: those of the chats, or of a client whose chats nobody here has seen."""
+    def client_requests(self) -> tuple[ClientRequest, ...]:
+        """The requests of the conversation, also of a client that runs its own loop."""
         if not isinstance(self.transcript, ServedTranscript):
-            return self.asked
+            return self.chat_exchanges
         first = sorted(self._first.items())
-        return tuple(Heard(index, reading, reading.request) for index, reading in first if reading.request is not None)
+        return tuple(
+            ClientRequest(index, reading, reading.request) for index, reading in first if reading.request is not None
+        )
 
     @cached_property
-    def _first(self) -> Mapping[int, Reading]:
-        """By chat its first request that could be read."""
-        first: dict[int, Reading] = {}
+    def _first(self) -> Mapping[int, ParsedExchange]:
+        """The first parsed request by chat."""
+        first: dict[int, ParsedExchange] = {}
         for reading in self.readings:
             if reading.exchange.chat is not None and reading.request is not None:
                 first.setdefault(reading.exchange.chat, reading)
         return first
 
-    def is_taken(self, chat: int) -> bool:
-        """Whether the answer of a chat has reached the caller: whoever asks on from elsewhere is taken to have it."""
+    def is_accepted(self, chat: int) -> bool:
+        """Return whether the answer of a chat reached the caller. A client that goes on is assumed to have it."""
         chats = self.transcript.chats
         return chats[chat].response is not None if chats else isinstance(self.transcript, ServedTranscript)
 
-    def exchanges(self, chat: int) -> tuple[Reading, ...]:
-        """The exchanges of a chat, in their order: one, unless the adapter sent again what had failed."""
+    def exchanges(self, chat: int) -> tuple[ParsedExchange, ...]:
+        """Return the exchanges of a chat in order. There are several only if the adapter retried."""
         return self._by_chat.get(chat, ())
 
     @cached_property
     def issued_ids(self) -> frozenset[str]:
-        """The ids of calls that the API issued in this playing."""
+        """The ids of the calls that the API issued."""
         answers = (reading.response for reading in self.readings if reading.response is not None)
         return frozenset(call.id for answer in answers for call in answer.calls if call.id)
 
     @cached_property
-    def _by_chat(self) -> Mapping[int | None, tuple[Reading, ...]]:
-        found: dict[int | None, list[Reading]] = {}
+    def _by_chat(self) -> Mapping[int | None, tuple[ParsedExchange, ...]]:
+        found: dict[int | None, list[ParsedExchange]] = {}
         for reading in self.readings:
             found.setdefault(reading.exchange.chat, []).append(reading)
         return {chat: tuple(readings) for chat, readings in found.items()}
 
-    def answer(self, chat: int) -> Reading | None:
-        """The exchange whose response the adapter gave back: the last one of the chat with a whole answer."""
+    def answer(self, chat: int) -> ParsedExchange | None:
+        """Return the exchange whose response the adapter returned: the last one of the chat with a complete answer."""
         return self._answers.get(chat)
 
     @cached_property
-    def _answers(self) -> Mapping[int | None, Reading]:
+    def _answers(self) -> Mapping[int | None, ParsedExchange]:
         return {reading.exchange.chat: reading for reading in self.readings if reading.answer is not None}
 
     def expected_calls(self, chat: int) -> tuple[ExpectedCall, ...]:
-        """The calls that a chat has to carry, in their order; results of earlier turns may be trimmed."""
+        """Return the calls that a chat must carry, in order. Results of earlier turns may be trimmed."""
         if isinstance(self.transcript, ServedTranscript):
             return (*self._foreign_calls, *(call for at in range(chat) for call in self._issued_to_client(at)))
         every = (*self._foreign_calls, *(call for at in range(chat) for call in self._issued[at]))
@@ -251,18 +323,17 @@ class Evidence:
         turn = self.transcript.chats[chat].turn
         old = len(self._foreign_calls) if turn > 0 else 0
         old += sum(len(self._issued[at]) for at in range(chat) if turn > self.transcript.chats[at].turn)
-        return (*(_trimmed(call, trim.tools) for call in every[:old]), *every[old:])
+        return (*(_trim(call, trim.tools) for call in every[:old]), *every[old:])
 
     def _issued_to_client(self, at: int) -> Iterator[ExpectedCall]:
-        """The calls of an answer of the script, each with what the scenario's tool says to it: the client runs it."""
+        """Yield the calls of a scripted answer, each with the scenario's result."""
         reading = self.answer(at)
         for call in reading.response.calls if reading and reading.response else ():
             if call.malformed is None:
                 yield ExpectedCall(call.id or None, call.name, call.arguments, self._scripted_result(call, at), at)
 
     def _scripted_result(self, call: CallView, at: int) -> ToolResult | None:
-        """What the scenario has its tool answer to a call of answer `at`; `None` where the client says it in words of
-        its own."""
+        """Return the scenario's result for a call of answer `at`, or `None` if the client words it freely."""
         scenario = self.transcript.scenario
         if scenario is None or not isinstance(call.arguments, dict):
             return None
@@ -301,20 +372,18 @@ class Evidence:
             yield ExpectedCall(view.id or None, view.name, view.arguments, result, chat)
 
     def _result_of(self, chat: int, position: int, calls: list[CallView]) -> ToolResult | None:
-        """The result of the wire call at `position`."""
         response, issued = self.transcript.chats[chat].response, calls[position]
         canonical = response.tool_calls if response else ()
         there = canonical[position] if len(canonical) == len(calls) else None
-        call = _became(issued, canonical, there if there is not None and there.name == issued.name else None)
+        call = _decoded_call(issued, canonical, there if there is not None and there.name == issued.name else None)
         if call is None:
             return None
         executed = [e.result for e in self.transcript.executions if e.chat == chat and e.call is call]
         return executed[0] if executed else None
 
 
-def _became(issued: CallView, canonical: Sequence[ToolCall], there: ToolCall | None) -> ToolCall | None:
-    """The adapter's call that a wire call became: told by its id, where one alone has that, else by place, or, where
-    the adapter lost or shuffled calls, by name and arguments."""
+def _decoded_call(issued: CallView, canonical: Sequence[ToolCall], there: ToolCall | None) -> ToolCall | None:
+    """Return the decoded call of a wire call: by its id if unique, or else by position, or by name and arguments."""
     if there is not None and there.id == issued.id:
         return there
     kept = [call for call in canonical if issued.id and (call.id, call.name) == (issued.id, issued.name)]
@@ -324,5 +393,5 @@ def _became(issued: CallView, canonical: Sequence[ToolCall], there: ToolCall | N
     return there or next(same, None)
 
 
-def _trimmed(call: ExpectedCall, tools: Collection[str]) -> ExpectedCall:
+def _trim(call: ExpectedCall, tools: Collection[str]) -> ExpectedCall:
     return call if call.result is None else replace(call, result=trimmed_result(call.result, tools))

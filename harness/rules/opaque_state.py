@@ -1,4 +1,4 @@
-"""Opaque state: signatures, reasoning items and unknown parts go back untouched and in their place."""
+"""Rule about opaque state: signatures, reasoning items and unknown parts are sent back unchanged, in their place."""
 
 from __future__ import annotations
 
@@ -10,57 +10,61 @@ from harness.apis.jsonvalue import equal, without_nulls
 from harness.apis.view import CallView, OpaqueView, PartView, ResponseView, TextView
 from harness.contract.model import JSON
 from harness.results import Kind, Severity
-from harness.rules.evidence import Evidence, Heard
-from harness.rules.rule import Flaw, Rule
+from harness.rules.evidence import ClientRequest, Evidence
+from harness.rules.rule import Rule, RuleViolation
 from harness.scenarios.schema import Subject
 
 _FINAL: JSON = {"phase": "final_answer"}
 
 
-def _lost(evidence: Evidence) -> Iterator[Flaw]:
-    for asked in evidence.heard:
-        if not asked.view.stateful:
-            yield from _lost_in(evidence, asked)
+def _lost_state(evidence: Evidence) -> Iterator[RuleViolation]:
+    for req in evidence.client_requests:
+        if not req.view.stateful:
+            yield from _lost_in_request(evidence, req)
 
 
-def _lost_in(evidence: Evidence, asked: Heard) -> Iterator[Flaw]:
-    """The first opaque thing of earlier answers that a request does not carry where it has to stand."""
-    sent = [part for turn in asked.view.turns for part in turn.parts]
-    roles = [turn.role for turn in asked.view.turns for _ in turn.parts]
+def _lost_in_request(evidence: Evidence, req: ClientRequest) -> Iterator[RuleViolation]:
+    """Report the first opaque part of earlier answers that a request does not carry in its place."""
+    sent = [part for turn in req.view.turns for part in turn.parts]
+    roles = [turn.role for turn in req.view.turns for _ in turn.parts]
     position = 0
-    for earlier in range(asked.index):
+    for earlier in range(req.index):
         reading = evidence.answer(earlier)
-        if reading is None or reading.response is None or not evidence.is_taken(earlier):
+        if reading is None or reading.response is None or not evidence.is_accepted(earlier):
             continue
         matched: dict[int, PartView] = {}
         start = position
-        for part in _returned(reading.response):
+        for part in _parts_to_return(reading.response):
             place = next((i for i in range(position, len(sent)) if _is_back(part, sent[i])), None)
             if place is not None:
                 matched[place] = part
                 position = place + 1
-                yield from _respelled(asked, part, sent[place])
-            elif isinstance(part, TextView) and (beside := _beside(part, sent, roles, position)) is not None:
+                yield from _changed_nulls(req, part, sent[place])
+            elif (
+                isinstance(part, TextView)
+                and (beside := _place_after_neighbour(part, sent, roles, position)) is not None
+            ):
                 position = beside
-            elif (bare := _bare(evidence, asked, part, sent, position)) is not None:
+            elif (bare := _place_without_state(evidence, req, part, sent, position)) is not None:
                 matched[bare] = part
                 position = bare + 1
-                yield replace(_lost_flaw(asked, part, sent[bare:]), severity=Severity.WARNING)
+                yield replace(_lost_violation(req, part, sent[bare:]), severity=Severity.WARNING)
             elif _is_empty_and_signed(part) and not any(map(_is_empty_and_signed, sent[position:])):
-                yield replace(_lost_flaw(asked, part, []), severity=Severity.WARNING)
+                yield replace(_lost_violation(req, part, []), severity=Severity.WARNING)
             elif _state_of(part) is not None:
-                yield _lost_flaw(asked, part, sent[position:])
+                yield _lost_violation(req, part, sent[position:])
                 return
             else:
-                yield from _moved(asked, part, sent[start:position], {place - start for place in matched})
+                yield from _moved_state(req, part, sent[start:position], {place - start for place in matched})
 
 
-def _bare(evidence: Evidence, asked: Heard, part: PartView, sent: list[PartView], position: int) -> int | None:
-    """Return the place of a text or call that came back without its state where nothing is known to break.
+def _place_without_state(
+    evidence: Evidence, req: ClientRequest, part: PartView, sent: list[PartView], position: int
+) -> int | None:
+    """Return the place of a text or call that was sent back without its state, if that breaks nothing.
 
-    That is a final answer without its label, which the model takes for a final answer anyway (openai-responses-phase),
-    and a signature that is only recommended: on a text, or on a call whose request is not refused for it
-    (gemini-thought-signature, gemini-unsigned-calls-taken).
+    This holds for a final answer without its label (openai-responses-phase) and for a signature that is only
+    recommended (gemini-thought-signature, gemini-unsigned-calls-taken).
     """
     is_final_answer = isinstance(part, TextView) and part.opaque == _FINAL
     if not is_final_answer and not isinstance(_state_of(part), str):
@@ -68,25 +72,26 @@ def _bare(evidence: Evidence, asked: Heard, part: PartView, sent: list[PartView]
     place = next((i for i in range(position, len(sent)) if _is_same_part(part, sent[i])), None)
     if place is None or not _has_lost_its_state(part, sent[place]):
         return None
-    return None if _is_refused_at(evidence, asked, sent[place].pointer) else place
+    return None if _is_refused_at(evidence, req, sent[place].pointer) else place
 
 
-def _is_refused_at(evidence: Evidence, asked: Heard, pointer: str) -> bool:
+def _is_refused_at(evidence: Evidence, req: ClientRequest, pointer: str) -> bool:
     return any(
         violation.severity == "error" and f"{violation.pointer}/".startswith(f"{pointer}/")
-        for violation in evidence.violations(asked.reading)
+        for violation in evidence.violations(req.reading)
     )
 
 
 def _is_empty_and_signed(part: PartView) -> bool:
-    """A text without characters that only carries a signature, which no provider was seen to check."""
+    """Return whether a part is an empty text with a signature, which no provider was seen to check."""
     return isinstance(part, TextView) and not part.text and isinstance(part.opaque, str)
 
 
-def _beside(part: TextView, sent: list[PartView], roles: list[str], position: int) -> int | None:
-    """Where a request goes on behind a text whose signature came back on a neighbour of it, in the same turn: it is
-    optional, and what counts is that the model has it (gemini-thought-signature). A signature of a call has to stand on
-    the call."""
+def _place_after_neighbour(part: TextView, sent: list[PartView], roles: list[str], position: int) -> int | None:
+    """Return where to go on after a text whose signature is on a neighbouring part of the same turn.
+
+    Such a signature is optional. The signature of a call must be on the call (gemini-thought-signature).
+    """
     if part.opaque is None:
         return None
     answer = dropwhile(lambda place: roles[place] == "user", range(position, len(sent)))
@@ -103,25 +108,27 @@ def _has_state(part: PartView, state: JSON) -> bool:
 
 
 def _is_all_of(text: TextView, sent: PartView) -> bool:
-    """What was sent is the text without its signature, or nothing but the signature: nothing else stands there."""
+    """Return whether a part is the text without its signature, or only the signature."""
     if isinstance(sent, TextView):
         return sent.text == text.text
     return isinstance(sent, OpaqueView) and _has_state(sent, text.opaque)
 
 
 def _states(part: PartView) -> tuple[JSON, JSON]:
-    """The state of a part, and a signature inside of it."""
+    """Return the state of a part, and a signature inside it."""
     return _state_of(part), part.signature if isinstance(part, OpaqueView) else None
 
 
-def _moved(asked: Heard, part: PartView, behind: list[PartView], matched: set[int]) -> Iterator[Flaw]:
-    """A part that came behind opaque state and stands in front of it now."""
+def _moved_state(
+    req: ClientRequest, part: PartView, behind: list[PartView], matched: set[int]
+) -> Iterator[RuleViolation]:
+    """Report a part that came after opaque state and is now before it."""
     places = [i for i, other in enumerate(behind) if i not in matched and _is_back(part, other)]
     state = [other for other in behind[places[0] :] if isinstance(other, OpaqueView)] if places else []
     if state:
-        yield Flaw(
-            f"opaque state of an earlier answer ({state[0].kind}) stands behind what it came before",
-            asked.reading.index,
+        yield RuleViolation(
+            f"opaque state of an earlier answer ({state[0].kind}) comes after a part that it preceded",
+            req.reading.index,
             state[0].pointer,
             state[0].pointer,
             f"before {behind[places[0]].pointer}",
@@ -129,11 +136,9 @@ def _moved(asked: Heard, part: PartView, behind: list[PartView], matched: set[in
         )
 
 
-def _returned(response: ResponseView) -> Iterator[PartView]:
-    """The parts of a response that have to stand in the history, and those that tell where.
-
-    A call that was cut short cannot go back as one: nothing answers it.
-    """
+def _parts_to_return(response: ResponseView) -> Iterator[PartView]:
+    """Yield the parts of a response that must be in the history, and those that mark the place. A call that was cut off
+    is left out."""
     for part in response.parts:
         if isinstance(part, CallView) and part.malformed is not None:
             continue
@@ -146,7 +151,7 @@ def _returned(response: ResponseView) -> Iterator[PartView]:
 
 
 def _is_label(state: JSON) -> bool:
-    """Nothing, or what says how the words of a text are meant, which is nothing to one that has none."""
+    """Return whether the state of a text only labels its words."""
     return state is None or (isinstance(state, dict) and state.keys() == {"phase"})
 
 
@@ -161,12 +166,12 @@ def _state_of(part: PartView) -> JSON:
 
 
 def _is_back(issued: PartView, sent: PartView) -> bool:
-    """What stands in the request is the issued part as far as its state goes; other rules look at the rest."""
+    """Return whether a part of the request is the issued part with its state. Other rules check the rest."""
     match issued, sent:
         case OpaqueView(), OpaqueView():
             return issued.kind == sent.kind and _is_same_but_for_nulls(sent, issued)
         case CallView(), CallView():
-            # a call that came without an id may have one that somebody made up
+            # a client may have added an id to a call without one
             is_it = issued.opaque is not None or not issued.id or issued.id == sent.id
             same = issued.name == sent.name and is_it
         case TextView(), TextView():
@@ -177,7 +182,7 @@ def _is_back(issued: PartView, sent: PartView) -> bool:
 
 
 def _carries(sent: JSON, issued: JSON) -> bool:
-    """The state is there; what else was added beside it is for the limits to judge."""
+    """Return whether the state is there. Limits check additions."""
     if isinstance(sent, dict) and isinstance(issued, dict):
         return all(equal(sent.get(key), value) for key, value in issued.items())
     return equal(sent, issued)
@@ -192,18 +197,18 @@ def _is_same(sent: OpaqueView, issued: OpaqueView) -> bool:
 
 
 def _is_same_but_for_nulls(sent: OpaqueView, issued: OpaqueView) -> bool:
-    """Libraries that read an item into a class of theirs write the nulls too that were not there, or leave them out."""
+    """Compare without nulls, which libraries with typed items add or leave out."""
     return _is_same(replace(sent, raw=without_nulls(sent.raw)), replace(issued, raw=without_nulls(issued.raw)))
 
 
-def _respelled(asked: Heard, issued: PartView, sent: PartView) -> Iterator[Flaw]:
-    """It is all there, and nulls were added or left out inside."""
+def _changed_nulls(req: ClientRequest, issued: PartView, sent: PartView) -> Iterator[RuleViolation]:
+    """Report state that is complete except for nulls."""
     if isinstance(issued, OpaqueView) and isinstance(sent, OpaqueView) and not _is_same(sent, issued):
-        message = f"opaque state of an earlier answer ({issued.kind}) came back with other nulls"
-        yield Flaw(message, asked.reading.index, sent.pointer, sent.raw, issued.raw, kind=Kind.CONVENTION)
+        message = f"opaque state of an earlier answer ({issued.kind}) was sent back with other nulls"
+        yield RuleViolation(message, req.reading.index, sent.pointer, sent.raw, issued.raw, kind=Kind.CONVENTION)
 
 
-def _lost_flaw(asked: Heard, part: PartView, behind: list[PartView]) -> Flaw:
+def _lost_violation(req: ClientRequest, part: PartView, behind: list[PartView]) -> RuleViolation:
     state = _state_of(part)
     kind = _kind(part, state)
     holder = "a call" if isinstance(part, CallView) else "a text" if isinstance(part, TextView) else "a part of its own"
@@ -211,9 +216,9 @@ def _lost_flaw(asked: Heard, part: PartView, behind: list[PartView]) -> Flaw:
     near = next(bare, None) or next(
         (other for other in behind if type(other) is type(part) and _state_of(other) is not None), None
     )
-    return Flaw(
-        f"opaque state of an earlier answer ({kind} on {holder}) did not come back untouched in its place",
-        asked.reading.index,
+    return RuleViolation(
+        f"opaque state of an earlier answer ({kind} on {holder}) was not sent back unchanged in its place",
+        req.reading.index,
         near.pointer if near else "",
         _state_of(near) if near else None,
         state,
@@ -222,12 +227,12 @@ def _lost_flaw(asked: Heard, part: PartView, behind: list[PartView]) -> Flaw:
 
 
 def _has_lost_its_state(issued: PartView, sent: PartView) -> bool:
-    """It is the text or the call that the state was on, and it came back without any."""
+    """Return whether the issued text or call was sent back without state."""
     return _is_same_part(issued, sent) and _state_of(sent) is None
 
 
 def _is_same_part(issued: PartView, sent: PartView) -> bool:
-    """It is the issued text or call, whatever became of its state."""
+    """Return whether it is the issued text or call, with any state."""
     match issued, sent:
         case TextView(), TextView():
             return issued.text == sent.text
@@ -238,7 +243,7 @@ def _is_same_part(issued: PartView, sent: PartView) -> bool:
 
 
 def _kind(part: PartView, state: JSON) -> str:
-    """What the state is, in a word: an item's type, the fields that stand beside a text or a call, or a signature."""
+    """Name the state: an item's type, its fields, or a signature."""
     if isinstance(part, OpaqueView):
         return part.kind
     return ", ".join(state) if isinstance(state, dict) else "signature" if isinstance(state, str) else "state"
@@ -248,12 +253,11 @@ RULES = (
     Rule(
         "opaque-state-lost",
         Subject.HISTORY,
-        "Signatures, reasoning items and unknown parts go back untouched, in their place.",
+        "Signatures, reasoning items and unknown parts are sent back unchanged, in their place.",
         "anthropic-thinking-verbatim, openai-responses-reasoning-back, openai-responses-phase, "
         "gemini-thought-signature",
-        _lost,
-        kind=Kind.LOSS,
-        because="the model goes on without its own reasoning, or the provider refuses it; nulls hold none of it",
+        _lost_state,
+        because="the model goes on without its own reasoning, or the provider refuses it; nulls are a convention",
         remedy="send {state} back unchanged, where they were",
     ),
 )

@@ -1,4 +1,4 @@
-"""What a rule is: a pure function from the evidence of a transcript to flaws, with a name and a place to look it up."""
+"""A rule: a pure function from the evidence of a transcript to violations, with an id and documentation."""
 
 from __future__ import annotations
 
@@ -14,13 +14,11 @@ from harness.scenarios.schema import Subject
 
 
 @dataclass(frozen=True, slots=True)
-class Flaw:
-    """One thing that a rule found. `pointer` leads into the body of exchange `exchange`: the request's, or the
-    response's if it is `of_response`.
+class RuleViolation:
+    """A violation of a rule. `pointer` leads into the request of `exchange`, or into its response if `of_response`.
 
-    `raised` is the class of what an adapter raised that broke. `case` names which of its problems a rule has found,
-    where it finds several: each is a cause of its own. `rule`, `kind`, `severity`, `blame` and `source` replace
-    the rule's own where one check speaks for several; so does `remedy`, word for word.
+    `raised` is the class of an unexpected exception. `case` separates several problems of one rule. `rule`, `kind`,
+    `severity`, `blame`, `source` and `remedy` override those of the rule.
     """
 
     message: str
@@ -39,17 +37,17 @@ class Flaw:
     remedy: str | None = None
 
 
-Check = Callable[[Evidence], Iterable[Flaw]]
+Check = Callable[[Evidence], Iterable[RuleViolation]]
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
     """A rule with a stable kebab-case `id`.
 
-    `requirement` says in one sentence what must hold, `source` where that comes from, `because` why a breach is of this
-    `kind`: what the provider, the model or the caller has to suffer, or that nobody does and the rule is ours. `also`
-    are ids under which it finds something that are those of no rule and of no limit. `remedy` says what its author has
-    to do about a breach; `{system}` and the like stand for the words of the API (`harness.apis.traits`).
+    `requirement` states in one sentence what must hold, and `source` where that is documented. `because` explains the
+    `kind`: the harm to the provider, the model or the caller, or that it is only a convention. `also` lists further ids
+    of its findings. `remedy` tells the author what to do; names such as `{system}` are replaced by terms of the API
+    (`harness.apis.traits`).
     """
 
     id: str
@@ -57,21 +55,21 @@ class Rule:
     requirement: str
     source: str
     check: Check
-    kind: Kind
-    because: str
+    kind: Kind = Kind.LOSS
+    because: str = ""
     severity: Severity = Severity.ERROR
     blame: Blame = Blame.ADAPTER
     also: tuple[str, ...] = ()
     remedy: str = ""
 
     def findings(self, evidence: Evidence) -> Iterator[Finding]:
-        """The rule's findings on one transcript."""
+        """Yield the findings on one transcript."""
         for flaw in self.check(evidence):
             yield self.finding(flaw, catalog.api(evidence.transcript.api).terms)
 
-    def finding(self, flaw: Flaw, terms: ApiTerms) -> Finding:
-        """Make the finding of a flaw, with its remedy in the terms of the API. A flaw whose blame is not the rule's has
-        no remedy."""
+    def finding(self, flaw: RuleViolation, terms: ApiTerms) -> Finding:
+        """Make the finding of a violation, with its remedy in terms of the API. It has none if the blame is not the
+        rule's."""
         blame = flaw.blame or self.blame
         kind = flaw.kind or self.kind
         return Finding(
@@ -92,5 +90,5 @@ class Rule:
             remedy=self._remedy(flaw, terms) if blame is self.blame else "",
         )
 
-    def _remedy(self, flaw: Flaw, terms: ApiTerms) -> str:
+    def _remedy(self, flaw: RuleViolation, terms: ApiTerms) -> str:
         return terms.fill(self.remedy) if flaw.remedy is None else flaw.remedy

@@ -1,9 +1,9 @@
-"""Streaming: it is asked for, its events are in order and add up to the response, and what is cut is no answer."""
+"""Rules about streaming: events are in order and add up to the response, and a cut stream is not an answer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 
 from harness.apis.jsonvalue import equal, loads
 from harness.apis.view import CallView, TextView, WireError
@@ -12,6 +12,7 @@ from harness.contract.model import (
     ArgumentsDelta,
     ChatResponse,
     Finish,
+    StreamEvent,
     TextDelta,
     Thinking,
     ThinkingDelta,
@@ -20,13 +21,63 @@ from harness.contract.model import (
     ToolCallStart,
 )
 from harness.results import Chat, Kind
-from harness.rules.announced import Announced, announced
-from harness.rules.evidence import Evidence
-from harness.rules.failures import judged
-from harness.rules.matching import cut_calls
-from harness.rules.reading import Reading
-from harness.rules.rule import Flaw, Rule
+from harness.rules.call_matching import cut_calls
+from harness.rules.chat_endings import wrong_ending
+from harness.rules.evidence import Evidence, ParsedExchange
+from harness.rules.rule import Rule, RuleViolation
 from harness.scenarios.schema import Subject
+
+
+@dataclass(slots=True)
+class CallFromEvents:
+    """A call in the events of a stream. `start` is `None` if no start came for its pieces."""
+
+    start: ToolCallStart | None = None
+    pieces: list[str] = field(default_factory=list[str])
+    ended: bool = False
+
+    @property
+    def text(self) -> str:
+        """The arguments so far."""
+        return "".join(self.pieces)
+
+    @property
+    def name(self) -> str:
+        """The name of the tool, if known."""
+        return self.start.name if self.start else "a call that nothing announced"
+
+
+def calls_from_events(events: Iterable[StreamEvent]) -> list[CallFromEvents]:
+    """Return the calls of a stream, in order of their first event.
+
+    An event belongs to the latest call with its index, so a late start or a repeated index loses no piece.
+    `stream-life-cycle` checks the order.
+    """
+    found: list[CallFromEvents] = []
+    latest: dict[int, CallFromEvents] = {}
+
+    def belonging(index: int) -> CallFromEvents:
+        if index not in latest:
+            latest[index] = CallFromEvents()
+            found.append(latest[index])
+        return latest[index]
+
+    for event in events:
+        match event:
+            case ToolCallStart(index):
+                known = latest.get(index)
+                if known is not None and known.start is None:
+                    known.start = event
+                elif known is None or known.ended or known.start != event:
+                    latest[index] = CallFromEvents(event)
+                    found.append(latest[index])
+            case ArgumentsDelta(index, text):
+                belonging(index).pieces.append(text)
+            case ToolCallEnd(index):
+                belonging(index).ended = True
+            case _:
+                pass
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,20 +86,18 @@ class _Streamed:
 
     index: int
     chat: Chat
-    reading: Reading | None
+    reading: ParsedExchange | None
 
     @property
     def exchange(self) -> int | None:
         return self.reading.index if self.reading else None
 
     @property
-    def announced(self) -> list[Announced]:
-        """The calls of the events."""
-        return announced(self.chat.events)
+    def announced(self) -> list[CallFromEvents]:
+        return calls_from_events(self.chat.events)
 
-    def handed_on(self, response: ChatResponse) -> list[tuple[ToolCall, Announced | None]]:
-        """The calls of the response, each with the events that told of it: those of the same place. Calls that were
-        cut short are announced as well, and have no end."""
+    def returned_calls(self, response: ChatResponse) -> list[tuple[ToolCall, CallFromEvents | None]]:
+        """Return the calls of the response, each with its events. Calls that were cut off have events, and no end."""
         every, calls = self.announced, response.tool_calls
         started = [each for each in every if each.start]
         ended = [each for each in started if each.ended]
@@ -58,15 +107,15 @@ class _Streamed:
         by_id = {each.start.id: each for each in started if each.start}
         return [(call, by_id.get(call.id)) for call in calls]
 
-    def is_cut_short(self, told: Announced) -> bool:
-        """The wire has this call, and not all of it: `truncated-call` says what is wrong with it."""
+    def is_cut_short(self, told: CallFromEvents) -> bool:
+        """Return whether the wire has only a part of this call. `truncated-call` reports it."""
         view = self.reading.response if self.reading else None
         return view is not None and any(
             call.malformed is not None and call.id and told.start and call.id == told.start.id for call in view.calls
         )
 
     def place(self, wanted: Callable[[CallView], str], position: int) -> str | None:
-        """Where the whole call at `position` stands in the folded body."""
+        """Return the pointer of the complete call at `position` in the response."""
         if self.reading is None:
             return None
         view = self.reading.response
@@ -74,7 +123,7 @@ class _Streamed:
         return wanted(whole[position]) if position < len(whole) else ""
 
 
-def _streamed(evidence: Evidence) -> Iterator[_Streamed]:
+def _streamed_chats(evidence: Evidence) -> Iterator[_Streamed]:
     if evidence.transcript.variant != "stream":
         return
     for index, chat in enumerate(evidence.transcript.chats):
@@ -82,33 +131,34 @@ def _streamed(evidence: Evidence) -> Iterator[_Streamed]:
         yield _Streamed(index, chat, exchanges[-1] if exchanges else None)
 
 
-def _answered(evidence: Evidence) -> Iterator[tuple[_Streamed, ChatResponse]]:
-    """The streamed chats that came to a response. One of an answer that was none is `chat-failure`'s or
-    `stream-cut`'s."""
-    for streamed in _streamed(evidence):
-        if streamed.chat.response is not None and judged(evidence, streamed.index) is None:
+def _answered_chats(evidence: Evidence) -> Iterator[tuple[_Streamed, ChatResponse]]:
+    """Yield the streamed chats with a response. `chat-failure` and `stream-cut` cover the others."""
+    for streamed in _streamed_chats(evidence):
+        if streamed.chat.response is not None and wrong_ending(evidence, streamed.index) is None:
             yield streamed, streamed.chat.response
 
 
-def _life_cycle(evidence: Evidence) -> Iterator[Flaw]:
-    for streamed in _streamed(evidence):
-        problem = _out_of_order(streamed.chat) or _unfinished(evidence, streamed)
+def _life_cycle(evidence: Evidence) -> Iterator[RuleViolation]:
+    for streamed in _streamed_chats(evidence):
+        problem = _out_of_order(streamed.chat) or _wrong_end(evidence, streamed)
         if problem is not None:
             at, message = problem
             events = streamed.chat.events
-            shown = _shown(events[at]) if at < len(events) else None
+            shown = _event_text(events[at]) if at < len(events) else None
             pointer = None if streamed.reading is None else ""
-            # who has the answer does not look for the error that comes behind it
+            # a caller with the answer does not expect an error after it
             kind = Kind.LOSS if streamed.chat.response is None and _finishes(streamed.chat) else None
-            yield Flaw(f"chat {streamed.index}, event {at}: {message}", streamed.exchange, pointer, shown, kind=kind)
+            yield RuleViolation(
+                f"chat {streamed.index}, event {at}: {message}", streamed.exchange, pointer, shown, kind=kind
+            )
 
 
 def _finishes(chat: Chat) -> bool:
     return any(isinstance(event, Finish) for event in chat.events)
 
 
-def _shown(event: object) -> str:
-    """An event in words."""
+def _event_text(event: object) -> str:
+    """Describe an event in words."""
     match event:
         case ToolCallStart(index, call_id, name):
             return f"the start of call {index}: {name} ({call_id})"
@@ -127,7 +177,7 @@ def _shown(event: object) -> str:
 
 
 def _out_of_order(chat: Chat) -> tuple[int, str] | None:
-    """The first event that cannot stand where it stands, and why."""
+    """Return the first event that is out of order, and the reason."""
     started = 0
     open_: set[int] = set()
     for at, event in enumerate(chat.events):
@@ -145,7 +195,7 @@ def _out_of_order(chat: Chat) -> tuple[int, str] | None:
                 if isinstance(event, ToolCallEnd):
                     open_.discard(index)
             case Finish():
-                why = None if at == len(chat.events) - 1 else "Finish, which is the last event"
+                why = None if at == len(chat.events) - 1 else "Finish, which must be the last event"
             case TextDelta() | ThinkingDelta():
                 pass
             case _:  # an adapter may be untyped
@@ -155,8 +205,8 @@ def _out_of_order(chat: Chat) -> tuple[int, str] | None:
     return None
 
 
-def _unfinished(evidence: Evidence, streamed: _Streamed) -> tuple[int, str] | None:
-    """What is missing at the end, or stands there though the chat failed."""
+def _wrong_end(evidence: Evidence, streamed: _Streamed) -> tuple[int, str] | None:
+    """Return what is missing at the end, or a Finish of a chat that failed."""
     chat = streamed.chat
     last = len(chat.events) - 1
     finished = bool(chat.events) and isinstance(chat.events[-1], Finish)
@@ -166,14 +216,14 @@ def _unfinished(evidence: Evidence, streamed: _Streamed) -> tuple[int, str] | No
         return (last, "Finish, though the stream then fails") if failed else None
     if not finished:
         return last + 1, "the stream ends without Finish"
-    for call, told in streamed.handed_on(chat.response):
+    for call, told in streamed.returned_calls(chat.response):
         if told is not None and told.start and not told.ended and not streamed.is_cut_short(told):
-            return last, f"call {told.start.index} ({call.name}) is whole, and has no end before Finish"
+            return last, f"call {told.start.index} ({call.name}) is complete, and has no end before Finish"
     return None
 
 
-def _text(evidence: Evidence) -> Iterator[Flaw]:
-    for streamed, response in _answered(evidence):
+def _text(evidence: Evidence) -> Iterator[RuleViolation]:
+    for streamed, response in _answered_chats(evidence):
         events = streamed.chat.events
         thoughts = "".join(part.text for part in response.message.parts if isinstance(part, Thinking))
         said = "".join(event.text for event in events if isinstance(event, TextDelta))
@@ -186,22 +236,22 @@ def _text(evidence: Evidence) -> Iterator[Flaw]:
             # who shows thinking at the end only has lost none of it, and the rest of the answer came in pieces
             kind = Kind.CONVENTION if what == "thinking" and not thought else None
             place = pointer if streamed.reading else None
-            yield Flaw(message, streamed.exchange, place, joined, whole, kind=kind, of_response=True)
+            yield RuleViolation(message, streamed.exchange, place, joined, whole, kind=kind, of_response=True)
 
 
-def _first_text(reading: Reading | None) -> str:
+def _first_text(reading: ParsedExchange | None) -> str:
     view = reading.response if reading else None
     return next((part.pointer for part in view.parts if isinstance(part, TextView)), "") if view else ""
 
 
-def _arguments(evidence: Evidence) -> Iterator[Flaw]:
-    for streamed in _streamed(evidence):
+def _arguments(evidence: Evidence) -> Iterator[RuleViolation]:
+    for streamed in _streamed_chats(evidence):
         response = streamed.chat.response
-        calls = streamed.handed_on(response) if response else []
+        calls = streamed.returned_calls(response) if response else []
         known = [told for _, told in calls]
         for position, (call, told) in enumerate(calls):
             if told is not None and not streamed.is_cut_short(told) and not _spells(told.text, call.arguments):
-                yield Flaw(
+                yield RuleViolation(
                     f"the pieces of the arguments of {call.name} do not add up to those of the call",
                     streamed.exchange,
                     streamed.place(lambda view: view.arguments_pointer, position),
@@ -213,12 +263,9 @@ def _arguments(evidence: Evidence) -> Iterator[Flaw]:
             if any(told.start is other.start for other in known if other) or streamed.is_cut_short(told):
                 continue
             if told.start and told.ended and not _is_whole(told.text):
-                yield Flaw(
-                    f"the call of {told.name} has ended, and its arguments are no JSON object",
-                    streamed.exchange,
-                    "" if streamed.reading else None,
-                    told.text,
-                    of_response=True,
+                message = f"the call of {told.name} has ended, and its arguments are not a JSON object"
+                yield RuleViolation(
+                    message, streamed.exchange, "" if streamed.reading else None, told.text, of_response=True
                 )
 
 
@@ -236,19 +283,19 @@ def _is_whole(text: str) -> bool:
         return False
 
 
-def _identity(evidence: Evidence) -> Iterator[Flaw]:
-    for streamed in _streamed(evidence):
+def _identity(evidence: Evidence) -> Iterator[RuleViolation]:
+    for streamed in _streamed_chats(evidence):
         response = streamed.chat.response
         if response is None:
             continue
-        calls = streamed.handed_on(response)
+        calls = streamed.returned_calls(response)
         for position, (call, told) in enumerate(calls):
             pointer = streamed.place(lambda view: view.id_pointer, position)
             if told is None:
                 message = f"the call of {call.name} ({call.id}) is in the response, and no event announced it"
-                yield Flaw(message, streamed.exchange, pointer, None, call.id, of_response=True)
+                yield RuleViolation(message, streamed.exchange, pointer, None, call.id, of_response=True)
             elif told.start and (told.start.id, told.start.name) != (call.id, call.name):
-                yield Flaw(
+                yield RuleViolation(
                     f"call {told.start.index} starts as another than the response has",
                     streamed.exchange,
                     pointer,
@@ -261,11 +308,11 @@ def _identity(evidence: Evidence) -> Iterator[Flaw]:
             if lost and told.start and not streamed.is_cut_short(told):
                 message = f"call {told.start.index} has ended, and the response has no such call"
                 told_of = f"{told.start.id} {told.start.name}"
-                yield Flaw(message, streamed.exchange, "", told_of, None, of_response=True)
+                yield RuleViolation(message, streamed.exchange, "", told_of, None, of_response=True)
 
 
-def _truncated(evidence: Evidence) -> Iterator[Flaw]:
-    """A response's calls, and for a stream also the ends of calls, be it one that failed later."""
+def _truncated_calls(evidence: Evidence) -> Iterator[RuleViolation]:
+    """Report cut calls in responses, and for a stream also their ends, even if it failed later."""
     for index, chat in enumerate(evidence.transcript.chats):
         exchanges = evidence.exchanges(index)
         reading = exchanges[-1] if exchanges else None
@@ -276,35 +323,33 @@ def _truncated(evidence: Evidence) -> Iterator[Flaw]:
         for call in reading.response.calls:
             if call.malformed is None:
                 continue
-            how = _taken_for_whole(call, [cut for cut, _ in given], ended)
+            how = _how_accepted(call, [cut for cut, _ in given], ended)
             if how is not None:
-                yield Flaw(
+                message = (
                     f"the arguments of {call.name} ({call.id or 'without id'}) are cut short or malformed, and {how} "
-                    "(response body)",
-                    reading.index,
-                    call.arguments_pointer,
-                    how,
-                    call.malformed,
-                    of_response=True,
+                    "(response body)"
+                )
+                yield RuleViolation(
+                    message, reading.index, call.arguments_pointer, how, call.malformed, of_response=True
                 )
 
 
-def _taken_for_whole(call: CallView, given: list[CallView], ended: list[Announced]) -> str | None:
+def _how_accepted(call: CallView, given: list[CallView], ended: list[CallFromEvents]) -> str | None:
     if any(call is other for other in given):
         return "the adapter hands it on as a call"
     if call.id and any(told.start and told.start.id == call.id for told in ended):
-        return "the events have an end of it"
+        return "the events have an end for it"
     return None
 
 
-def _cut(evidence: Evidence) -> Iterator[Flaw]:
+def _cut_answers(evidence: Evidence) -> Iterator[RuleViolation]:
     for index in range(len(evidence.transcript.chats)):
-        flaw = judged(evidence, index)
+        flaw = wrong_ending(evidence, index)
         if flaw is not None and flaw.rule == "stream-cut":
             yield flaw
 
 
-def _requested(evidence: Evidence) -> Iterator[Flaw]:
+def _wrong_stream_request(evidence: Evidence) -> Iterator[RuleViolation]:
     if not evidence.transcript.chats:
         return
     wanted = evidence.transcript.variant == "stream"
@@ -314,16 +359,17 @@ def _requested(evidence: Evidence) -> Iterator[Flaw]:
         if reading.request.stream is not wanted:
             message = "the answer is to be streamed" if wanted else "the answer is to come whole"
             asks = "a stream" if reading.request.stream else "a whole answer"
-            # who gathers a stream and hands it on whole gives the caller what was asked for
+            # an adapter that collects a stream returns what the caller requested
             kind = None if wanted else Kind.CONVENTION
             flaw = f"{message}, and the request asks for {asks}"
-            yield Flaw(flaw, reading.index, "", not wanted, wanted, kind=kind)
+            yield RuleViolation(flaw, reading.index, "", not wanted, wanted, kind=kind)
         elif wanted and evidence.api.traits.counts_when_asked and reading.request.usage_pointer is None:
             message = "the request does not ask for the tokens of its stream to be counted"
-            yield Flaw(message, reading.index, "/stream_options", None, {"include_usage": True})
+            yield RuleViolation(message, reading.index, "/stream_options", None, {"include_usage": True})
 
 
 _EVENTS = "harness.contract.model: StreamEvent"
+
 
 RULES = (
     Rule(
@@ -333,7 +379,7 @@ RULES = (
         _EVENTS,
         _life_cycle,
         kind=Kind.CONVENTION,
-        because="the order of our events is ours; what gets lost by it other rules say",
+        because="the order of events is a convention; other rules report what is lost",
         remedy="emit start, arguments and end of each call in that order under one index, and one Finish, the last",
     ),
     Rule(
@@ -342,8 +388,7 @@ RULES = (
         "The pieces of text and thinking add up to the response's.",
         _EVENTS,
         _text,
-        kind=Kind.LOSS,
-        because="who shows the pieces shows another text than the answer",
+        because="a client that shows the pieces shows another text than the answer",
         remedy="emit each piece of text and thinking once: together they are the response's",
     ),
     Rule(
@@ -353,8 +398,7 @@ RULES = (
         _EVENTS + "; anthropic-stream-arguments, openai-chat-call-deltas, openai-chat-no-arguments, "
         "openai-responses-stream-order",
         _arguments,
-        kind=Kind.LOSS,
-        because="who reads the pieces runs another call than the answer's",
+        because="a client that reads the pieces runs another call than the answer's",
         remedy="emit each piece of arguments once, under the index of its call: together they are its arguments",
     ),
     Rule(
@@ -363,17 +407,15 @@ RULES = (
         "A call starts with the id and the name that it has in the response.",
         _EVENTS + "; openai-chat-call-deltas",
         _identity,
-        kind=Kind.LOSS,
-        because="who reads the pieces answers another call",
+        because="a client that reads the pieces answers another call",
         remedy="start a call with the id and the name that it has in the response",
     ),
     Rule(
         "truncated-call",
         Subject.STREAMING,
-        "A call whose arguments are cut short or malformed is handed on as none, and has no end.",
+        "A call whose arguments are cut short or malformed is not returned, and has no end event.",
         "harness.contract.model: ToolCall; anthropic-broken-arguments, openai-chat-message-answer",
-        _truncated,
-        kind=Kind.LOSS,
+        _truncated_calls,
         because="a tool runs with half of its arguments",
         remedy="return no call whose arguments are cut or no JSON object, and emit no end for it",
     ),
@@ -382,20 +424,18 @@ RULES = (
         Subject.STREAMING,
         "An answer that ends too early is an error, never a response.",
         "anthropic-stream-cut-unnoticed, openai-chat-stream-cut-unnoticed, openai-responses-stream-cut",
-        _cut,
-        kind=Kind.LOSS,
-        because="half of an answer passes for all of it",
+        _cut_answers,
+        because="the caller takes part of an answer for the whole",
         remedy="raise MalformedResponse or ConnectionFailed where the stream ends without {end}",
     ),
     Rule(
         "stream-requested",
         Subject.STREAMING,
-        "A streamed answer is asked for as one, its token count as well, and a whole one as a whole.",
+        "The request asks for a stream, with its token count, exactly if the caller does.",
         "harness.contract.protocols; openai-chat-stream-usage",
-        _requested,
-        kind=Kind.LOSS,
+        _wrong_stream_request,
         because="the caller waits for pieces, or for a count, that nobody asked for; of a stream that is gathered "
         "nothing is lost",
-        remedy="ask for a streamed answer by {stream}, and for a whole one without it",
+        remedy="request a stream by {stream}, and a whole answer without it",
     ),
 )

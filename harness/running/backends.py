@@ -24,7 +24,7 @@ from harness.contract.protocols import Capability, Endpoint, ProcessRunner, Rout
 from harness.host.environment import hidden_variables
 from harness.reference.script_session import ScriptSession
 from harness.results import Mode, Provenance
-from harness.rules.failures import failed
+from harness.rules.chat_endings import is_retriable_response
 from harness.running.cells import Cell
 from harness.scenarios import suite
 from harness.scenarios.load import digest, sent_digest
@@ -308,7 +308,7 @@ class ReplayBackend(OfflineBackend):
         assert metadata is not None  # noqa: S101 - Library.load gives no other
         wire = catalog.api(cell.target.api)
         retries = Capability.RETRIES in cell.target.adapter.capabilities and cell.scenario.embeddings is None
-        player = Player(cassette, partial(failed, wire) if retries else None)
+        player = Player(cassette, partial(is_retriable_response, wire) if retries else None)
         unchanged = metadata.scenario_digest == self._digest(cell.scenario)
         stale = not unchanged and not self._is_of(metadata, cell.scenario)
         scripted = metadata.origin == "reference" and (unchanged or stale or _follows_script(cassette, cell))

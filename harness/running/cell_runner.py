@@ -13,7 +13,7 @@ from harness.contract.errors import CassetteError, CassetteMissing, CassetteTake
 from harness.host.exceptions import class_name, text_with_line, traceback_text
 from harness.results import CellResult, EmbeddingTranscript, Mode, Transcript, Verdict
 from harness.rules.evidence import Evidence
-from harness.rules.retelling import is_strange
+from harness.rules.replays import is_unreadable_variant
 from harness.running.backends import Backend, CellEnvironment
 from harness.running.budget import Budget
 from harness.running.cells import Cell, not_applicable
@@ -87,7 +87,7 @@ class CellRunner:
             evidence = Evidence(transcript)
             if cell.variant == "stream":
                 made = replay_variants(cell, evidence, self._backend, self._recuts, self._whole_variant_of(cell))
-                evidence = evidence.retold(tuple(made))
+                evidence = evidence.with_retellings(tuple(made))
             else:
                 self._whole = cell, evidence
             told = self._judge.decide_verdict(result, environment, evidence, self._backend.redactor())
@@ -137,7 +137,7 @@ class CellRunner:
                 return told
             evidence = Evidence(drive.transcript)
             again = self._judge_loop(result, drive, evidence)
-            if again.verdict is Verdict.FAIL and not is_strange(evidence, drive.way):
+            if again.verdict is Verdict.FAIL and not is_unreadable_variant(evidence, drive.way):
                 found = [replace(each, message=f"told {drive.way}: {each.message}") for each in again.findings]
                 return replace(again, findings=tuple(found), recuts=number + 1)
         return replace(told, recuts=len(ways))

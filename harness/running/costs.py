@@ -18,8 +18,7 @@ from harness.apis.view import WireError
 from harness.contract.model import Usage
 from harness.contract.protocols import Capability
 from harness.results import Exchange, Provenance, Spending, total_usage
-from harness.rules.evidence import Evidence
-from harness.rules.reading import EmbeddingReading, Reading
+from harness.rules.evidence import Evidence, ParsedEmbeddingExchange, ParsedExchange
 
 PACKAGE = "genai-prices"
 
@@ -95,7 +94,7 @@ def spending(evidence: Evidence, provenance: Provenance) -> Spending:
     day = _day(provenance.recorded_at)
     is_real = provenance.origin != "reference" and _provider_url(transcript.api) is not None
 
-    def priced(reading: Reading, usage: Usage) -> Decimal | None:
+    def priced(reading: ParsedExchange, usage: Usage) -> Decimal | None:
         served = reading.response.model if reading.response else None
         asked = _requested_model(reading) or transcript.model
         url = reading.exchange.request.url if is_real else None
@@ -136,17 +135,21 @@ def paid_usage(api: str, exchange: Exchange) -> Usage | None:
     return usage if usage is not None and usage.input_tokens is not None else None
 
 
-def _requested_model(reading: Reading) -> str | None:
-    return reading.asked.model if isinstance(reading, EmbeddingReading) and reading.asked else None
+def _requested_model(reading: ParsedExchange) -> str | None:
+    return (
+        reading.embedding_request.model
+        if isinstance(reading, ParsedEmbeddingExchange) and reading.embedding_request
+        else None
+    )
 
 
-def _usage(evidence: Evidence, reading: Reading) -> Usage:
+def _usage(evidence: Evidence, reading: ParsedExchange) -> Usage:
     if reading.response is not None:
         return reading.response.usage
     embeddings, response = evidence.api.embeddings, reading.exchange.response
     if embeddings is None or embeddings.usage is None or response is None:
         return Usage()
-    came = isinstance(reading, EmbeddingReading) and reading.vectors is not None
+    came = isinstance(reading, ParsedEmbeddingExchange) and reading.vectors is not None
     return embeddings.usage(response) if came else Usage()
 
 
@@ -157,7 +160,7 @@ def _day(recorded_at: str | None) -> date | None:
         return None
 
 
-def _is_refused(reading: Reading) -> bool:
+def _is_refused(reading: ParsedExchange) -> bool:
     """Return whether the request was rejected or failed, which providers do not bill."""
     return reading.exchange.response is not None and reading.exchange.response.status >= 400
 

@@ -17,8 +17,8 @@ from harness.apis.view import CallView, JsonView, OpaqueView, PartView, ResultVi
 from harness.contract.http import endpoint
 from harness.contract.model import JSON, JSON_INSTRUCTION, ArgumentsDelta, JsonMode, JsonSchema, ToolCallEnd
 from harness.results import Difference
-from harness.rules.evidence import Asked, Evidence
-from harness.rules.failures import is_retriable
+from harness.rules.chat_endings import is_retriable
+from harness.rules.evidence import ChatExchange, Evidence
 from harness.scenarios.schema import Subject
 
 
@@ -38,7 +38,7 @@ def open_pointer(pointer: str) -> str:
     return re.sub(r"/\d+(?=/|$)", "[]", pointer).lstrip("/").replace("/", ".")
 
 
-def body_of(asked: Asked) -> JSON:
+def body_of(asked: ChatExchange) -> JSON:
     """Return the body of a request, or `None` if it cannot be read."""
     try:
         return parsed(asked.reading.exchange.request.body)
@@ -46,9 +46,9 @@ def body_of(asked: Asked) -> JSON:
         return None
 
 
-def parts_of(evidence: Evidence) -> Iterator[tuple[Asked, TurnView, PartView]]:
+def parts_of(evidence: Evidence) -> Iterator[tuple[ChatExchange, TurnView, PartView]]:
     """Yield all parts of the conversation, each once, with its request and turn."""
-    for asked in evidence.asked:
+    for asked in evidence.chat_exchanges:
         for turn in evidence.new_turns(asked):
             for part in turn.parts:
                 yield asked, turn, part
@@ -60,7 +60,7 @@ def results_of(evidence: Evidence) -> Iterator[ResultView]:
 
 
 def _system_place(evidence: Evidence) -> Iterator[str]:
-    for asked in evidence.asked:
+    for asked in evidence.chat_exchanges:
         for part in asked.view.system:
             if part.text != JSON_INSTRUCTION:
                 yield (
@@ -69,7 +69,7 @@ def _system_place(evidence: Evidence) -> Iterator[str]:
 
 
 def _system_in_text(evidence: Evidence) -> Iterator[str]:
-    for asked in evidence.asked:
+    for asked in evidence.chat_exchanges:
         system = asked.chat.request.system
         if not system or any(system in message.text for message in asked.chat.request.messages):
             continue
@@ -83,21 +83,21 @@ def _system_in_text(evidence: Evidence) -> Iterator[str]:
 
 
 def _system_count(evidence: Evidence) -> Iterator[str]:
-    for asked in evidence.asked:
+    for asked in evidence.chat_exchanges:
         system = asked.chat.request.system
         if system:
             yield str(sum(part.text.count(system) for part in asked.view.system))
 
 
 def _system_empty(evidence: Evidence) -> Iterator[str]:
-    for asked in evidence.asked:
+    for asked in evidence.chat_exchanges:
         if asked.chat.request.system == "":
             yield "sent" if asked.view.system else "nothing is sent"
 
 
 def _system_change(evidence: Evidence) -> Iterator[str]:
-    before: Asked | None = None
-    for asked in evidence.asked:
+    before: ChatExchange | None = None
+    for asked in evidence.chat_exchanges:
         if before is not None and before.chat.request.system != asked.chat.request.system:
             texts = [part.text for part in asked.view.system]
             old = before.chat.request.system
@@ -118,19 +118,19 @@ _PROMPTS = (
 
 
 def _declarations(evidence: Evidence) -> Iterator[str]:
-    for asked in evidence.asked:
+    for asked in evidence.chat_exchanges:
         yield from (open_pointer(tool.pointer) for tool in asked.view.tools if tool.kind == "function")
 
 
 def _tool_dialect(evidence: Evidence) -> Iterator[str]:
-    for asked in evidence.asked:
+    for asked in evidence.chat_exchanges:
         for tool in asked.view.tools:
             if tool.parameters is not None:
                 yield tool.dialect + {True: ", strict", False: ", not strict", None: ""}[tool.strict]
 
 
 def _no_arguments(evidence: Evidence) -> Iterator[str]:
-    for asked in evidence.asked:
+    for asked in evidence.chat_exchanges:
         bare = {tool.name for tool in asked.chat.request.tools if not tool.parameters.get("properties")}
         for tool in asked.view.tools:
             if tool.name in bare:
@@ -151,7 +151,7 @@ def _payload(evidence: Evidence) -> Iterator[str]:
 
 
 def _forced(evidence: Evidence) -> Iterator[str]:
-    for asked in evidence.asked:
+    for asked in evidence.chat_exchanges:
         if asked.chat.request.tool_choice != "required":
             continue
         if asked.view.tool_choice is None:
@@ -210,7 +210,7 @@ def _result_place(evidence: Evidence) -> Iterator[str]:
 
 
 def _parallel_results(evidence: Evidence) -> Iterator[str]:
-    for asked in evidence.asked:
+    for asked in evidence.chat_exchanges:
         new = evidence.new_turns(asked)
         for position, turn in enumerate(new, len(asked.view.turns) - len(new)):
             results = sum(isinstance(part, ResultView) for part in turn.parts)
@@ -228,7 +228,7 @@ def _error(evidence: Evidence) -> Iterator[str]:
         return
     marks = [_mark(result) for result in results_of(evidence) if result.error_mark is not None]
     yield from marks
-    if not marks and any(asked.index > min(failed) and asked.view.results for asked in evidence.asked):
+    if not marks and any(asked.index > min(failed) and asked.view.results for asked in evidence.chat_exchanges):
         yield "not at all"
 
 
@@ -251,13 +251,13 @@ _CALLS = (
 
 
 def _json_mode(evidence: Evidence) -> Iterator[str]:
-    for asked in evidence.asked:
+    for asked in evidence.chat_exchanges:
         if isinstance(asked.chat.request.response_format, JsonMode):
             yield _switch(asked)
 
 
 def _json_instruction(evidence: Evidence) -> Iterator[str]:
-    for asked in evidence.asked:
+    for asked in evidence.chat_exchanges:
         if isinstance(asked.chat.request.response_format, JsonMode):
             blocks = [part for part in asked.view.system if part.text == JSON_INSTRUCTION]
             yield from (f"added to {part.place}" for part in blocks)
@@ -266,12 +266,12 @@ def _json_instruction(evidence: Evidence) -> Iterator[str]:
 
 
 def _json_schema(evidence: Evidence) -> Iterator[str]:
-    for asked in evidence.asked:
+    for asked in evidence.chat_exchanges:
         if isinstance(asked.chat.request.response_format, JsonSchema):
             yield _switch(asked)
 
 
-def _switch(asked: Asked) -> str:
+def _switch(asked: ChatExchange) -> str:
     """Return the wire field that requests JSON, with its value."""
     sent = asked.view.response_format
     if sent is None:
@@ -284,7 +284,7 @@ def _switch(asked: Asked) -> str:
 
 
 def _json_dialect(evidence: Evidence) -> Iterator[str]:
-    for asked in evidence.asked:
+    for asked in evidence.chat_exchanges:
         sent = asked.view.response_format
         if sent is not None and sent.kind == "json-schema":
             strict = {True: ", strict", False: ", not strict", None: ""}[sent.strict]
@@ -292,7 +292,7 @@ def _json_dialect(evidence: Evidence) -> Iterator[str]:
 
 
 def _json_rewrite(evidence: Evidence) -> Iterator[str]:
-    for asked in evidence.asked:
+    for asked in evidence.chat_exchanges:
         wanted, sent = asked.chat.request.response_format, asked.view.response_format
         if isinstance(wanted, JsonSchema) and sent is not None and sent.kind == "json-schema":
             keywords = sorted(_changed_keywords(wanted.schema, sent.schema))
@@ -314,7 +314,7 @@ def _changed_keywords(given: JSON, sent: JSON) -> set[str]:
 
 
 def _json_with_tools(evidence: Evidence) -> Iterator[str]:
-    for asked in evidence.asked:
+    for asked in evidence.chat_exchanges:
         if asked.chat.request.response_format is not None and asked.chat.request.tools:
             yield "both are sent" if asked.view.response_format and asked.view.tools else "not both are sent"
     for chat in evidence.transcript.chats:
@@ -353,7 +353,7 @@ def _limit_word(evidence: Evidence) -> Iterator[str]:
 
 
 def _stream_switch(evidence: Evidence) -> Iterator[str]:
-    for asked in evidence.asked:
+    for asked in evidence.chat_exchanges:
         if asked.view.stream:
             body = body_of(asked)
             asks = isinstance(body, dict) and body.get("stream") is True
@@ -361,7 +361,7 @@ def _stream_switch(evidence: Evidence) -> Iterator[str]:
 
 
 def _stream_usage(evidence: Evidence) -> Iterator[str]:
-    for asked in evidence.asked:
+    for asked in evidence.chat_exchanges:
         answer = asked.reading.answer
         if answer is None or not answer.streamed:
             continue

@@ -23,7 +23,7 @@ from harness.contract.protocols import Adapter, Endpoint, Route
 from harness.host.environment import is_installed
 from harness.reference.script_session import ScriptSession
 from harness.results import Body, EmbeddingTranscript, Finding, Transcript
-from harness.rules.reading import Reading
+from harness.rules.evidence import ParsedExchange
 from harness.running.backends import NO_KEY
 from harness.running.tool_loop import run_scenario
 from harness.scenarios.schema import Subject
@@ -112,7 +112,7 @@ class RawStream:
             return None
 
 
-def raw_stream(api: str, reading: Reading) -> RawStream | None:
+def raw_stream(api: str, reading: ParsedExchange) -> RawStream | None:
     """Return the response of an exchange, if it is a stream."""
     response = reading.exchange.response
     if response is None or not response.body:

@@ -26,7 +26,7 @@ import yaml
 from harness.contract.errors import ExpectedFailuresError
 from harness.host.files import read_file
 from harness.results import CellResult, Finding, Severity, StaleExpectation
-from harness.rules.scope import EVERYTHING, Scope
+from harness.rules import EVERYTHING, Scope
 from harness.scenarios.schema import Variant
 from harness.tape.cassette_text import TOO_DEEP
 

@@ -10,7 +10,7 @@ from harness import catalog
 from harness.apis.targets import Target
 from harness.contract.errors import UnknownName, UsageError
 from harness.results import Mode
-from harness.rules.scope import EVERYTHING, Scope
+from harness.rules import EVERYTHING, Scope
 from harness.running.backends import Backend, ReferenceBackend, ReplayBackend
 from harness.running.budget import Budget
 from harness.running.cells import VARIANTS

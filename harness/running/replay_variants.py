@@ -19,9 +19,8 @@ from harness.contract.http import Delivery, HttpRequest, HttpResponse
 from harness.contract.model import JSON
 from harness.reference.script_session import exhausted_response
 from harness.results import ReplayVariant
-from harness.rules.evidence import Evidence
-from harness.rules.reading import Reading
-from harness.rules.retelling import is_same
+from harness.rules.evidence import Evidence, ParsedExchange
+from harness.rules.replays import is_same_answer
 from harness.running.backends import Backend
 from harness.running.cells import Cell
 from harness.running.tool_loop import run_scenario
@@ -51,7 +50,7 @@ def replay_variants(
         return
     if beside is not None and (
         _received_whole(beside, answered, equal)
-        or (_received_whole(beside, answered, _adds_nothing) and is_same(evidence, beside.transcript.chats))
+        or (_received_whole(beside, answered, _adds_nothing) and is_same_answer(evidence, beside.transcript.chats))
     ):
         yield ReplayVariant(_WHOLE, "whole", beside.transcript.chats)
     elif None not in (whole := [_whole_body(wire, reading) for reading in answered]):
@@ -68,7 +67,7 @@ def replay_variants(
         yield from _in_other_chunks(cell, answered, backend)
 
 
-def _in_other_chunks(cell: Cell, answered: Sequence[Reading], backend: Backend) -> Iterator[ReplayVariant]:
+def _in_other_chunks(cell: Cell, answered: Sequence[ParsedExchange], backend: Backend) -> Iterator[ReplayVariant]:
     """Repeat a cell that streams calls in the chunks that other servers of its API were seen to send."""
     if not any(reading.response is not None and reading.response.calls for reading in answered):
         return
@@ -81,7 +80,7 @@ def _in_other_chunks(cell: Cell, answered: Sequence[Reading], backend: Backend) 
             )
 
 
-def _shaped(reading: Reading, shape: StreamShape, seed: str) -> HttpResponse | None:
+def _shaped(reading: ParsedExchange, shape: StreamShape, seed: str) -> HttpResponse | None:
     response, view = reading.exchange.response, reading.response
     if response is None or view is None or not view.streamed or not _is_good(response, view):
         return response
@@ -130,13 +129,13 @@ def _respond_in_order(answers: Sequence[_ResponsePair], wire: Api) -> Callable[[
     return handle
 
 
-def _responses(answered: Sequence[Reading]) -> Iterator[HttpResponse]:
+def _responses(answered: Sequence[ParsedExchange]) -> Iterator[HttpResponse]:
     for reading in answered:
         if reading.exchange.response is not None:
             yield reading.exchange.response
 
 
-def _whole_body(wire: Api, reading: Reading) -> HttpResponse | None:
+def _whole_body(wire: Api, reading: ParsedExchange) -> HttpResponse | None:
     """Return the response as one body, or `None` if the stream has no equivalent that a server would send."""
     response, view, asked = reading.exchange.response, reading.response, reading.request
     if view is None or response is None or not view.streamed:
@@ -152,7 +151,7 @@ def _is_good(response: HttpResponse, view: ResponseView) -> bool:
     return view.error is None and view.complete and response.delivery.ending == "complete"
 
 
-def _received_whole(beside: Evidence, answered: Sequence[Reading], alike: Callable[[JSON, JSON], bool]) -> bool:
+def _received_whole(beside: Evidence, answered: Sequence[ParsedExchange], alike: Callable[[JSON, JSON], bool]) -> bool:
     """Return whether the whole variant received these responses: bodies `alike` the results of the streams."""
     given = beside.readings
     return len(given) == len(answered) and all(
@@ -160,7 +159,7 @@ def _received_whole(beside: Evidence, answered: Sequence[Reading], alike: Callab
     )
 
 
-def _is_whole_of(given: Reading, told: Reading, alike: Callable[[JSON, JSON], bool]) -> bool:
+def _is_whole_of(given: ParsedExchange, told: ParsedExchange, alike: Callable[[JSON, JSON], bool]) -> bool:
     response, other = given.exchange.response, told.exchange.response
     view, streamed = given.response, told.response
     if response is None or other is None or view is None or streamed is None or view.streamed:

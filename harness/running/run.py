@@ -15,10 +15,10 @@ from harness.catalog import versions
 from harness.host.environment import utc_now
 from harness.results import CellResult, Mode, RunResult, Verdict
 from harness.results.run import Values
-from harness.rules.conversation import conversation, room
+from harness.rules import EVERYTHING, Scope
+from harness.rules.conversation_report import build_conversation, max_conversation_chars
 from harness.rules.evidence import Evidence
 from harness.rules.rule import Rule
-from harness.rules.scope import EVERYTHING, Scope
 from harness.running.backends import Backend
 from harness.running.budget import Budget
 from harness.running.cell_runner import CellRunner
@@ -172,7 +172,7 @@ class Run:
         self._expected = expected
         self._recorder = recorder
         self._conversations = conversations
-        self._room = room(1)
+        self._room = max_conversation_chars(1)
         self._rate_limits = rate_limits or RateLimits()
         self._lock = Lock()
 
@@ -233,7 +233,7 @@ class Run:
         started, began = time.perf_counter(), utc_now()
         if self._recorder is not None and self._runner.survey is None:
             cells = without_fresh(cells, self.surveyed(cells))
-        self._room = room(len(cells))
+        self._room = max_conversation_chars(len(cells))
         gathering = self.gathering(cells) if gathering is None else gathering
         patience = MaxFail(enough)
 
@@ -281,7 +281,7 @@ class Run:
             seconds=round(judged.seconds, 4),
         )
         if self._conversations and judged.evidence is not None:
-            told = replace(told, conversation=conversation(judged.evidence, redactor, self._room))
+            told = replace(told, conversation=build_conversation(judged.evidence, redactor, self._room))
         seen = judged.observations and {
             fact: frozenset(map(redactor.text, values)) for fact, values in judged.observations.items()
         }
@@ -308,7 +308,7 @@ class Run:
 
     def run_some(self, some: Sequence[Cell], cells: int) -> Sequence[JudgedCell | None]:
         """Run some of the `cells` of a run. From the first cell that raises on, the results are `None`."""
-        self._room = room(cells)
+        self._room = max_conversation_chars(cells)
         done: list[JudgedCell | None] = []
         with suppress(Exception):  # the parent process runs the cell again, and raises
             done.extend(map(self._without_evidence, some))

@@ -20,9 +20,9 @@ from harness.contract.model import ToolCall
 from harness.contract.protocols import Endpoint
 from harness.reference.conversation_server import ConversationServer, Known
 from harness.results import CellResult, Exchange, Provenance, ServedTranscript, ToolRun, TurnedAway, Verdict
-from harness.rules.conversation import conversation, room
+from harness.rules.conversation_report import build_conversation, max_conversation_chars
 from harness.rules.evidence import Evidence
-from harness.rules.retelling import is_unread
+from harness.rules.replays import is_unreadable_by_sdk
 from harness.running.backends import NO_KEY, CellEnvironment
 from harness.running.verdicts import CellJudge
 from harness.scenarios.schema import Scenario, Variant
@@ -140,7 +140,7 @@ def cut_rewrite(number: int) -> StreamRewrite:
 def _readable(wire: Api, number: int, response: HttpResponse, seed: str) -> tuple[HttpResponse, str]:
     """Rewrite a stream with this number, or the next whose framing the API's official SDK can read."""
     cuts = (recut(response, each, seed) for each in count(number))
-    return next((told, way) for told, way in cuts if not is_unread(wire, way))
+    return next((told, way) for told, way in cuts if not is_unreadable_by_sdk(wire, way))
 
 
 def shape_rewrite(name: str, shape: StreamShape) -> StreamRewrite:
@@ -304,7 +304,11 @@ class ServedSession:
         cell = partial(CellResult, self.scenario.id, target, CLIENT, self.wire.name, self._variant)
         judge = CellJudge(catalog.rules(), (), strict=False)
         result = judge.decide_verdict(cell(Verdict.PASS, covers=covers), self.stage, evidence, Redactor())
-        return replace(result, conversation=conversation(evidence, Redactor(), room(1))) if shown else result
+        return (
+            replace(result, conversation=build_conversation(evidence, Redactor(), max_conversation_chars(1)))
+            if shown
+            else result
+        )
 
     @property
     def stage(self) -> CellEnvironment:

@@ -17,7 +17,7 @@ from harness.catalog import versions
 from harness.contract.errors import ScenarioError, UsageError
 from harness.results import CellResult, Definition, Part, RunResult, Verdict
 from harness.results.run import Values
-from harness.rules.scope import Scope
+from harness.rules import Scope
 from harness.running.cells import Cell, scenarios_of
 from harness.running.differences import ObservedValues, difference_rows
 from harness.running.expected_failures import Expectations, ExpectedFailure, to_expectation

@@ -29,13 +29,12 @@ from harness.results import (
     blame_client,
     verdict_of,
 )
-from harness.rules.declining import declined
-from harness.rules.declining import reason as why_declined
-from harness.rules.evidence import Evidence
-from harness.rules.reading import Reading
-from harness.rules.recording import AGE
+from harness.rules import EVERYTHING, Scope
+from harness.rules.evidence import Evidence, ParsedExchange
+from harness.rules.expected_outcomes import decline_reason as why_declined
+from harness.rules.expected_outcomes import declined_chat
+from harness.rules.replays import CASSETTE_AGE_RULE
 from harness.rules.rule import Rule
-from harness.rules.scope import EVERYTHING, Scope
 from harness.running import exhibits
 from harness.running.backends import CellEnvironment
 from harness.running.causes import link_causes
@@ -121,14 +120,14 @@ class CellJudge:
             verdict is Verdict.FAIL or not findings
         ):  # else all that is wrong is what it raised
             return replace(result, verdict=Verdict.ERROR, reason=f"{crashed.error}: {crashed.error_text}")
-        said_no = declined(evidence)
+        said_no = declined_chat(evidence)
         if said_no is not None and verdict is not Verdict.FAIL:
             why = why_declined(evidence, said_no)
             return replace(result, verdict=Verdict.NOT_APPLICABLE, provenance=None, reason=why)
         return result
 
     def _weighed(self, finding: Finding) -> Finding:
-        if finding.rule == AGE and self.strict:
+        if finding.rule == CASSETTE_AGE_RULE and self.strict:
             return replace(finding, severity=Severity.ERROR)
         if finding.kind is not Kind.CONVENTION:
             return finding
@@ -155,7 +154,7 @@ class _Exhibits:
         shown = tuple(each for each in (self._stream(finding, reading), self._right(finding, reading)) if each)
         return replace(finding, piece=self._piece(finding, reading), exhibits=shown)
 
-    def _piece(self, finding: Finding, reading: Reading) -> tuple[str, ...]:
+    def _piece(self, finding: Finding, reading: ParsedExchange) -> tuple[str, ...]:
         if not finding.pointer:
             return ()
         try:
@@ -165,7 +164,7 @@ class _Exhibits:
             return ()
         return excerpt(self._redactor.value(shown), finding.pointer)
 
-    def _stream(self, finding: Finding, reading: Reading) -> Body | None:
+    def _stream(self, finding: Finding, reading: ParsedExchange) -> Body | None:
         if (
             finding.severity is Severity.NOTE
             or not exhibits.is_about_response(finding)
@@ -176,7 +175,7 @@ class _Exhibits:
         stream = exhibits.raw_stream(self._evidence.transcript.api, replace(reading, exchange=clean))
         return exhibits.stream_body(stream, finding) if stream is not None else None
 
-    def _right(self, finding: Finding, reading: Reading) -> Body | None:
+    def _right(self, finding: Finding, reading: ParsedExchange) -> Body | None:
         is_cause = finding.severity is not Severity.NOTE and finding.follows is None
         if not is_cause or finding.blame is not Blame.ADAPTER or exhibits.is_about_response(finding):
             return None

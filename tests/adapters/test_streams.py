@@ -36,7 +36,7 @@ from harness.contract.model import (
     ToolCallStart,
 )
 from harness.contract.protocols import Capability
-from harness.rules.outline import Issued, of_responses
+from harness.rules.response_diff import IssuedValues, response_differences
 from tests.adapters.streamed import BASE, Pieces, Player, Server, cut, random_cuts, response, until_error
 from tests.adapters.values import JSON_OBJECTS, JSON_VALUES
 from tests.adapters.wires import WIRES
@@ -480,7 +480,7 @@ def test_real_streams_come_to_the_whole_answer_in_any_cut(wire: Wire, player: Pl
             whole = player.chat(view.body)
             # in one body, Gemini's signature of an empty text moves to the text before it
             assert wire.adapter.name == "gemini" or answer == whole, one.path
-            assert not [*of_responses(answer, whole, Issued())], one.path
+            assert not [*response_differences(answer, whole, IssuedValues())], one.path
             thought = "".join(event.text for event in seen if isinstance(event, ThinkingDelta))
             thoughts = [part.text for part in answer.message.parts if isinstance(part, Thinking)]
             assert thought == "".join(thoughts), one.path

@@ -22,7 +22,7 @@ import vcr
 from harness import catalog
 from harness.apis.targets import Target
 from harness.contract.protocols import Endpoint
-from harness.rules.recording import RULES as COMPARISON
+from harness.rules.replays import RULES as COMPARISON
 from harness.rules.rule import Rule
 from harness.running.backends import ReplayBackend
 from harness.running.cells import cells

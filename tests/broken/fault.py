@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 from zlib import crc32
 
 import httpx2
@@ -35,24 +35,51 @@ _AT_CONTRACT: set[Wrap] = set()
 """Wraps that are wrong in canonical values alone, and so in the same way on every wire."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """A way to be wrong, the scenario that shows it, and what has to be said about it.
+def is_same_on_every_wire(wrap: Wrap) -> bool:
+    return wrap in _AT_CONTRACT
 
-    `pointer` is where the finding has to lead, in the request or response of exchange `exchange` (`None`: the finding
-    is about the whole cell). `targets` are those on which the fault can be expressed, `stages` what it is played on. A
-    streamed cell is played with `recuts` other cuts of its streams.
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """The finding that must be reported for a fault.
+
+    `pointer` is its place in the request or response of exchange `exchange`. `None` means the whole cell.
     """
 
-    name: str
-    wrap: Wrap
-    scenario: str
     rule: str
     pointer: Place | None
     exchange: int | None = 1
-    targets: tuple[str, ...] = ALL
     blame: Blame = Blame.ADAPTER
     severity: Severity = Severity.ERROR
+
+    def found_in(self, findings: Iterable[Finding], api: str) -> list[Finding]:
+        """The findings with this rule, blame, severity and place."""
+        return [
+            finding
+            for finding in findings
+            if (finding.rule, finding.blame, finding.severity) == (self.rule, self.blame, self.severity)
+            and finding.exchange == self.exchange
+            and self._matches(finding.pointer, api)
+        ]
+
+    def _matches(self, pointer: str | None, api: str) -> bool:
+        if self.pointer is None or pointer is None:
+            return self.pointer is pointer
+        return re.fullmatch(self.pointer.pattern(api), pointer) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A broken adapter, and the scenario that shows it.
+
+    `wrap` breaks a shipped adapter. `targets` are those on which the fault can be expressed. A streamed cell is
+    replayed in `recuts` other chunkings.
+    """
+
+    name: str
+    scenario: str
+    wrap: Wrap
+    targets: tuple[str, ...] = ALL
     stages: Callable[[], Backend] = InProcess
     variant: Variant = "whole"
     recuts: int = 0
@@ -64,20 +91,13 @@ class Fault:
             return self.targets
         return (self.targets[crc32(self.name.encode()) % len(self.targets)],)
 
-    def found_in(self, findings: Iterable[Finding], api: str) -> list[Finding]:
-        """The findings that say what has to be said, with the right blame and place."""
-        return [
-            finding
-            for finding in findings
-            if (finding.rule, finding.blame, finding.severity) == (self.rule, self.blame, self.severity)
-            and finding.exchange == self.exchange
-            and self._leads_there(finding, api)
-        ]
 
-    def _leads_there(self, finding: Finding, api: str) -> bool:
-        if self.pointer is None:
-            return finding.pointer is None
-        return finding.pointer is not None and re.fullmatch(self.pointer.pattern(api), finding.pointer) is not None
+Table: TypeAlias = dict[Expected, list[Fault]]
+"""Faults by the finding that each must cause."""
+
+
+def streamed(name: str, scenario: str, wrap: Wrap, targets: tuple[str, ...] = ALL, *, recuts: int = 0) -> Fault:
+    return Fault(name, scenario, wrap, targets, variant="stream", recuts=recuts)
 
 
 class Wrapped:

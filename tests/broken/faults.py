@@ -1,52 +1,13 @@
-"""All faults of the shipped scenarios, by subject."""
+"""All faults of the shipped scenarios."""
 
 from __future__ import annotations
 
-from tests.broken import (
-    arguments,
-    context,
-    declining,
-    deliveries,
-    embeddings,
-    events,
-    failures,
-    history,
-    ids,
-    json_mode,
-    naive,
-    outages,
-    requests,
-    responses,
-    results,
-    seeds,
-    seeds_generator,
-    seeds_scene,
-    system,
-    tools,
-    truncation,
-)
-from tests.broken.fault import Fault
+from tests.broken import calls, embeddings, history, requests, responses, seeds, streams
 
-FAULTS: tuple[Fault, ...] = (
-    *ids.FAULTS,
-    *results.FAULTS,
-    *arguments.FAULTS,
-    *system.FAULTS,
-    *json_mode.FAULTS,
-    *tools.FAULTS,
-    *history.FAULTS,
-    *requests.FAULTS,
-    *declining.FAULTS,
-    *context.FAULTS,
-    *responses.FAULTS,
-    *failures.FAULTS,
-    *outages.FAULTS,
-    *truncation.FAULTS,
-    *events.FAULTS,
-    *deliveries.FAULTS,
-    *naive.FAULTS,
-    *embeddings.FAULTS,
-    *seeds.FAULTS,
-    *seeds_scene.FAULTS,
-    *seeds_generator.FAULTS,
+FAULTS = tuple(
+    (expected, fault)
+    for module in (calls, requests, history, responses, streams, embeddings, seeds)
+    for expected, faults in module.FAULTS.items()
+    for fault in faults
 )
+"""Each fault with the finding that it must cause."""

@@ -91,7 +91,6 @@ ANSWER_SCHEMA = Place(
 MAX_TOKENS = Place(
     r"/max_tokens", r"/max_completion_tokens", r"/max_output_tokens", r"/generationConfig/maxOutputTokens"
 )
-EFFORT = Place(r"/output_config/effort", None, r"/reasoning/effort", r"/generationConfig/thinkingConfig/thinkingLevel")
 STOP = Place(r"/stop_sequences", r"/stop", None, r"/generationConfig/stopSequences")
 
 RESPONSE_CALL = Place(

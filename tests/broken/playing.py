@@ -12,12 +12,11 @@ import harness.contract.errors
 import harness.contract.model
 import harness.results
 import harness.rules.evidence
-import harness.rules.reading
 from harness import catalog
 from harness.results import CellResult, Finding, Transcript
 from harness.rules.evidence import Evidence
 from harness.running.backends import Backend
-from harness.running.cells import Cell, cells
+from harness.running.cells import Cell
 from harness.running.run import Run
 from harness.running.tool_loop import run_scenario
 from harness.scenarios.schema import Variant
@@ -48,12 +47,6 @@ def played(
     return run([cell(scenario, target, wrap, variant)]).cells[0]
 
 
-def all_played(target: str, variant: Variant) -> tuple[CellResult, ...]:
-    """The cells of all scenarios with the shipped adapter of a target."""
-    chosen = cells([*shipped_scenarios().values()], [shipped_targets()[target]], [variant])
-    return Run(InProcess(), RULES, strict=True)(chosen).cells
-
-
 def audited(scenario: str, target: str, wrap: Wrap | None = None) -> list[Finding]:
     """What the rules say of the exchanges alone, as of somebody else's recording."""
     one = cell(scenario, target, wrap)
@@ -72,7 +65,6 @@ _OURS = sorted(
         harness.results,
         harness.apis.view,
         harness.rules.evidence,
-        harness.rules.reading,
         harness.contract.errors,
     )
     for name, value in vars(module).items()

@@ -1,27 +1,75 @@
-"""Faults at what is handed on of an answer."""
+"""Faults at decoded responses, and at failures of the provider."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from typing import Any, NoReturn, cast
 
-from harness.contract.errors import MalformedResponse
+import httpx2
+
+from harness import catalog
+from harness.apis.limits import Limit
+from harness.contract.errors import (
+    AuthenticationFailed,
+    ChatError,
+    ConnectionFailed,
+    InvalidRequest,
+    MalformedResponse,
+    Overloaded,
+    PermissionDenied,
+    ProviderError,
+    RateLimited,
+    ServerError,
+)
+from harness.contract.http import HttpRequest, HttpResponse
 from harness.contract.model import (
     ChatRequest,
     ChatResponse,
+    Finish,
     Message,
+    Opaque,
+    Part,
     Refusal,
     Role,
     StopReason,
+    StreamEvent,
     Text,
+    TextDelta,
     Thinking,
     ToolCall,
+    ToolCallEnd,
+    ToolCallStart,
     Usage,
 )
-from harness.running.cells import VARIANTS
-from tests.broken.fault import GEMINI, OPENAI, THINKING, Fault, Wrapped, answers, asks_messages, client, edited_message
-from tests.broken.json_mode import texts
-from tests.broken.places import BODY, RESPONSE_CALL, RESPONSE_TEXT, TEXT
+from harness.contract.protocols import Capability
+from harness.kit.streamed import PartialArguments
+from harness.results import Blame, Severity
+from harness.tape.transport import Handler
+from tests.broken.fault import (
+    GEMINI,
+    OPENAI,
+    THINKING,
+    Expected,
+    Fault,
+    Table,
+    Wrap,
+    Wrapped,
+    answers,
+    answers_parts,
+    arrives,
+    asks_messages,
+    client,
+    declaring,
+    edited_message,
+    rescues,
+    streamed,
+    streams,
+)
+from tests.broken.places import BODY, RESPONSE_ARGUMENTS, RESPONSE_CALL, RESPONSE_TEXT, TEXT
+from tests.broken.requests import texts
+from tests.stages import InProcess
 
 
 def first_call_only(response: ChatResponse) -> ChatResponse:
@@ -55,11 +103,6 @@ def _cached_tokens_twice(usage: Usage) -> Usage:
     return replace(usage, input_tokens=(usage.input_tokens or 0) + (usage.cache_read_tokens or 0))
 
 
-def _ended(response: ChatResponse) -> ChatResponse:
-    paused = response.stop_reason is StopReason.PAUSE
-    return replace(response, stop_reason=StopReason.END_TURN) if paused else response
-
-
 def _without_the_last_answer(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """An answer counts as one only if the user has said something to it."""
     return messages[:-1] if messages[-1].role is Role.ASSISTANT else messages
@@ -82,12 +125,6 @@ def call_of_text(response: ChatResponse) -> ChatResponse:
 def reasoning_in_text(response: ChatResponse) -> ChatResponse:
     kept = edited_message(response.message, lambda p: Text(f"{p.text}\n") if isinstance(p, Thinking) else p)
     return replace(response, message=kept)
-
-
-def _twice(response: ChatResponse) -> ChatResponse:
-    """A call that is handed on again under another id."""
-    again = [ToolCall(f"{call.id}_again", call.name, call.arguments) for call in response.tool_calls]
-    return replace(response, message=replace(response.message, parts=(*response.message.parts, *again)))
 
 
 class _Repeating(Wrapped):
@@ -113,121 +150,331 @@ class _NamesWhatWasAsked(Wrapped):
         return replace(response, model=self.asked)
 
 
-class _Crashing(Wrapped):
-    """Trips over its own answer."""
-
-    def answer(self, response: ChatResponse) -> ChatResponse:
-        raise KeyError("content")
-
-
-class _Giving(Wrapped):
-    """Takes a good answer for a bad one."""
-
-    def answer(self, response: ChatResponse) -> ChatResponse:
-        raise MalformedResponse("no text")
+def refused(request: HttpRequest, status: int) -> HttpResponse:
+    """The provider's refusal in its own shape, with a status that has nothing to do with the request."""
+    wire = next(wire for wire in catalog.apis() if wire.recognises(request))
+    violation = Limit("overloaded", "", "anthropic-error-body").broken("come back later", "", status=status)
+    return wire.refuse(violation)
 
 
-FAULTS = (
-    Fault(
-        "text-stripped",
-        answers(texts(lambda text: text.rstrip("."))),
-        "call-not-needed",
-        "response-text",
-        RESPONSE_TEXT,
-        0,
-    ),
-    Fault(
-        "expected-word-lost",
-        answers(texts(lambda text: text.replace("°C", "°F").replace("18", "64"))),
-        "call-parallel-same-tool",
-        "expectation",
-        None,
-        1,
-    ),
-    Fault("call-made-of-text", answers(call_of_text), "call-in-text", "expectation", None, 1),
-    Fault(
-        "reasoning-in-text",
-        answers(reasoning_in_text),
-        "thinking-not-in-text",
-        "expectation",
-        None,
-        0,
-        THINKING,
-    ),
-    Fault("calls-handed-on-twice", answers(_twice), "call-fails-then-answers", "expectation", None, 3),
-    Fault("first-call-only", answers(first_call_only), "call-parallel-many", "response-calls", RESPONSE_CALL, 0),
-    Fault("calls-lost", answers(without_calls), "call-single", "response-calls", RESPONSE_CALL, 0),
-    Fault(
-        "stop-reason-always-end-turn",
-        answers(lambda r: replace(r, stop_reason=StopReason.END_TURN)),
-        "stop-max-tokens",
-        "stop-reason",
-        BODY,
-        0,
-    ),
-    Fault(
-        "stop-reason-tool-use-lost",
-        answers(lambda r: replace(r, stop_reason=StopReason.END_TURN)),
-        "call-single",
-        "stop-reason",
-        BODY,
-        0,
-    ),
-    *(
-        Fault(f"{name}-{variant}", wrap, "stop-pause", rule, place, at, ("anthropic",), variant=variant)
-        for variant in VARIANTS
-        for name, wrap, rule, place, at in (
-            ("takes-a-pause-for-the-end", answers(_ended), "stop-reason", BODY, 0),
-            ("goes-on-without-what-was-paused", asks_messages(_without_the_last_answer), "opaque-state-lost", BODY, 1),
-            ("asks-a-paused-model-in-words", asks_messages(_with_a_word), "text-changed", TEXT, 1),
-        )
-    ),
-    Fault("refusal-as-answer", answers(_refusal_as_text), "stop-refusal", "stop-reason", BODY, 0),
-    Fault(
-        "usage-doubled", answers(lambda r: replace(r, usage=_doubled(r.usage))), "stop-max-tokens-set", "usage", BODY, 0
-    ),
-    Fault(
-        "usage-without-cache",
-        answers(lambda r: replace(r, usage=_fresh_tokens_only(r.usage))),
-        "usage-cached-prompt",
-        "usage",
-        BODY,
-        1,
-        ("anthropic", "openai-chat", "openai-responses"),
-    ),
-    Fault(
-        "usage-with-cache-twice",
-        answers(lambda r: replace(r, usage=_cached_tokens_twice(r.usage))),
-        "usage-cached-unasked",
-        "usage",
-        BODY,
-        1,
-        (*OPENAI, *GEMINI),
-    ),
-    Fault("usage-lost", answers(lambda r: replace(r, usage=Usage())), "system-plain", "usage-offered", BODY, 0),
-    *(
-        Fault(f"{name}-{variant}", wrap, "model-served", "response-model", BODY, at, variant=variant)
-        for variant in VARIANTS
-        for name, wrap, at in (
-            ("model-made-up", answers(lambda r: replace(r, model="some-model")), 0),
-            ("model-of-the-request", client(_NamesWhatWasAsked), 1),
-        )
-    ),
-    *(
+class _BusyAtFirst:
+    """A provider that has no capacity for the first request."""
+
+    def __init__(self, status: int) -> None:
+        self._status: int | None = status
+
+    def __call__(self, request: HttpRequest, session: Handler) -> HttpResponse:
+        status, self._status = self._status, None
+        return session(request) if status is None else refused(request, status)
+
+
+def limited() -> InProcess:
+    return InProcess(_BusyAtFirst(429))
+
+
+def failing() -> InProcess:
+    return InProcess(_BusyAtFirst(500))
+
+
+def live() -> InProcess:
+    return InProcess(scripted=False)
+
+
+def as_far_as_it_came(_: ChatError, events: list[StreamEvent]) -> ChatResponse:
+    """An answer of the text that has arrived."""
+    text = "".join(event.text for event in events if isinstance(event, TextDelta))
+    parts = (Text(text),) if text else ()
+    return ChatResponse(Message(Role.ASSISTANT, parts), StopReason.END_TURN, Usage())
+
+
+def as_text(error: ChatError, _: list[StreamEvent]) -> ChatResponse:
+    """An answer that says what went wrong."""
+    return ChatResponse(Message(Role.ASSISTANT, (Text(str(error)),)), StopReason.END_TURN, Usage())
+
+
+def another(kind: type[ProviderError]) -> Wrap:
+    """A failure of the provider raised as this class, with all that was said of it."""
+
+    def raised(error: ProviderError, _: list[StreamEvent]) -> NoReturn:
+        raise kind(error.status, error.message, error.code, error.retry_after) from error
+
+    return rescues(ProviderError, raised)
+
+
+def raising(kind: type[ChatError], make: Callable[[ChatError], Exception]) -> Wrap:
+    """Something else raised for the errors of a class."""
+
+    def raised(error: ChatError, _: list[StreamEvent]) -> NoReturn:
+        raise make(error) from error
+
+    return rescues(kind, raised)
+
+
+def waiting(edit: Callable[[float | None], float | None]) -> Wrap:
+    """The time to wait, edited."""
+
+    def raised(error: ProviderError, _: list[StreamEvent]) -> NoReturn:
+        raise replace(error, retry_after=edit(error.retry_after)) from error
+
+    return rescues(ProviderError, raised)
+
+
+def retrying(kind: type[ChatError], edit: Callable[[ChatRequest], ChatRequest] = lambda request: request) -> Wrap:
+    """Asks again for as long as errors of this class come, and nobody knows. `edit` is what is asked for then."""
+
+    class Retrying(Wrapped):
+        def chat(self, request: ChatRequest) -> ChatResponse:
+            while True:
+                try:
+                    return self.client.chat(request)
+                except kind:
+                    request = edit(request)
+
+        def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
+            while True:
+                try:
+                    yield from self.client.stream(request)
+                except kind:
+                    request = edit(request)
+                else:
+                    return
+
+    return client(Retrying)
+
+
+def in_words(form: str) -> Wrap:
+    """Errors of the provider in words of the adapter's own, with what the provider says of them at `{}`."""
+
+    def raised(error: ProviderError, _: list[StreamEvent]) -> NoReturn:
+        raise replace(error, message=form.format(error.message)) from error
+
+    return rescues(ProviderError, raised)
+
+
+class _Stubborn(Wrapped):
+    """Asks eight times."""
+
+    def chat(self, request: ChatRequest) -> ChatResponse:
+        for _ in range(7):
+            try:
+                return self.client.chat(request)
+            except RateLimited:
+                continue
+        return self.client.chat(request)
+
+
+def always_limited() -> InProcess:
+    def provider(request: HttpRequest, _: Handler) -> HttpResponse:
+        return refused(request, 429)
+
+    return InProcess(provider)
+
+
+class _Faltering(Wrapped):
+    """Says that it is done, and then that it has failed."""
+
+    def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
+        events: list[StreamEvent] = []
+        try:
+            for event in self.client.stream(request):
+                events.append(event)
+                yield event
+        except ChatError as error:
+            yield Finish(as_far_as_it_came(error, events))
+            raise
+
+
+def _unread(_: Iterable[bytes]) -> Iterator[bytes]:
+    yield b""
+
+
+def _undecoded(error: ChatError) -> Exception:
+    return json.JSONDecodeError("Expecting value", str(error), 0)
+
+
+def _unreceived(error: ChatError) -> Exception:
+    return httpx2.ReadError(str(error))
+
+
+TAKEN = rescues(ChatError, as_far_as_it_came)
+"""Whatever goes wrong, what has arrived is the answer."""
+
+
+CUT = ("anthropic", *OPENAI)
+"""Where a call that is cut short is on the wire at all."""
+
+
+def _mended(part: Part) -> Part:
+    """A call of what there is of its arguments."""
+    if not isinstance(part, Opaque):
+        return part
+    raw = cast("dict[str, Any]", part.raw)
+    call = raw.get("function", raw)
+    arguments = call.get("arguments", call.get("input"))
+    if isinstance(arguments, str):
+        partial = PartialArguments()
+        partial.add(arguments)
+        arguments = partial.value
+    return ToolCall(raw.get("call_id", raw["id"]), call["name"], arguments)
+
+
+def _all_ended(events: list[StreamEvent]) -> Iterator[StreamEvent]:
+    """Every call that has begun has an end."""
+    open_: list[int] = []
+    for event in events[:-1]:
+        yield event
+        if isinstance(event, ToolCallStart):
+            open_.append(event.index)
+        elif isinstance(event, ToolCallEnd):
+            open_.remove(event.index)
+    yield from map(ToolCallEnd, open_)
+    yield events[-1]
+
+
+def _ended(response: ChatResponse) -> ChatResponse:
+    return replace(response, stop_reason=StopReason.END_TURN)
+
+
+FAULTS: Table = {
+    Expected("chat-failure", BODY, 0): [
+        Fault("400-as-server-error", "error-400", another(ServerError)),
+        Fault("401-as-permission-denied", "error-401", another(PermissionDenied)),
+        Fault("402-as-invalid-request", "error-402", another(InvalidRequest)),
+        streamed("403-as-authentication-failed", "error-403", another(AuthenticationFailed)),
+        Fault("404-as-invalid-request", "error-404", another(InvalidRequest)),
+        streamed("408-as-invalid-request", "error-408", another(InvalidRequest)),
+        Fault("409-as-invalid-request", "error-409", another(InvalidRequest)),
+        streamed("413-as-invalid-request", "error-413", another(InvalidRequest)),
+        Fault("422-as-malformed", "error-422", raising(ProviderError, lambda e: MalformedResponse(str(e)))),
+        Fault("502-as-connection-failed", "error-502", raising(ProviderError, lambda e: ConnectionFailed(str(e)))),
+        Fault("504-as-server-error", "error-504", another(ServerError)),
+        Fault("503-with-status-500", "error-503", raising(ProviderError, lambda e: Overloaded(500, str(e)))),
+        Fault("failure-as-text", "error-500", rescues(ProviderError, as_text)),
+        Fault("empty-body-as-answer", "body-empty", TAKEN),
+        Fault("page-as-answer", "body-html", rescues(MalformedResponse, as_text)),
+        Fault("json-error-raised", "body-invalid-json", raising(MalformedResponse, _undecoded)),
+        Fault("content-type-insisted-on", "body-wrong-type", arrives(_unread, of_type="text/plain")),
+        Fault("clean-cut-taken-for-whole", "connection-cut-clean", TAKEN),
+        streamed("stream-error-in-arguments-swallowed", "stream-error-in-arguments", TAKEN),
+        streamed("page-as-answer-streamed", "body-html", rescues(ChatError, as_text)),
+        streamed("json-as-empty-answer-streamed", "body-invalid-json", TAKEN),
+        streamed("content-type-insisted-on-streamed", "body-wrong-type", arrives(_unread, of_type="text/plain")),
+    ],
+    Expected("chat-failure", BODY): [Fault("failure-in-the-loop-swallowed", "error-in-tool-loop", TAKEN)],
+    Expected("error-message", BODY, 0): [
+        Fault("error-in-its-own-words", "error-429", in_words("the request has failed")),
+        streamed("error-in-its-own-words-streamed", "stream-error-at-start", in_words("the request has failed")),
+    ],
+    Expected("error-retry-after", BODY, 0): [
+        streamed("retry-after-lost-streamed", "error-503-retry-after", waiting(lambda _: None)),
         Fault(
-            f"stop-sequence-taken-for-the-end-{variant}",
-            answers(lambda r: replace(r, stop_reason=StopReason.END_TURN)),
-            "stop-sequence",
-            "stop-reason",
-            BODY,
-            0,
-            ("anthropic",),
-            variant=variant,
+            "retry-after-in-milliseconds", "error-429-retry-after", waiting(lambda s: None if s is None else s * 1000)
+        ),
+    ],
+    Expected("expectation", None, 0): [
+        Fault("reasoning-in-text", "thinking-not-in-text", answers(reasoning_in_text), THINKING),
+        Fault("limit-never-reached", "iteration-limit", answers(without_calls)),
+    ],
+    Expected("expectation", None): [Fault("call-made-of-text", "call-in-text", answers(call_of_text))],
+    Expected("iteration-bound", None, None): [Fault("answer-repeated", "call-single", client(_Repeating))],
+    Expected("model-choice", None, None, severity=Severity.WARNING, blame=Blame.MODEL): [
+        Fault("call-of-a-free-model-lost", "call-parallel-same-tool", answers(first_call_only), stages=live)
+    ],
+    Expected("one-request-per-chat", BODY, 7): [
+        Fault(
+            "retried-without-end",
+            "system-plain",
+            declaring(client(_Stubborn), Capability.RETRIES),
+            stages=always_limited,
         )
-        for variant in VARIANTS
-    ),
-    Fault("answer-repeated", client(_Repeating), "call-single", "iteration-bound", None, None),
-    Fault("limit-never-reached", answers(without_calls), "iteration-limit", "expectation", None, 0),
-    Fault("crashes-on-the-answer", client(_Crashing), "system-plain", "chat-failure", BODY, 0),
-    Fault("refuses-a-good-answer", client(_Giving), "call-single", "chat-failure", BODY, 0),
-)
+    ],
+    Expected("one-request-per-chat", BODY): [
+        streamed("529-retried-streamed", "error-529", retrying(Overloaded)),
+        streamed("retried-in-mid-stream", "stream-error-behind-text", retrying(ChatError)),
+        Fault("400-retried", "error-400", declaring(retrying(InvalidRequest), Capability.RETRIES)),
+        Fault(
+            "retried-as-another-request",
+            "error-429",
+            declaring(retrying(RateLimited, lambda request: replace(request, max_tokens=16)), Capability.RETRIES),
+        ),
+    ],
+    Expected("opaque-state-lost", BODY): [
+        streamed(
+            "goes-on-without-what-was-paused-stream",
+            "stop-pause",
+            asks_messages(_without_the_last_answer),
+            ("anthropic",),
+        )
+    ],
+    Expected("response-calls", RESPONSE_CALL, 0): [
+        Fault("first-call-only", "call-parallel-many", answers(first_call_only)),
+        Fault("calls-lost", "call-single", answers(without_calls)),
+    ],
+    Expected("response-model", BODY, 0): [
+        Fault("model-made-up-whole", "model-served", answers(lambda r: replace(r, model="some-model")))
+    ],
+    Expected("response-model", BODY): [
+        streamed("model-of-the-request-stream", "model-served", client(_NamesWhatWasAsked))
+    ],
+    Expected("response-text", RESPONSE_TEXT, 0): [
+        Fault("text-stripped", "call-not-needed", answers(texts(lambda text: text.rstrip("."))))
+    ],
+    Expected("retry-early", BODY): [
+        Fault("retried-at-once", "error-503-retry-after", declaring(retrying(Overloaded), Capability.RETRIES))
+    ],
+    Expected("stop-reason", BODY, 0): [
+        Fault(
+            "stop-reason-tool-use-lost", "call-single", answers(lambda r: replace(r, stop_reason=StopReason.END_TURN))
+        ),
+        Fault("refusal-as-answer", "stop-refusal", answers(_refusal_as_text)),
+        Fault(
+            "stop-sequence-taken-for-the-end-whole",
+            "stop-sequence",
+            answers(lambda r: replace(r, stop_reason=StopReason.END_TURN)),
+            ("anthropic",),
+        ),
+        Fault("cut-answer-as-whole", "call-truncated-next-turn", answers(_ended)),
+        Fault("malformed-call-as-answer", "call-malformed", answers(_ended), GEMINI),
+    ],
+    Expected("stream-cut", BODY, 0): [
+        streamed("cut-in-arguments-taken-for-whole", "stream-cut-in-arguments", TAKEN),
+        streamed("empty-body-as-answer-streamed", "body-empty", TAKEN),
+        streamed("clean-cut-taken-for-whole-streamed", "connection-cut-clean", TAKEN),
+        streamed("reset-taken-for-whole", "connection-reset", TAKEN),
+        streamed("lacking-end-behind-call-taken-for-whole", "stream-ends-behind-call", TAKEN, OPENAI + GEMINI),
+        Fault("reset-crashes", "connection-reset", raising(ChatError, _unreceived)),
+    ],
+    Expected("stream-cut", BODY, 0, severity=Severity.WARNING): [
+        streamed("cut-at-the-end-taken-for-whole-of-anthropic", "connection-cut-at-end", TAKEN, ("anthropic",))
+    ],
+    Expected("stream-life-cycle", BODY, 0): [streamed("finishes-and-breaks-off", "connection-cut", client(_Faltering))],
+    Expected("text-changed", TEXT): [
+        Fault("asks-a-paused-model-in-words-whole", "stop-pause", asks_messages(_with_a_word), ("anthropic",)),
+        streamed("asks-a-paused-model-in-words-stream", "stop-pause", asks_messages(_with_a_word), ("anthropic",)),
+    ],
+    Expected("truncated-call", RESPONSE_ARGUMENTS, 0): [
+        Fault("cut-call-mended", "call-truncated", answers_parts(_mended), CUT),
+        streamed("cut-call-mended-streamed", "call-truncated", answers_parts(_mended), CUT),
+        streamed("cut-call-ended", "call-truncated", streams(_all_ended), CUT),
+    ],
+    Expected("usage", BODY, 0): [
+        Fault("usage-doubled", "stop-max-tokens-set", answers(lambda r: replace(r, usage=_doubled(r.usage))))
+    ],
+    Expected("usage", BODY): [
+        Fault(
+            "usage-without-cache",
+            "usage-cached-prompt",
+            answers(lambda r: replace(r, usage=_fresh_tokens_only(r.usage))),
+            ("anthropic", "openai-chat", "openai-responses"),
+        ),
+        Fault(
+            "usage-with-cache-twice",
+            "usage-cached-unasked",
+            answers(lambda r: replace(r, usage=_cached_tokens_twice(r.usage))),
+            (*OPENAI, *GEMINI),
+        ),
+    ],
+    Expected("usage-offered", BODY, 0): [
+        Fault("usage-lost", "system-plain", answers(lambda r: replace(r, usage=Usage())))
+    ],
+}

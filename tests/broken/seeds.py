@@ -1,64 +1,63 @@
-"""Faults of the kinds that the first three designs describe: an issue tracker's REPL, a code search, a terminal
-assistant."""
+"""Faults that the five designs describe."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 from harness.contract.model import (
+    ArgumentsDelta,
     ChatRequest,
     ChatResponse,
-    JsonMode,
+    Image,
     Message,
     Part,
     Role,
+    StopReason,
+    StreamEvent,
     Text,
     ToolCall,
     ToolResult,
 )
+from tests.broken.calls import contents, results
 from tests.broken.fault import (
     ALL,
+    THINKING,
     WITH_IDS,
+    Expected,
     Fault,
+    Table,
     Wrapped,
     answers,
+    answers_parts,
     asks,
     asks_messages,
+    asks_parts,
     client,
     edited_message,
+    edited_parts,
     sends,
+    streamed,
+    streams,
 )
 from tests.broken.places import (
     BODY,
     MAX_TOKENS,
-    RESPONSE_CALL,
+    RESPONSE_ARGUMENTS,
     RESPONSE_CALL_ID,
     RESULT,
-    RESULT_TURN,
     SYSTEM,
     TEXT,
     TURN,
+    everywhere,
 )
-from tests.broken.results import contents, results
 
 
 def _of_last_turn(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """What the user says last, and what has come of it: every turn is a conversation of its own."""
     starts = [i for i, m in enumerate(messages) if m.role is Role.USER and not m.tool_results]
     return messages[starts[-1] :]
-
-
-def _texts_only(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Of earlier turns the texts alone: what the tools said is no longer known."""
-    starts = [i for i, m in enumerate(messages) if m.role is Role.USER and not m.tool_results]
-
-    def text(part: Part) -> Part | None:
-        return part if isinstance(part, Text) else None
-
-    earlier = (edited_message(message, text) for message in messages[: starts[-1]])
-    return (*(message for message in earlier if message.parts), *messages[starts[-1] :])
 
 
 def _stamped(response: ChatResponse) -> ChatResponse:
@@ -71,40 +70,12 @@ def _stamped(response: ChatResponse) -> ChatResponse:
     return replace(response, message=edited_message(response.message, edit))
 
 
-def _by_name(message: Message) -> Message:
-    """Results go to the calls by the name of the tool: the last result of a name answers each call of it."""
-    last = {result.name: result for result in message.tool_results}
-
-    def edit(part: Part) -> Part:
-        return replace(part, content=last[part.name].content) if isinstance(part, ToolResult) else part
-
-    return edited_message(message, edit)
-
-
 def _rolled_back(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """A turn that reached its bound is taken back: its calls and results are gone when the user goes on."""
     starts = [i for i, m in enumerate(messages) if m.role is Role.USER and not m.tool_results]
     broken_off = [i for i in starts[1:] if messages[i - 1].tool_results]
     last = max(broken_off, default=0)
     return tuple(m for i, m in enumerate(messages) if i >= last or not (m.tool_calls or m.tool_results))
-
-
-def _one_by_one(api: str, body: dict[str, Any]) -> None:
-    """Each result in a user message of its own, as it comes."""
-    key, inner = ("contents", "parts") if api == "gemini" else ("messages", "content")
-    split: list[dict[str, Any]] = []
-    for entry in body[key]:
-        of_results = all("functionResponse" in part or part.get("type") == "tool_result" for part in entry[inner])
-        split += [{**entry, inner: [part]} for part in entry[inner]] if of_results else [entry]
-    body[key] = split
-
-
-def _prefilled(request: ChatRequest) -> ChatRequest:
-    """JSON mode by the beginning of the answer, put into the model's mouth."""
-    if not isinstance(request.response_format, JsonMode):
-        return request
-    prefill = Message(Role.ASSISTANT, (Text("{"),))
-    return replace(request, response_format=None, messages=(*request.messages, prefill))
 
 
 def _as_message(request: ChatRequest) -> ChatRequest:
@@ -124,13 +95,6 @@ class _OneAgent(Wrapped):
         return replace(request, system=self.prompt)
 
 
-def _silent_at_calls(response: ChatResponse) -> ChatResponse:
-    """What the model says before it calls is not handed on."""
-    if not response.tool_calls:
-        return response
-    return replace(response, message=edited_message(response.message, lambda p: None if isinstance(p, Text) else p))
-
-
 def _last_call_first(response: ChatResponse) -> ChatResponse:
     """The calls of an answer come from a stack."""
     calls = list(response.tool_calls)
@@ -138,166 +102,226 @@ def _last_call_first(response: ChatResponse) -> ChatResponse:
     return replace(response, message=edited)
 
 
-def _each(edit: Callable[[Message], Message]) -> Callable[[tuple[Message, ...]], tuple[Message, ...]]:
-    return lambda messages: tuple(map(edit, messages))
-
-
 WITH_JSON_AND_TOOLS = ALL[:-1]
 
-FAULTS = (
-    Fault(
-        "seeds-history-per-message",
-        asks_messages(_of_last_turn),
-        "seeds-issue-tracker-session",
-        "history-append-only",
-        TURN,
-        2,
-    ),
-    Fault(
-        "seeds-history-of-texts-alone",
-        asks_messages(_texts_only),
-        "seeds-issue-tracker-session",
-        "call-missing",
-        BODY,
-        2,
-    ),
-    Fault(
-        "seeds-ids-by-timestamp",
-        answers(_stamped),
-        "seeds-issue-tracker-parallel",
-        "issued-id-lost",
-        RESPONSE_CALL_ID,
-        0,
-        WITH_IDS,
-    ),
-    Fault(
-        "seeds-made-ids-by-timestamp",
-        answers(_stamped),
-        "seeds-issue-tracker-parallel",
-        "synthesised-id-unique",
-        RESPONSE_CALL,
-        0,
-        ("gemini-2.5",),
-    ),
-    Fault(
-        "seeds-results-by-name",
-        asks_messages(_each(_by_name)),
-        "seeds-issue-tracker-parallel",
-        "result-swapped",
-        RESULT,
-    ),
-    Fault(
-        "seeds-results-never-errors",
-        results(lambda result: replace(result, is_error=False)),
-        "seeds-issue-tracker-failure",
-        "error-flag",
-        RESULT,
-    ),
-    Fault(
-        "seeds-bound-rolled-back",
-        asks_messages(_rolled_back),
-        "seeds-issue-tracker-bound",
-        "call-missing",
-        BODY,
-        3,
-    ),
-    Fault(
-        "seeds-max-tokens-of-the-provider",
-        asks(lambda request: replace(request, max_tokens=1024)),
-        "seeds-issue-tracker-assessment",
-        "setting-lost",
-        MAX_TOKENS,
-        0,
-    ),
-    Fault(
-        "seeds-json-prefilled",
-        asks(_prefilled),
-        "seeds-code-search-planner",
-        "text-changed",
-        TEXT,
-        0,
-        ALL[1:],  # Anthropic's adapter declines it
-    ),
-    Fault(
-        "seeds-large-results-cut",
-        contents(lambda content: content[:2000] if isinstance(content, str) else content),
-        "seeds-code-search-researcher",
-        "result-changed",
-        RESULT,
-        2,
-    ),
-    Fault(
-        "seeds-tool-mode-ignored",
-        asks(lambda request: replace(request, tool_choice="auto" if request.tools else None)),
-        "seeds-code-search-synthesizer",
-        "tool-choice",
-        BODY,
-        2,
-    ),
-    Fault(
-        "seeds-json-dropped-with-tools",
-        asks(lambda request: replace(request, response_format=None) if request.tools else request),
-        "seeds-code-search-pipeline",
-        "json-mode-ignored",
-        BODY,
-        0,
-        WITH_JSON_AND_TOOLS,
-    ),
-    Fault(
-        "seeds-one-prompt-for-all-agents",
-        client(_OneAgent),
-        "seeds-code-search-pipeline",
-        "system-stale",
-        SYSTEM,
-        1,
-        WITH_JSON_AND_TOOLS,
-    ),
-    Fault(
-        "seeds-system-as-user-message",
-        asks(_as_message),
-        "seeds-terminal-assistant-one-shot",
-        "system-in-message",
-        TEXT,
-        0,
-    ),
-    Fault(
-        "seeds-text-before-calls-unheard",
-        answers(_silent_at_calls),
-        "seeds-terminal-assistant-events",
-        "expectation",
-        None,
-        2,
-    ),
-    Fault(
-        "seeds-calls-from-a-stack",
-        answers(_last_call_first),
-        "seeds-terminal-assistant-events",
-        "expectation",
-        None,
-        2,
-    ),
-    Fault(
-        "seeds-user-message-per-result",
-        sends(_one_by_one),
-        "seeds-terminal-assistant-events",
-        "results-split",
-        TURN,
-        targets=("anthropic",),
-    ),
-    Fault(
-        "seeds-message-per-result",
-        sends(_one_by_one),
-        "seeds-terminal-assistant-events",
-        "gemini-results-split",
-        RESULT_TURN,
-        targets=("gemini-3",),
-    ),
-    Fault(
-        "seeds-thread-begun-anew",
-        asks_messages(_of_last_turn),
-        "seeds-terminal-assistant-interrupted",
-        "history-append-only",
-        TURN,
-        2,
-    ),
-)
+
+def _scene_in_first_text(request: ChatRequest) -> ChatRequest:
+    """The system prompt with the scene in front of what the user said first."""
+    first, *others = request.messages
+    told = Text(f"{request.system}\n\n{first.text}")
+    return replace(request, system=None, messages=(replace(first, parts=(told,)), *others))
+
+
+class _FirstSettings(Wrapped):
+    """Bounds every answer as the first one."""
+
+    bound: int | None = None
+
+    def ask(self, request: ChatRequest) -> ChatRequest:
+        self.bound = self.bound or request.max_tokens
+        return replace(request, max_tokens=self.bound)
+
+
+class _Timestamps(Wrapped):
+    """Ids of a tool's name and the time, by a clock that ticks once for each answer."""
+
+    time = 1_700_000_000
+
+    def answer(self, response: ChatResponse) -> ChatResponse:
+        self.time += 1
+
+        def stamped(part: Part) -> Part:
+            return replace(part, id=f"{part.name}_{self.time}") if isinstance(part, ToolCall) else part
+
+        return replace(response, message=edited_message(response.message, stamped))
+
+
+def _turn_per_result(_api: str, body: dict[str, Any]) -> None:
+    """Each result in a user message of its own."""
+    key, inner = ("contents", "parts") if "contents" in body else ("messages", "content")
+    apart: list[dict[str, Any]] = []
+    for turn in body[key]:
+        parts = turn[inner]
+        is_answer = isinstance(parts, list) and any("functionResponse" in p or "tool_use_id" in p for p in parts)
+        apart += [{**turn, inner: [part]} for part in parts] if is_answer else [turn]
+    body[key] = apart
+
+
+def _unflagged(part: Part) -> Part:
+    return replace(part, is_error=False) if isinstance(part, ToolResult) else part
+
+
+def _without_seen_images(request: ChatRequest) -> ChatRequest:
+    """Pictures that the model has answered to make room."""
+    if len(request.messages) == 1:
+        return request
+    return edited_parts(request, lambda part: None if isinstance(part, Image) else part)
+
+
+def _reads_as_system_text(request: ChatRequest) -> ChatRequest:
+    """What was read in earlier turns is told in the system prompt, and its results leave the conversation."""
+    turn = max(at for at, message in enumerate(request.messages) if message.role is Role.USER and message.text)
+    reads = [result for message in request.messages[:turn] for result in message.tool_results]
+    reads = [result for result in reads if result.name == "read_file"]
+    told = "".join(f"\n\nYou have read:\n{read.text}" for read in reads)
+    without = edited_parts(request, lambda part: None if part in reads else part)
+    return replace(without, system=f"{request.system}{told}")
+
+
+def _by_order(request: ChatRequest) -> ChatRequest:
+    """The first result is taken for the first call's, whatever its id says."""
+    sent: list[Message] = []
+    for message in request.messages:
+        ids = [call.id for call in sent[-1].tool_calls] if sent else []
+
+        def under_next_id(part: Part, ids: list[str] = ids) -> Part:
+            return replace(part, call_id=ids.pop(0)) if isinstance(part, ToolResult) else part
+
+        sent.append(edited_message(message, under_next_id) if message.tool_results else message)
+    return replace(request, messages=tuple(sent))
+
+
+class _MarksOnce(Wrapped):
+    """Asks for a cache mark where there is no cache yet, and then never again."""
+
+    asked = 0
+
+    def ask(self, request: ChatRequest) -> ChatRequest:
+        self.asked += 1
+        return replace(request, cache=request.cache and self.asked == 1)
+
+
+def _contents(edit: Callable[[str], str]) -> Callable[[Part], Part]:
+    """The content of every file that is written, edited."""
+
+    def edited(part: Part) -> Part:
+        content = part.arguments.get("content") if isinstance(part, ToolCall) else None
+        if not isinstance(part, ToolCall) or not isinstance(content, str):
+            return part
+        return replace(part, arguments={**part.arguments, "content": edit(content)})
+
+    return edited
+
+
+def _result_texts(edit: Callable[[str], str]) -> Callable[[Part], Part]:
+    return lambda part: replace(part, content=edit(part.text)) if isinstance(part, ToolResult) else part
+
+
+def _unflagged(part: Part) -> Part:
+    return replace(part, is_error=False) if isinstance(part, ToolResult) else part
+
+
+def _as_text(events: list[StreamEvent]) -> Iterator[StreamEvent]:
+    """The pieces of the arguments are shown with their escapes read, as if each were text by itself."""
+    for event in events:
+        yield replace(event, text=event.text.replace("\\n", "\n")) if isinstance(event, ArgumentsDelta) else event
+
+
+FAULTS: Table = {
+    Expected("stream-arguments", RESPONSE_ARGUMENTS, 0): [
+        streamed("seeds-arguments-shown-as-text", "seeds-code-generator-long-write", streams(_as_text))
+    ],
+    Expected("cache-mark", everywhere("/tools|/system")): [
+        Fault("seeds-cached-once", "seeds-code-generator-cache", client(_MarksOnce), ("anthropic",))
+    ],
+    Expected("call-missing", BODY, 3): [
+        Fault("seeds-bound-rolled-back", "seeds-issue-tracker-bound", asks_messages(_rolled_back))
+    ],
+    Expected("error-flag", RESULT): [
+        Fault(
+            "seeds-results-never-errors",
+            "seeds-issue-tracker-failure",
+            results(lambda result: replace(result, is_error=False)),
+        )
+    ],
+    Expected("expectation", None, 2): [
+        Fault("seeds-calls-from-a-stack", "seeds-terminal-assistant-events", answers(_last_call_first))
+    ],
+    Expected("history-append-only", TURN, 2): [
+        Fault("seeds-history-per-message", "seeds-issue-tracker-session", asks_messages(_of_last_turn)),
+        Fault("seeds-thread-begun-anew", "seeds-terminal-assistant-interrupted", asks_messages(_of_last_turn)),
+    ],
+    Expected("issued-id-lost", RESPONSE_CALL_ID, 0): [
+        Fault("seeds-ids-by-timestamp", "seeds-issue-tracker-parallel", answers(_stamped), WITH_IDS),
+        Fault("seeds-ids-of-the-agent", "seeds-scene-agent-ids", client(_Timestamps), WITH_IDS),
+    ],
+    Expected("media-changed", BODY): [
+        Fault("seeds-screenshot-dropped-once-seen", "seeds-scene-agent-screenshot", asks(_without_seen_images))
+    ],
+    Expected("response-calls", RESPONSE_ARGUMENTS, 0): [
+        Fault(
+            "seeds-file-ends-at-a-tag",
+            "seeds-code-generator-long-write",
+            answers_parts(_contents(lambda content: content.split("</file>")[0])),
+        )
+    ],
+    Expected("result-changed", RESULT, 2): [
+        Fault(
+            "seeds-large-results-cut",
+            "seeds-code-search-researcher",
+            contents(lambda content: content[:2000] if isinstance(content, str) else content),
+        )
+    ],
+    Expected("result-changed", RESULT): [
+        Fault(
+            "seeds-refusal-without-its-reason",
+            "seeds-code-generator-refused-command",
+            asks_parts(_result_texts(lambda text: "The command failed." if "not allowed" in text else text)),
+        ),
+        Fault(
+            "seeds-empty-listing-explained",
+            "seeds-code-generator-empty-folder",
+            asks_parts(_result_texts(lambda text: text or "(empty)")),
+        ),
+    ],
+    Expected("result-swapped", RESULT): [
+        Fault("seeds-reads-by-order", "seeds-code-generator-browser-order", asks(_by_order))
+    ],
+    Expected("results-split", TURN): [
+        Fault(
+            "seeds-one-message-per-result", "seeds-scene-agent-parallel-edits", sends(_turn_per_result), ("anthropic",)
+        )
+    ],
+    Expected("setting-lost", BODY, 0): [
+        Fault(
+            "seeds-thinking-not-asked-for",
+            "seeds-scene-agent-thinking",
+            asks(lambda request: replace(request, thinking=None)),
+            THINKING,
+        )
+    ],
+    Expected("setting-lost", MAX_TOKENS, 0): [
+        Fault(
+            "seeds-max-tokens-of-the-provider",
+            "seeds-issue-tracker-assessment",
+            asks(lambda request: replace(request, max_tokens=1024)),
+        )
+    ],
+    Expected("setting-lost", MAX_TOKENS): [
+        Fault("seeds-first-settings-for-ever", "seeds-scene-agent-settings", client(_FirstSettings))
+    ],
+    Expected("stop-reason", BODY, 2): [
+        Fault(
+            "seeds-stop-reason-dropped",
+            "seeds-scene-agent-stop-reason",
+            answers(lambda response: replace(response, stop_reason=StopReason.UNKNOWN, raw_stop_reason=None)),
+        )
+    ],
+    Expected("system-in-message", TEXT, 0): [
+        Fault("seeds-system-as-user-message", "seeds-terminal-assistant-one-shot", asks(_as_message)),
+        Fault("seeds-scene-in-first-user-text", "seeds-scene-agent-context", asks(_scene_in_first_text)),
+    ],
+    Expected("system-stale", SYSTEM): [
+        Fault("seeds-one-prompt-for-all-agents", "seeds-code-search-pipeline", client(_OneAgent), WITH_JSON_AND_TOOLS)
+    ],
+    Expected("system-verbatim", SYSTEM, 4): [
+        Fault("seeds-reads-as-system-text", "seeds-code-generator-read-then-write", asks(_reads_as_system_text))
+    ],
+    Expected("tool-choice", BODY, 2): [
+        Fault(
+            "seeds-tool-mode-ignored",
+            "seeds-code-search-synthesizer",
+            asks(lambda request: replace(request, tool_choice="auto" if request.tools else None)),
+        )
+    ],
+}

@@ -15,9 +15,9 @@ GOLDEN = Path(__file__).parent / "golden"
 
 PLANTED = """\
 from harness import catalog
-from tests.broken.results import FAULTS
+from tests.broken.faults import FAULTS
 
-ADAPTER = next(each for each in FAULTS if each.name == "results-swapped").wrap(catalog.adapter("openai-chat"))
+ADAPTER = next(each for _, each in FAULTS if each.name == "results-swapped").wrap(catalog.adapter("openai-chat"))
 """
 RUN = ("run", "--mode=reference", "--target=openai-chat", "--report=terminal:/dev/null", "call-single")
 

@@ -44,9 +44,9 @@ PLANTED = f"""\
 import sys
 sys.path.insert(0, {str(ROOT)!r})
 from harness import catalog
-from tests.broken.results import FAULTS
+from tests.broken.faults import FAULTS
 
-ADAPTER = next(each for each in FAULTS if each.name == "result-id-cut").wrap(catalog.adapter("openai-chat"))
+ADAPTER = next(each for _, each in FAULTS if each.name == "result-id-cut").wrap(catalog.adapter("openai-chat"))
 """
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from harness.adapters.openai_chat import ADAPTER as SHIPPED
 from harness.contract.model import ChatRequest, JsonSchema
 from tests.broken.fault import Wrap, asks
-from tests.broken.json_mode import each_schema, without
+from tests.broken.requests import each_schema, without
 
 Edit = Callable[[dict[str, Any]], dict[str, Any]]
 

@@ -7,7 +7,7 @@ import pytest
 from harness.apis.view import JsonView, MediaView, RequestView, ResultView, TextView, TurnView
 from harness.contract.model import Image, Text, ToolResult
 from harness.meaning.result_meaning import carries, same_medium
-from harness.rules.content import content_shown, is_verbatim, shown
+from harness.rules.tool_use import is_verbatim, shown_payload, shown_result
 
 PNG = Image("image/png", b"\x89PNG")
 MEDIUM = MediaView("image/png", "/x", b"\x89PNG")
@@ -155,6 +155,6 @@ def test_a_medium_by_reference_is_told_by_its_address() -> None:
 
 
 def test_evidence_shows_no_bytes() -> None:
-    assert shown(view("camera top", MEDIUM)) == ["camera top", "<image/png, 4 bytes>"]
-    assert shown(view(value({"a": 1}))) == {"a": 1}
-    assert content_shown(given((Text("camera top"), PNG))) == ["camera top", "<image>"]
+    assert shown_payload(view("camera top", MEDIUM)) == ["camera top", "<image/png, 4 bytes>"]
+    assert shown_payload(view(value({"a": 1}))) == {"a": 1}
+    assert shown_result(given((Text("camera top"), PNG))) == ["camera top", "<image>"]

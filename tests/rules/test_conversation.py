@@ -18,7 +18,7 @@ from harness.contract.model import (
     Usage,
 )
 from harness.results import Chat, Conversation, Exchange, Transcript
-from harness.rules.conversation import conversation, room
+from harness.rules.conversation_report import build_conversation, max_conversation_chars
 from harness.rules.evidence import Evidence
 from harness.tape.redact import Redactor
 
@@ -32,7 +32,7 @@ def told(*bodies: bytes, most: int = 10_000, chats: tuple[Chat, ...] = ()) -> Co
     )
     profile = catalog.api("anthropic").profile_for("m")
     evidence = Evidence(Transcript("anthropic", "m", profile, exchanges, "live", chats=chats))
-    return conversation(evidence, Redactor([KEY]), most)
+    return build_conversation(evidence, Redactor([KEY]), most)
 
 
 def test_a_key_is_cut_out_before_a_text_is_cut_short() -> None:
@@ -75,8 +75,8 @@ def test_there_is_room_for_so_much_and_the_exchanges_beyond_it_are_named() -> No
 
 
 def test_the_cells_of_a_large_run_have_less_room_each() -> None:
-    assert room(1) == room(0) == 1 << 20
-    assert room(1_000_000) < 300
+    assert max_conversation_chars(1) == max_conversation_chars(0) == 1 << 20
+    assert max_conversation_chars(1_000_000) < 300
 
 
 def asked(*messages: Message, system: str | None = None) -> ChatRequest:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from harness.results import Finding
+from harness.rules.conversation_history import RULES
 from harness.rules.evidence import Evidence
-from harness.rules.history import RULES
 from tests.rules.transcripts import played
 
 (RULE,) = [rule for rule in RULES if rule.id == "text-changed"]

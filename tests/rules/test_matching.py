@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from harness.apis.view import CallView, PartView, RequestView, ResultView, TextView, TurnView
 from harness.meaning.request_meaning import pair_results
+from harness.rules.call_matching import match_calls
 from harness.rules.evidence import ExpectedCall
-from harness.rules.matching import carried
 
 
 def call(identity: str | None, name: str = "f") -> CallView:
@@ -63,29 +63,29 @@ def test_without_ids_results_are_paired_by_name_in_order() -> None:
 
 def test_calls_are_recognised_by_their_issued_ids() -> None:
     a, b = call("a"), call("b")
-    assert carried((expected("a"), expected("b")), request(b, a)) == [a, b]
+    assert match_calls((expected("a"), expected("b")), request(b, a)) == [a, b]
 
 
 def test_a_call_under_another_id_is_recognised_by_its_place_among_those_of_its_name() -> None:
     a, b, g = call("x"), call("y"), call("z", "g")
-    found = carried((expected("a"), expected("b"), expected("c", "g")), request(a, g, b))
+    found = match_calls((expected("a"), expected("b"), expected("c", "g")), request(a, g, b))
     assert [each is other for each, other in zip(found, (a, b, g), strict=True)] == [True, True, True]
 
 
 def test_an_id_that_is_there_is_not_taken_for_another_call() -> None:
     a, b = call("x"), call("b")
-    assert carried((expected("a"), expected("b")), request(a, b)) == [a, b]
-    assert carried((expected("a"), expected("b")), request(b)) == [None, b]
+    assert match_calls((expected("a"), expected("b")), request(a, b)) == [a, b]
+    assert match_calls((expected("a"), expected("b")), request(b)) == [None, b]
 
 
 def test_calls_that_share_an_id_are_recognised_by_their_arguments() -> None:
     other, own = (replace(call("a"), arguments={"n": n}) for n in (1, 2))
     wanted = replace(expected("a"), arguments={"n": 2}), replace(expected("z"), arguments={"n": 1})
-    found = carried(wanted, request(other, own))
+    found = match_calls(wanted, request(other, own))
     assert [each is wire for each, wire in zip(found, (own, other), strict=True)] == [True, True]
-    changed = carried((replace(expected("a"), arguments={"n": 3}),), request(other, own))
+    changed = match_calls((replace(expected("a"), arguments={"n": 3}),), request(other, own))
     assert changed[0] is other
 
 
 def test_a_call_of_another_name_is_not_the_expected_one() -> None:
-    assert carried((expected("a", "f"),), request(call("a", "g"))) == [None]
+    assert match_calls((expected("a", "f"),), request(call("a", "g"))) == [None]

@@ -99,7 +99,7 @@ def test_what_stood_on_a_text_is_named() -> None:
     edited = replace(second, request=replace(second.request, body=json.dumps(asked).encode()))
     finding = next(iter(RULE.findings(Evidence(replace(transcript, exchanges=(first, edited, *others))))))
     assert finding.message == (
-        "opaque state of an earlier answer (phase on a text) did not come back untouched in its place"
+        "opaque state of an earlier answer (phase on a text) was not sent back unchanged in its place"
     )
     assert re.fullmatch(r"/input/\d+/content(/0/text)?", finding.pointer or ""), finding.pointer
 

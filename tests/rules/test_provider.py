@@ -10,8 +10,8 @@ from harness import catalog
 from harness.apis.view import ModelStep
 from harness.contract.http import HttpRequest, HttpResponse
 from harness.results import Blame, Exchange, Severity, Transcript
+from harness.rules.decoded_responses import RULES
 from harness.rules.evidence import Evidence
-from harness.rules.provider import RULES
 from harness.running.cells import Cell
 from harness.running.run import Run
 from tests.stages import InProcess, shipped_scenarios, shipped_targets

@@ -16,7 +16,7 @@ from harness.contract.model import Text, ToolCall
 from harness.contract.protocols import Endpoint
 from harness.results import Chat, Exchange, Kind, Transcript
 from harness.rules.evidence import Evidence
-from harness.rules.rule import Flaw, Rule
+from harness.rules.rule import Rule, RuleViolation
 from harness.running.backends import ReferenceBackend
 from harness.running.cells import Cell
 from harness.running.replay_variants import replay_variants
@@ -33,7 +33,7 @@ def transcript(
     """What the rules are given of a cell."""
     seen: list[Transcript] = []
 
-    def check(evidence: Evidence) -> list[Flaw]:
+    def check(evidence: Evidence) -> list[RuleViolation]:
         seen.append(evidence.transcript)
         return []
 

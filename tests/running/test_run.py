@@ -22,7 +22,7 @@ from harness.contract.model import ChatRequest, ChatResponse
 from harness.contract.protocols import Capability, Endpoint
 from harness.results import Blame, CellResult, Kind, Mode, RunResult, Severity, StaleExpectation, Verdict
 from harness.rules.evidence import Evidence
-from harness.rules.rule import Flaw, Rule
+from harness.rules.rule import Rule, RuleViolation
 from harness.running.backends import ReferenceBackend, ReplayBackend
 from harness.running.cells import Cell, cells
 from harness.running.expected_failures import ExpectedFailure
@@ -56,8 +56,8 @@ def target() -> Target:
 
 
 def flaw(severity: Severity = Severity.ERROR, name: str = "odd", kind: Kind = Kind.LOSS) -> Rule:
-    def check(evidence: Evidence) -> Iterable[Flaw]:
-        yield Flaw("it is odd", 0, "/messages/0")
+    def check(evidence: Evidence) -> Iterable[RuleViolation]:
+        yield RuleViolation("it is odd", 0, "/messages/0")
 
     return Rule(name, Subject.TOOLS, "It is even.", "us", check, kind, "", severity=severity)
 
@@ -224,7 +224,7 @@ def test_a_chat_error_for_nothing_fails(made: Made, target: Target) -> None:
 
 
 def test_a_rule_that_breaks_breaks_its_cell_only(made: Made, target: Target) -> None:
-    def check(evidence: Evidence) -> Iterable[Flaw]:
+    def check(evidence: Evidence) -> Iterable[RuleViolation]:
         if evidence.transcript.scenario is not None and evidence.transcript.scenario.id == "with-tools":
             raise ZeroDivisionError("division by zero")
         return ()
@@ -265,7 +265,7 @@ def test_the_time_of_a_cell_is_that_of_its_playing_and_its_share_of_the_judging(
         time.sleep(0.03)
         return inner(request)
 
-    def check(evidence: Evidence) -> Iterable[Flaw]:
+    def check(evidence: Evidence) -> Iterable[RuleViolation]:
         time.sleep(0.01)
         return ()
 

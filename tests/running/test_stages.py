@@ -20,7 +20,7 @@ from harness.contract.protocols import Endpoint
 from harness.reference.script_session import ScriptSession
 from harness.results import CellResult, Exchange, Kind, Verdict
 from harness.rules.evidence import Evidence
-from harness.rules.rule import Flaw, Rule
+from harness.rules.rule import Rule, RuleViolation
 from harness.running import backends
 from harness.running.backends import Backend, ReferenceBackend, ReplayBackend
 from harness.running.cells import Cell
@@ -98,7 +98,7 @@ class Seen:
         self.exchanges: list[Exchange] = []
         self.rule = Rule("seen", Subject.TOOLS, "All is seen.", "us", self._check, Kind.LOSS, "")
 
-    def _check(self, evidence: Evidence) -> Iterable[Flaw]:
+    def _check(self, evidence: Evidence) -> Iterable[RuleViolation]:
         self.exchanges += evidence.transcript.exchanges
         return ()
 

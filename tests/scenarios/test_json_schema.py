@@ -17,7 +17,7 @@ from harness.apis.anthropic.checks import example_limits
 from harness.contract.model import JSON
 from harness.meaning.schema_changes import accepts, change
 from harness.meaning.schema_instances import matching
-from harness.rules import json_mode
+from harness.rules import instructions as json_mode
 from harness.scenarios.json_schema import UndecidedSchema, Validator, is_simple, lost_reference
 from harness.scenarios.match import TurnOutcome, mismatches
 from harness.scenarios.patterns import CostlyPattern, search

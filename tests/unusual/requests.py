@@ -1,4 +1,4 @@
-"""Requests with a library's own defaults and names."""
+"""Unusual forms of tool choices, settings and declarations."""
 
 from __future__ import annotations
 
@@ -7,11 +7,57 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Any, cast
 
-from harness.contract.model import ChatRequest, Part, ToolCall
+from harness.contract.model import ChatRequest, NamedTool, Part, ToolCall, ToolChoice
 from harness.contract.protocols import Capability
 from harness.results import Verdict
 from tests.broken.fault import ALL, GEMINI, OPENAI, Wrap, Wrapped, asks, client, edited_parts, sends
 from tests.unusual.form import Form
+
+
+def chosen(choice: ToolChoice) -> Wrap:
+    """Another tool choice is encoded, where a call is forced."""
+
+    def edit(request: ChatRequest) -> ChatRequest:
+        return request if request.tool_choice in (None, "auto") else replace(request, tool_choice=choice)
+
+    return asks(edit)
+
+
+def calling(mode: str, *, named: int | None = None) -> Wrap:
+    """Gemini's function calling config: with the names of the first `named` tools, where it is for some tools only."""
+
+    def edit(_api: str, body: dict[str, Any]) -> None:
+        chosen = body.get("toolConfig", {}).get("functionCallingConfig", {}).get("mode")
+        if named is not None and chosen != "ANY":
+            return
+        names = [each["name"] for tool in body["tools"] for each in tool["functionDeclarations"]]
+        config = {"mode": mode} | ({} if named is None else {"allowedFunctionNames": names[:named]})
+        body["toolConfig"] = {"functionCallingConfig": config}
+
+    return sends(edit)
+
+
+def among(mode: str, count: int) -> Wrap:
+    """OpenAI's choice among the first `count` tools, where one is required or `mode` is none that requires one."""
+
+    def edit(api: str, body: dict[str, Any]) -> None:
+        if mode == "required" and body.get("tool_choice") != "required":
+            return
+        names = [tool.get("function", tool)["name"] for tool in body["tools"]][:count]
+        if api == "openai-chat":
+            tools = [{"type": "function", "function": {"name": name}} for name in names]
+            body["tool_choice"] = {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": tools}}
+        else:
+            tools = [{"type": "function", "name": name} for name in names]
+            body["tool_choice"] = {"type": "allowed_tools", "mode": mode, "tools": tools}
+
+    return sends(edit)
+
+
+def _only_tool(request: ChatRequest) -> ChatRequest:
+    """The one tool that there is, by its name."""
+    only = NamedTool(request.tools[0].name)
+    return replace(request, tool_choice=only) if request.tool_choice == "required" else request
 
 
 def _with(**fields: Any) -> Wrap:
@@ -128,9 +174,39 @@ def _empty_arguments_as(text: str) -> Wrap:
 
 
 FORMS = (
+    Form("validated", "choice-auto", GEMINI, calling("VALIDATED"), calling("ANY"), "tool-choice"),
+    Form("validated-unasked", "call-single", GEMINI, calling("VALIDATED"), calling("NONE"), "tool-choice"),
+    Form("any-of-all", "choice-required", GEMINI, calling("ANY", named=2), calling("ANY", named=1), "tool-choice"),
+    Form(
+        "named-as-required",
+        "choice-for-one-turn",
+        (*OPENAI, *GEMINI),
+        chosen("required"),
+        chosen("auto"),
+        "tool-choice",
+    ),
+    Form(
+        "required-as-named",
+        "unusual-required-one-tool",
+        (*OPENAI, *GEMINI),
+        asks(_only_tool),
+        chosen("none"),
+        "tool-choice",
+    ),
+    Form("allowed-all", "choice-required", OPENAI, among("required", 2), among("required", 1), "tool-choice"),
+    Form(
+        "allowed-all-auto", "call-parallel-different-tools", OPENAI, among("auto", 9), among("auto", 1), "tool-choice"
+    ),
+    Form(
+        "auto-told",
+        "call-single",
+        ("anthropic", *OPENAI),
+        asks(lambda request: replace(request, tool_choice="auto")),
+        asks(lambda request: replace(request, tool_choice="none")),
+        "tool-choice",
+    ),
     Form(
         "empty-arguments-as-an-object",
-        "a call that came with an empty text for its arguments, and goes back with another empty object",
         "call-provoked-empty-arguments",
         ("openai-chat",),
         _empty_arguments_as("{ }"),
@@ -139,7 +215,6 @@ FORMS = (
     ),
     Form(
         "tools-changed-in-a-copy",
-        "tools that an adapter changes, but not those of its caller",
         "arguments-normalisation",
         ALL,
         _required_reversed(in_place=False),
@@ -147,17 +222,10 @@ FORMS = (
         "request-changed-in-place",
     ),
     Form(
-        "file-named",
-        "a document whose data have no media type, but a name",
-        "file-from-user",
-        OPENAI,
-        _file_named("invoice.pdf"),
-        _file_named("invoice.txt"),
-        "media-changed",
+        "file-named", "file-from-user", OPENAI, _file_named("invoice.pdf"), _file_named("invoice.txt"), "media-changed"
     ),
     Form(
         "sound-underscored",
-        "sound under the names that protobuf has",
         "audio-from-user",
         GEMINI,
         _sound_underscored(cut=False),
@@ -167,7 +235,6 @@ FORMS = (
     *(
         Form(
             name,
-            "the text of a file with words of a library's own around it, where no file but a PDF is taken",
             "file-of-text",
             ("openai-chat",),
             _told_in_a_frame(cut=False, merged=merged),
@@ -176,27 +243,10 @@ FORMS = (
         )
         for name, merged in (("text-file-framed", False), ("text-file-in-one-string", True))
     ),
-    Form(
-        "text-file-titled",
-        "a text file with a title of its own",
-        "file-of-text",
-        ("anthropic",),
-        _titled(drop=False),
-        _titled(drop=True),
-        "media-changed",
-    ),
-    Form(
-        "effort-in-capitals",
-        "an effort as the enumeration that Gemini's documents have",
-        "thinking-tool-loop",
-        ("gemini-3",),
-        _level("LOW"),
-        _level("HIGH"),
-        "setting-lost",
-    ),
+    Form("text-file-titled", "file-of-text", ("anthropic",), _titled(drop=False), _titled(drop=True), "media-changed"),
+    Form("effort-in-capitals", "thinking-tool-loop", ("gemini-3",), _level("LOW"), _level("HIGH"), "setting-lost"),
     Form(
         "provider-tool-of-another-version",
-        "another version, or another spelling, of a tool that the provider runs",
         "history-opaque-parts",
         ("anthropic", "openai-responses", *GEMINI),
         _provider_tools(
@@ -217,18 +267,16 @@ FORMS = (
     ),
     Form(
         "sampling-default",
-        "a library's own sampling default",
         "unusual-settings",
         ("gemini-3", "gemini-2.5"),
         asks(lambda request: replace(request, temperature=0.7)),
         asks(lambda request: replace(request, stop=("Riga",))),
         "setting-uninvited",
-        Verdict.NOTE,
-        frozenset({"setting-uninvited"}),
+        verdict=Verdict.NOTE,
+        notes={"setting-uninvited"},
     ),
     Form(
         "defaults-of-the-api",
-        "what a library always sends and nobody asked for",
         "call-single",
         OPENAI,
         _with(parallel_tool_calls=True, store=False),
@@ -237,19 +285,17 @@ FORMS = (
     ),
     Form(
         "one-call-at-a-time",
-        "calls one at a time, by an adapter that declares no parallel ones",
         "call-single",
         OPENAI,
         _with(parallel_tool_calls=False),
         _with(parallel_tool_calls=False),
         "setting-uninvited",
-        Verdict.NOTE,
-        frozenset({"setting-uninvited"}),
+        verdict=Verdict.NOTE,
+        notes={"setting-uninvited"},
         lacks=Capability.PARALLEL_TOOL_CALLS,
     ),
     Form(
         "model-dated",
-        "the dated name of a model",
         "unusual-settings",
         OPENAI,
         asks(lambda request: replace(request, model=f"{request.model}-2026-08-07")),
@@ -257,12 +303,6 @@ FORMS = (
         "model-named",
     ),
     Form(
-        "arguments-rewritten",
-        "arguments in another order of keys",
-        "arguments-floats",
-        ALL,
-        client(_Reordering),
-        client(_Stringifying),
-        "arguments-changed",
+        "arguments-rewritten", "arguments-floats", ALL, client(_Reordering), client(_Stringifying), "arguments-changed"
     ),
 )

@@ -1,56 +1,75 @@
-"""A right adapter that looks unusual passes, and its broken neighbour is caught: through the command, in both modes."""
+"""A correct adapter that looks unusual passes, and its broken neighbour is caught: in reference mode and in replay."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cache, partial
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
 
 import pytest
 
+from harness.apis.targets import Target
+from harness.contract.protocols import Capability
 from harness.results import CellResult, Severity, Verdict
-from tests.broken.playing import said
-from tests.once import once
+from harness.running.backends import ReplayBackend
+from harness.running.cells import Cell
+from harness.running.recorder import Recorder
+from harness.running.run import Run
+from harness.scenarios.load import load_paths
+from harness.tape.library import Library
+from tests.broken.playing import RULES, said
+from tests.stages import InProcess, shipped_scenarios, shipped_targets
+from tests.unusual import calls, libraries, requests, texts
 from tests.unusual.form import Form
-from tests.unusual.forms import FORMS
-from tests.unusual.playing import MODES, Key, Mode, play
 
-CASES = [pytest.param(form, target, id=f"{form.name}-{target}") for form in FORMS for target in form.targets]
-
-
-Cells = Callable[[str], Mapping[Key, CellResult]]
+FORMS: tuple[Form, ...] = (*calls.FORMS, *libraries.FORMS, *requests.FORMS, *texts.FORMS)
+OWN = {each.id: each for each in load_paths([Path(__file__).parent / "scenarios"])}
+MODES: tuple[Literal["reference", "replay"], ...] = ("reference", "replay")
 
 
-@pytest.fixture(scope="session")
-def cells(tmp_path_factory: pytest.TempPathFactory) -> Cells:
-    """All cells of a target, played once for all processes that run tests."""
-
-    @cache
-    def played(target: str) -> Mapping[Key, CellResult]:
-        return once(tmp_path_factory, f"unusual-{target}", partial(play, target))
-
-    return played
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    """Cassettes of the shipped adapters, recorded as they are needed."""
+    return Library(tmp_path_factory.mktemp("cassettes"))
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(("form", "target"), CASES)
-def test_the_equal_form_passes(form: Form, target: str, mode: Mode, cells: Cells) -> None:
-    cell = cells(target)[form.name, "EQUAL", mode]
-    noted = {finding.rule for finding in cell.findings}
-    if mode == "replay" and form.notes:
-        noted.discard("recorded-request")  # what nobody asked for, and the recording does not have, is noted so as well
-    only_replayed = form.replayed if mode == "replay" else frozenset[str]()
-    assert noted == form.notes | only_replayed, said(cell.findings)
-    assert cell.verdict is (Verdict.NOTE if only_replayed else form.verdict), cell.reason
+def played(form: Form, target: Target, library: Library | None) -> CellResult:
+    """The cell of a form with this adapter: a replay if there is a library, or else in reference mode."""
+    scenario = OWN.get(form.scenario) or shipped_scenarios()[form.scenario]
+    stages = InProcess() if library is None else ReplayBackend([library])
+    return Run(stages, RULES)([Cell(scenario, target, form.variant)]).cells[0]
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(("form", "target"), CASES)
-def test_a_real_change_next_to_it_is_caught(form: Form, target: str, mode: Mode, cells: Cells) -> None:
-    cell = cells(target)[form.name, "CHANGED", mode]
-    errors = {finding.rule for finding in cell.findings if finding.severity is Severity.ERROR}
-    assert form.rule in errors, said(cell.findings) or cell.reason
-    assert cell.verdict is Verdict.FAIL
+def unusual(form: Form, target: Target, *, right: bool) -> Target:
+    """A target with the unusual adapter, or with its broken neighbour."""
+    adapter = (form.equal if right else form.changed)(target.adapter)
+    lacks, has = ({each} if each else frozenset[Capability]() for each in (form.lacks if right else None, form.has))
+    return replace(target, adapter=replace(adapter, name="unusual", capabilities=adapter.capabilities - lacks | has))
 
 
-def test_forms_have_names_of_their_own() -> None:
+@pytest.mark.parametrize(
+    ("form", "target"),
+    [pytest.param(form, target, id=f"{form.name}-{target}") for form in FORMS for target in form.played_on],
+)
+def test_an_equal_form_passes_and_a_change_next_to_it_fails(form: Form, target: str, library: Library) -> None:
+    shipped = shipped_targets()[target]
+    scenario = OWN.get(form.scenario) or shipped_scenarios()[form.scenario]
+    Run(InProcess(), RULES, recorder=Recorder(library))([Cell(scenario, shipped, form.variant)])
+    for mode in MODES:
+        tape = library if mode == "replay" else None
+        equal, changed = (played(form, unusual(form, shipped, right=right), tape) for right in (True, False))
+
+        noted = {finding.rule for finding in equal.findings}
+        if mode == "replay" and form.notes:
+            noted.discard("recorded-request")  # an extra that the recording does not have is noted as well
+        replayed = form.replayed if mode == "replay" else frozenset[str]()
+        assert noted == form.notes | replayed, (mode, said(equal.findings))
+        assert equal.verdict is (Verdict.NOTE if replayed else form.verdict), (mode, equal.reason)
+
+        errors = {finding.rule for finding in changed.findings if finding.severity is Severity.ERROR}
+        assert form.rule in errors, (mode, said(changed.findings) or changed.reason)
+        assert changed.verdict is Verdict.FAIL
+
+
+def test_no_two_forms_have_one_name() -> None:
     assert len({form.name for form in FORMS}) == len(FORMS)

@@ -1,4 +1,4 @@
-"""Texts and system prompts with other borders."""
+"""Unusual forms of texts and system prompts."""
 
 from __future__ import annotations
 
@@ -133,18 +133,9 @@ def _said_in_halves(response: ChatResponse) -> ChatResponse:
 
 
 FORMS = (
-    Form(
-        "said-in-halves",
-        "a text that looks like a call, handed on as two parts, calls nothing",
-        "call-in-text",
-        ALL,
-        answers(_said_in_halves),
-        answers(call_of_text),
-        "expectation",
-    ),
+    Form("said-in-halves", "call-in-text", ALL, answers(_said_in_halves), answers(call_of_text), "expectation"),
     Form(
         "said-in-halves-behind-reasoning",
-        "a text behind reasoning, handed on as two parts, holds nothing of it",
         "thinking-not-in-text",
         THINKING,
         answers(_said_in_halves),
@@ -153,7 +144,6 @@ FORMS = (
     ),
     Form(
         "model-with-its-provider",
-        "the model that answered, with the provider's name before it, as routers tell it",
         "model-served",
         ALL,
         answers(lambda r: replace(r, model=f"some/{r.model}")),
@@ -162,29 +152,26 @@ FORMS = (
     ),
     Form(
         "system-trimmed",
-        "blank space around a system prompt",
         "system-multiline",
         ALL,
         _prompt(str.strip),
         _prompt(lambda text: "\n".join(map(str.strip, text.splitlines()))),
         "system-verbatim",
-        Verdict.NOTE,
-        frozenset({"system-verbatim"}),
+        verdict=Verdict.NOTE,
+        notes={"system-verbatim"},
     ),
     Form(
         "system-trimmed-that-speaks-of-json",
-        "a trimmed system prompt that speaks of JSON is no instruction of the library's",
         "seeds-code-search-planner",
         ("openai-responses", "gemini-3"),
         _prompt(str.strip),
         _prompt(lambda _: None),
         "system-missing",
-        Verdict.NOTE,
-        frozenset({"system-verbatim"}),
+        verdict=Verdict.NOTE,
+        notes={"system-verbatim"},
     ),
     Form(
         "text-in-halves",
-        "text told as several adjacent parts",
         "history-without-tools",
         ALL,
         _in_halves(strips=False),
@@ -193,47 +180,35 @@ FORMS = (
     ),
     Form(
         "foreign-reasoning-aloud",
-        "reasoning of another model that is told as a text, since the API has no place for it",
         "history-foreign-metadata",
         ALL,
         _thinking_aloud(shouts=False),
         _thinking_aloud(shouts=True),
         "text-changed",
-        Verdict.WARN,
-        frozenset({"text-changed"}),
+        verdict=Verdict.WARN,
+        notes={"text-changed"},
     ),
     Form(
         "final-answer-unlabelled",
-        "a final answer that is not called one, as the model takes it to be anyway",
         "seeds-terminal-assistant-events",
         ("openai-responses",),
         _unlabelled("final_answer"),
         _unlabelled("commentary"),
         "opaque-state-lost",
-        Verdict.WARN,
-        frozenset({"opaque-state-lost"}),
+        verdict=Verdict.WARN,
+        notes={"opaque-state-lost"},
     ),
     Form(
         "system-in-halves",
-        "a system prompt told as several blocks",
         "system-multiline",
         ("anthropic", "openai-chat", *GEMINI),
         _system_in_halves(strips=False),
         _system_in_halves(strips=True),
         "system-verbatim",
     ),
-    Form(
-        "borders-move",
-        "the history is append-only wherever its texts are cut",
-        "unusual-settings",
-        ALL,
-        _moving(drops=False),
-        _moving(drops=True),
-        "history-append-only",
-    ),
+    Form("borders-move", "unusual-settings", ALL, _moving(drops=False), _moving(drops=True), "history-append-only"),
     Form(
         "signatures-behind-their-texts",
-        "the signature of each text on an empty part behind it, in a conversation of several turns",
         "history-without-tools",
         ("gemini-4", "gemini-3"),
         _signature_on_thought("", behind=True, alters=False),
@@ -242,7 +217,6 @@ FORMS = (
     ),
     Form(
         "signature-on-neighbour",
-        "a text's signature on the neighbouring part",
         "thinking-two-turns",
         ("gemini-3",),
         _signature_on_thought("…", alters=False),

@@ -1,0 +1,374 @@
+"""Match calls and results on the wire with the calls that the API issued, and check call ids.
+
+An id that the API issued stays as it is. An id that the adapter makes is marked and unique.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from harness.apis.jsonvalue import equal
+from harness.apis.view import CallView, RequestView, ResponseView, ResultView
+from harness.contract.model import SYNTHESISED_ID, ChatResponse, ToolCall, ToolResult
+from harness.meaning.result_meaning import carries
+from harness.results import Kind, Severity
+from harness.rules.evidence import ClientRequest, Evidence, ExpectedCall
+from harness.rules.rule import Rule, RuleViolation
+from harness.scenarios.schema import Subject
+
+
+def match_calls(expected: tuple[ExpectedCall, ...], view: RequestView) -> list[CallView | None]:
+    """Return the wire call of each expected call: by issued id, by name and arguments, or by position among calls of
+    its name."""
+    if len(expected) == len(view.calls) and all(map(_is_named, expected, view.calls)):
+        return [*view.calls]  # the usual case
+    issued: defaultdict[tuple[str | None, str], deque[CallView]] = defaultdict(deque)
+    for call in view.calls:
+        issued[call.id, call.name].append(call)
+    found = [None if each.id is None else _take_call(issued[each.id, each.name], each) for each in expected]
+    taken = {id(call) for call in found}
+    named: defaultdict[str, deque[CallView]] = defaultdict(deque)
+    for call in view.calls:
+        if id(call) not in taken:
+            named[call.name].append(call)
+    for place, each in enumerate(expected):
+        if found[place] is None:
+            same = next((call for call in named[each.name] if equal(call.arguments, each.arguments)), None)
+            if same is not None:
+                found[place] = same
+                named[each.name].remove(same)
+    return [
+        call if call is not None or not named[each.name] else named[each.name].popleft()
+        for each, call in zip(expected, found, strict=True)
+    ]
+
+
+def _take_call(calls: deque[CallView], expected: ExpectedCall) -> CallView | None:
+    """Return the first call with the expected arguments, or else the first call."""
+    if not calls:
+        return None
+    same = next((call for call in calls if equal(call.arguments, expected.arguments)), calls[0])
+    calls.remove(same)
+    return same
+
+
+def _is_named(expected: ExpectedCall, call: CallView) -> bool:
+    return expected.id is not None and expected.id == call.id and expected.name == call.name
+
+
+def matched_calls(evidence: Evidence, req: ClientRequest) -> Sequence[tuple[ExpectedCall, CallView | None]]:
+    """Return the expected calls of a request, each with its wire call."""
+    return evidence.cached(_match, req)
+
+
+def _match(evidence: Evidence, req: ClientRequest) -> Sequence[tuple[ExpectedCall, CallView | None]]:
+    expected = evidence.expected_calls(req.index)
+    return tuple(zip(expected, match_calls(expected, req.view), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class MatchedResult:
+    """An answered call: the tool's result, and the first result that the call has on the wire.
+
+    `is_own` is set if both are the same. `taken_from` is the other call whose result was sent instead, if there is one.
+    """
+
+    expected: ExpectedCall
+    given: ToolResult
+    view: ResultView
+    is_own: bool
+    taken_from: ExpectedCall | None = None
+
+
+def matched_results(evidence: Evidence, req: ClientRequest) -> Sequence[MatchedResult]:
+    """Return the answered calls of a request with their results."""
+    return evidence.cached(_match_results, req)
+
+
+def _match_results(evidence: Evidence, req: ClientRequest) -> Sequence[MatchedResult]:
+    pairing = evidence.pairing(req.view)
+    found: list[MatchedResult] = []
+    for one, call in matched_calls(evidence, req):
+        results = pairing.of(call) if call is not None else ()
+        if one.result is None or not results:
+            continue
+        taken_from: ExpectedCall | None = None
+        is_own = carries(results[0], one.result, req.view)
+        if not is_own:
+            others = ((other, other.result) for other, _ in matched_calls(evidence, req) if other is not one)
+            given = ((other, result) for other, result in others if result is not None)
+            taken_from = next((o for o, r in given if carries(results[0], r, req.view)), None)
+        found.append(MatchedResult(one, one.result, results[0], is_own, taken_from))
+    return found
+
+
+def cut_calls(wire: ResponseView, given: ChatResponse) -> list[tuple[CallView, ToolCall]]:
+    """Return the calls that are cut short or malformed on the wire and that the adapter returns nevertheless."""
+    left = list(given.tool_calls)
+    for call in wire.calls:
+        if call.malformed is None:
+            whole = next(
+                (c for c in left if _is_returned_as(call, c) and equal(dict(c.arguments), call.arguments)), None
+            )
+            left = [c for c in left if c is not whole]
+    found: list[tuple[CallView, ToolCall]] = []
+    for call in wire.calls:
+        handed = next((c for c in left if _is_returned_as(call, c)), None) if call.malformed is not None else None
+        if handed is not None:
+            found.append((call, handed))
+            left = [c for c in left if c is not handed]
+    return found
+
+
+def _is_returned_as(call: CallView, given: ToolCall) -> bool:
+    return given.id == call.id if call.id else given.name == call.name
+
+
+def _call_id_changed(evidence: Evidence) -> Iterator[RuleViolation]:
+    for req in evidence.client_requests:
+        for expected, call in matched_calls(evidence, req):
+            if call is None or expected.foreign or expected.id is None or call.id == expected.id:
+                continue
+            yield RuleViolation(
+                f"the call of {expected.name} was issued as {expected.id!r} and is sent back as {call.id!r}",
+                req.reading.index,
+                call.id_pointer,
+                call.id,
+                expected.id,
+                severity=Severity.WARNING if _is_still_paired(evidence, req, expected, call) else None,
+            )
+
+
+def _is_still_paired(evidence: Evidence, req: ClientRequest, expected: ExpectedCall, call: CallView) -> bool:
+    """Check that the call is distinct within its turn, and that its result answers it.
+
+    Providers match ids within a request. An id that was replaced on call and result alike breaks nothing.
+    """
+    turn = next(turn for turn in req.view.turns if any(part is call for part in turn.parts))
+    others = [part for part in turn.parts if isinstance(part, CallView) and part is not call]
+    alike = (each.name == call.name and each.id is None if call.id is None else each.id == call.id for each in others)
+    is_answered = expected.result is None or bool(evidence.pairing(req.view).of(call))
+    return is_answered and not any(alike) and (call.id is not None or evidence.api.traits.ids_optional)
+
+
+def _issued_id_lost(evidence: Evidence) -> Iterator[RuleViolation]:
+    """Report an id that the caller receives and that does not lead back to the issued one.
+
+    It is an error only where the caller cannot distinguish the calls of the turn by it.
+    """
+    for index, chat in enumerate(evidence.transcript.chats):
+        reading = evidence.answer(index)
+        if reading is None or reading.response is None or chat.response is None:
+            continue
+        issued = [call for call in reading.response.calls if call.malformed is None]
+        given_ids = [given.id for given in chat.response.tool_calls]
+        for call, given in zip(issued, chat.response.tool_calls, strict=False):
+            if call.id and given.id != call.id and not _is_mapped_back(evidence, index, call, given):
+                yield RuleViolation(
+                    f"the API issued {call.id!r} for {call.name}; the adapter returns {given.id!r}",
+                    reading.index,
+                    call.id_pointer,
+                    given.id,
+                    call.id,
+                    of_response=True,
+                    severity=Severity.WARNING if _is_distinct(given, given_ids) else None,
+                )
+
+
+def _is_distinct(given: ToolCall, given_ids: list[str]) -> bool:
+    """Check that the caller can distinguish the call by its id, and that the id is the library's own."""
+    mark = given.provider_metadata.get("harness")
+    is_made_up = isinstance(mark, dict) and mark.get(SYNTHESISED_ID) is True
+    return bool(given.id) and given_ids.count(given.id) == 1 and not is_made_up
+
+
+def _is_mapped_back(evidence: Evidence, chat: int, call: CallView, given: ToolCall) -> bool:
+    """Check that the adapter maps the caller's id back to the issued id in later requests."""
+    later = [req for req in evidence.chat_exchanges if req.index > chat and not req.view.stateful]
+    if not later:
+        return call.id is not None and call.id in given.id
+    return any(each.id == call.id and each.name == call.name for each in later[0].view.calls)
+
+
+def _calls_without_id(evidence: Evidence) -> Iterator[tuple[int, CallView, ToolCall, frozenset[str]]]:
+    """Yield each call that came without an id: exchange, wire call, decoded call, and ids in use before."""
+    for index, chat in enumerate(evidence.transcript.chats):
+        reading = evidence.answer(index)
+        if reading is None or reading.response is None or chat.response is None:
+            continue
+        issued = [call for call in reading.response.calls if call.malformed is None]
+        if all(call.id for call in issued):
+            continue
+        used = {call.id for message in chat.request.messages for call in message.tool_calls}
+        for call, given in zip(issued, chat.response.tool_calls, strict=False):
+            if not call.id:
+                yield reading.index, call, given, frozenset(used)
+            used.add(given.id)
+
+
+def _synthesised_not_unique(evidence: Evidence) -> Iterator[RuleViolation]:
+    for exchange, call, given, used in _calls_without_id(evidence):
+        if not given.id or given.id in used:
+            yield RuleViolation(
+                f"{call.name} came without an id, and the one that the adapter made is "
+                f"{'empty' if not given.id else 'in use already'}",
+                exchange,
+                call.pointer,
+                given.id,
+                "an id that no other call of the conversation has",
+                of_response=True,
+            )
+
+
+def _synthesised_not_marked(evidence: Evidence) -> Iterator[RuleViolation]:
+    for exchange, call, given, _ in _calls_without_id(evidence):
+        mark = given.provider_metadata.get("harness")
+        if not (isinstance(mark, dict) and mark.get(SYNTHESISED_ID) is True):
+            message = (
+                f"{call.name} came without an id, and the one that the adapter made ({given.id!r}) is not marked as "
+                "synthesised"
+            )
+            yield RuleViolation(message, exchange, call.pointer, mark, {SYNTHESISED_ID: True}, of_response=True)
+
+
+def _synthesised_sent(evidence: Evidence) -> Iterator[RuleViolation]:
+    if not evidence.api.traits.ids_optional:
+        return
+    for req in evidence.client_requests:
+        pairing = evidence.pairing(req.view)
+        for expected, call in matched_calls(evidence, req):
+            if call is None or expected.foreign or expected.id is not None:
+                continue
+            if call.id is not None:
+                message = f"the API issued no id for {expected.name}, and {call.id!r} is sent back as if it had"
+                yield RuleViolation(message, req.reading.index, call.id_pointer, call.id)
+            for result in pairing.of(call):
+                if result.call_id is not None:
+                    message = f"the API issued no id for {expected.name}, and its result has {result.call_id!r}"
+                    yield RuleViolation(message, req.reading.index, result.id_pointer, result.call_id)
+
+
+def _foreign_ids(evidence: Evidence) -> Iterator[RuleViolation]:
+    mapped: dict[str, str | None] = {}
+    for req in evidence.chat_exchanges:
+        sent: dict[str, str] = {}
+        for expected, call in matched_calls(evidence, req):
+            if call is None or not expected.foreign or expected.id is None:
+                continue
+            if mapped.setdefault(expected.id, call.id) != call.id:
+                yield RuleViolation(
+                    f"the id {expected.id!r} of the earlier history became {mapped[expected.id]!r} before and is "
+                    f"{call.id!r} now",
+                    req.reading.index,
+                    call.id_pointer,
+                    call.id,
+                    mapped[expected.id],
+                    kind=Kind.CONVENTION,  # ids count within a request, and no API issued these
+                )
+            if call.id is not None and sent.setdefault(call.id, expected.id) != expected.id:
+                yield RuleViolation(
+                    f"the ids {sent[call.id]!r} and {expected.id!r} of the earlier history both became {call.id!r}",
+                    req.reading.index,
+                    call.id_pointer,
+                    call.id,
+                )
+
+
+def _id_not_unique(evidence: Evidence) -> Iterator[RuleViolation]:
+    """Report ids that repeat. An id may repeat if the provider itself repeated it, also in an answer that was cut."""
+    for req in evidence.chat_exchanges:
+        broken = (each.response for each in evidence.readings[: req.reading.index] if each.answer is None)
+        issued = [call.id for call in evidence.expected_calls(req.index)]
+        issued.extend(call.id for response in broken if response is not None for call in response.calls)
+        seen: set[str] = set()
+        for call in req.view.calls:
+            if call.id is not None and call.id in seen and issued.count(call.id) <= 1:
+                yield RuleViolation(f"two calls have the id {call.id!r}", req.reading.index, call.id_pointer, call.id)
+            seen.add(call.id or "")
+    if not evidence.transcript.chats:
+        yield from _id_not_unique_within_turn(evidence)
+
+
+def _id_not_unique_within_turn(evidence: Evidence) -> Iterator[RuleViolation]:
+    for reading in evidence.readings:
+        for turn in reading.request.turns if reading.request else ():
+            ids = [part.id for part in turn.parts if isinstance(part, CallView) and part.id]
+            for part in turn.parts:
+                if isinstance(part, CallView) and part.id and ids.count(part.id) > 1:
+                    yield RuleViolation(
+                        f"two calls of one turn have the id {part.id!r}", reading.index, part.id_pointer, part.id
+                    )
+
+
+_IDS = "harness.contract.model: ids"
+
+
+RULES = (
+    Rule(
+        "call-id-changed",
+        Subject.ID_MATCHING,
+        "An id that the API issued returns to it unchanged.",
+        "anthropic-call-fields, openai-chat-call-form, openai-responses-call-form, gemini-function-response-form",
+        _call_id_changed,
+        because="a result then answers a call that the API never issued",
+        remedy="send {call_id} back as the API issued it",
+    ),
+    Rule(
+        "issued-id-lost",
+        Subject.ID_MATCHING,
+        "The adapter returns the id that the API issued.",
+        _IDS,
+        _issued_id_lost,
+        because="the caller has no id for the result",
+        remedy="return {call_id} as `ToolCall.id`",
+    ),
+    Rule(
+        "synthesised-id-unique",
+        Subject.ID_MATCHING,
+        "An id that the adapter makes is unique in the conversation.",
+        _IDS,
+        _synthesised_not_unique,
+        because="two calls with one id cannot be distinguished",
+        remedy="make an id that no other call of the conversation has, from its place in the history",
+    ),
+    Rule(
+        "synthesised-id-marked",
+        Subject.ID_MATCHING,
+        "An id that the adapter makes is marked as synthesised.",
+        _IDS,
+        _synthesised_not_marked,
+        kind=Kind.CONVENTION,
+        because="the mark is a convention: without it nothing is lost on the wire",
+        remedy="mark an id that the adapter makes as synthesised in `provider_metadata`",
+    ),
+    Rule(
+        "synthesised-id-sent",
+        Subject.ID_MATCHING,
+        "An id that the adapter made is never sent as if the provider had issued it.",
+        _IDS,
+        _synthesised_sent,
+        kind=Kind.CONVENTION,
+        because="where ids are optional, providers accepted made-up ids in every recording",
+        remedy="leave an id that the adapter made out of the request",
+    ),
+    Rule(
+        "foreign-id-mapping",
+        Subject.ID_MATCHING,
+        "Ids of another API map one-to-one, and always the same way.",
+        _IDS,
+        _foreign_ids,
+        because="a result then answers another call",
+        remedy="map each id of another API to one legal id, the same in every request",
+    ),
+    Rule(
+        "call-id-unique",
+        Subject.ID_MATCHING,
+        "No two calls have one id.",
+        _IDS,
+        _id_not_unique,
+        because="two calls with one id cannot be distinguished",
+        remedy="give each call an id of its own",
+    ),
+)

@@ -1,0 +1,306 @@
+"""Rules about calls and results: each call is sent back in its order, and answered once with its own result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby, pairwise
+
+from harness.apis.view import CallView, MediaView, PartView, RequestView, ResultView, TextView, TurnView
+from harness.contract.model import File, Image
+from harness.meaning.result_meaning import same_medium
+from harness.rules.call_matching import matched_calls, matched_results
+from harness.rules.evidence import Evidence, ExpectedCall
+from harness.rules.rule import Rule, RuleViolation
+from harness.rules.tool_use import shown_payload, shown_result
+from harness.scenarios.schema import Subject
+
+
+def _missing_calls(evidence: Evidence) -> Iterator[RuleViolation]:
+    for req in evidence.client_requests:
+        if req.view.stateful:
+            continue
+        for expected, call in matched_calls(evidence, req):
+            if call is None:
+                message = f"the call of {expected.name} ({expected.id or 'without id'}) is not sent back"
+                yield RuleViolation(message, req.reading.index, "", [c.name for c in req.view.calls], expected.name)
+
+
+def _reordered_calls(evidence: Evidence) -> Iterator[RuleViolation]:
+    for req in evidence.client_requests:
+        places = {id(call): place for place, call in enumerate(req.view.calls)}
+        latest: CallView | None = None
+        for expected, call in matched_calls(evidence, req):
+            if call is None:
+                continue
+            if latest is not None and places[id(call)] < places[id(latest)]:
+                yield RuleViolation(
+                    f"the call of {expected.name} ({expected.id or 'without id'}) is before one that came before it",
+                    req.reading.index,
+                    call.pointer,
+                    call.pointer,
+                    f"after {latest.pointer}",
+                )
+                break
+            latest = call
+
+
+def _calls_split(evidence: Evidence) -> Iterator[RuleViolation]:
+    """Report a result between two calls of one answer, as if the second call had been made later."""
+    for req in evidence.client_requests:
+        parts = (part for turn in req.view.turns for part in turn.parts)
+        places = {id(part): place for place, part in enumerate(parts)}
+        pairing = evidence.pairing(req.view)
+        told: set[int] = set()
+        for (before, first), (expected, second) in pairwise(matched_calls(evidence, req)):
+            if first is None or second is None or before.answer != expected.answer or expected.answer in told:
+                continue
+            results = [result for result in pairing.of(first) if places[id(result)] < places[id(second)]]
+            if results:
+                told.add(expected.answer)
+                message = (
+                    f"the calls of {before.name} and {expected.name} were made at the same time, and are sent as two "
+                    "turns: the result of the first is between them"
+                )
+                yield RuleViolation(
+                    message, req.reading.index, second.pointer, results[0].pointer, f"after {second.pointer}"
+                )
+
+
+_IDS = "harness.contract.model: ids"
+
+
+def _requests(evidence: Evidence) -> Iterator[tuple[int, RequestView]]:
+    for reading in evidence.readings:
+        if reading.request is not None:
+            yield reading.index, reading.request
+
+
+def _result_missing(evidence: Evidence) -> Iterator[RuleViolation]:
+    for exchange, view in _requests(evidence):
+        pairing = evidence.pairing(view)
+        for call, results in zip(pairing.calls, pairing.results, strict=True):
+            if not results and not any(part is call for part in view.turns[-1].parts):  # else it may be answered yet
+                message = f"the call {call.id or call.name!r} of {call.name} has no result"
+                yield RuleViolation(
+                    message, exchange, call.pointer, [result.call_id for result in view.results], call.id
+                )
+
+
+def _turn_of(view: RequestView, wanted: PartView) -> int:
+    return next(index for index, turn in enumerate(view.turns) if any(part is wanted for part in turn.parts))
+
+
+def _result_orphan(evidence: Evidence) -> Iterator[RuleViolation]:
+    for exchange, view in _requests(evidence):
+        if view.stateful:
+            continue  # the call may lie on the server
+        for result in evidence.pairing(view).orphans:
+            message = f"the result {result.call_id or result.name!r} answers no call before it"
+            yield RuleViolation(message, exchange, result.id_pointer, result.call_id, [call.id for call in view.calls])
+
+
+def _result_ambiguous(evidence: Evidence) -> Iterator[RuleViolation]:
+    for req in evidence.client_requests:
+        pairing = evidence.pairing(req.view)
+        for turn in req.view.turns:
+            calls = [part for part in turn.parts if isinstance(part, CallView)]
+            for call in calls:
+                twins = [each for each in calls if each.name == call.name and each.id != call.id]
+                nameless = [result for result in pairing.of(call) if result.call_id is None] if call.id else []
+                if twins and nameless:
+                    yield RuleViolation(
+                        f"the result of {call.name} ({call.id}) has no id, and its turn has another call of that tool",
+                        req.reading.index,
+                        nameless[0].pointer,
+                        None,
+                        call.id,
+                    )
+
+
+def _result_duplicate(evidence: Evidence) -> Iterator[RuleViolation]:
+    for exchange, view in _requests(evidence):
+        pairing = evidence.pairing(view)
+        for call, results in zip(pairing.calls, pairing.results, strict=True):
+            for result in results[1:]:
+                message = f"the call {call.id or call.name!r} of {call.name} is answered more than once"
+                yield RuleViolation(message, exchange, result.id_pointer, len(results), 1)
+
+
+def _result_misplaced(evidence: Evidence) -> Iterator[RuleViolation]:
+    """Report anything but sibling results between a call and its result.
+
+    Media that moved out of a result may be there, in its turn. Empty texts do not count; limits cover them.
+    """
+    for exchange, view in _requests(evidence):
+        pairing = evidence.pairing(view)
+        order = [part for turn in view.turns for part in turn.parts]
+        roles = [turn.role for turn in view.turns for _ in turn.parts]
+        places = {id(part): place for place, part in enumerate(order)}
+        given = _media_of_results(evidence, exchange) if any(isinstance(part, MediaView) for part in order) else []
+        for call, results in zip(pairing.calls, pairing.results, strict=True):
+            for result in results[:1]:
+                start, end = places[id(call)] + 1, places[id(result)]
+                if start == end:
+                    continue
+                seen_result = False
+                for part, role in zip(order[start:end], roles[start:end], strict=True):
+                    seen_result = seen_result or isinstance(part, ResultView)
+                    said = isinstance(part, TextView) and part.text != ""
+                    if isinstance(part, MediaView):
+                        moved = any(same_medium(part, each) for each in given)
+                        said = not moved or _turn_of(view, part) != _turn_of(view, result)
+                    user_text = role == "user" and said
+                    new_answer = seen_result and isinstance(part, CallView)
+                    if user_text or new_answer:
+                        yield RuleViolation(
+                            f"the result of {call.name} ({call.id or 'without id'}) does not directly follow its call",
+                            exchange,
+                            result.pointer,
+                            result.pointer,
+                            f"after {call.pointer}, before {part.pointer}",
+                        )
+                        break
+
+
+def _media_of_results(evidence: Evidence, exchange: int) -> list[Image | File]:
+    """Return the media that tools returned before a request."""
+    chat = evidence.readings[exchange].exchange.chat
+    if chat is None or not evidence.transcript.chats:
+        return []
+    results = (each for message in evidence.transcript.chats[chat].request.messages for each in message.tool_results)
+    parts = (part for result in results if isinstance(result.content, tuple) for part in result.content)
+    return [part for part in parts if isinstance(part, Image | File)]
+
+
+def _results_split(evidence: Evidence) -> Iterator[RuleViolation]:
+    if not evidence.api.traits.one_turn_for_results:
+        return
+    for exchange, view in _requests(evidence):
+        for run, replies in pairwise([*turn] for _, turn in groupby(view.turns, key=lambda turn: turn.role)):
+            if len(replies) < 2:
+                continue
+            ids = {part.id for turn in run for part in turn.parts if isinstance(part, CallView)}
+            carriers = [turn for turn in replies if turn.role == "user" and _answers_any(turn, ids)]
+            if len(carriers) > 1:
+                message = f"the results of parallel calls stand in {len(carriers)} user messages"
+                yield RuleViolation(message, exchange, carriers[1].pointer, len(carriers), 1)
+
+
+def _answers_any(turn: TurnView, ids: set[str | None]) -> bool:
+    return any(isinstance(part, ResultView) and part.call_id in ids for part in turn.parts)
+
+
+def _result_swapped(evidence: Evidence) -> Iterator[RuleViolation]:
+    """Report a result with the content of another call's result."""
+    for req in evidence.client_requests:
+        for answer in matched_results(evidence, req):
+            other = answer.taken_from
+            if other is not None:
+                yield RuleViolation(
+                    f"the call {_named(answer.expected)} is answered with the result of another call ({_named(other)})",
+                    req.reading.index,
+                    answer.view.pointer,
+                    shown_payload(answer.view),
+                    shown_result(answer.given),
+                )
+
+
+def _named(call: ExpectedCall) -> str:
+    return f"{call.id} of {call.name}" if call.id else f"of {call.name}"
+
+
+RULES = (
+    Rule(
+        "call-missing",
+        Subject.ID_MATCHING,
+        "Every call of the history is sent back.",
+        _IDS,
+        _missing_calls,
+        because="the model does not see what it called",
+        remedy="send each call of the earlier answers back as {call}",
+    ),
+    Rule(
+        "call-order",
+        Subject.ID_MATCHING,
+        "Calls are sent back in the order in which they came.",
+        _IDS,
+        _reordered_calls,
+        because="the model reads its calls in another order",
+        remedy="send calls back in the order in which the answer had them",
+    ),
+    Rule(
+        "calls-split",
+        Subject.ID_MATCHING,
+        "Calls of one answer are sent back together, before their results.",
+        _IDS + "; anthropic-results-in-one-message, gemini-responses-counted",
+        _calls_split,
+        because="that they were made at the same time is gone, and the model learns to call one tool at a time",
+        remedy="send the calls of one answer back together, in one assistant turn before their results",
+    ),
+    Rule(
+        "result-missing",
+        Subject.ID_MATCHING,
+        "Every call is answered.",
+        "anthropic-call-answered-next, openai-chat-calls-answered, openai-responses-result-has-call, "
+        "gemini-responses-counted",
+        _result_missing,
+        because="the model never learns what its call gave",
+        remedy="send {result} for each call, also where the tool failed",
+    ),
+    Rule(
+        "result-orphan",
+        Subject.ID_MATCHING,
+        "Every result answers a call before it, by its id.",
+        "anthropic-result-has-call, openai-chat-result-has-call, openai-responses-result-has-call, "
+        "gemini-responses-counted",
+        _result_orphan,
+        because="a result that answers no call is lost on the model",
+        remedy="put the id of the call into {result_id}, and send no result without its call",
+    ),
+    Rule(
+        "result-ambiguous",
+        Subject.ID_MATCHING,
+        "A result names its call by id where the turn has another call of the same tool.",
+        "gemini-function-response-form",
+        _result_ambiguous,
+        because="only the order of the results distinguishes them",
+        remedy="put the id of the call into {result_id}: the name alone does not distinguish two calls of one tool",
+    ),
+    Rule(
+        "result-duplicate",
+        Subject.ID_MATCHING,
+        "A call is answered once.",
+        "anthropic-one-result-a-call, openai-responses-result-has-call, gemini-responses-counted",
+        _result_duplicate,
+        because="the model reads two answers to one call",
+        remedy="send one result for each call",
+    ),
+    Rule(
+        "result-misplaced",
+        Subject.ID_MATCHING,
+        "Results directly follow their calls.",
+        "anthropic-call-answered-next, anthropic-results-first, openai-chat-calls-answered, gemini-responses-counted, "
+        "gemini-turn-order",
+        _result_misplaced,
+        because="the model reads whatever is between a call and its result as the answer",
+        remedy="put the results into {results}",
+    ),
+    Rule(
+        "results-split",
+        Subject.ID_MATCHING,
+        "The results of one turn's calls are sent back in one message.",
+        "anthropic-results-in-one-message",
+        _results_split,
+        because="documented as wrong: the model learns to stop calling in parallel",
+        remedy="put all results of one turn together, into {results}",
+    ),
+    Rule(
+        "result-swapped",
+        Subject.ID_MATCHING,
+        "A call is answered with its own result, also when another is of the same tool.",
+        "harness.contract.model: ids",
+        _result_swapped,
+        because="the model takes one call's answer for another's",
+        remedy="match results to calls by their ids, not by the order in which the tools finish",
+    ),
+)

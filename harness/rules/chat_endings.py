@@ -1,0 +1,420 @@
+"""Compare how a chat ended with how it must end, according to its last exchange."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from typing import Literal, TypeAlias
+
+from harness import catalog
+from harness.apis.api import Api
+from harness.apis.view import ErrorView, WireError
+from harness.contract.errors import ConnectionFailed, MalformedResponse, ProviderError, provider_error
+from harness.contract.http import HttpRequest, HttpResponse
+from harness.host.exceptions import Origin
+from harness.results import Blame, Chat, Exchange, Kind, Severity
+from harness.rules.evidence import Evidence, ParsedExchange
+from harness.rules.rule import RuleViolation
+from harness.scenarios.match import TurnError, TurnOutcome, error_name, mismatches
+from harness.scenarios.schema import Expectation
+
+ChatEnding: TypeAlias = Literal["unsent", "unanswered", "made-up", "failed", "cut", "unreadable", "answered"]
+"""Outcome of a chat on the wire. `made-up` is an answer that the harness had to make up."""
+
+PROVIDER_ERRORS = frozenset(kind.__name__ for kind in (ProviderError, *ProviderError.__subclasses__()))
+"""Names of the errors by which a provider refuses or fails."""
+
+CUT_ERRORS = frozenset({MalformedResponse.__name__, ConnectionFailed.__name__})
+"""Names of the errors of an answer that ends too early."""
+
+_RETRIABLE_STATUSES = frozenset({408, 409, 429})
+"""Statuses below 500 after which the same request may succeed. The SDKs retry them, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedEnding:
+    """The required ending of a chat. It must raise one of `errors`, or answer if there are none."""
+
+    fate: ChatEnding
+    reading: ParsedExchange | None = None
+    errors: frozenset[str] = frozenset()
+
+    @property
+    def exchange(self) -> int | None:
+        """Index of the exchange that decides."""
+        return self.reading.index if self.reading else None
+
+    @property
+    def failure(self) -> ErrorView | None:
+        """Error of the provider."""
+        return self.reading.response.error if self.reading and self.reading.response else None
+
+
+def expected_ending(evidence: Evidence, chat: int) -> ExpectedEnding:
+    """Return how a chat must end: like the last of its exchanges."""
+    exchanges = evidence.exchanges(chat)
+    if not exchanges:
+        return ExpectedEnding("unsent")
+    reading = exchanges[-1]
+    response = reading.exchange.response
+    if reading.is_made_up:
+        return ExpectedEnding("made-up", reading)
+    if response is None:
+        return ExpectedEnding("unanswered", reading, frozenset({ConnectionFailed.__name__}))
+    if reading.response is not None and reading.response.error is not None:
+        broken = response.delivery.ending != "complete"
+        return ExpectedEnding(
+            "failed", reading, _errors_for(reading.response.error) | (CUT_ERRORS if broken else frozenset[str]())
+        )
+    if reading.is_cut:
+        return ExpectedEnding("cut", reading, CUT_ERRORS)
+    if reading.response is None:
+        return ExpectedEnding("unreadable", reading, _unreadable(reading, response.status))
+    return ExpectedEnding("answered", reading)
+
+
+def _errors_for(error: ErrorView) -> frozenset[str]:
+    """Return the class of the status that an error means, or any if neither status nor code is known."""
+    status = meant_status(error)
+    return PROVIDER_ERRORS if status is None else frozenset({type(provider_error(status, "")).__name__})
+
+
+def meant_status(error: ErrorView) -> int | None:
+    """Return the status that an error means."""
+    if error.meant is not None:
+        return error.meant
+    return error.status if error.status >= 400 else None
+
+
+def _unreadable(reading: ParsedExchange, status: int) -> frozenset[str]:
+    if 300 <= status < 400:  # redirects are refused, and count as no answer
+        return frozenset({ConnectionFailed.__name__})
+    # a stream that ends before its first event looks like a broken connection
+    streamed = reading.request is not None and reading.request.stream
+    return CUT_ERRORS if streamed else frozenset({MalformedResponse.__name__})
+
+
+def is_retriable(reading: ParsedExchange) -> bool:
+    """Return whether the exchange failed in a way that a retry may mend."""
+    error = reading.response.error if reading.response else None
+    if error is None:
+        return reading.answer is None
+    status = meant_status(error)
+    return status is None or status >= 500 or status in _RETRIABLE_STATUSES
+
+
+def is_retriable_response(api: Api, request: HttpRequest, response: HttpResponse) -> bool:
+    """Return whether a response failed in a way that a retry may mend."""
+    try:
+        view = api.read(response)
+    except WireError:
+        view = None
+    return is_retriable(ParsedExchange(0, Exchange(request, response), None, view))
+
+
+def failure_of(chat: Chat) -> TurnError | None:
+    """Return the error in which a turn ended with this chat, in the scenario's terms."""
+    if chat.limit_reached:
+        return TurnError("iteration-limit")
+    return None if chat.error is None else TurnError(error_name(chat.error), chat.status, chat.retry_after)
+
+
+def _expectation(evidence: Evidence, chat: int) -> Expectation | None:
+    scenario = evidence.transcript.scenario
+    return scenario.turns[evidence.transcript.chats[chat].turn].expect if scenario is not None else None
+
+
+def is_scripted_failure(evidence: Evidence, chat: int) -> bool:
+    """Return whether the scenario makes this chat fail. The rule `expectation` checks which error it names."""
+    expectation = _expectation(evidence, chat)
+    return _has_faults(evidence) if expectation is None else expectation.error is not None
+
+
+def _has_faults(evidence: Evidence) -> bool:
+    scenario = evidence.transcript.scenario
+    return evidence.transcript.scripted and scenario is not None and bool(scenario.faults)
+
+
+def has_broken_answers(evidence: Evidence) -> bool:
+    """Return whether the scenario has answers that cannot be parsed or do not arrive."""
+    scenario = evidence.transcript.scenario
+    faults = scenario.faults if scenario is not None and evidence.transcript.scripted else ()
+    return any(fault.body or fault.connection for fault in faults)
+
+
+def _is_expected(evidence: Evidence, chat: int) -> bool:
+    """Return whether the scenario names the error that the chat raised."""
+    expectation = _expectation(evidence, chat)
+    if expectation is None or expectation.error is None:
+        return False
+    error = failure_of(evidence.transcript.chats[chat])
+    wanted = Expectation(error=expectation.error)
+    return not mismatches(wanted, TurnOutcome(error=error))
+
+
+def wrong_ending(evidence: Evidence, chat: int) -> RuleViolation | None:
+    """Return what is wrong with how a chat ended. `RuleViolation.rule` is the rule to report it under."""
+    made, wanted = evidence.transcript.chats[chat], expected_ending(evidence, chat)
+    flaw = _ending_violation(evidence, chat, made, wanted)
+    if flaw is None or not _is_contested(wanted):
+        return flaw
+    return replace(flaw, kind=Kind.LOSS, severity=Severity.WARNING)
+
+
+def _is_contested(wanted: ExpectedEnding) -> bool:
+    """Return whether only the event that ends the stream is missing, and the stop reason has arrived."""
+    view = wanted.reading.response if wanted.reading and wanted.fate == "cut" else None
+    if view is None or not catalog.api(view.api).traits.stop_reason_may_end:
+        return False
+    return view.streamed and not view.complete and view.raw_stop_reason is not None
+
+
+def _ending_violation(evidence: Evidence, chat: int, made: Chat, wanted: ExpectedEnding) -> RuleViolation | None:
+    if wanted.fate == "made-up":
+        return None  # request-unexpected says it
+    if made.error is None:
+        return _response_violation(evidence, chat, wanted)
+    if made.error in wanted.errors and not made.crashed:
+        return _expected_error_violation(evidence, chat, wanted)
+    return _other_error_violation(evidence, chat, wanted)
+
+
+def _response_violation(evidence: Evidence, chat: int, wanted: ExpectedEnding) -> RuleViolation | None:
+    """Judge a response: it is correct only after an answer. The adapter may parse an answer that the wire reader
+    cannot."""
+    why = _reason(wanted)
+    if why is None or (wanted.fate == "unreadable" and not is_scripted_failure(evidence, chat)):
+        return None
+    rule = "stream-cut" if wanted.fate == "cut" else "chat-failure"
+    message = f"{why} and the adapter returns a response"
+    case = f"{wanted.fate}: a response"
+    remedy = f"raise {_names(wanted)} instead of returning a response"
+    return RuleViolation(
+        message, wanted.exchange, "", "a response", _names(wanted), rule=rule, case=case, remedy=remedy
+    )
+
+
+def _reason(wanted: ExpectedEnding) -> str | None:
+    match wanted.fate:
+        case "failed" if wanted.failure is not None:
+            return f"the provider answered with an error ({_error_text(wanted.failure)})"
+        case "cut":
+            return f"the answer ends too early ({_ending(wanted)})"
+        case "unreadable" if wanted.reading is not None and wanted.reading.exchange.response is not None:
+            return f"the answer, HTTP {wanted.reading.exchange.response.status}, cannot be read"
+        case "unanswered":
+            return "no answer came"
+        case _:
+            return None
+
+
+def _error_text(error: ErrorView) -> str:
+    meant = "" if error.meant in (None, error.status) else f", which stands for {error.meant},"
+    return f"{error.status}{meant} {error.message}"
+
+
+def _ending(wanted: ExpectedEnding) -> str:
+    response = wanted.reading.exchange.response if wanted.reading else None
+    match response.delivery.ending if response else "complete":
+        case "cut":
+            return "the connection was closed"
+        case "reset":
+            return "the connection was reset"
+        case "complete":
+            return "the stream has no end"
+
+
+def _names(wanted: ExpectedEnding) -> str:
+    return "any ProviderError" if wanted.errors == PROVIDER_ERRORS else " or ".join(sorted(wanted.errors))
+
+
+def _expected_error_violation(evidence: Evidence, chat: int, wanted: ExpectedEnding) -> RuleViolation | None:
+    """Judge the expected error: at most the provider is to blame, unless the scenario makes the chat fail."""
+    made, failure = evidence.transcript.chats[chat], wanted.failure
+    if failure is not None and made.error in PROVIDER_ERRORS:
+        flaw = _status_violation(made, failure, wanted)
+        if flaw is not None or (is_scripted_failure(evidence, chat) and not _is_refused(evidence, wanted)):
+            return flaw
+        return RuleViolation(
+            f"the provider refused or failed: {_error_text(failure)}",
+            wanted.exchange,
+            "",
+            failure.status,
+            200,
+            rule="chat-refused",
+            remedy="send what the provider takes: its words name what it refuses",
+            kind=Kind.CONVENTION if _is_left_out_by_caller(evidence, wanted) else None,
+            blame=_refusal_blame(evidence, wanted.exchange, meant_status(failure) or failure.status),
+        )
+    if is_scripted_failure(evidence, chat) or (wanted.fate == "unreadable" and not has_broken_answers(evidence)):
+        return None  # exchange-unreadable says the latter
+    message = f"{made.raised} and there is no answer{made.words}"
+    blame = None if wanted.fate == "unreadable" else Blame.PROVIDER  # the former is an answer, says the scenario
+    return RuleViolation(
+        message, wanted.exchange, "", made.error, "a response", rule="chat-failure", blame=blame, case="no answer"
+    )
+
+
+def _is_refused(evidence: Evidence, wanted: ExpectedEnding) -> bool:
+    """Return whether the reference server refuses the request itself, in addition to the scenario's faults."""
+    if wanted.reading is None or wanted.failure is None or not evidence.transcript.scripted:
+        return False
+    return evidence.is_refused(wanted.reading) and meant_status(wanted.failure) == HTTPStatus.BAD_REQUEST
+
+
+def _is_left_out_by_caller(evidence: Evidence, wanted: ExpectedEnding) -> bool:
+    """Return whether the request is refused only for a word that the caller left out."""
+    if wanted.reading is None:
+        return False
+    errors = [each for each in evidence.violations(wanted.reading) if each.severity == "error"]
+    return bool(errors) and all(evidence.is_left_out_by_caller(wanted.reading, each) for each in errors)
+
+
+def _status_violation(made: Chat, failure: ErrorView, wanted: ExpectedEnding) -> RuleViolation | None:
+    """Judge the error's status: that of the response, or inside HTTP 200 the one that the error means."""
+    meant = meant_status(failure)
+    if meant is None or made.status in (meant, failure.status):
+        return None
+    message = f"the provider answered {_error_text(failure)}, and the error that the adapter raises says {made.status}"
+    return RuleViolation(
+        message,
+        wanted.exchange,
+        "",
+        made.status,
+        meant,
+        rule="chat-failure",
+        case="status",
+        remedy=f"set the error's `status` to {meant}",
+    )
+
+
+def _other_error_violation(evidence: Evidence, chat: int, wanted: ExpectedEnding) -> RuleViolation | None:
+    """Judge an unexpected error."""
+    made = evidence.transcript.chats[chat]
+    if wanted.fate in ("unsent", "unreadable", "answered") and _is_expected(evidence, chat):
+        return None
+    raised = made.raised
+    unasked = _other_form(wanted, evidence.transcript.variant == "stream")
+    if unasked is not None:
+        message = f"{unasked}, and {raised}{made.words}"
+        return RuleViolation(message, wanted.exchange, "", made.error, rule="chat-failure", blame=Blame.PROVIDER)
+    match wanted.fate:
+        case "answered":
+            message = f"{raised} where the answer can be read"
+        case "unsent":
+            return _unsent_violation(made)
+        case "failed" if wanted.failure is not None:
+            message = f"the provider answered {_error_text(wanted.failure)}, and {raised}"
+        case "cut":
+            message = f"the answer ends too early ({_ending(wanted)}), and {raised}"
+        case _:
+            message = f"{raised} and there is no answer"
+    rule = "stream-cut" if wanted.fate == "cut" else "chat-failure"
+    pointer = "" if wanted.reading else None
+    expected = _names(wanted) if wanted.errors else None
+    # any exception tells the caller that the answer is broken: its class is a convention
+    kind = Kind.CONVENTION if wanted.fate in ("unanswered", "cut", "unreadable") else None
+    return RuleViolation(
+        f"{message}{made.words}",
+        wanted.exchange,
+        pointer,
+        made.error,
+        expected,
+        rule=rule,
+        kind=kind,
+        raised=made.error if made.crashed else None,
+        case=f"{wanted.fate}: {made.error}",
+        remedy=f"raise {expected}" if expected else "look at the line that is named: what it cannot read is an answer",
+    )
+
+
+_TO_SERVER = "send to `endpoint.base_url`, through `endpoint.http_client` if there is one"
+
+
+def _unsent_violation(made: Chat) -> RuleViolation:
+    """Judge an error that was raised before a request was sent. The first exception counts."""
+    origin = made.origin or Origin("the adapter", made.error or "", made.error_text or "", "")
+    lost = made.error == ConnectionFailed.__name__
+    nothing = "; nothing came in where `endpoint.base_url` leads: does the client send there?" if lost else ""
+    return RuleViolation(
+        f"{origin.raiser} raises {origin.error} before anything is sent{origin.line}: {origin.text}{nothing}",
+        actual=origin.error,
+        rule="chat-failure",
+        raised=made.error if made.crashed else None,
+        case=f"unsent: {origin.error}",
+        remedy=_TO_SERVER if lost else "look at the line that is named: the request has to be sent",
+    )
+
+
+def _other_form(wanted: ExpectedEnding, stream: bool) -> str | None:
+    """Return a message if the answer came streamed instead of whole, or the other way round."""
+    reading = wanted.reading
+    if wanted.fate != "answered" or reading is None or reading.request is None or reading.response is None:
+        return None
+    if reading.request.stream is not stream or reading.response.streamed is stream:
+        return None
+    came, requested = ("a stream", "a whole answer") if reading.response.streamed else ("a whole answer", "a stream")
+    return f"the provider answered with {came} where {requested} was requested"
+
+
+def _refusal_blame(evidence: Evidence, exchange: int | None, status: int) -> Blame:
+    """Return the blame for a refusal. The reference server refuses only what is wrong; a provider may refuse more."""
+    if exchange is None or status >= 500 or status == 429:
+        return Blame.PROVIDER
+    if evidence.transcript.scripted:
+        return Blame.ADAPTER
+    return Blame.ADAPTER if evidence.is_refused(evidence.readings[exchange]) else Blame.PROVIDER
+
+
+def wrong_wait(evidence: Evidence, chat: int) -> RuleViolation | None:
+    """Return what is wrong with the `retry_after` of a chat's error."""
+    made, wanted = evidence.transcript.chats[chat], expected_ending(evidence, chat)
+    if wanted.failure is None or made.error not in wanted.errors & PROVIDER_ERRORS or made.crashed:
+        return None
+    said, rounded = wanted.failure.retry_after, wanted.failure.retry_after_rounded
+    if any(same_wait(made.retry_after, each, seconds=_tolerance_seconds(wanted)) for each in (said, rounded or said)):
+        return None
+    asks = "asks for no wait" if said is None else f"asks to wait {said:g} seconds"
+    has = "none" if made.retry_after is None else f"{made.retry_after:g}"
+    message = f"the provider {asks}, and the error that the adapter raises has {has}"
+    return RuleViolation(message, wanted.exchange, "", made.retry_after, said, of_response=True)
+
+
+def missing_message(evidence: Evidence, chat: int) -> RuleViolation | None:
+    """Return a violation if the chat's error lacks the provider's message."""
+    made, wanted = evidence.transcript.chats[chat], expected_ending(evidence, chat)
+    if wanted.failure is None or made.error not in wanted.errors & PROVIDER_ERRORS or made.crashed:
+        return None
+    response, said = wanted.reading.exchange.response if wanted.reading else None, wanted.failure.message
+    is_the_body = response is not None and said.strip() == response.body.decode("utf-8", "replace").strip()
+    if is_the_body or _letters(said)[:_COMPARED_LETTERS] in _letters(made.error_text or ""):
+        return None
+    message = "the error that the adapter raises does not have the provider's words"
+    return RuleViolation(message, wanted.exchange, "", made.error_text, said, of_response=True)
+
+
+_COMPARED_LETTERS = 200
+
+
+def _letters(text: str) -> str:
+    """Return letters and digits only, since punctuation differs inside a quotation."""
+    return "".join(filter(str.isalnum, text.replace("\\n", "")))
+
+
+def same_wait(one: float | None, other: float | None, *, seconds: float) -> bool:
+    """Return whether two waiting times differ by at most `seconds`."""
+    return one == other if one is None or other is None else abs(one - other) <= seconds
+
+
+DATE_TOLERANCE_SECONDS = 60.0
+
+
+def _tolerance_seconds(wanted: ExpectedEnding) -> float:
+    """Return the tolerance for `retry_after`. A date comes nearer between two readings of it."""
+    response = wanted.reading.exchange.response if wanted.reading else None
+    given = response.headers.get("retry-after", "0") if response else "0"
+    try:
+        float(given)
+    except ValueError:
+        return DATE_TOLERANCE_SECONDS
+    return 0.001

@@ -1,0 +1,413 @@
+"""Rules about the history: it is append-only, and its texts and media arrive unchanged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby, takewhile
+from typing import TypeVar
+
+from harness.apis.jsonvalue import parsed, resolve
+from harness.apis.view import MediaView, PartView, RequestView, ResultView, TextView, TurnView
+from harness.contract.model import JSON, JSON_INSTRUCTION, File, Image, Message, Role, Text, Thinking, ToolResult
+from harness.meaning.request_meaning import normal_form, with_ids_of
+from harness.meaning.result_meaning import is_same_text, same_medium
+from harness.meaning.view_differences import alike
+from harness.results import Severity
+from harness.rules.evidence import ChatExchange, Evidence
+from harness.rules.rule import Rule, RuleViolation
+from harness.scenarios.schema import Subject
+
+
+@dataclass(frozen=True, slots=True)
+class InlinedFiles:
+    """The turns of a request with `inlined` text files as media in their places, without captions."""
+
+    turns: tuple[TurnView, ...]
+    inlined: tuple[MediaView, ...] = ()
+
+
+def with_inlined_files(_evidence: Evidence, req: ChatExchange) -> InlinedFiles:
+    """Return the turns of a request, with text files of the user restored as media."""
+    turns, inlined = req.view.turns, list[MediaView]()
+    said = [message for message in req.chat.request.messages if message.role is Role.USER]
+    given = [part.text for message in said for part in message.parts if isinstance(part, Text) and part.text]
+    for file in (part for message in said for part in message.parts if isinstance(part, File)):
+        text = _text_of(file)
+        if text and not any(
+            isinstance(part, MediaView) and same_medium(part, file) for part in _all_parts(req.view.turns)
+        ):
+            turns, found = _restore_file(turns, file, text, given)
+            inlined += [found] if found else []
+    return InlinedFiles(turns, tuple(inlined))
+
+
+def _all_parts(turns: Sequence[TurnView]) -> Iterator[PartView]:
+    for turn in turns:
+        yield from turn.parts
+
+
+def _text_of(file: File) -> str | None:
+    if file.data is None or not file.media_type.startswith("text/"):
+        return None
+    try:
+        return file.data.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _restore_file(
+    turns: tuple[TurnView, ...], file: File, text: str, given: Sequence[str]
+) -> tuple[tuple[TurnView, ...], MediaView | None]:
+    """Replace the first text that contains a file's text, and that the caller did not give, by the file."""
+    for place, turn in enumerate(turns):
+        for index, part in enumerate(turn.parts):
+            if turn.role != "user" or not isinstance(part, TextView) or text not in part.text or part.text in given:
+                continue
+            head, _, tail = part.text.partition(text)
+            medium = MediaView(file.media_type, part.pointer, file.data)
+            ahead, behind = [*turn.parts[:index]], [*turn.parts[index + 1 :]]
+            if not head and ahead and _is_file_caption(ahead[-1], given):
+                ahead.pop()
+            if not tail and behind and _is_file_caption(behind[0], given):
+                behind.pop(0)
+            own = [replace(part, text=_up_to_last(head, given)), medium, replace(part, text=_from_first(tail, given))]
+            parts = (*ahead, *(each for each in own if not isinstance(each, TextView) or each.text), *behind)
+            return (*turns[:place], replace(turn, parts=parts), *turns[place + 1 :]), medium
+    return turns, None
+
+
+def _is_file_caption(part: PartView, given: Sequence[str]) -> bool:
+    return isinstance(part, TextView) and not any(text in part.text for text in given)
+
+
+def _up_to_last(head: str, given: Sequence[str]) -> str:
+    return head[: max((head.rfind(text) + len(text) for text in given if text in head), default=0)]
+
+
+def _from_first(tail: str, given: Sequence[str]) -> str:
+    starts = [tail.find(text) for text in given if text in tail]
+    return tail[min(starts) :] if starts else ""
+
+
+T = TypeVar("T")
+
+
+def _append_only(evidence: Evidence) -> Iterator[RuleViolation]:
+    previous: ChatExchange | None = None
+    for req in evidence.chat_exchanges:
+        before = previous
+        previous = req
+        if before is None or req.view.stateful or before.view.stateful:
+            continue
+        if _repeats(before.view, req.view):
+            continue
+        trims = _trims(evidence, before, req)
+        then = normal_form(_without_instruction(before, before.view)).turns
+        now = normal_form(_without_instruction(req, with_ids_of(before.view, req.view, evidence.issued_ids))).turns
+        for position, turn in enumerate(then):
+            found = now[position] if position < len(now) else None
+            if found is None or not _is_continued(
+                _without_trimmed_results(turn, trims), _without_trimmed_results(found, trims), is_last=turn is then[-1]
+            ):
+                yield RuleViolation(
+                    "an entry that was sent before is gone or changed: the history is append-only",
+                    req.reading.index,
+                    found.pointer if found else "",
+                    _entry(req, found) if found else None,
+                    _entry(before, turn),
+                )
+                break
+
+
+def _repeats(before: RequestView, now: RequestView) -> bool:
+    """Return whether all earlier entries are repeated unchanged."""
+    then, again = before.turns, now.turns[: len(before.turns)]
+    return len(then) == len(again) and all(
+        one is other or alike(one, other) for one, other in zip(then, again, strict=True)
+    )
+
+
+def _without_instruction(req: ChatExchange, view: RequestView) -> RequestView:
+    """Return the request without the instruction for JSON mode, which comes and goes with the setting."""
+    turns = (
+        replace(turn, parts=tuple(p for p in turn.parts if not (isinstance(p, TextView) and _is_instruction(req, p))))
+        for turn in view.turns
+    )
+    return replace(view, turns=tuple(turns))
+
+
+def _entry(req: ChatExchange, turn: TurnView) -> JSON:
+    """Return an entry as it is in the request."""
+    return resolve(parsed(req.reading.exchange.request.body), turn.pointer)
+
+
+def _is_continued(turn: TurnView, now: TurnView, *, is_last: bool) -> bool:
+    """Return whether an entry is unchanged. The last one may go on, if an answer failed and the user spoke again."""
+    parts, found = turn.parts, now.parts
+    if is_last:
+        found = found[: len(parts)]
+        before, after = parts[-1] if parts else None, found[-1] if found else None
+        if isinstance(before, TextView) and isinstance(after, TextView) and after.text.startswith(before.text):
+            found = (*found[:-1], replace(after, text=before.text))
+    return alike(replace(turn, parts=parts), replace(now, parts=found))
+
+
+def _trims(evidence: Evidence, before: ChatExchange, req: ChatExchange) -> bool:
+    scenario = evidence.transcript.scenario
+    return scenario is not None and scenario.trim is not None and before.chat.turn < req.chat.turn
+
+
+def _without_trimmed_results(turn: TurnView, trims: bool) -> TurnView:
+    """Return the turn without result contents where results may be trimmed. `result-changed` checks them."""
+    if not trims:
+        return turn
+    parts = (replace(part, payload=()) if isinstance(part, ResultView) else part for part in turn.parts)
+    return replace(turn, parts=tuple(parts))
+
+
+def _texts(evidence: Evidence) -> Iterator[RuleViolation]:
+    """Report texts that are missing, changed or added, by role and in order.
+
+    Adjacent texts of a role are compared as one, since the border between two parts does not matter.
+    """
+    for req in evidence.chat_exchanges:
+        if req.view.stateful:
+            continue
+        thoughts = [*_foreign_thoughts(evidence, req)]
+        given_texts, sent_texts = evidence.cached(_given_texts, req), evidence.cached(_sent_texts, req)
+        retold = (
+            [part for _, part in sent_texts if part and _is_told_reasoning(part, thoughts, given_texts)]
+            if thoughts
+            else []
+        )
+        for part in retold:
+            yield RuleViolation(
+                "reasoning of another model is told as a text of the conversation",
+                req.reading.index,
+                part.pointer,
+                part.text,
+                severity=Severity.WARNING,  # nothing that was given is lost, and no API has a place for it
+            )
+        wanted = [*_runs(given_texts)]
+        sent = [*_runs((role, part) for role, part in sent_texts if part not in retold)]
+        for position in range(max(len(wanted), len(sent))):
+            role, given = wanted[position] if position < len(wanted) else ("", [])
+            found_role, found = sent[position] if position < len(sent) else ("", [])
+            if role == found_role and is_same_text(given, [part.text for part in found]):
+                continue
+            missing, flawed = _first_difference(wanted[position:], sent[position:])
+            if _is_system(req, flawed[1] if flawed else None):
+                break  # system-in-message says it
+            yield RuleViolation(
+                "a text of the conversation is missing, changed or added",
+                req.reading.index,
+                flawed[1].pointer if flawed else "",
+                f"{flawed[0]}: {flawed[1].text}" if flawed else None,
+                None if missing is None else f"{missing[0]}: {missing[1]}",
+            )
+            break
+
+
+def _first_difference(
+    wanted: Iterable[tuple[str, list[str]]], sent: Iterable[tuple[str, list[TextView]]]
+) -> tuple[tuple[str, str] | None, tuple[str, TextView] | None]:
+    """Return the first given text that is missing, and the text in its place. One of them is `None` for a missing or an
+    added text."""
+    given = [(role, text) for role, run in wanted for text in run]
+    found = [(role, part) for role, run in sent for part in run]
+    told = [(role, part.text) for role, part in found]
+    at = _count_equal(given, told)
+    missing = given[at] if at < len(given) else None
+    flawed = found[at] if at < len(found) else None
+    if missing is None or flawed is None:
+        return missing, flawed
+    without, beside = _count_equal(given[at + 1 :], told[at:]), _count_equal(given[at:], told[at + 1 :])
+    if without or beside:
+        return (missing, None) if without > beside else (None, flawed)
+    return missing, flawed
+
+
+def _count_equal(given: list[tuple[str, str]], told: list[tuple[str, str]]) -> int:
+    """Count equal texts from the start."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(given, told, strict=False)))
+
+
+def _foreign_thoughts(evidence: Evidence, req: ChatExchange) -> Iterator[str]:
+    """Yield reasoning of an earlier history for which this API has no field."""
+    for message in evidence.transcript.chats[0].request.messages:
+        for part in message.parts:
+            if isinstance(part, Thinking) and part.text.strip() and req.view.api not in part.provider_metadata:
+                yield part.text.strip()
+
+
+def _is_told_reasoning(part: TextView, thoughts: list[str], given_texts: Sequence[tuple[str, str | None]]) -> bool:
+    """Return whether a text that the caller did not give contains such reasoning."""
+    return any(thought in part.text for thought in thoughts) and not any(part.text == given for _, given in given_texts)
+
+
+def _runs(texts: Iterable[tuple[str, T | None]]) -> Iterator[tuple[str, list[T]]]:
+    """Group adjacent texts by role. `None` separates them."""
+    for role, group in groupby(texts, key=lambda text: text[0]):
+        run = [text for _, text in group if text is not None]
+        if run:
+            yield role, run
+
+
+def _given_texts(_evidence: Evidence, req: ChatExchange) -> Sequence[tuple[str, str | None]]:
+    found: list[tuple[str, str | None]] = []
+    for message in req.chat.request.messages:
+        for part in message.parts:
+            if isinstance(part, ToolResult):
+                found.append((message.role.value, None))
+            elif isinstance(part, Text) and part.text:
+                found.append((message.role.value, part.text))
+    return found
+
+
+def _sent_texts(evidence: Evidence, req: ChatExchange) -> Sequence[tuple[str, TextView | None]]:
+    """Return the texts of the conversation, without the instruction for JSON mode and captions of moved media
+    (openai-chat-result-text-only)."""
+    found: list[tuple[str, TextView | None]] = []
+    for turn in evidence.cached(with_inlined_files, req).turns:
+        for part in turn.parts:
+            if isinstance(part, ResultView):
+                found.append((turn.role, None))
+            elif (
+                isinstance(part, TextView)
+                and part.text
+                and not _is_instruction(req, part)
+                and not _is_caption(evidence, req, turn.parts, part)
+            ):
+                found.append((turn.role, part))
+    return found
+
+
+def _is_instruction(req: ChatExchange, text: TextView) -> bool:
+    return text.text == JSON_INSTRUCTION and req.chat.request.response_format is not None
+
+
+def _is_system(req: ChatExchange, found: TextView | None) -> bool:
+    system = req.chat.request.system
+    return bool(system and found and system in found.text)
+
+
+def _is_caption(evidence: Evidence, req: ChatExchange, parts: tuple[PartView, ...], text: TextView) -> bool:
+    """Return whether a text is next to a medium that moved out of a tool result, and the caller did not give it."""
+    position = next(index for index, part in enumerate(parts) if part is text)
+    beside = (*parts[max(position - 1, 0) : position], *parts[position + 1 : position + 2])
+    media = [part for part in beside if isinstance(part, MediaView)]
+    if not media or any(given == text.text for _, given in evidence.cached(_given_texts, req)):
+        return False
+    moved = [part for message in req.chat.request.messages for part in _result_media(message)]
+    return any(part.data == near.data and part.uri == near.uri for near in media for part in moved)
+
+
+def _result_media(message: Message) -> Iterator[Image | File]:
+    for result in message.tool_results:
+        for part in result.content if isinstance(result.content, tuple) else ():
+            if isinstance(part, Image | File):
+                yield part
+
+
+def _media(evidence: Evidence) -> Iterator[RuleViolation]:
+    """Report media of the user that are missing, changed or moved relative to the text before them."""
+    for req in evidence.chat_exchanges:
+        given_media = [] if req.view.stateful else [*_given_media(req)]
+        if not given_media:
+            continue
+        given_texts, sent_texts = evidence.cached(_given_texts, req), evidence.cached(_sent_texts, req)
+        told_in = evidence.cached(with_inlined_files, req)
+        sent = _sent_media(told_in.turns, sent_texts)
+        told = "".join(part.text for _, part in sent_texts if part)
+        complete = told == "".join(text for _, text in given_texts if text)  # else text-changed says it
+        for given, behind in given_media:
+            what = "an image" if isinstance(given, Image) else "a file"
+            same = [(medium, before) for medium, before in sent if same_medium(medium, given)]
+            if not same:
+                yield RuleViolation(
+                    f"{what} of the conversation is missing or changed",
+                    req.reading.index,
+                    sent[0][0].pointer if sent else "",
+                    [f"{medium.media_type}, {len(medium.data or b'')} bytes" for medium, _ in sent],
+                    f"{given.media_type}, {len(given.data or b'')} bytes",
+                    case="missing",
+                )
+            elif complete and behind not in [before for _, before in same]:
+                yield RuleViolation(
+                    f"{what} of the conversation is in another place",
+                    req.reading.index,
+                    same[0][0].pointer,
+                    f"behind {same[0][1]} characters of text",
+                    f"behind {behind} characters of text",
+                    case="moved",
+                )
+        for medium in () if evidence.api.traits.files_are_pdf else told_in.inlined:
+            yield RuleViolation(
+                "a text file is sent as a text, and the API accepts it as a file",
+                req.reading.index,
+                medium.pointer,
+                severity=Severity.WARNING,  # all of its words arrive
+                case="inlined",
+            )
+
+
+def _given_media(req: ChatExchange) -> Iterator[tuple[Image | File, int]]:
+    """Yield the user's media, each with the length of the text before it."""
+    behind = 0
+    for message in req.chat.request.messages:
+        for part in message.parts:
+            if isinstance(part, Text):
+                behind += len(part.text)
+            elif isinstance(part, Image | File) and message.role is Role.USER:
+                yield part, behind
+
+
+def _sent_media(
+    turns: Sequence[TurnView], sent_texts: Sequence[tuple[str, TextView | None]]
+) -> list[tuple[MediaView, int]]:
+    """Return the media of the conversation, each with the length of the text before it."""
+    texts = {id(text) for _, text in sent_texts if text}
+    behind = 0
+    found: list[tuple[MediaView, int]] = []
+    for turn in turns:
+        for part in turn.parts:
+            if isinstance(part, TextView) and id(part) in texts:
+                behind += len(part.text)
+            elif isinstance(part, MediaView):
+                found.append((part, behind))
+    return found
+
+
+_HISTORY = "harness.kit.thread: history is append-only"
+
+
+RULES = (
+    Rule(
+        "history-append-only",
+        Subject.HISTORY,
+        "Earlier messages are sent again unchanged, before new ones.",
+        _HISTORY + "; anthropic-thinking-bound-to-prefix",
+        _append_only,
+        because="the model reads another history than it had, and the provider refuses a changed signed prefix",
+        remedy="send the earlier messages unchanged, and add new ones after them",
+    ),
+    Rule(
+        "text-changed",
+        Subject.HISTORY,
+        "Texts of the conversation arrive unchanged.",
+        _HISTORY,
+        _texts,
+        because="the model reads other words than were given",
+        remedy="send the text as it was given: do not trim, join, escape or reword it",
+    ),
+    Rule(
+        "media-changed",
+        Subject.HISTORY,
+        "Images and files of the conversation arrive unchanged.",
+        _HISTORY,
+        _media,
+        because="the model sees another picture or reads another file",
+        remedy="send the bytes as they were given, in base64 with their own media type",
+    ),
+)

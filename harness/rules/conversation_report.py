@@ -1,0 +1,218 @@
+"""Conversation and exchanges of a cell for reports: without secrets and within a size limit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import cast
+
+from harness.apis.jsonvalue import loads
+from harness.apis.view import ResponseView, WireError
+from harness.contract.http import HttpRequest, HttpResponse
+from harness.contract.model import (
+    JSON,
+    ChatRequest,
+    File,
+    Image,
+    Message,
+    Opaque,
+    Part,
+    Refusal,
+    Role,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+from harness.host.exceptions import shorten
+from harness.results import Chat, Conversation, Embedded, EmbeddingTranscript, Said, Sent, to_writable
+from harness.rules.evidence import Evidence, ParsedExchange
+from harness.tape.redact import Redactor
+
+_MAX_RUN_CHARS = 256 << 20
+_MAX_CONVERSATION_CHARS = 1 << 20
+_MAX_TEXT_CHARS = 2000
+_MAX_NUMBERS = 64
+
+
+def max_conversation_chars(cells: int) -> int:
+    """Return the maximal length of a cell's conversation in a run of this many cells."""
+    return min(_MAX_CONVERSATION_CHARS, _MAX_RUN_CHARS // max(cells, 1))
+
+
+def build_conversation(
+    evidence: Evidence, redactor: Redactor, most: int, indices: Iterable[int] | None = None
+) -> Conversation:
+    """Build the conversation of a cell without secrets, in about `most` characters. Bodies beyond the limit are left
+    out.
+
+    `indices` are the numbers of the exchanges, if they do not count from 0.
+    """
+    left = most
+    words: list[Said] = []
+    for each in _shorten(_cell_messages(evidence), redactor):
+        left -= len(each.text)
+        words.append(each if left >= 0 else replace(each, text="[left out]"))
+    numbers = indices or range(len(evidence.readings))
+    exchanges = (_show_reading(number, each, redactor) for number, each in zip(numbers, evidence.readings, strict=True))
+    return Conversation(tuple(words), fit_exchanges(exchanges, left))
+
+
+def chat_messages(chats: Sequence[Chat], redactor: Redactor) -> tuple[Said, ...]:
+    """Return the messages of these chats, without secrets and shorten."""
+    return tuple(_shorten(_chat_messages(chats), redactor))
+
+
+def _shorten(every: Iterable[Said], redactor: Redactor) -> Iterator[Said]:
+    for each in _redact(list(every), redactor):
+        yield replace(each, text=_text(each.text), name=each.name and _text(each.name), id=each.id and _text(each.id))
+
+
+def fit_exchanges(exchanges: Iterable[Sent], most: int) -> tuple[Sent, ...]:
+    """Return the exchanges, without bodies once they exceed `most` characters."""
+    left, kept = most, list[Sent]()
+    for each in exchanges:
+        left -= len(each.sent or "") + len(each.received or "")
+        kept.append(each if left >= 0 else replace(each, sent=None, received=None, left_out=True))
+    return tuple(kept)
+
+
+def _redact(messages: list[Said], redactor: Redactor) -> list[Said]:
+    """Remove secrets, also those that are split between messages."""
+    texts: list[JSON] = [each.text for each in messages]
+    whole = cast("list[str]", redactor.value(texts))
+    return [redactor.result(replace(each, text=text)) for each, text in zip(messages, whole, strict=True)]
+
+
+def _show_reading(number: int, reading: ParsedExchange, redactor: Redactor) -> Sent:
+    exchange = reading.exchange
+    told = shown_exchange(number, exchange.request, exchange.response, reading.response, redactor)
+    return replace(told, chat=exchange.chat)
+
+
+def shown_exchange(
+    number: int,
+    request: HttpRequest,
+    response: HttpResponse | None,
+    view: ResponseView | None,
+    redactor: Redactor,
+) -> Sent:
+    """Return an exchange for reports, without secrets. `view` is the parsed response."""
+    told = Sent(
+        number,
+        _text(f"{request.method} {redactor.url(request.url)}"),
+        _body(_value(request.body), redactor) if request.body else None,
+    )
+    if response is None:
+        return told
+    # An unparsed body may be a stream with a key split between lines: the response's redactor finds it.
+    body = _body(view.body if view is not None else _value(redactor.response(response).body), redactor)
+    return replace(told, status=response.status, received=body, streamed=view is not None and view.streamed)
+
+
+def _value(body: bytes) -> JSON:
+    try:
+        return loads(body)
+    except WireError:
+        return body.decode(errors="replace")
+
+
+def _body(value: JSON, redactor: Redactor) -> str:
+    """Return the body on one line. Secrets are removed before it is cut, since half a key is not recognised."""
+    return json.dumps(_trim(redactor.value(value)), ensure_ascii=False, separators=(",", ":"))
+
+
+def _trim(value: JSON) -> JSON:
+    """Cut long texts and lists of numbers, in place of the originals."""
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, dict):
+        return {_text(key): _trim(member) for key, member in value.items()}
+    if isinstance(value, list):
+        if len(value) > _MAX_NUMBERS and all(isinstance(member, int | float) for member in value):
+            return [*value[:_MAX_NUMBERS], f"[... {len(value) - _MAX_NUMBERS} more numbers]"]
+        return [_trim(member) for member in value]
+    return value
+
+
+def _text(text: str) -> str:
+    return str(to_writable(shorten(text, _MAX_TEXT_CHARS)))
+
+
+def _cell_messages(evidence: Evidence) -> Iterator[Said]:
+    transcript = evidence.transcript
+    yield from _chat_messages(transcript.chats)
+    if isinstance(transcript, EmbeddingTranscript):
+        for index, embedded in enumerate(transcript.embedded):
+            yield from _embedding_messages(index, embedded)
+
+
+def _chat_messages(chats: Iterable[Chat]) -> Iterator[Said]:
+    before: Chat | None = None
+    for index, chat in enumerate(chats):
+        yield from _request_messages(index, chat.request, before)
+        if chat.response is not None:
+            yield from _part_messages(index, chat.response.message)
+        if chat.error is not None or chat.error_text:
+            yield Said(index, "assistant", "error", f"{chat.error or 'IterationLimit'}: {chat.error_text}")
+        before = chat
+
+
+def _request_messages(index: int, request: ChatRequest, before: Chat | None) -> Iterator[Said]:
+    """Yield the messages of a request that the conversation does not have yet."""
+    known = 0 if before is None else len(before.request.messages)
+    if request.system and (before is None or before.request.system != request.system):
+        yield Said(index, "system", "text", request.system)
+    for message in request.messages[known:]:
+        if before is None or before.response is None or message != before.response.message:
+            yield from _part_messages(index, message)
+
+
+def _part_messages(index: int, message: Message) -> Iterator[Said]:
+    for part in message.parts:
+        told = _part(index, part)
+        yield replace(told, by="user") if message.role is Role.USER and told.by == "assistant" else told
+
+
+def _part(index: int, part: Part) -> Said:
+    match part:
+        case Text(text):
+            return Said(index, "assistant", "text", text)
+        case Thinking(text):
+            return Said(index, "assistant", "thinking", text)
+        case Refusal(text):
+            return Said(index, "assistant", "refusal", text)
+        case ToolCall():
+            return Said(index, "assistant", "call", _json(dict(part.arguments)), part.name, part.id)
+        case ToolResult():
+            return Said(index, "tool", "error" if part.is_error else "result", _content(part), part.name, part.call_id)
+        case Image() | File():
+            return Said(index, "assistant", "media", _media(part))
+        case Opaque(api):
+            return Said(index, "assistant", "state", _json(part.raw), api)
+
+
+def _content(result: ToolResult) -> str:
+    if isinstance(result.content, tuple):
+        return "\n".join(_part(0, part).text for part in result.content)
+    return _json(result.content)
+
+
+def _media(part: Image | File) -> str:
+    return f"{part.media_type}, {'by address' if part.data is None else f'{len(part.data)} bytes'}"
+
+
+def _json(value: object) -> str:
+    """Return JSON for readers, or `repr` for values that are not JSON."""
+    return json.dumps(value, ensure_ascii=False, default=repr)
+
+
+def _embedding_messages(index: int, made: Embedded) -> Iterator[Said]:
+    for text in made.texts:
+        yield Said(index, "user", "text", text)
+    if made.vectors is None:
+        yield Said(index, "assistant", "error", f"{made.error}: {made.error_text}")
+    else:
+        lengths = " or ".join(map(str, sorted({len(vector) for vector in made.vectors}))) or "no"
+        yield Said(index, "assistant", "state", f"{len(made.vectors)} vectors of {lengths} dimensions")

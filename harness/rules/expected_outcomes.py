@@ -1,0 +1,373 @@
+"""Rules about how a chat or a turn ends: expectations of the scenario, errors, and declined requests.
+
+An adapter may decline what it does not declare, before it sends anything. Which capabilities a request needs follows
+from the canonical request alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.apis.jsonvalue import equal
+from harness.apis.schemas import inner
+from harness.contract.errors import Unsupported
+from harness.contract.model import (
+    JSON,
+    ChatRequest,
+    File,
+    Image,
+    JsonMode,
+    JsonSchema,
+    Message,
+    NamedTool,
+    Opaque,
+    Refusal,
+    Role,
+    Text,
+    Thinking,
+    ToolResult,
+)
+from harness.contract.protocols import Capability
+from harness.meaning.choice_meaning import tool_families
+from harness.results import Blame, Chat, Kind, Severity
+from harness.rules.chat_endings import (
+    ExpectedEnding,
+    expected_ending,
+    failure_of,
+    missing_message,
+    wrong_ending,
+    wrong_wait,
+)
+from harness.rules.evidence import Evidence
+from harness.rules.rule import Rule, RuleViolation
+from harness.scenarios.match import TurnOutcome, error_name, mismatches
+from harness.scenarios.schema import Scenario, Subject
+
+_PLAIN = frozenset({"type", "properties", "required", "items", "enum", "description", "title", "additionalProperties"})
+"""Schema keywords that every adapter with tools or JSON schemas must support."""
+
+
+def declined_chat(evidence: Evidence) -> Chat | None:
+    """Return the last chat if it raised `Unsupported` without a request, unless the scenario expects that."""
+    transcript = evidence.transcript
+    last = len(transcript.chats) - 1
+    chat = transcript.chats[last] if transcript.chats else None
+    if chat is None or chat.crashed or chat.error != Unsupported.__name__ or evidence.exchanges(last):
+        return None
+    expectation = transcript.scenario.turns[chat.turn].expect if transcript.scenario else None
+    expected = expectation.errors if expectation else ()
+    return None if error_name(Unsupported.__name__) in expected else chat
+
+
+def decline_reason(evidence: Evidence, chat: Chat) -> str:
+    """Return why a cell with a declined chat is not applicable."""
+    answers = len(evidence.transcript.chats) - 1
+    when = (
+        f"behind {answers} {'answer' if answers == 1 else 'answers'}, before anything more"
+        if answers
+        else "before anything"
+    )
+    return f"the adapter {evidence.transcript.adapter!r} declines {when} is sent: {chat.error_text}"
+
+
+def _declared_but_declined(evidence: Evidence) -> Iterator[RuleViolation]:
+    """Report a declined request that needs only declared capabilities of the adapter and the model.
+
+    Features that an earlier request of the conversation had, and that was sent, are not the reason.
+    """
+    chat = declined_chat(evidence)
+    if chat is None:
+        return
+    sent = [each.request for each in evidence.transcript.chats[:-1]]
+    before = {what for request in sent for what in _beyond_capabilities(request)}
+    needed = _capabilities(chat.request)
+    able = evidence.transcript.capabilities - evidence.transcript.profile.lacks
+    if needed - able or {*_beyond_capabilities(chat.request)} - before:
+        return
+    new = needed - {capability for request in sent for capability in _capabilities(request)} or needed
+    names = ", ".join(sorted(new)) or "nothing but a text"
+    message = f"the adapter declines, before anything is sent, what it declares to have ({names}): {chat.error_text}"
+    yield RuleViolation(message, actual=chat.error, expected=[*sorted(new)])
+
+
+def _capabilities(request: ChatRequest) -> frozenset[Capability]:
+    """Return the capabilities that a request needs."""
+    results = [result for message in request.messages for result in message.tool_results]
+    said = [message for message in request.messages if message.role is Role.USER and not message.tool_results]
+    choice, form = request.tool_choice, request.response_format
+    uses = {
+        Capability.SYSTEM_PROMPT: bool(request.system),
+        Capability.TOOLS: bool(request.tools) or any(message.tool_calls for message in request.messages),
+        Capability.PARALLEL_TOOL_CALLS: any(len(message.tool_calls) > 1 for message in request.messages),
+        Capability.TOOL_CHOICE: choice is not None,
+        Capability.FORCED_TOOL_CHOICE: choice == "required" or isinstance(choice, NamedTool),
+        Capability.JSON_MODE: isinstance(form, JsonMode),
+        Capability.JSON_SCHEMA: isinstance(form, JsonSchema),
+        Capability.JSON_WITH_TOOLS: form is not None and bool(request.tools),
+        Capability.VISION: any(isinstance(part, Image) for message in said for part in message.parts),
+        Capability.IMAGE_RESULTS: any(isinstance(part, Image) for result in results for part in _content_parts(result)),
+        Capability.FILES: any(_is_file(part) for message in said for part in message.parts),
+        Capability.AUDIO: any(_is_sound(part) for message in said for part in message.parts),
+        Capability.THINKING: request.thinking is not None,
+        Capability.CACHE_MARKS: request.cache,
+        Capability.HISTORY: len(said) > 1,
+        Capability.PROVIDER_TOOLS: any(map(tool_families, request.provider_metadata.values())),
+    }
+    return frozenset(capability for capability, used in uses.items() if used)
+
+
+def _beyond_capabilities(request: ChatRequest) -> Iterator[str]:
+    """Yield features of a request that no capability covers."""
+    yield from (name for name in ("temperature", "top_p", "stop") if getattr(request, name) not in (None, ()))
+    if request.thinking is not None and request.thinking.budget_tokens is not None:
+        yield "a thinking budget"
+    if any(map(_fields_beside_tools, request.provider_metadata.values())) or any(
+        tool.provider_metadata for tool in request.tools
+    ):
+        yield "fields of a provider"
+    for tool in request.tools:
+        yield from _uncommon(tool.parameters)
+    if isinstance(request.response_format, JsonSchema):
+        yield from _uncommon(request.response_format.schema)
+    for message in request.messages:
+        yield from _uncommon_parts(message)
+
+
+def _fields_beside_tools(fields: JSON) -> bool:
+    return not isinstance(fields, dict) or bool(fields.keys() - {"tools"})
+
+
+def _uncommon_parts(message: Message) -> Iterator[str]:
+    if not any(part.text if isinstance(part, Text) else part for part in message.parts):
+        yield "a message that says nothing"
+    for part in message.parts:
+        match part:
+            case File() if _is_file(part) or _is_sound(part):
+                continue
+            case File() | Opaque() | Refusal() | Thinking():
+                yield type(part).__name__
+            case ToolResult(is_error=True):
+                yield "an error result"
+            case ToolResult() if len(_content_parts(part)) > 1:
+                yield "a result of several parts"
+            case _:
+                continue
+
+
+def _is_file(part: object) -> bool:
+    """Return whether a part is a document of the kind that every API accepts (openai-chat-file-inline-pdf)."""
+    return isinstance(part, File) and part.media_type == "application/pdf"
+
+
+def _is_sound(part: object) -> bool:
+    return isinstance(part, File) and part.media_type in ("audio/wav", "audio/mp3")
+
+
+def _content_parts(result: ToolResult) -> tuple[object, ...]:
+    return result.content if isinstance(result.content, tuple) else ()
+
+
+def _uncommon(schema: JSON) -> Iterator[str]:
+    """Yield the uncommon keywords of a schema, iteratively because of its depth."""
+    pending: list[JSON] = [schema]
+    while pending:
+        node = pending.pop()
+        if not isinstance(node, dict):
+            continue
+        yield from (f"the keyword {keyword}" for keyword in node.keys() - _PLAIN)
+        if not isinstance(node.get("type", ""), str):
+            yield "several types"
+        if node.get("additionalProperties", False) is not False:
+            yield "an open object"
+        pending.extend(each for _, each in inner(node, "", ("properties", "items")))
+
+
+def _chat_failures(evidence: Evidence) -> Iterator[RuleViolation]:
+    said_no = declined_chat(evidence)  # which declared-and-declined judges
+    for chat, made in enumerate(evidence.transcript.chats):
+        flaw = None if made is said_no else wrong_ending(evidence, chat)
+        if flaw is not None and flaw.rule != "stream-cut":
+            yield flaw
+
+
+def _wrong_waits(evidence: Evidence) -> Iterator[RuleViolation]:
+    for chat in range(len(evidence.transcript.chats)):
+        flaw = wrong_wait(evidence, chat)
+        if flaw is not None:
+            yield flaw
+
+
+def _missing_messages(evidence: Evidence) -> Iterator[RuleViolation]:
+    for chat in range(len(evidence.transcript.chats)):
+        flaw = missing_message(evidence, chat)
+        if flaw is not None:
+            yield flaw
+
+
+def _turns(evidence: Evidence) -> Iterator[tuple[int, Scenario, list[tuple[int, Chat]]]]:
+    scenario = evidence.transcript.scenario
+    if scenario is not None:
+        for turn in range(len(scenario.turns)):
+            chats = [(i, chat) for i, chat in enumerate(evidence.transcript.chats) if chat.turn == turn]
+            if chats:
+                yield turn, scenario, chats
+
+
+def _unmet_expectations(evidence: Evidence) -> Iterator[RuleViolation]:
+    for turn, scenario, chats in _turns(evidence):
+        expectation = scenario.turns[turn].expect
+        index, last = chats[-1]
+        if expectation is None:
+            continue
+        ended = expected_ending(evidence, index)
+        unduly = last.error is not None and expectation.error is None
+        if unduly or ended.fate == "made-up" or wrong_ending(evidence, index) is not None:
+            expectation = expectation.forbidden  # request-unexpected or chat-failure says what is wrong besides
+        outcome = TurnOutcome(
+            text=last.response.text if last.response else "",
+            calls=[call for _, chat in chats if chat.response for call in chat.response.tool_calls],
+            stop_reason=last.response.stop_reason if last.response else None,
+            error=failure_of(last),
+            events=next(iter(evidence.transcript.handled[turn : turn + 1]), ()),
+        )
+        for mismatch in mismatches(expectation, outcome):
+            if mismatch.path == "events" and not evidence.transcript.scripted:
+                continue  # whether it says a word before it calls is a model's choice, and model-choice has the calls
+            if mismatch.path == "error.retry_after" and (
+                wrong_wait(evidence, index) is not None or _tells_no_wait(ended) or _asks_for(ended, mismatch.expected)
+            ):
+                continue  # reported by error-retry-after, or the API has no such field, or it is rounded to seconds
+            if mismatch.path == "stop_reason" and _wire_stop_reason(evidence, index) == mismatch.expected:
+                continue  # stop-reason has what the adapter makes of it
+            if mismatch.path.startswith(("error", "events")) and _is_mended(evidence, index):
+                continue
+            message = f"turn {turn}, expect.{mismatch.path}: {mismatch.message}"
+            yield RuleViolation(
+                message, ended.exchange, None, mismatch.actual, mismatch.expected, blame=evidence.divergence_blame
+            )
+
+
+def _tells_no_wait(ended: ExpectedEnding) -> bool:
+    """Return whether the provider's error has no waiting time, since a command-line API has no field for it."""
+    return ended.failure is not None and ended.failure.retry_after is None
+
+
+def _asks_for(ended: ExpectedEnding, wait: JSON) -> bool:
+    """Return whether the provider's error has this waiting time."""
+    return ended.failure is not None and wait is not None and ended.failure.retry_after == wait
+
+
+def _wire_stop_reason(evidence: Evidence, chat: int) -> str | None:
+    reading = evidence.answer(chat)
+    return reading.answer.stop_reason if reading is not None and reading.answer is not None else None
+
+
+def _is_mended(evidence: Evidence, chat: int) -> bool:
+    """Return whether a declared retry succeeded."""
+    declared = Capability.RETRIES in evidence.transcript.capabilities
+    return declared and len(evidence.exchanges(chat)) > 1 and evidence.transcript.chats[chat].response is not None
+
+
+def _iteration_bound(evidence: Evidence) -> Iterator[RuleViolation]:
+    for turn, scenario, chats in _turns(evidence):
+        expectation = scenario.turns[turn].expect
+        if chats[-1][1].limit_reached and (expectation is None or expectation.error is None):
+            message = f"turn {turn} reached its bound of {scenario.max_iterations} answers and still calls tools"
+            yield RuleViolation(
+                message, actual=len(chats), expected=scenario.max_iterations, blame=evidence.divergence_blame
+            )
+
+
+def _choice_of_calls(evidence: Evidence) -> Iterator[RuleViolation]:
+    """Report calls of a provider's model that differ from the script, without blame for the adapter."""
+    if evidence.transcript.scripted:
+        return
+    for turn, scenario, chats in _turns(evidence):
+        if not any(chat.response for _, chat in chats):
+            continue  # nothing answered, so nothing was chosen
+        scripted = [call for step in scenario.turns[turn].model for call in step.whole_calls]
+        made = [(c.name, c.arguments) for _, chat in chats if chat.response for c in chat.response.tool_calls]
+        same = len(made) == len(scripted) and all(
+            name == wanted and equal(dict(arguments), expected)
+            for (name, arguments), (wanted, expected) in zip(made, scripted, strict=True)
+        )
+        if not same:
+            yield RuleViolation(
+                f"turn {turn}: the model chose other calls than the scenario's script",
+                actual=[f"{name} {arguments}" for name, arguments in made],
+                expected=[f"{name} {arguments}" for name, arguments in scripted],
+            )
+
+
+_EXPECT = "harness.scenarios.schema"
+
+
+RULES = (
+    Rule(
+        "declared-and-declined",
+        Subject.REQUESTS,
+        "An adapter does not decline what it declares: `Unsupported` is for what it does not declare.",
+        "harness.contract.protocols: Capability; harness.contract.errors: Unsupported",
+        _declared_but_declined,
+        Kind.LOSS,
+        "the request does not reach the model, although the adapter declares the capability",
+        remedy="send the request, or take what the adapter cannot do out of its capabilities",
+    ),
+    Rule(
+        "chat-failure",
+        Subject.ERRORS,
+        "A chat fails if the provider did, by the canonical error of its status or code, and only then.",
+        "harness.contract.errors; anthropic-stream-error, openai-responses-stream-error",
+        _chat_failures,
+        because="the caller takes a failure for an answer, or an answer for a failure",
+        also=("chat-refused",),
+        remedy="raise the error of the contract that is expected there, and only where there is no answer",
+    ),
+    Rule(
+        "error-retry-after",
+        Subject.ERRORS,
+        "An error has the provider's waiting time, and none if there is none.",
+        "harness.contract.errors: ProviderError",
+        _wrong_waits,
+        because="the caller does not know how long to wait, and retries too early",
+        remedy="set the error's `retry_after` to what the header or the body says, and to none where they say nothing",
+    ),
+    Rule(
+        "error-message",
+        Subject.ERRORS,
+        "An error has the provider's message.",
+        "harness.contract.errors: ProviderError",
+        _missing_messages,
+        kind=Kind.CONVENTION,
+        because="programs use the error's class and status; a reader of its text does not learn what was wrong",
+        remedy="put the provider's own message into the error's text",
+    ),
+    Rule(
+        "expectation",
+        Subject.RESPONSES,
+        "The turn ends as the scenario expects.",
+        _EXPECT,
+        _unmet_expectations,
+        because="the scenario defines the outcome",
+        remedy="compare what the adapter returned with the expectation: it is what the scenario's answers amount to",
+    ),
+    Rule(
+        "iteration-bound",
+        Subject.RESPONSES,
+        "The loop ends within its bound.",
+        _EXPECT,
+        _iteration_bound,
+        because="an endless loop keeps costing money",
+        remedy="stop asking when the answer has no calls, and count the answers against the bound",
+    ),
+    Rule(
+        "model-choice",
+        Subject.RESPONSES,
+        "A live model makes the calls of the script.",
+        _EXPECT,
+        _choice_of_calls,
+        because="the rest of the conversation departs from the scenario",
+        severity=Severity.WARNING,
+        blame=Blame.MODEL,
+    ),
+)

@@ -1,0 +1,401 @@
+"""Rules about JSON mode and the system prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from harness import catalog
+from harness.apis.jsonvalue import loads
+from harness.apis.view import SystemView, TextView, ToolView, WireError
+from harness.contract.model import JSON, JSON_INSTRUCTION, ChatRequest, JsonMode, JsonSchema
+from harness.meaning.result_meaning import fold_system_texts
+from harness.meaning.schema_changes import accepts, change
+from harness.results import Blame, Kind
+from harness.rules.evidence import ChatExchange, Evidence
+from harness.rules.rule import Rule, RuleViolation
+from harness.scenarios.json_schema import UndecidedSchema, Validator
+from harness.scenarios.schema import Subject
+
+
+def schema_tool(req: ChatExchange) -> ToolView | None:
+    """Return the tool that replaces the JSON schema, if the request forces the model to call it.
+
+    Released libraries request a schema this way. The tool is not one of the caller's, and accepts what the schema
+    accepts. It must be the only tool, or one of several of which one must be called.
+    """
+    request, choice = req.chat.request, req.view.tool_choice
+    if (
+        not catalog.api(req.view.api).traits.schema_by_tool
+        or not isinstance(request.response_format, JsonSchema)
+        or choice is None
+    ):
+        return None
+    given = {tool.name for tool in request.tools}
+    for tool in req.view.tools:
+        if tool.kind != "function" or tool.name in given:
+            continue
+        is_only_one = choice.mode == "named" and choice.name == tool.name and not given
+        is_one_of_all = choice.mode == "required" and request.tool_choice in (None, "auto")
+        if (is_only_one or is_one_of_all) and not change(request.response_format.schema, tool.parameters, tool.dialect):
+            return tool
+    return None
+
+
+def _mechanism(evidence: Evidence, request: ChatRequest) -> str:
+    profile = evidence.transcript.profile
+    if isinstance(request.response_format, JsonSchema):
+        return profile.json_schema
+    return profile.json_mode
+
+
+def _missing_json_mode(evidence: Evidence) -> Iterator[RuleViolation]:
+    for req in evidence.chat_exchanges:
+        wanted = req.chat.request.response_format
+        if wanted is None or schema_tool(req) is not None:
+            continue
+        kind = "json" if isinstance(wanted, JsonMode) else "json-schema"
+        sent = req.view.response_format
+        if _mechanism(evidence, req.chat.request) == "native":
+            if sent is None or sent.kind != kind:
+                tools = " together with tools" if req.chat.request.tools else ""
+                message = f"the request does not ask for {kind}{tools} by the API's own switch"
+                yield RuleViolation(
+                    message, req.reading.index, sent.pointer if sent else "", sent.kind if sent else None, kind
+                )
+        elif not _has_instruction(req):
+            message = "this API has no switch for JSON mode, and no block of the request asks for JSON"
+            yield RuleViolation(message, req.reading.index, "", None, "a system block of its own that asks for JSON")
+
+
+def _has_instruction(req: ChatExchange) -> bool:
+    system = req.chat.request.system
+    return req.view.response_format is not None or any(
+        "json" in part.text.lower() and part.text != system for part in req.view.system
+    )
+
+
+def _unwanted_json(evidence: Evidence) -> Iterator[RuleViolation]:
+    for req in evidence.chat_exchanges:
+        sent = req.view.response_format
+        if req.chat.request.response_format is None and sent is not None:
+            yield RuleViolation(
+                "the request asks for JSON, and the caller did not", req.reading.index, sent.pointer, sent.kind, None
+            )
+
+
+def _changed_schema(evidence: Evidence) -> Iterator[RuleViolation]:
+    for req in evidence.chat_exchanges:
+        wanted, sent = req.chat.request.response_format, req.view.response_format
+        if not isinstance(wanted, JsonSchema) or sent is None or sent.kind != "json-schema":
+            continue
+        found = change(wanted.schema, sent.schema, sent.dialect)
+        if found is not None:
+            message = f"the schema of the answer was changed on its way{found.said()}"
+            yield RuleViolation(
+                message, req.reading.index, sent.schema_pointer + found.pointer, found.actual, found.expected
+            )
+
+
+def _wrong_answer(evidence: Evidence) -> Iterator[RuleViolation]:
+    """Report an answer that is not JSON, or violates the schema.
+
+    The model is to blame if the wire has the same answer. Answers that were cut or refused do not count
+    (anthropic-output-format).
+    """
+    for index, chat in enumerate(evidence.transcript.chats):
+        wanted, reading = chat.request.response_format, evidence.answer(index)
+        if wanted is None or chat.response is None or chat.response.tool_calls or reading is None:
+            continue
+        if reading.response is None or reading.response.stop_reason not in ("end_turn", "stop_sequence"):
+            continue
+        schema = wanted.schema if isinstance(wanted, JsonSchema) else None
+        problem = _problem(chat.response.text, schema)
+        if problem is not None:
+            on_the_wire = _problem(reading.response.text, schema)
+            yield RuleViolation(
+                f"the answer {problem}",
+                reading.index,
+                next((part.pointer for part in reading.response.parts if isinstance(part, TextView)), ""),
+                chat.response.text,
+                reading.response.text if on_the_wire is None else schema,
+                blame=Blame.ADAPTER if on_the_wire is None else Blame.MODEL,
+                of_response=True,
+            )
+
+
+def _problem(text: str, schema: dict[str, JSON] | None) -> str | None:
+    try:
+        value = loads(text)
+    except WireError as error:
+        return f"is not JSON: {error.reason}"
+    if schema is None or accepts(schema, value):
+        return None
+    try:
+        error = next(Validator(schema).errors(value), None)
+    except UndecidedSchema:
+        return None
+    return None if error is None else f"does not conform to the schema at {_dotted(error[0])}: {error[1]}"
+
+
+def _dotted(path: Sequence[str | int]) -> str:
+    """Return a path in JSON such as `$.items[0].name`."""
+    return "$" + "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in path)
+
+
+_JSON_SOURCE = "harness.contract.model: response_format"
+
+
+def _system_of(req: ChatExchange) -> str | None:
+    return req.chat.request.system or None
+
+
+def _prompts(req: ChatExchange) -> list[SystemView]:
+    """Return the system texts without instructions for JSON mode. Several blocks count as one text."""
+    system = _system_of(req)
+    told = fold_system_texts(req.view.system, system) if system else [*req.view.system]
+    if req.chat.request.response_format is None:
+        return told
+    tool = schema_tool(req)
+    words = ("json",) if tool is None else ("json", tool.name.lower())
+    prompts = [_without_instruction(part, system, words) for part in told if not _is_instruction(part, system, words)]
+    return prompts or [part for part in told if system and _is_reworded_prompt(part.text, system)]
+
+
+def _is_instruction(part: SystemView, system: str | None, words: tuple[str, ...]) -> bool:
+    """Return whether a block is an instruction for JSON."""
+    if system and system.strip() in part.text:
+        return False
+    return part.text == JSON_INSTRUCTION or _mentions(part.text, words)
+
+
+def _without_instruction(part: SystemView, system: str | None, words: tuple[str, ...]) -> SystemView:
+    """Return the prompt without an instruction that follows it in the same block."""
+    if system and part.text.startswith(system) and _mentions(part.text.removeprefix(system), words):
+        return replace(part, text=system)
+    return part
+
+
+def _is_reworded_prompt(text: str, system: str) -> bool:
+    """Return whether a text has most words of the prompt, so that it is a changed prompt and not an instruction."""
+    wanted = {*system.split()}
+    return len(wanted.intersection(text.split())) > len(wanted) / 2
+
+
+def _mentions(text: str, words: tuple[str, ...]) -> bool:
+    return any(word in text.lower() for word in words)
+
+
+def _texts(req: ChatExchange) -> list[TextView]:
+    return [part for turn in req.view.turns for part in turn.parts if isinstance(part, TextView)]
+
+
+def _given_texts(req: ChatExchange) -> str:
+    return "\0".join(message.text for message in req.chat.request.messages)
+
+
+def _missing_prompt(evidence: Evidence) -> Iterator[RuleViolation]:
+    for req in evidence.chat_exchanges:
+        system = _system_of(req)
+        if system is not None and not any(part.text for part in _prompts(req)):
+            yield RuleViolation(
+                "the system prompt is nowhere in the API's place for it", req.reading.index, "", None, system
+            )
+
+
+def _prompt_in_message(evidence: Evidence) -> Iterator[RuleViolation]:
+    for req in evidence.chat_exchanges:
+        system = _system_of(req)
+        found = [part for part in _texts(req) if system is not None and system in part.text]
+        if system is None or not found or system in _given_texts(req):
+            continue
+        for part in found:
+            message = "the system prompt is in a message of the conversation"
+            yield RuleViolation(message, req.reading.index, part.pointer, part.text)
+
+
+def _repeated_prompt(evidence: Evidence) -> Iterator[RuleViolation]:
+    for req in evidence.chat_exchanges:
+        system = _system_of(req)
+        if system is None:
+            continue
+        copies = [(part, part.text.count(system)) for part in _prompts(req)]
+        if sum(count for _, count in copies) > 1:
+            part = [part for part, count in copies if count][-1]
+            total = sum(count for _, count in copies)
+            yield RuleViolation("the system prompt is sent more than once", req.reading.index, part.pointer, total, 1)
+    if not evidence.transcript.chats:
+        for reading in evidence.readings:
+            seen: set[str] = set()
+            for part in reading.request.system if reading.request else ():
+                if part.text in seen:
+                    yield RuleViolation("the same system text is sent twice", reading.index, part.pointer, part.text)
+                seen.add(part.text)
+
+
+def _changed_prompt(evidence: Evidence) -> Iterator[RuleViolation]:
+    for req in evidence.chat_exchanges:
+        system, previous = _system_of(req), _previous_prompt(evidence, req)
+        for part in _prompts(req) if system is not None else ():
+            stale = previous is not None and previous in part.text
+            repeated = system is not None and part.text.count(system) > 1
+            if part.text != system and not stale and not repeated:
+                trimmed = system is not None and part.text.strip() == system.strip()
+                what = "is sent with other blank space around it" if trimmed else "is not what was given"
+                yield RuleViolation(
+                    f"the system prompt {what}",
+                    req.reading.index,
+                    part.pointer,
+                    part.text,
+                    system,
+                    kind=Kind.CONVENTION if trimmed else None,  # it holds no instruction
+                )
+
+
+def _misplaced_prompt(evidence: Evidence) -> Iterator[RuleViolation]:
+    places = evidence.api.system_places
+    for req in evidence.chat_exchanges:
+        for part in _prompts(req):
+            if part.place not in places:
+                message = f"a system text is in {part.place}"
+                yield RuleViolation(message, req.reading.index, part.pointer, part.place, [*sorted(places)])
+            elif part.before_turn:
+                message = f"a system text comes after {part.before_turn} entries of the conversation"
+                yield RuleViolation(message, req.reading.index, part.pointer, part.before_turn, 0)
+
+
+def _unwanted_prompt(evidence: Evidence) -> Iterator[RuleViolation]:
+    for req in evidence.chat_exchanges:
+        if _system_of(req) is None:
+            previous = _previous_prompt(evidence, req)
+            for part in _prompts(req):
+                if part.text != previous:
+                    message = "there is no system prompt, and the request has a system text"
+                    yield RuleViolation(message, req.reading.index, part.pointer, part.text)
+
+
+def _stale_prompt(evidence: Evidence) -> Iterator[RuleViolation]:
+    for req in evidence.chat_exchanges:
+        previous = _previous_prompt(evidence, req)
+        system = _system_of(req)
+        if previous is None or previous == system or previous in (system or ""):
+            continue
+        for part in _prompts(req):
+            if previous in part.text:
+                message = "the system prompt has changed, and the one before still goes out"
+                yield RuleViolation(message, req.reading.index, part.pointer, part.text, system)
+
+
+def _previous_prompt(evidence: Evidence, req: ChatExchange) -> str | None:
+    """Return the last system prompt before the present one."""
+    system = _system_of(req)
+    earlier = [_system_of(other) for other in evidence.chat_exchanges if other.index < req.index]
+    return next((prompt for prompt in reversed(earlier) if prompt is not None and prompt != system), None)
+
+
+_SYSTEM = "harness.contract.model: the system prompt is a field"
+
+
+RULES = (
+    Rule(
+        "json-mode-ignored",
+        Subject.JSON_MODE,
+        "JSON is requested by the mechanism of the profile, with and without tools.",
+        _JSON_SOURCE
+        + "; anthropic-output-format, openai-chat-word-json, openai-responses-word-json, gemini-json-output",
+        _missing_json_mode,
+        because="the caller asked for JSON, and nothing makes the model give it",
+        remedy="ask for JSON by {json}, with tools and without",
+    ),
+    Rule(
+        "json-mode-uninvited",
+        Subject.JSON_MODE,
+        "JSON is requested only if the caller requests it.",
+        _JSON_SOURCE,
+        _unwanted_json,
+        because="the caller asked for text, and the model is held to JSON",
+        remedy="leave {json} out if the caller did not request JSON",
+    ),
+    Rule(
+        "json-schema-changed",
+        Subject.JSON_MODE,
+        "The schema arrives intact but for documented rewrites.",
+        _JSON_SOURCE + "; anthropic-strict-closed, openai-chat-strict-schema, gemini-json-output",
+        _changed_schema,
+        because="the model is held to another schema than the caller's",
+        remedy="send the schema as it was given, in {json}",
+    ),
+    Rule(
+        "json-answer",
+        Subject.JSON_MODE,
+        "The answer parses and conforms.",
+        _JSON_SOURCE,
+        _wrong_answer,
+        because="the caller cannot read what it asked for",
+        remedy="return the text of the answer as it came: it is the JSON",
+    ),
+    Rule(
+        "system-missing",
+        Subject.SYSTEM_PROMPT,
+        "The system prompt is in every request.",
+        _SYSTEM,
+        _missing_prompt,
+        because="the model does not know its instructions",
+        remedy="put the system prompt into {system}, in every request",
+    ),
+    Rule(
+        "system-in-message",
+        Subject.SYSTEM_PROMPT,
+        "The system prompt is in no message.",
+        _SYSTEM,
+        _prompt_in_message,
+        because="the model takes the instructions for a message of the user",
+        remedy="put the system prompt into {system}, and not among what the user and the assistant say",
+    ),
+    Rule(
+        "system-repeated",
+        Subject.SYSTEM_PROMPT,
+        "The system prompt is sent once.",
+        _SYSTEM,
+        _repeated_prompt,
+        because="the model reads its instructions twice, at the caller's cost",
+        remedy="put the system prompt into {system} once",
+    ),
+    Rule(
+        "system-verbatim",
+        Subject.SYSTEM_PROMPT,
+        "The system prompt is sent as given.",
+        _SYSTEM,
+        _changed_prompt,
+        because="the model reads other instructions",
+        remedy="send the system prompt as it was given; instructions of the adapter's own go into another block",
+    ),
+    Rule(
+        "system-place",
+        Subject.SYSTEM_PROMPT,
+        "The system prompt is in the API's place for it.",
+        "anthropic-system-field, openai-chat-system-anywhere, openai-responses-system-places, "
+        "gemini-system-instruction",
+        _misplaced_prompt,
+        because="instructions in another place have another weight",
+        remedy="put the system prompt into {system}",
+    ),
+    Rule(
+        "system-when-absent",
+        Subject.SYSTEM_PROMPT,
+        "Without a system prompt, or with an empty one, nothing is sent in its place.",
+        _SYSTEM + "; anthropic-no-empty-text, anthropic-system-field",
+        _unwanted_prompt,
+        because="the model gets instructions that nobody gave",
+        remedy="send nothing as a system prompt where there is none or an empty one",
+    ),
+    Rule(
+        "system-stale",
+        Subject.SYSTEM_PROMPT,
+        "A changed system prompt replaces the one before.",
+        _SYSTEM,
+        _stale_prompt,
+        because="the model follows instructions that are no longer in force",
+        remedy="send the system prompt of this request, not the one of an earlier request",
+    ),
+)

@@ -1,0 +1,278 @@
+"""Checks of the requests of a tool loop, or of a client of `harness serve`.
+
+System prompt, tools, messages and settings of the scenario must be in the requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from harness.apis.jsonvalue import equal
+from harness.apis.view import CallView, MediaView, RequestView, ResponseView, TextView
+from harness.contract.model import File, Image, JsonSchema, StopReason, Text
+from harness.meaning import choice_meaning
+from harness.meaning.choice_meaning import is_model_name
+from harness.meaning.result_meaning import same_medium
+from harness.meaning.schema_changes import change
+from harness.results import DrivenTranscript, ServedTranscript, ToolRun
+from harness.rules.evidence import ClientRequest, Evidence
+from harness.rules.rule import RuleViolation
+from harness.rules.sent_requests import thinking_violations
+from harness.scenarios.canonical import settings_of, system_of, user_message
+from harness.scenarios.schema import Scenario, Settings, ToolSpec
+
+
+@dataclass(frozen=True, slots=True)
+class CutCall:
+    """A call whose arguments were cut off, with its answer in the script and its exchange.
+
+    `is_broken` is set if the stream broke off. Otherwise the answer reached `max_tokens`.
+    """
+
+    answer: int
+    exchange: int
+    view: CallView
+    is_broken: bool
+
+    @property
+    def when(self) -> str:
+        """The reason in words."""
+        return "when its stream broke off" if self.is_broken else "when the answer reached max_tokens"
+
+
+@dataclass(frozen=True, slots=True)
+class LoopInputs:
+    """The scenario of a loop or a client, and its requests, each with its turn."""
+
+    evidence: Evidence
+    transcript: ServedTranscript
+    scenario: Scenario
+    client_requests: tuple[tuple[ClientRequest, int], ...]
+
+    @property
+    def tools(self) -> list[ToolSpec]:
+        """The tools of the scenario. The loop may have others."""
+        return [tool for tool in self.scenario.tools if tool.answered_by == "scenario"]
+
+    @property
+    def driven(self) -> DrivenTranscript | None:
+        """The transcript of a loop, or `None` for a client of `harness serve`."""
+        return self.transcript if isinstance(self.transcript, DrivenTranscript) else None
+
+    @property
+    def cut_calls(self) -> list[CutCall]:
+        """The calls that were cut off, unless a retry of the stream completed them."""
+        return [
+            CutCall(at, reading.index, call, reading.is_cut)
+            for reading in self.evidence.readings
+            if (at := reading.exchange.chat) is not None and reading.response is not None
+            if (self.evidence.answer(at) is None if reading.is_cut else is_cut_off(reading.response))
+            for call in reading.response.calls
+            if call.malformed is not None
+        ]
+
+    def cut_call_of(self, run: ToolRun) -> CutCall | None:
+        """Return the cut call that a tool may have run for."""
+        named = (cut for cut in self.cut_calls if cut.view.name == run.name)
+        return next((cut for cut in named if cut.answer < run.answers or cut.is_broken), None)
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the first turn. Loops do not run scenarios that change them."""
+        return settings_of(self.scenario, 0)
+
+    @property
+    def first(self) -> Iterator[ClientRequest]:
+        """Yield the first request of each turn. Settings may hold for the first answer only."""
+        turns: set[int] = set()
+        for req, turn in self.client_requests:
+            if turn not in turns:
+                turns.add(turn)
+                yield req
+
+
+def is_cut_off(answer: ResponseView) -> bool:
+    """Return whether an answer reached `max_tokens` within a call."""
+    return answer.stop_reason is StopReason.MAX_TOKENS and any(call.malformed is not None for call in answer.calls)
+
+
+def ends_in_cut_call(evidence: Evidence) -> bool:
+    """Return whether the last answer reached `max_tokens` within a call. A client may then raise, end or retry."""
+    transcript = evidence.transcript
+    last = evidence.answer(transcript.played - 1) if isinstance(transcript, ServedTranscript) else None
+    return last is not None and last.response is not None and is_cut_off(last.response)
+
+
+def loop_inputs(evidence: Evidence) -> LoopInputs | None:
+    """Return the inputs of a loop or a client, or `None` if the harness ran the conversation."""
+    transcript = evidence.transcript
+    if not isinstance(transcript, ServedTranscript) or transcript.scenario is None:
+        return None
+    turns = [turn for turn, spec in enumerate(transcript.scenario.turns) for _ in spec.model]
+    requests = tuple((each, turns[each.index]) for each in evidence.client_requests)
+    return LoopInputs(evidence, transcript, transcript.scenario, requests)
+
+
+def texts(view: RequestView, role: str) -> list[str]:
+    """Return the text of each turn of a role, however it is divided into parts."""
+    return [
+        "".join(part.text for part in turn.parts if isinstance(part, TextView))
+        for turn in view.turns
+        if turn.role == role
+    ]
+
+
+def instructions(view: RequestView) -> str:
+    """Return the text of all system prompts."""
+    return "\n".join(system.text for system in view.system)
+
+
+def missing_system_prompt(given: LoopInputs) -> Iterator[RuleViolation]:
+    """Report a request without the system prompt."""
+    if given.driven is None and given.scenario.system_from == "client":
+        return
+    for req, turn in given.client_requests:
+        system, view = (system_of(given.scenario, turn) or "").strip(), req.view
+        if system in instructions(view) or system in "".join(part.text for part in view.system):
+            continue
+        told = any(system in text for text in texts(view, "user"))
+        where = "stands in a message of the user" if told else "is nowhere in the request"
+        place = view.system[0].pointer if view.system else ""
+        yield RuleViolation(f"the system prompt {where}", req.reading.index, place, instructions(view) or None, system)
+
+
+def changed_tools(given: LoopInputs) -> Iterator[RuleViolation]:
+    """Report a tool that is missing or changed."""
+    for req, _ in given.client_requests:
+        sent = {tool.name: tool for tool in req.view.tools if tool.kind == "function"}
+        for tool in given.tools:
+            view = sent.get(tool.name)
+            if view is None:
+                if sent or given.settings.tool_choice != "none":  # without declarations nothing can be called
+                    yield RuleViolation(
+                        f"the tool {tool.name} is not declared", req.reading.index, "", [*sent], tool.name
+                    )
+                continue
+            if tool.description.strip() not in (view.description or ""):
+                message = f"the description of {tool.name} is not the one that was given"
+                yield RuleViolation(message, req.reading.index, view.pointer, view.description, tool.description)
+            found = change(dict(tool.parameters), view.parameters, view.dialect)
+            if found is not None:
+                place = found.pointer or "/"
+                message = f"the parameters of {tool.name} were changed at {place} of their schema{found.said()}"
+                yield RuleViolation(message, req.reading.index, view.pointer, found.actual, found.expected)
+
+
+def missing_messages(given: LoopInputs) -> Iterator[RuleViolation]:
+    """Report messages of the user or the model that are missing. A client of `harness serve` words its user's messages
+    freely."""
+    for req, turn in given.client_requests if not _is_stateful(given) else ():
+        answers = (given.evidence.answer(at) for at in range(req.index))
+        views = [answer.response for answer in answers if answer is not None and answer.response is not None]
+        yield from _missing_texts(req, "assistant", [view.text for view in views if not is_cut_off(view)])
+        if given.driven is not None:
+            parts = [part for each in given.scenario.turns[: turn + 1] for part in user_message(each).parts]
+            yield from _missing_texts(req, "user", [part.text for part in parts if isinstance(part, Text)])
+            yield from _missing_media(req, given.scenario, turn)
+
+
+def _is_stateful(given: LoopInputs) -> bool:
+    return any(req.view.stateful for req, _ in given.client_requests)
+
+
+def _missing_texts(req: ClientRequest, role: str, wanted: list[str]) -> Iterator[RuleViolation]:
+    sent = texts(req.view, role)
+    at = 0
+    for text in (each.strip() for each in wanted):
+        place = next((index for index in range(at, len(sent)) if text in sent[index]), None)
+        if text and place is None:
+            who = "the user" if role == "user" else "the model"
+            yield RuleViolation(f"what {who} has said is not in the request", req.reading.index, "", [*sent], text)
+        at = at if place is None else place
+
+
+def _missing_media(req: ClientRequest, scenario: Scenario, turn: int) -> Iterator[RuleViolation]:
+    sent = [part for each in req.view.turns for part in each.parts if isinstance(part, MediaView)]
+    for spec in scenario.turns[: turn + 1]:
+        for part in user_message(spec).parts:
+            if isinstance(part, Image | File) and not any(same_medium(view, part) for view in sent):
+                message = f"{'an image' if isinstance(part, Image) else 'a file'} of the user is not in the request"
+                yield RuleViolation(message, req.reading.index, "", [view.media_type for view in sent], part.media_type)
+
+
+def changed_settings(given: LoopInputs) -> Iterator[RuleViolation]:
+    """Report another model, another setting, or a stream that was not requested."""
+    for req in given.first:
+        yield from _changed_values(given, req)
+        yield from _changed_choice(given, req)
+        problem = _missing_format(given, req.view)
+        if problem is not None:
+            yield RuleViolation(problem, req.reading.index, "", None, _wanted_format(given.settings))
+        if given.transcript.variant == "stream" and not req.view.stream:
+            yield RuleViolation(
+                "the answer was to be streamed, and the request does not ask for that", req.reading.index, ""
+            )
+
+
+def _changed_values(given: LoopInputs, req: ClientRequest) -> Iterator[RuleViolation]:
+    settings, sent = given.settings, req.view.settings
+    bound = sent.get("max_tokens")
+    if settings.max_tokens is not None and (bound is None or not equal(bound.value, settings.max_tokens)):
+        yield RuleViolation(
+            "max_tokens is not sent as it was given",
+            req.reading.index,
+            bound.pointer if bound else "",
+            bound.value if bound else None,
+            settings.max_tokens,
+        )
+    if settings.thinking is not None:
+        yield from thinking_violations(req, settings.thinking.effort)
+    if req.view.model is not None and not is_model_name(req.view.model, given.transcript.model):
+        yield RuleViolation(
+            "the request names another model", req.reading.index, "", req.view.model, given.transcript.model
+        )
+
+
+def _changed_choice(given: LoopInputs, req: ClientRequest) -> Iterator[RuleViolation]:
+    """Report a tool choice with another effect on the scenario's tools."""
+    wanted = given.settings.choice()
+    if wanted in (None, "auto"):
+        return
+    names = [tool.name for tool in given.tools]
+    requested, found = (
+        choice_meaning.canonical_meaning(wanted, names),
+        choice_meaning.wire_meaning(req.view.tool_choice, names),
+    )
+    if not req.view.tools and not requested.forced:
+        return
+    if found is None or found.forced != requested.forced or found.tools & {*names} != requested.tools:
+        yield RuleViolation(
+            "the tool choice of the request is not the one that was given",
+            req.reading.index,
+            req.view.tool_choice.pointer if req.view.tool_choice else "",
+            choice_meaning.describe_choice(found, names),
+            choice_meaning.describe_choice(requested, names),
+        )
+
+
+def _missing_format(given: LoopInputs, view: RequestView) -> str | None:
+    """Return a message if a request does not ask for the requested JSON: by the API's field, by a tool, or in words."""
+    wanted, sent = given.settings.format(), view.response_format
+    if wanted is None:
+        return None
+    if isinstance(wanted, JsonSchema):
+        native = sent is not None and change(wanted.schema, sent.schema, sent.dialect) is None
+        tools = (tool for tool in view.tools if tool.kind == "function")
+        if native or any(change(wanted.schema, tool.parameters, tool.dialect) is None for tool in tools):
+            return None
+        return "JSON of a schema was asked for, and no part of the request has this schema"
+    said = "\n".join([instructions(view), *texts(view, "user")])
+    for own in (given.scenario.system, *(user_message(turn).text for turn in given.scenario.turns)):
+        said = said.replace(own, "") if own else said
+    told = sent is not None or "json" in said.lower()
+    return None if told else "JSON was asked for, and no part of the request says so"
+
+
+def _wanted_format(settings: Settings) -> str:
+    return "json-schema" if isinstance(settings.format(), JsonSchema) else "json"

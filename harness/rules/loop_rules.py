@@ -1,0 +1,365 @@
+"""Rules for code that owns its tool loop, and for clients of `harness serve`.
+
+A library may word its requests freely, and add instructions, tools and settings. What the user gave it must be there,
+and each tool must run once per call. A call that was cut off must not run and must not be answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TypeAlias
+
+from harness.apis.jsonvalue import equal
+from harness.apis.view import CallView
+from harness.results import DrivenTranscript, Kind, ServedTranscript, Severity, ToolRun
+from harness.rules.call_matching import match_calls
+from harness.rules.evidence import Evidence, ParsedExchange
+from harness.rules.loop_requests import (
+    CutCall,
+    LoopInputs,
+    changed_settings,
+    changed_tools,
+    ends_in_cut_call,
+    loop_inputs,
+    missing_messages,
+    missing_system_prompt,
+)
+from harness.rules.rule import Rule, RuleViolation
+from harness.scenarios.canonical import settings_of
+from harness.scenarios.schema import Subject
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A call of one of the scenario's tools, with its answer and exchange."""
+
+    answer: int
+    exchange: int
+    view: CallView
+
+
+def _complete_calls(given: LoopInputs) -> list[_Call]:
+    """Return the complete calls of all answers, also of those that were cut off in a later call."""
+    names = {tool.name for tool in given.tools}
+    readings = ((at, given.evidence.answer(at)) for at in range(given.transcript.played))
+    return [
+        _Call(at, reading.index, call)
+        for at, reading in readings
+        for call in (reading.response.calls if reading is not None and reading.response is not None else ())
+        if reading is not None and call.malformed is None and call.name in names
+    ]
+
+
+_Pair: TypeAlias = tuple[ToolRun, _Call | None]
+
+
+def pair_runs(given: LoopInputs) -> tuple[list[_Pair], list[_Call]]:
+    """Pair each tool run with its call, and return the calls that no tool ran for.
+
+    A run belongs to a call of its name and arguments, or else to a remaining call of its name.
+    """
+    left = _complete_calls(given)
+    pairs: list[_Pair] = []
+    for exact in (True, False):
+        again: list[_Pair] = []
+        for run, of in pairs or [(run, None) for run in given.transcript.runs]:
+            call = of or next((each for each in left if _fits(run, each, exact=exact)), None)
+            left = [each for each in left if each is not call]
+            again.append((run, call))
+        pairs = again
+    return pairs, left
+
+
+def _fits(run: ToolRun, call: _Call, *, exact: bool) -> bool:
+    same = run.name == call.view.name and call.answer < run.answers
+    return same and (not exact or equal(run.arguments, call.view.arguments))
+
+
+def run_with_other_arguments(given: LoopInputs) -> Iterator[RuleViolation]:
+    """Report a tool that ran with other arguments than its call has."""
+    for run, call in pair_runs(given)[0]:
+        if call is not None and not equal(run.arguments, call.view.arguments):
+            yield RuleViolation(
+                f"the tool {run.name} was run with other arguments than the model gave it",
+                call.exchange,
+                call.view.arguments_pointer,
+                run.arguments,
+                call.view.arguments,
+                of_response=True,
+            )
+
+
+def run_uncalled(given: LoopInputs) -> Iterator[RuleViolation]:
+    """Report a tool that ran without a call."""
+    for run, answered in _runs_without_call(given):
+        if answered is None:
+            yield RuleViolation(f"the tool {run.name} was run, and the model has not called it", actual=run.arguments)
+
+
+def run_again(given: LoopInputs) -> Iterator[RuleViolation]:
+    """Report a tool that ran again for an answered call."""
+    for run, answered in _runs_without_call(given):
+        if answered is not None:
+            message = f"the tool {run.name} was run again for a call that it has answered"
+            yield RuleViolation(message, answered.exchange, answered.view.pointer, run.arguments, of_response=True)
+
+
+def _runs_without_call(given: LoopInputs) -> Iterator[_Pair]:
+    """Yield the runs without a call, each with an earlier call that it repeats, if there is one."""
+    pairs, _ = pair_runs(given)
+    for run, call in pairs:
+        if call is None and given.cut_call_of(run) is None:
+            yield run, next((of for other, of in pairs if of is not None and _is_again(run, other, of)), None)
+
+
+def _is_again(run: ToolRun, before: ToolRun, call: _Call) -> bool:
+    return _fits(run, call, exact=False) and equal(run.arguments, before.arguments)
+
+
+def run_missing(given: LoopInputs) -> Iterator[RuleViolation]:
+    """Report a call that no tool ran for.
+
+    A call that ends its turn, or was cut off, or came before one that was, need not run.
+    """
+    latest = max((req.index for req, _ in given.client_requests), default=0)
+    failed = given.driven is None or given.driven.failure is not None
+    ending = accumulate(len(turn.model) for turn in given.scenario.turns)
+    left = {end - 1 for end, turn in zip(ending, given.scenario.turns, strict=True) if turn.ends_with_call}
+    left |= {each.answer for each in given.cut_calls}
+    for call in pair_runs(given)[1]:
+        if call.answer not in left and (call.answer < latest or not failed):
+            message = f"the model called {call.view.name}, and the tool was not run"
+            yield RuleViolation(message, call.exchange, call.view.pointer, None, call.view.arguments, of_response=True)
+
+
+def cut_call_run(given: LoopInputs) -> Iterator[RuleViolation]:
+    """Report a tool that ran for a call that was cut off."""
+    for run, call in pair_runs(given)[0]:
+        cut = given.cut_call_of(run) if call is None else None
+        if cut is not None:
+            message = f"the tool {run.name} was run for a call that was cut off {cut.when}"
+            yield RuleViolation(message, cut.exchange, cut.view.arguments_pointer, run.arguments, of_response=True)
+
+
+def cut_call_answered(given: LoopInputs) -> Iterator[RuleViolation]:
+    """Report a call that was cut off and is in a later request, or its result."""
+    for cut in given.cut_calls:
+        later = given.evidence.readings[cut.exchange + 1 :]
+        yield from [flaw for reading in later for flaw in _cut_call_in_request(given, cut, reading)][:1]
+
+
+def _cut_call_in_request(given: LoopInputs, cut: CutCall, reading: ParsedExchange) -> Iterator[RuleViolation]:
+    view, chat = reading.request, reading.exchange.chat
+    if view is None:
+        return
+    expected = given.evidence.expected_calls(given.transcript.played if chat is None else chat)
+    known = {id(call) for call in match_calls(expected, view)}
+    calls = [call for call in view.calls if id(call) not in known and call.name == cut.view.name]
+    results = [result for result in view.results if cut.view.id and result.call_id == cut.view.id]
+    results += [result for call in calls for result in given.evidence.pairing(view).of(call)]
+    if calls or results:
+        how = "is answered with a result" if results else "is sent back"
+        message = f"the call of {cut.view.name} {how}, and it was cut off {cut.when}"
+        yield RuleViolation(message, reading.index, (*results, *calls)[0].pointer)
+
+
+def _unfinished_script(evidence: Evidence) -> Iterator[RuleViolation]:
+    transcript = evidence.transcript
+    if not isinstance(transcript, ServedTranscript) or not transcript.ended or transcript.played == transcript.script:
+        return
+    if ends_in_cut_call(evidence):
+        return
+    left = transcript.script - transcript.played
+    beside = f"; {transcript.beside} requests had none of its tools and none of its calls" if transcript.beside else ""
+    message = f"the client did not ask for {left} of the {transcript.script} answers of the script{beside}"
+    yield RuleViolation(message, actual=transcript.played, expected=transcript.script)
+
+
+def _missing_tools(evidence: Evidence) -> Iterator[RuleViolation]:
+    """Report tools that no request of a client declares. `loop-tools` covers loops."""
+    transcript, scenario = evidence.transcript, evidence.transcript.scenario
+    if not isinstance(transcript, ServedTranscript) or isinstance(transcript, DrivenTranscript) or scenario is None:
+        return
+    views = [reading.request for reading in evidence.readings if reading.request is not None]
+    declared = dict.fromkeys(tool.name for view in views for tool in view.tools)
+    if not views or (not declared and settings_of(scenario, 0).tool_choice == "none"):
+        return
+    called = {name for turn in scenario.turns for step in turn.model for name, _ in step.named_calls}
+    for tool in scenario.tools:
+        if tool.name not in declared:
+            arrived = f"the tools that arrived: {', '.join(declared)}" if declared else "no tools arrived"
+            yield RuleViolation(
+                f"the scenario names the tool {tool.name}, and the client does not declare it; {arrived}",
+                actual=[*declared],
+                expected=tool.name,
+                severity=None if tool.name in called else Severity.WARNING,
+            )
+
+
+def _refused_requests(evidence: Evidence) -> Iterator[RuleViolation]:
+    transcript = evidence.transcript
+    for each in transcript.turned_away if isinstance(transcript, ServedTranscript) else ():
+        yield RuleViolation(f"{each.request} is refused: {each.reason}")
+
+
+_Look: TypeAlias = Callable[[LoopInputs], Iterator[RuleViolation]]
+
+
+def _failed_loop(given: LoopInputs) -> Iterator[RuleViolation]:
+    driven = given.driven
+    if driven is None or driven.failure is None or (ends_in_cut_call(given.evidence) and not driven.is_stopped):
+        return
+    yield RuleViolation(f"the conversation broke off: {driven.failure}")
+
+
+def _other_endpoints(given: LoopInputs) -> Iterator[RuleViolation]:
+    for each in given.driven.elsewhere if given.driven is not None else ():
+        yield RuleViolation(f"requests that are none of the API {given.transcript.api}: {each}")
+
+
+_SOURCE = "harness.contract.loops"
+
+
+def _rule(  # noqa: PLR0913 - a rule, and whom it is about
+    name: str, subject: Subject, requirement: str, look: _Look, because: str, *, remedy: str, of_clients: bool = False
+) -> Rule:
+    def check(evidence: Evidence) -> Iterator[RuleViolation]:
+        given = loop_inputs(evidence)
+        if given is not None and (of_clients or given.driven is not None):
+            yield from look(given)
+
+    return Rule(name, subject, requirement, _SOURCE, check, Kind.LOSS, because, remedy=remedy)
+
+
+RULES = (
+    Rule(
+        "script-unplayed",
+        Subject.REQUESTS,
+        "A client sends requests until the script is complete.",
+        "harness help serve",
+        _unfinished_script,
+        because="a part of the conversation did not happen",
+        remedy="keep asking until the answer has no calls",
+    ),
+    Rule(
+        "client-tool-missing",
+        Subject.TOOLS,
+        "A client declares the tools that the scenario names.",
+        "harness help serve",
+        _missing_tools,
+        because="the script calls a tool that the client does not have",
+        remedy="declare the tool in {tools} by the scenario's name, or have the scenario name the client's own tool",
+    ),
+    Rule(
+        "request-turned-away",
+        Subject.LIMITS,
+        "A request has a key, names an existing model, and uses only ids and signatures of earlier answers.",
+        "harness help serve",
+        _refused_requests,
+        kind=Kind.LIMIT,
+        because="the provider refuses it before it looks at the chat",
+        remedy="send the key, name a model that exists, and send back only ids and signatures that an answer had",
+    ),
+    _rule(
+        "loop-system",
+        Subject.SYSTEM_PROMPT,
+        "The system prompt that a loop or a client was given is among the instructions of each of its requests.",
+        missing_system_prompt,
+        "the model does not know its instructions",
+        of_clients=True,
+        remedy="give the model the system prompt in each request: put it into {system}",
+    ),
+    _rule(
+        "loop-tools",
+        Subject.TOOLS,
+        "The tools that a loop was given are declared in each of its requests, as they were given.",
+        changed_tools,
+        "the model cannot call what is there, or reads another description of it",
+        remedy="declare all tools in {tools} of each request, with their names, descriptions and schemas unchanged",
+    ),
+    _rule(
+        "loop-history",
+        Subject.HISTORY,
+        "Each request has the messages of the user and the model, in order.",
+        missing_messages,
+        "the model reads another conversation",
+        of_clients=True,
+        remedy="send what the user and the model said so far with each request, unchanged and in its order",
+    ),
+    _rule(
+        "loop-settings",
+        Subject.REQUESTS,
+        "The model and the settings that a loop was given are those of the first request of each turn.",
+        changed_settings,
+        "the model answers under other settings than the caller's",
+        remedy="send the model and the settings that the loop was given with the first request of each turn",
+    ),
+    _rule(
+        "tool-run-otherwise",
+        Subject.TOOLS,
+        "A tool is run with the arguments that the model gave.",
+        run_with_other_arguments,
+        "something else is done than the model asked for",
+        remedy="run the tool with the arguments of the model's call, by its name and id",
+    ),
+    _rule(
+        "tool-run-uncalled",
+        Subject.TOOLS,
+        "A tool runs only for a call of the model.",
+        run_uncalled,
+        "the tool does something that the model did not ask for",
+        remedy="run a tool only for a call that the model has made",
+    ),
+    _rule(
+        "tool-run-again",
+        Subject.TOOLS,
+        "A tool is run once for each call of the model.",
+        run_again,
+        "what was to be done once is done twice",
+        remedy="run a tool once for each call",
+    ),
+    _rule(
+        "tool-run-missing",
+        Subject.TOOLS,
+        "A tool that the model calls is run.",
+        run_missing,
+        "the model takes something for done that was not",
+        remedy="run the tool that the model calls, and send its result",
+    ),
+    _rule(
+        "cut-call-run",
+        Subject.TOOLS,
+        "A tool is not run for a call that was cut off: the answer reached max_tokens, or its stream broke off.",
+        cut_call_run,
+        "a tool runs with half of its arguments",
+        of_clients=True,
+        remedy="look at {stop} and at the end of the stream before running a tool, and drop a call that was cut",
+    ),
+    _rule(
+        "cut-call-answered",
+        Subject.TOOLS,
+        "A call that was cut off by max_tokens or by the end of its stream does not go back, and has no result.",
+        cut_call_answered,
+        "the model reads that its call failed, and not that it was cut off: it writes the same again",
+        of_clients=True,
+        remedy="leave a call that was cut out of the history, and send no result for it",
+    ),
+    _rule(
+        "loop-failed",
+        Subject.ERRORS,
+        "A loop completes the conversation unless a failure prevents it.",
+        _failed_loop,
+        "the conversation breaks off",
+        remedy="look at the exception: the loop has to go on, or to end without one, where nothing is lost",
+    ),
+    _rule(
+        "loop-elsewhere",
+        Subject.REQUESTS,
+        "A loop sends its requests to the declared API.",
+        _other_endpoints,
+        "those requests are not checked",
+        remedy="send to `endpoint.base_url` by the API that the loop is declared with",
+    ),
+)

@@ -1,0 +1,426 @@
+"""Rules for replays: requests match the recording, and a stream gives the same answer in each of its variants."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from itertools import takewhile
+
+from harness.apis.api import Api
+from harness.apis.traits import Framing
+from harness.apis.view import OpaqueView, ResponseView
+from harness.contract.model import JSON, ChatResponse, Refusal
+from harness.results import Blame, Chat, Kind, ReplayVariant, Severity
+from harness.rules import (
+    call_matching,
+    call_results,
+    conversation_history,
+    instructions,
+    opaque_state,
+    sent_requests,
+    tool_use,
+)
+from harness.rules.chat_endings import CUT_ERRORS, DATE_TOLERANCE_SECONDS, same_wait, wrong_ending
+from harness.rules.evidence import Evidence, ParsedExchange
+from harness.rules.expected_outcomes import declined_chat
+from harness.rules.loop_requests import ends_in_cut_call
+from harness.rules.response_diff import (
+    MODEL,
+    ORDER,
+    IssuedValues,
+    ResponseDifference,
+    event_differences,
+    response_differences,
+    scalars,
+)
+from harness.rules.rule import Rule, RuleViolation
+from harness.scenarios.schema import Subject
+from harness.tape.compare import RequestDifference, differences
+from harness.tape.rechunk import BYTE_ORDER_MARK, COMMENTS
+
+
+def _blame(evidence: Evidence) -> Blame | None:
+    """Return the blame: the cassette, if it was recorded for another version of the scenario."""
+    return Blame.CASSETTE if evidence.transcript.stale else None
+
+
+def _changed_requests(evidence: Evidence) -> Iterator[RuleViolation]:
+    """Report requests that differ from the recording.
+
+    The adapter that made the recording must send the same request. Another adapter may differ, except where a rule
+    finds a fault.
+    """
+    transcript = evidence.transcript
+    is_own = transcript.stale or transcript.recorded_by in (None, transcript.adapter)
+    faulty = cache(lambda: _faulty_places(evidence))
+    for reading in evidence.readings:
+        recorded = reading.exchange.recorded
+        if recorded is None:
+            continue
+        for found in differences(recorded, reading.exchange.request, evidence.api, issued=evidence.issued_ids):
+            at_fault = found.neutral and not faulty().isdisjoint(_places(reading, found))
+            asked_for = is_own or (at_fault and not _is_library_default(evidence, reading, found))
+            if not asked_for and (not found.neutral or found.fact in _JUDGED_FACTS):
+                continue
+            what = (
+                "not the request that was recorded"
+                if asked_for
+                else "not as it was recorded, where the scenario leaves it open"
+            )
+            yield RuleViolation(
+                f"{what}: {found.message}",
+                reading.index,
+                found.pointer,
+                found.sent,
+                found.recorded,
+                kind=None if asked_for else Kind.CONVENTION,
+                severity=Severity.ERROR if found.neutral else Severity.WARNING,
+                blame=_blame(evidence),
+            )
+
+
+_JUDGED_FACTS = frozenset({"model", "system", "turns", "tool_choice"})
+"""Facts that the scenario always determines. If no rule finds a fault, both requests mean the same."""
+
+_JUDGES = (call_matching, call_results, conversation_history, instructions, opaque_state, sent_requests, tool_use)
+"""The rules that compare a request with the scenario."""
+
+
+def _faulty_places(evidence: Evidence) -> frozenset[tuple[int | None, str]]:
+    """Return the places where a request departs from the scenario, each with its exchange. Contested limits do not
+    count."""
+    found = (finding for judge in _JUDGES for rule in judge.RULES for finding in rule.findings(evidence))
+    return frozenset(
+        (each.exchange, _entry(each.pointer or ""))
+        for each in found
+        if each.kind is not Kind.CONVENTION and each.severity is Severity.ERROR and not each.of_response
+    )
+
+
+def _places(reading: ParsedExchange, found: RequestDifference) -> tuple[tuple[int | None, str], ...]:
+    """Return the places of findings that may explain a difference: the same entry, or the whole request."""
+    return (reading.index, _entry(found.pointer)), (reading.index, "")
+
+
+def _entry(pointer: str) -> str:
+    """Return the message, the tool or the setting of a pointer."""
+    return "/".join(pointer.split("/")[:3])
+
+
+def _is_library_default(evidence: Evidence, reading: ParsedExchange, found: RequestDifference) -> bool:
+    """Return whether the difference is a setting that the scenario does not give, and so a default of a library."""
+    if not found.setting or reading.exchange.chat is None:
+        return False
+    request = evidence.transcript.chats[reading.exchange.chat].request
+    given = {**sent_requests.requested_settings(request), "thinking": request.thinking}
+    return given.get(found.setting) is None
+
+
+def _requests_beyond(evidence: Evidence) -> Iterator[RuleViolation]:
+    for reading in evidence.readings if not ends_in_cut_call(evidence) else ():
+        if reading.is_made_up:
+            message = "a request for which no answer is left"
+            yield RuleViolation(
+                message, reading.index, "", severity=_severity(evidence, reading.exchange.chat), blame=_blame(evidence)
+            )
+
+
+def _severity(evidence: Evidence, chat: int | None) -> Severity | None:
+    """Return a warning if an earlier answer was cut in a contested way."""
+    before = filter(None, (wrong_ending(evidence, earlier) for earlier in range(chat or 0)))
+    contested = any(flaw.rule == "stream-cut" and flaw.severity is Severity.WARNING for flaw in before)
+    return Severity.WARNING if contested else None
+
+
+def _unplayed_exchanges(evidence: Evidence) -> Iterator[RuleViolation]:
+    if evidence.transcript.unplayed and declined_chat(evidence) is None:
+        total = evidence.transcript.unplayed + len(evidence.transcript.exchanges)
+        message = f"{evidence.transcript.unplayed} of the recorded exchanges were not asked for"
+        yield RuleViolation(message, actual=len(evidence.transcript.exchanges), expected=total, blame=_blame(evidence))
+
+
+def _stale_cassette(evidence: Evidence) -> Iterator[RuleViolation]:
+    if evidence.transcript.stale:
+        yield RuleViolation("the scenario has changed since this cassette was recorded; record it again")
+
+
+def _old_cassette(evidence: Evidence) -> Iterator[RuleViolation]:
+    if evidence.transcript.too_old is not None:
+        yield RuleViolation(f"{evidence.transcript.too_old}; record it again: harness record --stale")
+
+
+CASSETTE_AGE_RULE = "cassette-old"
+"""The rule that is an error in a strict run, and otherwise a warning."""
+
+_REPLAY = "harness.tape.compare"
+
+
+def _issued_values(evidence: Evidence) -> IssuedValues:
+    """Return the values that the API issued. Other ids and values may be random."""
+    views = [reading.response for reading in evidence.readings if reading.response is not None]
+    raws = [part.raw for view in views for part in view.parts if isinstance(part, OpaqueView)]
+    ids = frozenset(call.id for view in views for call in view.calls if call.id)
+    return IssuedValues(ids, frozenset(value for raw in raws for value in scalars(raw)))
+
+
+def _responses(evidence: Evidence, one: ChatResponse, other: ChatResponse) -> Iterator[ResponseDifference]:
+    """Yield the differences between two responses. An adapter may return the requested model (response-model)."""
+    requested = evidence.transcript.model
+    for each in response_differences(one, other, _issued_values(evidence), calls_apart=evidence.api.traits.calls_apart):
+        if each.place == MODEL and requested in (each.one, each.other) and not _has_answered(evidence, requested):
+            yield replace(each, kind=Kind.CONVENTION)
+        else:
+            yield each
+
+
+def _has_answered(evidence: Evidence, model: str) -> bool:
+    return any(reading.response is not None and reading.response.model == model for reading in evidence.readings)
+
+
+def _whole_differences(evidence: Evidence, chat: Chat, whole: Chat) -> list[ResponseDifference]:
+    """Return the differences between a streamed answer and the whole one."""
+    if chat.response is None or whole.response is None:
+        return [ResponseDifference("whether it fails", _error_text(whole), None)]
+    return [*_responses(evidence, whole.response, chat.response)]
+
+
+def is_same_answer(evidence: Evidence, whole: Sequence[Chat]) -> bool:
+    """Return whether the streamed answers of a cell equal these whole answers."""
+    chats = evidence.transcript.chats
+    return len(chats) == len(whole) and not any(
+        chat.response is not None and _whole_differences(evidence, chat, other)
+        for chat, other in zip(chats, whole, strict=True)
+    )
+
+
+def _equals_whole(evidence: Evidence) -> Iterator[RuleViolation]:
+    answered = list(takewhile(lambda chat: chat.response is not None, evidence.transcript.chats))
+    for retelling in evidence.transcript.retellings:
+        if retelling.variant != "whole":
+            continue
+        for index, (chat, whole) in enumerate(zip(answered, retelling.chats, strict=False)):
+            found = _whole_differences(evidence, chat, whole)
+            mistaken = [each for each in found if _is_read_by_the_stream_alone(evidence, index, whole, each.place)]
+            yield from _violations_of(evidence, index, retelling.way, [each for each in found if each not in mistaken])
+            way = f"{retelling.way}, which is not parsed as it is on the wire"
+            for flaw in _violations_of(evidence, index, way, mistaken):
+                yield replace(flaw, actual=flaw.expected, expected=flaw.actual)
+
+
+def _is_read_by_the_stream_alone(evidence: Evidence, index: int, whole: Chat, place: str) -> bool:
+    """Return whether the stream matches the wire at a place, and the whole body does not."""
+    chat, reading = evidence.transcript.chats[index], evidence.answer(index)
+    if chat.response is None or reading is None or reading.answer is None:
+        return False
+    said = _values_at(place, chat.response, reading.answer)
+    return said is not None and said[0] == said[1] and _decoded_at(place, whole, reading.answer) != said[1]
+
+
+def _decoded_at(place: str, chat: Chat, wire: ResponseView) -> object:
+    told = _values_at(place, chat.response, wire) if chat.response is not None else None
+    return None if told is None else told[0]
+
+
+def _values_at(place: str, response: ChatResponse, wire: ResponseView) -> tuple[object, object] | None:
+    """Return the values of a response and of the wire at a place, or `None` if the wire has no such place."""
+    refusals = "".join(part.text for part in response.message.parts if isinstance(part, Refusal))
+    whole = [call for call in wire.calls if call.malformed is None]
+    has_ids = all(call.id for call in whole)
+    calls = [(call.id if has_ids else None, call.name, dict(call.arguments)) for call in response.tool_calls]
+    issued = [(call.id if has_ids else None, call.name, call.arguments) for call in whole]
+    match place.split():
+        case ["the", "text", *_]:
+            return response.text, wire.text
+        case ["the", "refusal", *_]:
+            return refusals, wire.refusal
+        case ["the", "stop", "reason"]:
+            return response.stop_reason, wire.stop_reason
+        case ["the", "count", name]:
+            return getattr(response.usage, name), getattr(wire.usage, name)
+        case ["the", "model"]:
+            return response.model, wire.model
+        case ["whether", "it", "fails"]:
+            return (response.text, refusals, calls), (wire.text, wire.refusal, issued)
+        case _ if "call" in place.split():
+            return calls, issued
+        case _:
+            return None
+
+
+def _changed_by_variants(evidence: Evidence) -> Iterator[RuleViolation]:
+    """Report the first variant that makes a difference. Variants that an official SDK cannot parse count last."""
+    recuts = [retelling for retelling in evidence.transcript.retellings if retelling.variant == "stream"]
+    ways = sorted(recuts, key=lambda each: _is_disputed(evidence, each))
+    found = [(each, index, told) for each in ways for index, told in _first_difference(evidence, each)]
+    if found:
+        first, index, told = found[0]
+        count = f", as {len(found)} of {len(recuts)} ways do" if len(recuts) > 1 else ""
+        kind = Kind.CONVENTION if _is_disputed(evidence, first) else None
+        yield from _violations_of(evidence, index, f"in another way ({first.way}){count}", told, kind)
+
+
+def _is_disputed(evidence: Evidence, retelling: ReplayVariant) -> bool:
+    """Return whether an official SDK cannot parse the variant, or the API does not document it."""
+    shape = evidence.api.stream_shapes.get(retelling.shape)
+    return is_unreadable_variant(evidence, retelling.way) or (shape is not None and shape.departs)
+
+
+_FRAMINGS: Mapping[Framing, str] = {"byte-order-mark": BYTE_ORDER_MARK, "comments": COMMENTS}
+"""Words that mark a framing in the name of a variant."""
+
+
+def is_unreadable_variant(evidence: Evidence, way: str) -> bool:
+    """Return whether an official SDK of the API cannot parse a variant."""
+    return is_unreadable_by_sdk(evidence.api, way)
+
+
+def is_unreadable_by_sdk(api: Api, way: str) -> bool:
+    """Return whether the official SDK of an API cannot parse the framing of a variant."""
+    return any(_FRAMINGS[framing] in way for framing in api.traits.unread_framings)
+
+
+def _first_difference(evidence: Evidence, retelling: ReplayVariant) -> Iterator[tuple[int, list[ResponseDifference]]]:
+    """Yield the first chat that differs in a variant, and its differences."""
+    issued = _issued_values(evidence)
+    for index, (chat, other) in enumerate(zip(evidence.transcript.chats, retelling.chats, strict=False)):
+        exchanges = evidence.exchanges(index)
+        broken = bool(exchanges) and _connection_broke(exchanges[-1])
+        found = [*_error_differences(chat, other, broken=broken)]
+        if not found and not broken:
+            differences = event_differences(chat.events, other.events, issued)
+            found += [each for each in differences if not retelling.shape or each.place != ORDER]
+        if chat.response is not None and other.response is not None:
+            found += _responses(evidence, chat.response, other.response)
+        if found:
+            yield index, found
+            return
+
+
+def _error_differences(chat: Chat, recut: Chat, *, broken: bool) -> Iterator[ResponseDifference]:
+    """Yield the differences between the errors of two chats. If the connection breaks, either cut error counts."""
+    if not (broken and {chat.error, recut.error} <= CUT_ERRORS):
+        if chat.error != recut.error:
+            yield ResponseDifference("the error", _error_text(chat), _error_text(recut))
+            return
+        if chat.status != recut.status:
+            yield ResponseDifference("the status of the error", chat.status, recut.status)
+    if not same_wait(chat.retry_after, recut.retry_after, seconds=DATE_TOLERANCE_SECONDS):
+        yield ResponseDifference("the time to wait", chat.retry_after, recut.retry_after)
+
+
+def _error_text(chat: Chat) -> str | None:
+    return f"{chat.error}: {chat.error_text}" if chat.error and chat.error_text else chat.error
+
+
+def _connection_broke(reading: ParsedExchange) -> bool:
+    response = reading.exchange.response
+    return response is not None and response.delivery.ending != "complete"
+
+
+def _violations_of(
+    evidence: Evidence, index: int, way: str, found: Sequence[ResponseDifference], kind: Kind | None = None
+) -> Iterator[RuleViolation]:
+    """Yield one violation for the losses of a chat, and one for its conventions."""
+    exchanges = evidence.exchanges(index)
+    for each in Kind:
+        told = [contrast for contrast in found if contrast.kind is each]
+        if told:
+            yield RuleViolation(
+                f"chat {index} has another result when its stream is replayed {way}. It differs in "
+                f"{_join_words(_first_places(told))}",
+                exchanges[-1].index if exchanges else None,
+                "" if exchanges else None,
+                _by_place([(contrast.place, contrast.other) for contrast in told]),
+                _by_place([(contrast.place, contrast.one) for contrast in told]),
+                kind=kind or each,
+                case=_NAMES.sub("", told[0].place),
+            )
+
+
+def _first_places(contrasts: Sequence[ResponseDifference]) -> list[str]:
+    places = [contrast.place for contrast in contrasts]
+    return places if len(places) <= 4 else [*places[:3], f"{len(places) - 3} more places"]
+
+
+_NAMES = re.compile(r" \([^()]*\)| at /\S+| \d+")
+"""Parts of a place that differ from call to call: its name, a pointer, its number."""
+
+
+def _join_words(places: Sequence[str]) -> str:
+    *others, last = places
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def _by_place(values: Sequence[tuple[str, JSON]]) -> JSON:
+    """Return the only value, or all values by place."""
+    return values[0][1] if len(values) == 1 else dict(values)
+
+
+RULES = (
+    Rule(
+        "recorded-request",
+        Subject.REQUESTS,
+        "The request that is sent now means what the recorded one meant.",
+        _REPLAY,
+        _changed_requests,
+        because="the recorded answer belongs to another question",
+        remedy="send what was recorded again, or record the cell anew if the change is meant: 'harness record'",
+    ),
+    Rule(
+        "request-unexpected",
+        Subject.REQUESTS,
+        "No request is sent beyond the script.",
+        _REPLAY,
+        _requests_beyond,
+        because="there is no answer to it",
+        remedy="send no request after the last answer of the script",
+    ),
+    Rule(
+        "exchange-unplayed",
+        Subject.REQUESTS,
+        "Every recorded exchange is used.",
+        _REPLAY,
+        _unplayed_exchanges,
+        because="a part of the recorded conversation did not happen",
+        remedy="send the requests that were recorded, or record the cell anew if fewer are meant: 'harness record'",
+    ),
+    Rule(
+        "cassette-stale",
+        Subject.REQUESTS,
+        "A cassette belongs to the current version of the scenario.",
+        "harness.tape.cassette",
+        _stale_cassette,
+        because="what was recorded answers another scenario",
+        blame=Blame.CASSETTE,
+    ),
+    Rule(
+        CASSETTE_AGE_RULE,
+        Subject.REQUESTS,
+        "A dated cassette is no older than --max-age.",
+        "harness.tape.survey",
+        _old_cassette,
+        because="what a provider answers may have changed since",
+        severity=Severity.WARNING,
+        blame=Blame.CASSETTE,
+    ),
+    Rule(
+        "stream-equals-whole",
+        Subject.STREAMING,
+        "A streamed answer equals the answer of the whole body.",
+        "harness.contract.model: Finish",
+        _equals_whole,
+        because="one of the two versions of an answer is wrong; provider fields are a convention",
+        remedy="collect every text, call, count and the stop reason of a stream, as they are in the whole answer",
+    ),
+    Rule(
+        "stream-recut",
+        Subject.STREAMING,
+        "Where the network cuts a stream makes no difference.",
+        "harness.results: ReplayVariant",
+        _changed_by_variants,
+        because="the answer depends on the network; a framing that official SDKs cannot parse is a convention",
+        remedy="collect bytes until an event is complete: a piece may end anywhere, also inside a character",
+    ),
+)

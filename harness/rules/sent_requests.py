@@ -1,0 +1,334 @@
+"""Rules about requests: one per chat, within the provider's limits, with the caller's settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from harness.apis.jsonvalue import equal
+from harness.contract.model import JSON, ChatRequest
+from harness.contract.protocols import Capability
+from harness.meaning.choice_meaning import is_model_name
+from harness.results import Blame, Kind, Severity
+from harness.rules.chat_endings import has_broken_answers, is_retriable
+from harness.rules.evidence import ChatExchange, ClientRequest, Evidence, ParsedEmbeddingExchange, ParsedExchange
+from harness.rules.rule import Rule, RuleViolation
+from harness.scenarios.schema import Subject
+
+
+def _limits(evidence: Evidence) -> Iterator[RuleViolation]:
+    for reading in evidence.readings:
+        for violation in evidence.violations(reading):
+            left_out = evidence.is_left_out_by_caller(reading, violation)
+            yield RuleViolation(
+                f"{violation.message} The caller has left it out." if left_out else violation.message,
+                reading.index,
+                violation.pointer,
+                violation.actual,
+                violation.expected,
+                rule=violation.rule,
+                severity=Severity(violation.severity),
+                source=violation.source,
+                kind=Kind.CONVENTION if left_out else None,
+                remedy=violation.limit.remedy,
+            )
+
+
+_MAX_RETRIES = 5
+
+
+def _one_request(evidence: Evidence) -> Iterator[RuleViolation]:
+    for index, chat in enumerate(evidence.transcript.chats):
+        sent = evidence.exchanges(index)
+        if not sent and chat.error is not None:
+            continue  # refused before anything was sent
+        why = None if len(sent) == 1 else _why_not(evidence, sent)
+        if why is not None:
+            yield RuleViolation(
+                f"chat {index} of the conversation took {len(sent)} requests{why}",
+                sent[-1].index if sent else None,
+                "" if sent else None,
+                len(sent),
+                1,
+                kind=Kind.CONVENTION if _only_retries(sent) else None,
+            )
+
+
+_MIN_WAIT_RATIO = 0.8
+"""Part of the requested time after which a retry is not early, since clocks and rounding differ."""
+
+
+def _early_retries(evidence: Evidence) -> Iterator[RuleViolation]:
+    """Report a retry that comes too early. Replays have no times."""
+    if evidence.transcript.mode == "replay":
+        return
+    for before, after in pairwise(evidence.readings):
+        requested, waited = _asked_to_wait(before), _between(before, after)
+        if requested is None or waited is None or before.exchange.chat != after.exchange.chat:
+            continue
+        if _is_alike(before, after) and waited < _MIN_WAIT_RATIO * requested:
+            message = f"the request is sent again before the {requested:g} seconds of the provider are over"
+            yield RuleViolation(message, after.index, "", round(waited, 1), requested)
+
+
+def _asked_to_wait(reading: ParsedExchange) -> float | None:
+    """Return the shortest time that the provider's headers request."""
+    error = reading.response.error if reading.response is not None else None
+    requested = (error.retry_after, error.retry_after_rounded) if error is not None else ()
+    return min((seconds for seconds in requested if seconds is not None), default=None)
+
+
+def _between(before: ParsedExchange, after: ParsedExchange) -> float | None:
+    one, other = before.exchange.at, after.exchange.at
+    return None if one is None or other is None else other - one
+
+
+def _only_retries(sent: Sequence[ParsedExchange]) -> bool:
+    """Return whether the requests are a few undeclared retries. They do not harm the caller, so they only break a
+    convention."""
+    pairs = list(pairwise(sent))
+    return 0 < len(pairs) <= _MAX_RETRIES and all(is_retriable(one) and _is_alike(one, other) for one, other in pairs)
+
+
+def _why_not(evidence: Evidence, sent: Sequence[ParsedExchange]) -> str | None:
+    """Return why several requests are wrong, or `None` for declared retries."""
+    if Capability.RETRIES not in evidence.transcript.capabilities:
+        again = sum(map(_is_alike, sent, sent[1:]))
+        return f"; one that retries has to declare the capability {Capability.RETRIES.value!r}" if again else ""
+    if not sent:
+        return ""
+    if len(sent) > 1 + _MAX_RETRIES:
+        return f", more than one and {_MAX_RETRIES} retries"
+    for before, after in pairwise(sent):
+        if not is_retriable(before):
+            return f": exchange {before.index} did not fail in a way that a retry may mend"
+        if not _is_alike(before, after):
+            return f": exchange {after.index} is not the request that failed before it"
+    return None
+
+
+def _is_alike(one: ParsedExchange, other: ParsedExchange) -> bool:
+    sent, again = one.exchange.request, other.exchange.request
+    return (sent.method, sent.url, sent.body) == (again.method, again.url, again.body)
+
+
+def _unparsed_exchanges(evidence: Evidence) -> Iterator[RuleViolation]:
+    for reading in evidence.readings:
+        played = reading.exchange.chat is not None
+        if played and reading.request is not None and (reading.is_cut or has_broken_answers(evidence)):
+            continue  # stream-cut and chat-failure say what the adapter made of it
+        if reading.unread is not None:
+            message = f"this exchange cannot be parsed: {reading.unread}"
+            yield RuleViolation(
+                message, reading.index, "", blame=_response_blame(evidence) if _is_read(reading) else None
+            )
+
+
+def _is_read(reading: ParsedExchange) -> bool:
+    """Return whether the request was parsed."""
+    return reading.request is not None or (
+        isinstance(reading, ParsedEmbeddingExchange) and reading.embedding_request is not None
+    )
+
+
+def _response_blame(evidence: Evidence) -> Blame:
+    """Return the blame for a response."""
+    transcript = evidence.transcript
+    if not transcript.scripted:
+        return Blame.PROVIDER
+    return Blame.CASSETTE if transcript.mode == "replay" else Blame.HARNESS
+
+
+def requested_settings(request: ChatRequest) -> dict[str, JSON]:
+    """Return the settings of a request by canonical name, `None` for those that are not set."""
+    return {
+        "max_tokens": request.max_tokens,
+        "temperature": request.temperature,
+        "top_p": request.top_p,
+        "stop": [*request.stop] or None,
+    }
+
+
+def _settings(evidence: Evidence) -> Iterator[RuleViolation]:
+    for req in evidence.chat_exchanges:
+        for name, value in requested_settings(req.chat.request).items():
+            sent = req.view.settings.get(name)
+            if value is not None and (sent is None or not equal(sent.value, value)):
+                message = f"{name} is not sent as it was given"
+                yield RuleViolation(
+                    message, req.reading.index, sent.pointer if sent else "", sent.value if sent else None, value
+                )
+        wanted = req.chat.request.thinking
+        if wanted is not None:
+            yield from thinking_violations(req, wanted.effort)
+
+
+def thinking_violations(req: ClientRequest, effort: str | None) -> Iterator[RuleViolation]:
+    """Report missing reasoning, or another effort. A number of tokens may replace an effort."""
+    sent = req.view.effort
+    if "thinking" not in req.view.settings and sent is None:
+        yield RuleViolation("thinking was requested and is not in the request", req.reading.index, "", None, "thinking")
+    elif effort is not None and (sent is None or (isinstance(sent.value, str) and sent.value != effort)):
+        message = "the effort of thinking is not sent as it was given"
+        yield RuleViolation(
+            message, req.reading.index, sent.pointer if sent else "", sent.value if sent else None, effort
+        )
+
+
+def _unwanted_settings(evidence: Evidence) -> Iterator[RuleViolation]:
+    """Report settings that the caller did not set. An API may require `max_tokens` (anthropic-required-fields)."""
+    for req in evidence.chat_exchanges:
+        for name, value in requested_settings(req.chat.request).items():
+            sent = req.view.settings.get(name)
+            if value is None and sent is not None and name != "max_tokens":
+                yield RuleViolation(
+                    f"nobody gave {name}, and it is sent",
+                    req.reading.index,
+                    sent.pointer,
+                    sent.value,
+                    kind=Kind.LOSS if name == "stop" else None,  # it cuts answers short that would have gone on
+                )
+        yield from _unwanted_limits(evidence, req)
+
+
+def _unwanted_limits(evidence: Evidence, req: ChatExchange) -> Iterator[RuleViolation]:
+    """Report several answers, or one call at a time, for which the contract has no setting.
+
+    One call at a time is fine for JSON by a tool, and a convention if the adapter does not declare parallel calls.
+    """
+    answers, one_call = (req.view.settings.get(name) for name in ("answers", "one_call"))
+    if answers is not None:
+        message = "several answers are requested, of which the caller gets one"
+        yield RuleViolation(message, req.reading.index, answers.pointer, answers.value, 1, kind=Kind.LOSS)
+    request, capabilities = req.chat.request, evidence.transcript.capabilities
+    if one_call is not None and request.tools and request.response_format is None:
+        yield RuleViolation(
+            "the request allows one call per turn, and the caller did not ask for that",
+            req.reading.index,
+            one_call.pointer,
+            kind=Kind.LOSS if Capability.PARALLEL_TOOL_CALLS in capabilities else None,
+        )
+
+
+def _wrong_cache_marks(evidence: Evidence) -> Iterator[RuleViolation]:
+    """Report missing or unwanted cache marks, on APIs that have them (anthropic-four-cache-marks)."""
+    for req in evidence.chat_exchanges:
+        request, marks = req.chat.request, req.view.cache_marks
+        if marks is None:
+            continue
+        for there, place in ((req.view.tools, "/tools"), (req.view.system, "/system")):
+            found = [mark for mark in marks if mark.startswith(place)]
+            if request.cache and there and not found:
+                yield RuleViolation(
+                    "a cache mark was requested and is not sent", req.reading.index, place, None, "a cache mark"
+                )
+            elif found and not request.cache:
+                yield RuleViolation(
+                    "a cache mark is sent, and the caller did not request it",
+                    req.reading.index,
+                    found[0],
+                    "a cache mark",
+                    kind=Kind.CONVENTION,  # it may cost or save something, and changes no answer
+                )
+
+
+def _model(evidence: Evidence) -> Iterator[RuleViolation]:
+    for req in evidence.chat_exchanges:
+        if req.view.model is not None and not is_model_name(req.view.model, req.chat.request.model):
+            message = "the request names another model"
+            yield RuleViolation(message, req.reading.index, "", req.view.model, req.chat.request.model)
+
+
+def _changed_in_place(evidence: Evidence) -> Iterator[RuleViolation]:
+    for index, chat in enumerate(evidence.transcript.chats):
+        sent = evidence.exchanges(index)
+        for change in chat.changes:
+            message = f"the adapter changed {change.place}, an object of its caller, in place"
+            yield RuleViolation(message, sent[0].index if sent else None, None, change.after, change.before)
+
+
+RULES = (
+    Rule(
+        "limits",
+        Subject.LIMITS,
+        "Nothing is sent that the provider refuses; each limit reports under an id of its own.",
+        "harness list facts",
+        _limits,
+        kind=Kind.LIMIT,
+        because="the provider refuses it, by the evidence that each limit names",
+        remedy="leave out or change what the provider refuses, as the message says",
+    ),
+    Rule(
+        "one-request-per-chat",
+        Subject.REQUESTS,
+        "One chat is one HTTP request: no continuation, no second question, no undeclared retry.",
+        "harness.contract.protocols: ChatClient; gemini-sdk-automatic",
+        _one_request,
+        because="the caller pays for extra requests, and the answer belongs to another question",
+        remedy="send one request for each chat, without retries or follow-up questions that are not declared",
+    ),
+    Rule(
+        "retry-early",
+        Subject.ERRORS,
+        "A failed request is not sent again before the provider's waiting time is over.",
+        "harness.contract.errors: ProviderError",
+        _early_retries,
+        because="the provider refuses it again, until no retry is left",
+        remedy="wait at least as long as the response asks before sending the request again",
+    ),
+    Rule(
+        "exchange-unreadable",
+        Subject.REQUESTS,
+        "Requests and responses are of the API that the adapter names.",
+        "anthropic-endpoint, openai-chat-endpoint, openai-responses-endpoint, gemini-endpoint",
+        _unparsed_exchanges,
+        because="the exchange cannot be judged",
+        remedy="send JSON as the API has it, to its own path",
+    ),
+    Rule(
+        "setting-lost",
+        Subject.REQUESTS,
+        "Settings that were given are sent.",
+        "harness.contract.model: ChatRequest",
+        _settings,
+        because="the model answers under other settings than the caller's",
+        remedy="send the setting in the API's own field for it",
+    ),
+    Rule(
+        "setting-uninvited",
+        Subject.REQUESTS,
+        "Settings that were not given are left to the provider.",
+        "harness.contract.model: ChatRequest",
+        _unwanted_settings,
+        kind=Kind.CONVENTION,
+        because="a library may have defaults of its own; what the model refuses is a limit",
+        remedy="leave out settings that the request does not have",
+    ),
+    Rule(
+        "cache-mark",
+        Subject.REQUESTS,
+        "Tools and system prompt have cache marks if the caller requests them, where the API has them.",
+        "harness.contract.model: ChatRequest; anthropic-four-cache-marks",
+        _wrong_cache_marks,
+        because="the caller pays for what was to be cached",
+        remedy="set a cache mark on the tools and on the system prompt where `cache` is on",
+    ),
+    Rule(
+        "model-named",
+        Subject.REQUESTS,
+        "The request names the model that was given.",
+        "anthropic-endpoint, openai-chat-endpoint, openai-responses-endpoint, gemini-endpoint",
+        _model,
+        because="another model answers",
+        remedy="send the model that `connect` was given",
+    ),
+    Rule(
+        "request-changed-in-place",
+        Subject.REQUESTS,
+        "An adapter leaves the request, its tools and its messages as the caller gave them.",
+        "harness.contract.protocols: ChatClient",
+        _changed_in_place,
+        because="the caller's own tools and history are changed, and each later request carries that",
+        remedy="copy what has to be changed: leave the request, its tools and its messages as they were given",
+    ),
+)

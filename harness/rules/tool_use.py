@@ -1,0 +1,316 @@
+"""Rules about tools: declarations, tool choice, arguments, results and error marks arrive unchanged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from harness.apis.jsonvalue import equal, loads
+from harness.apis.view import CallView, JsonView, MediaView, OpaqueView, ResultView, TextView, ToolView, WireError
+from harness.contract.model import JSON, Text, ToolResult
+from harness.meaning import choice_meaning
+from harness.meaning.choice_meaning import tool_families, tool_family
+from harness.meaning.result_meaning import is_sent_by_item, says_no_more
+from harness.meaning.schema_changes import change
+from harness.results import Kind, Severity
+from harness.rules.call_matching import MatchedResult, matched_calls, matched_results
+from harness.rules.evidence import ChatExchange, ClientRequest, Evidence, ExpectedCall
+from harness.rules.instructions import schema_tool
+from harness.rules.rule import Rule, RuleViolation
+from harness.scenarios.schema import Subject
+
+
+def is_verbatim(view: ResultView, result: ToolResult) -> bool:
+    """Return whether the payload is exactly the tool's answer."""
+    if isinstance(result.content, tuple) or len(view.payload) != 1:
+        return False
+    match view.payload[0]:
+        case JsonView(value):
+            return equal(value, result.content)
+        case TextView(text):
+            return text == result.content or _parsed_equal(text, result.content)
+        case _:
+            return False
+
+
+def _parsed_equal(text: str, content: JSON) -> bool:
+    try:
+        return equal(loads(text), content)
+    except WireError:
+        return False
+
+
+def shown_payload(view: ResultView) -> JSON:
+    """Return the payload of a wire result for a finding."""
+    values = [_shown_part(part) for part in view.payload]
+    return values[0] if len(values) == 1 else values
+
+
+def _shown_part(part: TextView | MediaView | JsonView | OpaqueView) -> JSON:
+    match part:
+        case TextView():
+            return part.text
+        case JsonView():
+            return part.value
+        case MediaView():
+            size = f", {len(part.data)} bytes" if part.data is not None else ""
+            return f"<{part.media_type}{size}>"
+        case OpaqueView():
+            return part.raw
+
+
+def shown_result(result: ToolResult) -> JSON:
+    """Return a tool's answer for a finding."""
+    if not isinstance(result.content, tuple):
+        return result.content
+    return [part.text if isinstance(part, Text) else f"<{type(part).__name__.lower()}>" for part in result.content]
+
+
+def _functions(req: ChatExchange) -> dict[str, ToolView]:
+    return {tool.name: tool for tool in req.view.tools if tool.kind == "function"}
+
+
+def _wrong_declarations(evidence: Evidence) -> Iterator[RuleViolation]:
+    for req in evidence.chat_exchanges:
+        yield from _wrong_provider_tools(req)
+        wanted = [tool.name for tool in req.chat.request.tools]
+        asks_for_json = schema_tool(req)
+        sent = [tool.name for tool in req.view.tools if tool.kind == "function" and tool is not asks_for_json]
+        if sorted(sent) == sorted(wanted):
+            continue
+        if not sent and req.chat.request.tool_choice == "none":
+            continue  # without declarations nothing can be called, which is what `none` asks for
+        yield RuleViolation(
+            "the tools of the request are not those that were given", req.reading.index, "", [*sent], [*wanted]
+        )
+
+
+def _wrong_provider_tools(req: ChatExchange) -> Iterator[RuleViolation]:
+    """Report provider tools that were added or dropped. The caller requests them in `provider_metadata`."""
+    request, api = req.chat.request, req.view.api
+    wanted = tool_families(request.provider_metadata.get(api))
+    sent = [tool for tool in req.view.tools if tool.kind != "function"]
+    uninvited = [tool for tool in sent if tool_family(tool.kind) not in wanted]
+    if uninvited and not any(api in tool.provider_metadata for tool in request.tools):
+        message = "the request has tools of the provider that the caller did not request"
+        yield RuleViolation(
+            message, req.reading.index, uninvited[0].pointer, [tool.kind for tool in uninvited], [*sorted(wanted)]
+        )
+    if missing := wanted - {tool_family(tool.kind) for tool in sent}:
+        message = "a tool of the provider was requested and is not in the request"
+        yield RuleViolation(message, req.reading.index, "", [tool.kind for tool in sent], [*sorted(missing)])
+
+
+def _declaration_changed(evidence: Evidence) -> Iterator[RuleViolation]:
+    kept: set[tuple[int, int]] = set()  # the same objects, which all requests repeat
+    for req in evidence.chat_exchanges:
+        sent = _functions(req)
+        for tool in req.chat.request.tools:
+            view = sent.get(tool.name)
+            if view is None or (id(tool), id(view)) in kept:
+                continue
+            is_described = (view.description or "") == tool.description
+            if not is_described:
+                message = f"the description of {tool.name} was changed"
+                yield RuleViolation(message, req.reading.index, view.pointer, view.description, tool.description)
+            found = change(tool.parameters, view.parameters, view.dialect)
+            if found is not None:
+                place = found.pointer or "/"
+                message = f"the parameters of {tool.name} were changed at {place} of their schema{found.said()}"
+                yield RuleViolation(message, req.reading.index, view.pointer, found.actual, found.expected)
+            elif is_described:
+                kept.add((id(tool), id(view)))
+
+
+def _choice(evidence: Evidence) -> Iterator[RuleViolation]:
+    for req in evidence.chat_exchanges:
+        if schema_tool(req) is not None:
+            continue  # the choice requests JSON
+        request, sent = req.chat.request, req.view.tool_choice
+        names = [tool.name for tool in request.tools]
+        wanted = choice_meaning.canonical_meaning(request.tool_choice, names)
+        found = choice_meaning.wire_meaning(sent, names)
+        if not req.view.tools and not wanted.forced:
+            continue  # nothing can be called; whether that is right, tools-declared says
+        if found != wanted:
+            yield RuleViolation(
+                "the tool choice of the request is not the one that was given",
+                req.reading.index,
+                sent.pointer if sent else "",
+                choice_meaning.describe_choice(found, names),
+                choice_meaning.describe_choice(wanted, names),
+            )
+
+
+def _carried_calls(evidence: Evidence) -> Iterator[tuple[ClientRequest, ExpectedCall, CallView]]:
+    for req in evidence.client_requests:
+        for call, view in matched_calls(evidence, req):
+            if view is not None:
+                yield req, call, view
+
+
+def _arguments(evidence: Evidence) -> Iterator[RuleViolation]:
+    kept: set[tuple[int, int]] = set()
+    for req, expected, call in _carried_calls(evidence):
+        if (id(expected), id(call)) in kept:
+            continue
+        if call.malformed is None and equal(call.arguments, expected.arguments):
+            kept.add((id(expected), id(call)))
+        else:
+            yield RuleViolation(
+                f"the arguments of {call.name} ({call.id or 'without id'}) are sent back changed",
+                req.reading.index,
+                call.arguments_pointer,
+                call.malformed if call.malformed is not None else call.arguments,
+                expected.arguments,
+            )
+
+
+def _arguments_unlike_objects(evidence: Evidence) -> Iterator[RuleViolation]:
+    """Report arguments that are not an object, in an audit (anthropic-call-fields, openai-chat-call-form,
+    openai-responses-call-form, gemini-function-call-form)."""
+    if evidence.transcript.chats:
+        return
+    for reading in evidence.readings:
+        for call in reading.request.calls if reading.request else ():
+            if call.malformed is None and not isinstance(call.arguments, dict):
+                message = f"the arguments of {call.name} are not an object"
+                yield RuleViolation(message, reading.index, call.arguments_pointer, call.arguments)
+
+
+def _answers(evidence: Evidence) -> Iterator[tuple[int, MatchedResult]]:
+    for req in evidence.client_requests:
+        for answer in matched_results(evidence, req):
+            yield req.reading.index, answer
+
+
+def _result_changed(evidence: Evidence) -> Iterator[RuleViolation]:
+    for req in evidence.client_requests:
+        for answer in matched_results(evidence, req):
+            if answer.is_own or answer.taken_from is not None:
+                continue  # result-swapped says the first
+            itemised = is_sent_by_item(answer.view, answer.given)
+            fault = "is sent as a part for each item of a list" if itemised else "is not what the tool answered"
+            yield RuleViolation(
+                f"the result of {answer.expected.name} ({answer.view.call_id or 'without id'}) {fault}",
+                req.reading.index,
+                answer.view.pointer,
+                shown_payload(answer.view),
+                shown_result(answer.given),
+                kind=Kind.CONVENTION if itemised else None,  # the effect on models is unknown
+            )
+
+
+def _result_renamed(evidence: Evidence) -> Iterator[RuleViolation]:
+    for exchange, answer in _answers(evidence):
+        if answer.view.name is not None and answer.view.name != answer.expected.name:
+            message = f"the result of {answer.expected.name} is sent back under another name"
+            yield RuleViolation(message, exchange, answer.view.pointer, answer.view.name, answer.expected.name)
+
+
+def _error_mark(evidence: Evidence) -> Iterator[RuleViolation]:
+    for exchange, answer in _answers(evidence):
+        name, view = answer.expected.name, answer.view
+        flagged = evidence.api.traits.flags_errors
+        unmarked = answer.given.is_error and view.error_mark is None
+        bare = unmarked and says_no_more(view, answer.given)
+        if unmarked and (flagged or bare):
+            told = "is not marked as an error" if bare else "says so in words, without the mark that the API has for it"
+            yield RuleViolation(
+                f"{name} failed, and its result {told}",
+                exchange,
+                view.pointer,
+                shown_payload(view),
+                "a result that is marked as an error",
+                kind=None if flagged else Kind.CONVENTION,
+                severity=None if bare else Severity.WARNING,  # the model can read that the tool failed
+                case="unmarked",
+            )
+        if not answer.given.is_error and _is_marked_by_adapter(answer):
+            message = f"{name} did not fail, and its result is marked as an error"
+            yield RuleViolation(message, exchange, view.pointer, case="marked")
+
+
+def _is_marked_by_adapter(answer: MatchedResult) -> bool:
+    """Return whether the mark is the adapter's and not part of the tool's answer."""
+    mark = answer.view.error_mark
+    return mark == "flag" or (mark == "error-key" and not is_verbatim(answer.view, answer.given))
+
+
+_TOOLS = "harness.contract.model: Tool, ToolCall, ToolResult"
+
+
+RULES = (
+    Rule(
+        "tools-declared",
+        Subject.TOOLS,
+        "The tools that were given are declared, and no others.",
+        _TOOLS,
+        _wrong_declarations,
+        because="the model can call what is not there, or cannot call what is",
+        remedy="declare exactly the tools of the request in {tools}",
+    ),
+    Rule(
+        "tool-declaration-changed",
+        Subject.TOOLS,
+        "Names, descriptions and schemas arrive intact but for documented rewrites.",
+        _TOOLS
+        + "; anthropic-tool-schema-object, openai-chat-tools-form, openai-responses-tool-form, gemini-schema-fields",
+        _declaration_changed,
+        because="the model reads another description of the tool",
+        remedy="send name, description and {parameters} of the tool as they were given",
+    ),
+    Rule(
+        "tool-choice",
+        Subject.TOOLS,
+        "The tool choice is the one that was given.",
+        "anthropic-choice-form, openai-chat-choice-form, openai-responses-choice-form, gemini-allowed-names",
+        _choice,
+        because="the model is free where it was bound, or bound where it was free",
+        remedy="send the tool choice of the request in {choice}",
+    ),
+    Rule(
+        "arguments-changed",
+        Subject.TOOLS,
+        "The arguments of a call are sent back as the model gave them.",
+        _TOOLS,
+        _arguments,
+        because="the model reads another call than it made",
+        remedy="send the arguments of an earlier call back as the model gave them, in {arguments}",
+    ),
+    Rule(
+        "arguments-no-object",
+        Subject.TOOLS,
+        "Arguments are an object.",
+        "anthropic-call-fields, openai-chat-call-form, openai-responses-call-form, gemini-function-call-form",
+        _arguments_unlike_objects,
+        because="no tool can be called so",
+        remedy="send an object as the arguments of a call, `{{}}` where there are none",
+    ),
+    Rule(
+        "result-changed",
+        Subject.TOOLS,
+        "What the tool answered arrives intact.",
+        _TOOLS,
+        _result_changed,
+        because="the model reads another answer than the tool's",
+        remedy="send what the tool returned, unchanged, as the content of {result}",
+    ),
+    Rule(
+        "result-renamed",
+        Subject.TOOLS,
+        "A result has the name of its call.",
+        "gemini-function-response-form",
+        _result_renamed,
+        because="the model reads the answer of another tool",
+        remedy="give the result the name of its call",
+    ),
+    Rule(
+        "error-flag",
+        Subject.TOOLS,
+        "A failed tool's result is marked.",
+        "anthropic-result-is-error, gemini-function-response-form",
+        _error_mark,
+        because="the model takes a failure for an answer, or an answer for a failure",
+        remedy="mark the result of a failed tool by {failed}",
+    ),
+)

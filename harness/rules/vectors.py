@@ -1,0 +1,200 @@
+"""Rules about embeddings: each text arrives unchanged, and its vector is returned in its place.
+
+The texts of one step may take several requests; they are read as one list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from harness.apis.embeddings import VectorView
+from harness.apis.view import TextView
+from harness.results import Blame, Embedded, EmbeddingTranscript, Kind
+from harness.rules.evidence import Evidence, ParsedEmbeddingExchange
+from harness.rules.rule import Check, Rule, RuleViolation
+from harness.scenarios.schema import Subject
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A step with its exchanges."""
+
+    name: str
+    made: Embedded
+    readings: Sequence[ParsedEmbeddingExchange]
+
+    @property
+    def texts(self) -> list[tuple[ParsedEmbeddingExchange, TextView]]:
+        return [
+            (each, text) for each in self.readings if each.embedding_request for text in each.embedding_request.texts
+        ]
+
+    @property
+    def vectors(self) -> list[tuple[ParsedEmbeddingExchange, VectorView]]:
+        return [(each, vector) for each in self.readings for vector in each.vectors or ()]
+
+
+def _steps(evidence: Evidence) -> Iterator[_Step]:
+    transcript = evidence.transcript
+    if not isinstance(transcript, EmbeddingTranscript):
+        return
+    for index, made in enumerate(transcript.embedded):
+        readings = [each for each in evidence.exchanges(index) if isinstance(each, ParsedEmbeddingExchange)]
+        yield _Step(f"query {index - 1}" if index else "the index", made, readings)
+
+
+def _made(evidence: Evidence) -> Iterator[_Step]:
+    return (step for step in _steps(evidence) if not step.made.refuses)
+
+
+def _texts(evidence: Evidence) -> Iterator[RuleViolation]:
+    """Report texts that are missing, changed, added or out of order."""
+    for step in _made(evidence):
+        if not step.readings:
+            continue  # embedding-failed
+        for place, (sent, given) in enumerate(zip_longest(step.texts, step.made.texts)):
+            if sent is None:
+                yield RuleViolation(f"{step.name}: text {place} is not sent", step.readings[-1].index, "", None, given)
+                break
+            reading, text = sent
+            if given is None or text.text != given:
+                what = "is one too many" if given is None else "is not the one that was given"
+                yield RuleViolation(f"{step.name}: text {place} {what}", reading.index, text.pointer, text.text, given)
+                break
+
+
+def _vectors(evidence: Evidence) -> Iterator[RuleViolation]:
+    for step in _made(evidence):
+        if step.made.vectors is None:
+            continue
+        came, handed = len(step.vectors), len(step.made.vectors)
+        if came != handed:
+            yield RuleViolation(f"{step.name}: {came} vectors came, {handed} were returned", None, None, handed, came)
+            continue
+        for place, ((reading, vector), given) in enumerate(zip(step.vectors, step.made.vectors, strict=True)):
+            if vector.values != given:
+                message = f"{step.name}: vector {place} is not the one of its text"
+                yield RuleViolation(
+                    message, reading.index, vector.pointer, [*given[:4]], [*vector.values[:4]], of_response=True
+                )
+                break
+
+
+def _dimensions(evidence: Evidence) -> Iterator[RuleViolation]:
+    scenario = evidence.transcript.scenario
+    wanted = scenario.embeddings.dimensions if scenario and scenario.embeddings else None
+    for step in _made(evidence):
+        if step.made.declared is None or wanted is None:
+            continue
+        declared = step.made.declared[2]
+        if declared != wanted:
+            yield RuleViolation(f"{step.name}: {wanted} dimensions were asked for", None, None, declared, wanted)
+        for reading in step.readings:
+            view = reading.embedding_request
+            if view is not None and view.dimensions != declared:
+                message = f"{step.name}: the vectors are declared to have {declared} dimensions"
+                yield RuleViolation(message, reading.index, view.dimensions_pointer, view.dimensions, declared)
+        lengths = {len(vector) for vector in step.made.vectors or ()} - {declared}
+        if lengths:
+            yield RuleViolation(
+                f"{step.name}: vectors of another length than is declared", None, None, min(lengths), declared
+            )
+
+
+def _model(evidence: Evidence) -> Iterator[RuleViolation]:
+    for step in _steps(evidence):
+        for reading in step.readings:
+            view = reading.embedding_request
+            if view is not None and step.made.declared is not None and view.model != step.made.declared[1]:
+                message = f"{step.name}: the vectors are declared to be of another model"
+                yield RuleViolation(message, reading.index, "", view.model, step.made.declared[1])
+
+
+def _mismatch(evidence: Evidence) -> Iterator[RuleViolation]:
+    for step in _steps(evidence):
+        if not step.made.refuses:
+            continue
+        if step.readings:
+            message = (
+                f"{step.name}: nothing may be sent, since its vector could not be compared with those of the index"
+            )
+            yield RuleViolation(message, step.readings[0].index, "")
+        elif step.made.error != "EmbeddingMismatch":
+            message = f"{step.name}: the index was made by another model, and the query is not refused"
+            yield RuleViolation(message, None, None, step.made.error, "EmbeddingMismatch")
+
+
+def _failed(evidence: Evidence) -> Iterator[RuleViolation]:
+    for step in _made(evidence):
+        if step.made.error is None:
+            continue
+        last = step.readings[-1] if step.readings else None
+        innocent = last is not None and not _is_right(last) and not evidence.is_refused(last)
+        yield RuleViolation(
+            f"{step.name} ended in {step.made.error}: {step.made.error_text}",
+            last.index if last else None,
+            "" if last else None,
+            step.made.error,
+            blame=Blame.PROVIDER if innocent and not step.made.crashed else None,
+        )
+
+
+def _is_right(reading: ParsedEmbeddingExchange) -> bool:
+    """Return whether the provider returned the requested vectors."""
+    view, vectors = reading.embedding_request, reading.vectors
+    if view is None or vectors is None or len(vectors) != len(view.texts):
+        return False
+    return all(view.dimensions in (None, len(vector.values)) for vector in vectors)
+
+
+def _rule(name: str, requirement: str, check: Check, *, because: str, remedy: str) -> Rule:
+    source = "harness.contract.protocols: EmbeddingProvider"
+    return Rule(name, Subject.EMBEDDINGS, requirement, source, check, Kind.LOSS, because, remedy=remedy)
+
+
+RULES = (
+    _rule(
+        "embedding-text",
+        "Each text is sent once, unchanged and in order, for a vector of its own.",
+        _texts,
+        because="another text has another vector",
+        remedy="send each text once, unchanged and in the order of the list",
+    ),
+    _rule(
+        "embedding-vector",
+        "Each text gets the vector that the provider made of it, in its place.",
+        _vectors,
+        because="a vector in another place is compared with the wrong text",
+        remedy="return the vectors in the order of the texts, by their `index` where the API has one",
+    ),
+    _rule(
+        "embedding-dimensions",
+        "Vectors have the length that was asked for and is declared, and the provider is asked for that.",
+        _dimensions,
+        because="vectors of another length fit no index",
+        remedy="send the dimensions that were asked for, and declare the length that the vectors have",
+    ),
+    _rule(
+        "embedding-model",
+        "The requested model is the declared one.",
+        _model,
+        because="vectors of two models cannot be compared",
+        remedy="send the model that the provider object declares",
+    ),
+    _rule(
+        "embedding-mismatch",
+        "A query of an index that something else has made is refused before anything is sent.",
+        _mismatch,
+        because="a comparison of vectors of two models gives an answer that means nothing",
+        remedy="compare name, model and dimensions with those of the index, and raise EmbeddingMismatch before sending",
+    ),
+    _rule(
+        "embedding-failed",
+        "Embedding returns vectors, unless it must be refused.",
+        _failed,
+        because="the provider returned vectors, and the caller has none",
+        remedy="read the answer at the line of the exception: the vectors are in it",
+    ),
+)

@@ -1,0 +1,554 @@
+"""Faults at the events and the bytes of a stream, and a naive client."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import httpx2
+from jiter import from_json
+
+from harness.adapters.openai_chat.requests import encode
+from harness.contract.errors import MalformedResponse, ServerError
+from harness.contract.http import HttpRequest, HttpResponse
+from harness.contract.model import (
+    ArgumentsDelta,
+    ChatRequest,
+    ChatResponse,
+    Finish,
+    Message,
+    Part,
+    Role,
+    StopReason,
+    StreamEvent,
+    Text,
+    TextDelta,
+    ThinkingDelta,
+    ToolCall,
+    ToolCallEnd,
+    ToolCallStart,
+    Usage,
+)
+from harness.contract.protocols import Adapter, ChatClient, Endpoint, StreamingChatClient
+from harness.tape.transport import Handler
+from tests.broken.fault import (
+    GEMINI,
+    OPENAI,
+    THINKING,
+    Expected,
+    Fault,
+    Table,
+    Wrap,
+    Wrapped,
+    answers,
+    arrives,
+    client,
+    edited_message,
+    finishes,
+    sends,
+    streamed,
+    streams,
+)
+from tests.broken.places import (
+    BODY,
+    RESPONSE_ARGUMENTS,
+    RESPONSE_CALL,
+    RESPONSE_CALL_ID,
+    RESPONSE_TEXT,
+    Place,
+    everywhere,
+)
+from tests.broken.requests import texts
+from tests.stages import InProcess
+
+Events = list[StreamEvent]
+
+
+def each_event(edit: Callable[[StreamEvent], StreamEvent | None]) -> Wrap:
+    """Every event of a stream edited by itself; `None` drops it."""
+    return streams(lambda events: [edited for event in events if (edited := edit(event)) is not None])
+
+
+def renumbered(edit: Callable[[int], int], *kinds: type[StreamEvent]) -> Callable[[StreamEvent], StreamEvent]:
+    """Events of these kinds under another number; without any, all that have one."""
+
+    def renumber(event: StreamEvent) -> StreamEvent:
+        if isinstance(event, kinds or OF_CALLS) and isinstance(event, OF_CALLS):
+            return replace(event, index=edit(event.index))
+        return event
+
+    return renumber
+
+
+OF_CALLS = (ToolCallStart, ArgumentsDelta, ToolCallEnd)
+
+
+def _started_late(events: Events) -> Iterator[StreamEvent]:
+    """Each call is announced behind the first piece of its arguments."""
+    waiting: ToolCallStart | None = None
+    for event in events:
+        if isinstance(event, ToolCallStart):
+            waiting = event
+            continue
+        yield event
+        if waiting is not None:
+            yield waiting
+            waiting = None
+
+
+def _ended_twice(events: Events) -> Iterator[StreamEvent]:
+    for event in events:
+        yield event
+        if isinstance(event, ToolCallEnd):
+            yield event
+
+
+def _started_again(events: Events) -> Iterator[StreamEvent]:
+    """Each piece of the arguments announces the call once more."""
+    start: StreamEvent | None = None
+    for event in events:
+        if isinstance(event, ToolCallStart):
+            start = event
+        elif isinstance(event, ArgumentsDelta) and start is not None:
+            yield start
+        yield event
+
+
+def _raw(events: Events) -> Iterator[StreamEvent]:
+    """What the wire says, in the place of an event."""
+    wire: list[StreamEvent] = [{"type": "ping"}]  # pyright: ignore[reportAssignmentType] - an adapter may be untyped
+    yield from (*events[:-1], *wire, events[-1])
+
+
+def _of_calls(events: Events, edit: Callable[[int, str], str]) -> Iterator[StreamEvent]:
+    """The arguments of each call in one piece, edited: `edit(index, text)`."""
+    texts: dict[int, str] = {}
+    for event in events:
+        if isinstance(event, ArgumentsDelta):
+            texts[event.index] = texts.get(event.index, "") + event.text
+            continue
+        if isinstance(event, ToolCallEnd):
+            yield ArgumentsDelta(event.index, edit(event.index, texts.get(event.index, "")))
+        yield event
+
+
+def event_arguments(edit: Callable[[str], str]) -> Wrap:
+    """The arguments of each call come in one piece, edited."""
+    return streams(lambda events: _of_calls(events, lambda _, text: edit(text)))
+
+
+def _parsed_early(text: str) -> str:
+    """What can be read before the last digit of the last number is there."""
+    return json.dumps(from_json(text.rstrip("}")[:-1].encode(), partial_mode=True))
+
+
+def _exchanged(events: Events) -> Iterator[StreamEvent]:
+    """The arguments of the first call are handed on as those of the second, and the other way round."""
+    numbers = {0: 1, 1: 0}
+    texts: dict[int, str] = {}
+    for event in events:
+        if isinstance(event, ArgumentsDelta):
+            other = numbers.get(event.index, event.index)
+            texts[other] = texts.get(other, "") + event.text
+        elif isinstance(event, Finish):
+            yield from (ArgumentsDelta(index, text) for index, text in texts.items())
+            yield from (ToolCallEnd(index) for index in texts)
+            yield event
+        elif not isinstance(event, ToolCallEnd):
+            yield event
+
+
+def _arguments_of_the_last(events: Events) -> Iterator[StreamEvent]:
+    """Whatever arrives belongs to the call that started last."""
+    last = 0
+    for event in events:
+        if isinstance(event, ToolCallStart):
+            last = event.index
+        yield replace(event, index=last) if isinstance(event, ArgumentsDelta) else event
+
+
+def _unannounced(event: StreamEvent) -> StreamEvent | None:
+    return None if isinstance(event, OF_CALLS) else event
+
+
+def _thought_as_text(event: StreamEvent) -> StreamEvent:
+    return TextDelta(event.text) if isinstance(event, ThinkingDelta) else event
+
+
+def final_parts(edit: Callable[[Part], Part | None]) -> Wrap:
+    """The parts of the answer at the end of a stream, edited; `None` drops one."""
+    return finishes(lambda response: replace(response, message=edited_message(response.message, edit)))
+
+
+def _with_arguments(part: Part) -> Part | None:
+    """Calls count only if they have arguments."""
+    return None if isinstance(part, ToolCall) and not part.arguments else part
+
+
+def _text_lost_before_calls(response: ChatResponse) -> ChatResponse:
+    if not response.tool_calls:
+        return response
+    return replace(response, message=edited_message(response.message, lambda p: None if isinstance(p, Text) else p))
+
+
+def _calls_first(response: ChatResponse) -> ChatResponse:
+    ordered = sorted(response.message.parts, key=lambda part: not isinstance(part, ToolCall))
+    return replace(response, message=replace(response.message, parts=tuple(ordered)))
+
+
+def _empty_worded(response: ChatResponse) -> ChatResponse:
+    """No answer is without a text."""
+    if response.text or response.tool_calls:
+        return response
+    return replace(response, message=replace(response.message, parts=(Text("(no content)"),)))
+
+
+def _output_doubled(response: ChatResponse) -> ChatResponse:
+    """The count of the last event and that of the answer, added up."""
+    return replace(response, usage=replace(response.usage, output_tokens=2 * (response.usage.output_tokens or 0)))
+
+
+def _uncounted(_: str, body: dict[str, Any]) -> None:
+    body.pop("stream_options")
+
+
+class _Faking(Wrapped):
+    """Asks for the whole answer, and tells it in events."""
+
+    def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
+        response = self.chat(request)
+        if response.text:
+            yield TextDelta(response.text)
+        for index, call in enumerate(response.tool_calls):
+            yield ToolCallStart(index, call.id, call.name)
+            yield ArgumentsDelta(index, json.dumps(call.arguments))
+            yield ToolCallEnd(index)
+        yield Finish(response)
+
+
+class _Gathering(Wrapped):
+    """Asks for a stream always, and puts it together."""
+
+    def chat(self, request: ChatRequest) -> ChatResponse:
+        *_, last = self.stream(request)
+        assert isinstance(last, Finish)
+        return last.response
+
+
+def _decoded_by_piece(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Each piece is text for itself."""
+    for piece in pieces:
+        yield piece.decode(errors="replace").encode()
+
+
+def _lines_of_unicode(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Lines end where `str.splitlines` says."""
+    for line in b"".join(pieces).decode().splitlines():
+        yield line.encode() + b"\n"
+
+
+def _whole_events(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Each piece is taken for whole events: of what stands behind the last end of one nothing is kept."""
+    for piece in pieces:
+        yield b"".join(re.findall(rb".*?(?:\r\n\r\n|\n\n)", piece, re.DOTALL))
+
+
+def _begun(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """What does not begin with the name of a field is no event."""
+    for event in re.split(rb"(?<=\r\n\r\n)|(?<=\n\n)|(?<=\r\r)", b"".join(pieces)):
+        if event.startswith((b"data:", b"event:")):
+            yield event
+
+
+def _up_to_an_unknown_event(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Nothing is read behind an event of a type that nobody knows."""
+    yield b"".join(pieces).partition(b"event: of_another_day")[0]
+
+
+EACH_BYTE, CHARACTERS, CRLF, COMMENTS, BOM = 1, 2, 3, 6, 9
+"""How many recuts it takes to come to this way."""
+
+
+CHAT = ("openai-chat",)
+
+
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """What such a client does: right as they stand.
+
+    `key` is the field of a piece by which the pieces of a call are put together; without one they belong to the call
+    that came last. `joins_ids` adds up ids as it does arguments. `drops_opening`: the piece that opens a call is taken
+    for its start alone, and the arguments in it are lost. A careless one looks neither for errors nor for the
+    end.
+    """
+
+    key: str | None = "index"
+    joins_ids: bool = False
+    drops_opening: bool = False
+    careless: bool = False
+
+
+@dataclass(slots=True)
+class _Call:
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+
+
+class Naive(Wrapped):
+    """Streams by itself, with an HTTP client and a JSON reader; asks the shipped adapter for whole answers."""
+
+    def __init__(self, client: StreamingChatClient, endpoint: Endpoint, model: str, habits: Habits) -> None:
+        super().__init__(client)
+        self._http = cast("httpx2.Client", endpoint.http_client)
+        self._url = f"{endpoint.base_url}/chat/completions"
+        self._headers = {"authorization": f"Bearer {endpoint.api_key}"}
+        self._model = model
+        self._habits = habits
+
+    def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
+        body = {**encode(request, self._model), "stream": True, "stream_options": {"include_usage": True}}
+        answer = _NaiveAnswer(self._habits)
+        with self._http.stream("POST", self._url, headers=self._headers, json=body) as response:
+            for line in response.iter_lines():
+                if line == "data: [DONE]":
+                    answer.done = True
+                elif line.startswith("data: "):
+                    yield from answer.take(json.loads(line.removeprefix("data: ")))
+        yield from answer.finish()
+
+
+class _NaiveAnswer:
+    def __init__(self, habits: Habits) -> None:
+        self.done = False
+        self._habits = habits
+        self._text = ""
+        self._calls: dict[object, _Call] = {}
+        self._stop: str | None = None
+        self._model: str | None = None
+        self._usage = Usage()
+
+    def take(self, chunk: dict[str, Any]) -> Iterator[StreamEvent]:
+        if "error" in chunk and not self._habits.careless:
+            raise ServerError(500, chunk["error"]["message"])
+        self._model = chunk.get("model", self._model)
+        if chunk.get("usage"):
+            self._usage = _naive_usage(chunk["usage"])
+        for choice in chunk.get("choices", []):
+            self._stop = choice["finish_reason"] or self._stop
+            if text := choice["delta"].get("content"):
+                self._text += text
+                yield TextDelta(text)
+            for piece in choice["delta"].get("tool_calls", []):
+                yield from self._take_piece(piece)
+
+    def _take_piece(self, piece: dict[str, Any]) -> Iterator[StreamEvent]:
+        key, function = self._key(piece), piece["function"]
+        if key is None:
+            return  # nobody knows whose it is
+        if key not in self._calls:
+            self._calls[key] = _Call(piece["id"], function["name"])
+            yield ToolCallStart(len(self._calls) - 1, piece["id"], function["name"])
+            if self._habits.drops_opening:
+                return
+        elif self._habits.joins_ids:
+            self._calls[key].id += piece.get("id", "")
+        self._calls[key].arguments += function["arguments"]
+        if function["arguments"]:
+            yield ArgumentsDelta([*self._calls].index(key), function["arguments"])
+
+    def _key(self, piece: dict[str, Any]) -> object:
+        if self._habits.key is not None:
+            return piece.get(self._habits.key)
+        return piece.get("id") or next(reversed(self._calls))
+
+    def finish(self) -> Iterator[StreamEvent]:
+        if not (self.done or self._habits.careless):
+            raise MalformedResponse("the stream was cut")
+        calls = [
+            ToolCall(call.id, call.name, arguments)
+            for call in self._calls.values()
+            if (arguments := _parsed(call.arguments)) is not None
+        ]
+        yield from (ToolCallEnd(index) for index in range(len(self._calls)))
+        parts = (*([Text(self._text)] if self._text else []), *calls)
+        stop = _STOPS.get(self._stop or "", StopReason.UNKNOWN)
+        yield Finish(ChatResponse(Message(Role.ASSISTANT, parts), stop, self._usage, self._model, self._stop))
+
+
+_STOPS = {"stop": StopReason.END_TURN, "tool_calls": StopReason.TOOL_USE, "length": StopReason.MAX_TOKENS}
+
+
+def _parsed(text: str) -> dict[str, Any] | None:
+    try:
+        return json.loads(text or "{}")
+    except ValueError:
+        return None
+
+
+def _naive_usage(usage: dict[str, Any]) -> Usage:
+    prompt, completion = usage["prompt_tokens_details"], usage["completion_tokens_details"]
+    return Usage(
+        usage["prompt_tokens"],
+        usage["completion_tokens"],
+        prompt.get("cached_tokens"),
+        prompt.get("cache_write_tokens"),
+        completion.get("reasoning_tokens"),
+    )
+
+
+def naive(habits: Habits) -> Wrap:
+    """The client with these habits."""
+
+    def wrap(adapter: Adapter) -> Adapter:
+        def connect(endpoint: Endpoint, model: str) -> ChatClient:
+            return Naive(cast("StreamingChatClient", adapter.connect(endpoint, model)), endpoint, model, habits)
+
+        return replace(adapter, connect=connect)
+
+    return wrap
+
+
+def _chunks(response: HttpResponse) -> list[dict[str, Any]]:
+    lines = response.body.decode().split("\n")
+    return [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
+
+
+def _written(response: HttpResponse, chunks: list[dict[str, Any]]) -> HttpResponse:
+    lines = [*(json.dumps(chunk, ensure_ascii=False) for chunk in chunks), "[DONE]"]
+    return replace(response, body="".join(f"data: {line}\n\n" for line in lines).encode())
+
+
+def _pieces(chunk: dict[str, Any]) -> list[dict[str, Any]]:
+    return [piece for choice in chunk["choices"] for piece in choice["delta"].get("tool_calls", [])]
+
+
+def repeating_ids() -> InProcess:
+    """A compatible server that says the id of a call with each of its pieces (openai-chat-call-deltas)."""
+
+    def provider(request: HttpRequest, session: Handler) -> HttpResponse:
+        response = session(request)
+        chunks = _chunks(response)
+        ids: dict[int, str] = {}
+        for piece in (piece for chunk in chunks for piece in _pieces(chunk)):
+            piece["id"] = ids.setdefault(piece["index"], piece.get("id", ""))
+        return _written(response, chunks) if chunks else response
+
+    return InProcess(provider)
+
+
+FAULTS: Table = {
+    Expected("chat-failure", BODY, 0): [
+        streamed("slow-events-cut-by-pieces", "connection-slow", arrives(_whole_events)),
+        streamed(
+            "trips-over-an-unknown-event",
+            "stream-provoked-unknown-events",
+            arrives(_up_to_an_unknown_event),
+            ("anthropic",),
+        ),
+        streamed("lines-of-unicode", "stream-provoked-line-separators", arrives(_lines_of_unicode)),
+    ],
+    Expected("response-calls", RESPONSE_ARGUMENTS, 0): [
+        streamed("pieces-put-together-by-id", "call-single", naive(Habits(key="id")), CHAT)
+    ],
+    Expected("response-calls", RESPONSE_CALL, 0): [
+        streamed("drops-calls-without-arguments", "stream-parallel-empty-arguments", final_parts(_with_arguments)),
+        streamed("pieces-put-to-the-last-call", "stream-provoked-interleaved-calls", naive(Habits(key=None)), CHAT),
+    ],
+    Expected(
+        "response-text",
+        Place(
+            "",
+            r"/choices/0/message/content|",
+            r"/output/\d+/content/\d+(/text)?|",
+            r"/candidates/0/content/final_parts/\d+/text|",
+        ),
+    ): [streamed("words-an-empty-answer", "stream-empty-text", finishes(_empty_worded))],
+    Expected("response-text", RESPONSE_TEXT, 0): [
+        streamed("loses-text-before-calls", "stream-text-then-calls", finishes(_text_lost_before_calls)),
+        streamed(
+            "separators-become-line-breaks",
+            "stream-line-separators",
+            answers(texts(lambda text: text.replace("\u2028", "\n"))),
+        ),
+    ],
+    Expected("stop-reason", BODY, 0): [
+        streamed(
+            "streams-another-stop-reason",
+            "call-single",
+            finishes(lambda r: replace(r, stop_reason=StopReason.END_TURN)),
+        )
+    ],
+    Expected("stream-arguments", RESPONSE_ARGUMENTS, 0): [
+        streamed("parses-arguments-early", "stream-numbers", event_arguments(_parsed_early)),
+        streamed(
+            "unescapes-arguments-twice",
+            "stream-nested-escapes",
+            event_arguments(lambda text: text.replace("\\\\", "\\")),
+        ),
+        streamed("cuts-long-arguments", "stream-long-arguments", event_arguments(lambda text: text[:4096])),
+        streamed("exchanges-arguments", "stream-parallel-long-arguments", streams(_exchanged)),
+        # calls of the other APIs never overlap
+        streamed(
+            "gives-arguments-to-the-last-call",
+            "stream-provoked-interleaved-calls",
+            streams(_arguments_of_the_last),
+            OPENAI,
+        ),
+    ],
+    Expected("stream-call-identity", RESPONSE_CALL_ID, 0): [
+        streamed("announces-no-calls", "call-single", each_event(_unannounced)),
+        Fault("ids-joined", "call-single", naive(Habits(joins_ids=True)), CHAT, repeating_ids, "stream"),
+    ],
+    Expected("stream-cut", BODY, 0): [
+        streamed("end-of-stream-not-looked-for", "stream-cut-before-end", naive(Habits(careless=True)), CHAT)
+    ],
+    Expected("stream-equals-whole", BODY, 0): [
+        streamed("streams-no-raw-stop-reason", "call-single", finishes(lambda r: replace(r, raw_stop_reason=None))),
+        streamed("streams-no-model", "call-single", finishes(lambda r: replace(r, model=None))),
+        # a message of Chat has no order of text and calls
+        streamed(
+            "streams-calls-first",
+            "stream-text-then-calls",
+            finishes(_calls_first),
+            ("anthropic", "openai-responses", *GEMINI),
+        ),
+    ],
+    Expected("stream-life-cycle", BODY, 0): [
+        streamed("announces-calls-late", "call-single", streams(_started_late)),
+        streamed("announces-calls-again", "call-single", streams(_started_again)),
+        streamed("ends-calls-twice", "call-single", streams(_ended_twice)),
+        streamed(
+            "ends-no-call", "call-single", each_event(lambda event: None if isinstance(event, ToolCallEnd) else event)
+        ),
+        streamed("hands-on-what-is-no-event", "call-single", streams(_raw)),
+    ],
+    Expected("stream-recut", BODY, 0): [
+        streamed("bytes-decoded-by-piece", "stream-split-characters", arrives(_decoded_by_piece), recuts=EACH_BYTE),
+        streamed(
+            "byte-order-mark-hides-an-event",
+            "call-single",
+            arrives(_begun),
+            ("anthropic", "openai-chat", *GEMINI),
+            recuts=BOM,
+        ),
+        streamed("arguments-of-opening-piece-lost", "call-single", naive(Habits(drops_opening=True)), CHAT, recuts=1),
+    ],
+    Expected("stream-requested", BODY, 0): [
+        streamed("fakes-a-stream", "call-single", client(_Faking)),
+        Fault("streams-whole-answers", "call-single", client(_Gathering)),
+    ],
+    Expected("stream-requested", everywhere("/stream_options"), 0): [
+        streamed("has-no-usage-counted", "call-not-needed", sends(_uncounted), ("openai-chat",))
+    ],
+    Expected("stream-text", BODY, 0): [
+        streamed("tells-thoughts-as-text", "thinking-tool-loop", each_event(_thought_as_text), THINKING)
+    ],
+    Expected("usage", BODY, 0): [streamed("doubles-usage", "call-not-needed", finishes(_output_doubled))],
+    Expected("usage-offered", BODY, 0): [
+        streamed("streams-no-usage", "call-not-needed", finishes(lambda r: replace(r, usage=Usage())))
+    ],
+}
