@@ -8,7 +8,25 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # as `typing` has it, which takes longer to import than `harness --help` does
 if TYPE_CHECKING:
-    from harness.contract.errors import (
+    from harness.kit.client import AsyncClient, AsyncEmbedder, Client, Embedder
+    from harness.kit.embeddings import EmbeddingRecord
+    from harness.kit.factories import (
+        async_chat_client,
+        async_embedding_provider,
+        async_generation_provider,
+        chat_client,
+        embedding_provider,
+        generation_provider,
+    )
+    from harness.kit.generation import AsyncChatGeneration, ChatGeneration
+    from harness.kit.handlers import CollectingHandler, ConsoleHandler, QueueHandler
+    from harness.kit.handout import Handout
+    from harness.kit.processes import LocalRunner
+    from harness.kit.streamed import PartialArguments, Streamed
+    from harness.kit.thread import Thread, ask
+    from harness.kit.trimming import trimmed
+    from harness.kit.workspace import Workspace
+    from harness.model.errors import (
         AuthenticationFailed,
         BillingFailed,
         ChatError,
@@ -37,8 +55,8 @@ if TYPE_CHECKING:
         UsageError,
         provider_error,
     )
-    from harness.contract.loops import Conversation, ConversationTool, Loop
-    from harness.contract.model import (
+    from harness.model.loops import Conversation, ConversationTool, Loop
+    from harness.model.messages import (
         JSON,
         SYNTHESISED_ID,
         ArgumentsDelta,
@@ -72,8 +90,8 @@ if TYPE_CHECKING:
         ToolResult,
         Usage,
     )
-    from harness.contract.process import Command, Completed
-    from harness.contract.protocols import (
+    from harness.model.process import Command, Completed
+    from harness.model.protocols import (
         Adapter,
         AsyncChatClient,
         AsyncEmbeddingProvider,
@@ -94,31 +112,13 @@ if TYPE_CHECKING:
         StreamingChatClient,
         UsageHandler,
     )
-    from harness.kit.client import AsyncClient, AsyncEmbedder, Client, Embedder
-    from harness.kit.embeddings import EmbeddingRecord
-    from harness.kit.factories import (
-        async_chat_client,
-        async_embedding_provider,
-        async_generation_provider,
-        chat_client,
-        embedding_provider,
-        generation_provider,
-    )
-    from harness.kit.generation import AsyncChatGeneration, ChatGeneration
-    from harness.kit.handlers import CollectingHandler, ConsoleHandler, QueueHandler
-    from harness.kit.handout import Handout
-    from harness.kit.processes import LocalRunner
-    from harness.kit.streamed import PartialArguments, Streamed
-    from harness.kit.thread import Thread, ask
-    from harness.kit.trimming import trimmed
-    from harness.kit.workspace import Workspace
 
 _MODULES = (
-    "contract.errors",
-    "contract.model",
-    "contract.protocols",
-    "contract.process",
-    "contract.loops",
+    "model.errors",
+    "model.messages",
+    "model.protocols",
+    "model.process",
+    "model.loops",
     "kit.thread",
     "kit.handlers",
     "kit.streamed",

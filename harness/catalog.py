@@ -17,17 +17,17 @@ from importlib.metadata import EntryPoint, EntryPoints, PackageNotFoundError, en
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from harness.contract import distribution
-from harness.contract.errors import HarnessError, PluginError, UnknownName
-from harness.contract.loops import Loop
-from harness.contract.protocols import Adapter, Capability, Embeddings, Requirement, Route
-from harness.host import exceptions
-from harness.host.exceptions import shorten
+from harness.model import distribution
+from harness.model.errors import HarnessError, PluginError, UnknownName
+from harness.model.loops import Loop
+from harness.model.protocols import Adapter, Capability, Embeddings, Requirement, Route
+from harness.platform import exceptions
+from harness.platform.exceptions import shorten
 
 if TYPE_CHECKING:
     from harness.apis.api import Api
     from harness.apis.targets import ShippedTarget
-    from harness.contract.loops import Drive
+    from harness.model.loops import Drive
     from harness.results import Report
     from harness.rules.rule import Rule
 
@@ -98,7 +98,7 @@ class Catalog(Generic[T]):
         return _modules(self.folder, packages=self.packages) if listed is None else listed
 
 
-ADAPTERS: Catalog[Adapter] = Catalog("adapter", "harness.adapters", "ADAPTER", "harness.contract.protocols:Adapter")
+ADAPTERS: Catalog[Adapter] = Catalog("adapter", "harness.adapters", "ADAPTER", "harness.model.protocols:Adapter")
 APIS: Catalog[Api] = Catalog("API", "harness.apis", "API", "harness.apis.api:Api", packages=True)
 REPORTS: Catalog[Report] = Catalog("report", "harness.reports", "REPORT", "harness.results:Report")
 
@@ -251,11 +251,11 @@ def check_adapter(spec: str, adapter: Adapter) -> Adapter:
     are_set = isinstance(capabilities, set | frozenset) and all(isinstance(each, str) for each in capabilities)  # pyright: ignore[reportUnnecessaryIsInstance]
     expect(capabilities, are_set, "capabilities", "set of capabilities")
     expect(adapter.connect, callable(adapter.connect), "connect", "function")
-    expect(made, made is None or _are_embeddings(made), "embeddings", "Embeddings (harness.contract.protocols)")
+    expect(made, made is None or _are_embeddings(made), "embeddings", "Embeddings (harness.model.protocols)")
     declared = Capability.EMBEDDINGS in capabilities
     expect(made, made is not None or not declared, "embeddings", "Embeddings, and they are declared")
-    expect(needed, needed is None or _is_requirement(needed), "requires", "Requirement (harness.contract.protocols)")
-    expect(route, isinstance(route, Route), "route", "Route (harness.contract.protocols)")
+    expect(needed, needed is None or _is_requirement(needed), "requires", "Requirement (harness.model.protocols)")
+    expect(route, isinstance(route, Route), "route", "Route (harness.model.protocols)")
     expect(adapter.drive, adapter.drive is None or callable(adapter.drive), "drive", "function")
     for unknown in sorted(capabilities - set(Capability)):
         raise UnknownName("capability", unknown, [each.value for each in Capability], f"the adapter {spec!r}")

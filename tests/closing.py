@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
-from harness.contract.http import HttpRequest, HttpResponse
+from harness.model.http import HttpRequest, HttpResponse
 
 HUNG_UP = HttpResponse(0)
 """No answer: the connection is closed."""

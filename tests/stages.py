@@ -7,19 +7,20 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
+from harness.model.http import HttpRequest, HttpResponse
+from harness.model.protocols import Route
+
 from harness import catalog
 from harness.apis.targets import Target, target
-from harness.contract.http import HttpRequest, HttpResponse
-from harness.contract.protocols import Route
-from harness.reference.script_session import ScriptSession
+from harness.cassettes.cassette import REFERENCE_URL
+from harness.cassettes.player import ExchangeLog, Keep
+from harness.cassettes.transport import Handler
+from harness.reference_server.script_session import ScriptSession
 from harness.results import Mode
-from harness.running.backends import CellEnvironment, LocalResponder, OfflineBackend
-from harness.running.cells import Cell
+from harness.runner.backends import CellEnvironment, LocalResponder, OfflineBackend
+from harness.runner.cells import Cell
 from harness.scenarios.load import load_paths
 from harness.scenarios.schema import Scenario
-from harness.tape.cassette import REFERENCE_URL
-from harness.tape.player import ExchangeLog, Keep
-from harness.tape.transport import Handler
 
 Provider = Callable[[HttpRequest, Handler], HttpResponse]
 """Responds to a request, with the help of the reference session."""

@@ -7,10 +7,10 @@ from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
 import pytest
+from harness.model.errors import MissingDependency, PluginError, UnknownName, UsageError
+from harness.model.protocols import Adapter
 
 from harness import catalog
-from harness.contract.errors import MissingDependency, PluginError, UnknownName, UsageError
-from harness.contract.protocols import Adapter
 from harness.results import Blame, Kind, Report
 from harness.rules.rule import Rule
 from harness.scenarios.schema import Subject
@@ -164,7 +164,7 @@ def test_a_module_and_attribute_that_is_no_adapter(module: Callable[[str, str], 
 def test_an_error_of_ours_says_it_better(module: Callable[[str, str], None]) -> None:
     module(
         "lacks_sdk",
-        "from harness.contract.errors import MissingDependency\nraise MissingDependency('mine', 'sdk', 'all')\n",
+        "from harness.model.errors import MissingDependency\nraise MissingDependency('mine', 'sdk', 'all')\n",
     )
     assert failure(MissingDependency, lambda: catalog.adapter("lacks_sdk:ADAPTER")) == (
         "the adapter 'mine' needs the package 'sdk', which is not installed. "

@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 
+from harness.model.messages import ChatRequest, ChatResponse, StreamEvent
+from harness.model.protocols import AsyncChatClient, ChatClient, Endpoint, Route, StreamingChatClient
+
 from harness.apis.targets import Target
-from harness.contract.model import ChatRequest, ChatResponse, StreamEvent
-from harness.contract.protocols import AsyncChatClient, ChatClient, Endpoint, Route, StreamingChatClient
 
 Chat = Callable[[ChatRequest], ChatResponse]
 

@@ -22,8 +22,8 @@ from harness.apis.services import RuleSet, Services
 from harness.apis.targets import Profile, ShippedTarget, derived, matching
 from harness.apis.traits import ApiTerms, IssuedState, Traits
 from harness.apis.view import ModelStep, RequestView, ResponseView
-from harness.contract.http import HttpRequest, HttpResponse
-from harness.contract.model import JSON, StopReason
+from harness.model.http import HttpRequest, HttpResponse
+from harness.model.messages import JSON, StopReason
 from harness.scenarios.schema import Provocation
 
 _MOST_DOCKETS = 64

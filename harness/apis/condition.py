@@ -10,7 +10,7 @@ from pydantic import Field, JsonValue, model_validator
 
 from harness.apis.jsonvalue import equal
 from harness.apis.schemas import image_side, json_bytes
-from harness.contract.model import JSON
+from harness.model.messages import JSON
 from harness.scenarios.fields import Pattern, Strict, misfit
 from harness.scenarios.patterns import covers
 

@@ -20,8 +20,8 @@ from harness.apis.view import (
     TextView,
     ToolView,
 )
-from harness.contract.http import HttpRequest
-from harness.contract.model import JSON, ChatRequest, File, Image, Opaque, Text, Tool, ToolResult
+from harness.model.http import HttpRequest
+from harness.model.messages import JSON, ChatRequest, File, Image, Opaque, Text, Tool, ToolResult
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from harness.apis.limits import Violation
 from harness.apis.server import number
 from harness.apis.services import RuleSet
 from harness.apis.view import TextView, WireError
-from harness.contract.http import HttpRequest, HttpResponse
-from harness.contract.model import JSON, Usage
+from harness.model.http import HttpRequest, HttpResponse
+from harness.model.messages import JSON, Usage
 
 
 @dataclass(frozen=True, slots=True)

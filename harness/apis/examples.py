@@ -25,10 +25,10 @@ from harness.apis.fact_files import SHIPPED, Facts, FactSelection, read_fact_fil
 from harness.apis.limits import Violation
 from harness.apis.matching import RequestData
 from harness.apis.services import OWN, RuleSet
-from harness.contract.errors import FactsError, FileError
-from harness.contract.http import HttpRequest
-from harness.contract.model import JSON
-from harness.host.files import read_file
+from harness.model.errors import FactsError, FileError
+from harness.model.http import HttpRequest
+from harness.model.messages import JSON
+from harness.platform.files import read_file
 from harness.scenarios.document import MAX_BYTES, read
 
 _STEP = re.compile(r"([^.\[\]]+)|\[(-?\d*)\]")

@@ -19,10 +19,10 @@ from harness.apis.limits import Limit, Violation, adapt_words, filled, full, les
 from harness.apis.matching import Conditions, RequestData, SchemaPlaces
 from harness.apis.prefilter import Prefilter
 from harness.apis.view import WireError
-from harness.contract.errors import FactsError, UsageError
-from harness.contract.http import HttpRequest
-from harness.contract.model import JSON
-from harness.host.files import read_file
+from harness.model.errors import FactsError, UsageError
+from harness.model.http import HttpRequest
+from harness.model.messages import JSON
+from harness.platform.files import read_file
 from harness.scenarios.diagnostics import describe, explain
 from harness.scenarios.document import MAX_BYTES, YamlDocument, read
 

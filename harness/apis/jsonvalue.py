@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import Any, NoReturn, TypeVar, cast
 
 from harness.apis.view import WireError
-from harness.contract.http import HttpResponse
-from harness.contract.model import JSON
+from harness.model.http import HttpResponse
+from harness.model.messages import JSON
 
 MAX_DEPTH = 500
 """Levels of nesting that recursive functions can follow in Python."""

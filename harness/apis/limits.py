@@ -13,7 +13,7 @@ from pydantic import JsonValue
 from harness.apis.condition import Condition
 from harness.apis.fact import Fact, Ruling
 from harness.apis.jsonvalue import join, resolve
-from harness.contract.model import JSON
+from harness.model.messages import JSON
 
 Severity: TypeAlias = Literal["error", "warning"]
 

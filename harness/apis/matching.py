@@ -24,7 +24,7 @@ from typing import Literal, TypeAlias
 from harness.apis.condition import Condition, comparison
 from harness.apis.jsonvalue import equal, join, resolve
 from harness.apis.schemas import referenced, schema_depth, subschemas
-from harness.contract.model import JSON
+from harness.model.messages import JSON
 
 _SEGMENT = re.compile(r"([^\[\]]*)((?:\[[^\]]*\])*)")
 _CAPITAL = re.compile(r"(?<=[a-z0-9])([A-Z])")

@@ -15,8 +15,8 @@ from harness.apis.jsonvalue import join
 from harness.apis.limits import Limit, Violation, bracketed
 from harness.apis.schemas import inner, schema_fault
 from harness.apis.server import message, number, token, wait_headers
-from harness.contract.http import HttpRequest, HttpResponse
-from harness.contract.model import JSON
+from harness.model.http import HttpRequest, HttpResponse
+from harness.model.messages import JSON
 
 _HEX = "0123456789abcdef"
 

@@ -15,7 +15,7 @@ from harness.apis.condition import Holds
 from harness.apis.jsonvalue import cached_per_element
 from harness.apis.matching import Conditions, ConditionTest, PathStep, RequestData, SchemaPlaces, steps_of
 from harness.apis.schemas import subschemas
-from harness.contract.model import JSON
+from harness.model.messages import JSON
 
 _Tests: TypeAlias = "dict[str, list[tuple[int, Holds]]]"
 """Keyword of a schema → its tests. Each test is a bit, which is set if the test passes."""

@@ -34,8 +34,8 @@ from harness.apis.response_rules import (
     ResponseViolation,
 )
 from harness.apis.view import CallView, RequestView, ResponseView, WireError
-from harness.contract.http import HttpResponse
-from harness.contract.model import JSON, StopReason
+from harness.model.http import HttpResponse
+from harness.model.messages import JSON, StopReason
 from harness.scenarios.diagnostics import describe
 from harness.scenarios.document import read
 from harness.scenarios.json_schema import Path, SchemaFailure, Validator

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from harness.apis.view import RequestView
-from harness.contract.http import HttpResponse
-from harness.contract.model import JSON
+from harness.model.http import HttpResponse
+from harness.model.messages import JSON
 from harness.scenarios.schema import Subject
 
 

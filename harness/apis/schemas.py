@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from harness.apis.jsonvalue import join, resolve
-from harness.contract.model import JSON
+from harness.model.messages import JSON
 from harness.scenarios.json_schema import Path, is_simple, schema_error
 
 ONE = frozenset({"items", "additionalProperties", "contains", "propertyNames", "not", "if", "then", "else"})

@@ -1,7 +1,7 @@
 """Building blocks of provider servers: errors, endpoints besides chats, and deterministic values.
 
 A run needs no endpoints besides chats. The reference server has them for third-party clients
-(`harness.reference.conversation_server`).
+(`harness.reference_server.conversation_server`).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import TypeAlias
 
 from harness.apis.jsonvalue import loads
 from harness.apis.view import ErrorView, ResponseView, WireError
-from harness.contract.http import HttpRequest, HttpResponse
-from harness.contract.model import JSON
+from harness.model.http import HttpRequest, HttpResponse
+from harness.model.messages import JSON
 
 _MESSAGES = {
     400: "The request is invalid.",

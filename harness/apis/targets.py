@@ -10,8 +10,8 @@ from typing import Any, Literal, cast
 from harness import catalog
 from harness.apis.fact import Fact, Mechanism, Ruling, Thinking
 from harness.apis.fact_files import SHIPPED, FactSelection
-from harness.contract.errors import UnknownName, UsageError
-from harness.contract.protocols import Adapter, Capability
+from harness.model.errors import UnknownName, UsageError
+from harness.model.protocols import Adapter, Capability
 
 Sampling = Literal["any", "default", "refused", "unclear"]
 """Accepted values of temperature and similar settings: any, the default only, none."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, TypeAlias
 
-from harness.contract.model import JSON, StopReason, Usage
+from harness.model.messages import JSON, StopReason, Usage
 from harness.scenarios.schema import Provocation
 
 

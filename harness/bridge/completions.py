@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any, cast
 
 from harness.bridge.messages import Memory, plain, without_calls
-from harness.contract.errors import MalformedResponse
-from harness.contract.model import (
+from harness.model.errors import MalformedResponse
+from harness.model.messages import (
     JSON,
     SYNTHESISED_ID,
     ArgumentsDelta,

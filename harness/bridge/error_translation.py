@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, cast
 
-from harness.contract.errors import ChatError, ConnectionFailed, MalformedResponse, provider_error
+from harness.model.errors import ChatError, ConnectionFailed, MalformedResponse, provider_error
 
 _CONNECTION_ERRORS = (
     "APIConnectionError",

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, cast
 
-from harness.contract.errors import Unsupported
-from harness.contract.model import (
+from harness.model.errors import Unsupported
+from harness.model.messages import (
     ChatRequest,
     File,
     Image,
@@ -27,7 +27,7 @@ from harness.contract.model import (
     ToolCall,
     ToolResult,
 )
-from harness.contract.protocols import Capability
+from harness.model.protocols import Capability
 
 _NO_ARGUMENTS: dict[str, Any] = {"type": "object", "properties": {}}
 

@@ -17,8 +17,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from harness.cli.main import COMMANDS, COMPLETING, SUMMARY, print_error
-from harness.contract import distribution
-from harness.contract.errors import HarnessError
+from harness.model import distribution
+from harness.model.errors import HarnessError
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C: 128 and the number of SIGINT."""
@@ -252,7 +252,7 @@ def complete_adapters(incomplete: str) -> list[str]:
 def complete_models(incomplete: str) -> list[str]:
     """Return `TARGET=NAME` for the known models of the target's API; before the sign, the targets."""
     from harness import catalog  # noqa: PLC0415 - see `complete_scenarios`
-    from harness.running.costs import models  # noqa: PLC0415 - see `complete_scenarios`
+    from harness.runner.costs import models  # noqa: PLC0415 - see `complete_scenarios`
 
     target, equals, _ = incomplete.partition("=")
     found = {each.name: each.api for each in catalog.targets()}
@@ -263,7 +263,7 @@ def complete_models(incomplete: str) -> list[str]:
 
 def complete_rules(incomplete: str) -> list[str]:
     """Return matching ids of findings."""
-    from harness.running.verdicts import known_finding_ids  # noqa: PLC0415 - see `complete_scenarios`
+    from harness.runner.verdicts import known_finding_ids  # noqa: PLC0415 - see `complete_scenarios`
 
     return _matching(known_finding_ids(), incomplete)
 

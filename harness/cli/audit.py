@@ -11,14 +11,14 @@ import typer
 
 from harness import catalog
 from harness.apis.examples import problems as fact_problems
-from harness.auditing.adoption import FoundCassette, adopt_cassettes, marked_tests
-from harness.auditing.cassette_audit import audit as run
-from harness.auditing.redrive import Redrive
+from harness.audit.adoption import FoundCassette, adopt_cassettes, marked_tests
+from harness.audit.cassette_audit import audit as run
+from harness.audit.redrive import Redrive
 from harness.cli.options import AllowedSecrets, AsOf, FactFiles, FindingOptions, ReportOptions
 from harness.cli.outputs import annotate_errors, presented, with_pipeline
 from harness.cli.settings import fact_files, fact_options, scope_for, settings
-from harness.contract.errors import FileError, ScenarioError
-from harness.host.environment import hidden_variables
+from harness.model.errors import FileError, ScenarioError
+from harness.platform.environment import hidden_variables
 from harness.reports.words import count
 from harness.scenarios import suite
 from harness.scenarios.load import problems, scenario_files

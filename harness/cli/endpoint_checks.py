@@ -18,14 +18,17 @@ from harness import catalog
 from harness.apis.fact_files import FactSelection
 from harness.apis.response_rules import RESPONSE_RULES
 from harness.apis.targets import ShippedTarget
-from harness.checking import gateway_findings, gateway_traffic
-from harness.checking.checked_endpoints import client_base_url
-from harness.checking.gateway_check import GatewayCheck, GatewayRoute, gateway_route
-from harness.checking.gateway_traffic import PACE_SECONDS, GatewayEndpoint, Upstream
-from harness.checking.server_check import INTERRUPTED, CheckSelection, ServerCheckRun, estimate
-from harness.checking.server_checks import CHECKS, RULES
-from harness.checking.server_results import Price
-from harness.checking.server_session import NAME, RetryingClient, ServerUnderTest
+from harness.cassettes.loopback_server import serve
+from harness.cassettes.redact import Redactor
+from harness.cassettes.redact.urls import shown
+from harness.checks import gateway_findings, gateway_traffic
+from harness.checks.checked_endpoints import client_base_url
+from harness.checks.gateway_check import GatewayCheck, GatewayRoute, gateway_route
+from harness.checks.gateway_traffic import PACE_SECONDS, GatewayEndpoint, Upstream
+from harness.checks.server_check import INTERRUPTED, CheckSelection, ServerCheckRun, estimate
+from harness.checks.server_checks import CHECKS, RULES
+from harness.checks.server_results import Price
+from harness.checks.server_session import NAME, RetryingClient, ServerUnderTest
 from harness.cli import check
 from harness.cli.check import EndpointOptions, GatewayOptions, ServerOptions
 from harness.cli.main import print_error
@@ -33,25 +36,22 @@ from harness.cli.outputs import presented, with_pipeline
 from harness.cli.progress import PartialReports, Progress, interruptible
 from harness.cli.selection import described, parse_keywords, scenarios_of
 from harness.cli.settings import fact_files, fact_options, scope_for, settings
-from harness.contract.errors import UnknownName, UsageError
-from harness.contract.protocols import Route
-from harness.host import credentials
-from harness.host.environment import hidden_variables
-from harness.host.project import NamedGateway, NamedServer
 from harness.kit import factories
+from harness.model.errors import UnknownName, UsageError
+from harness.model.protocols import Route
+from harness.platform import credentials
+from harness.platform.environment import hidden_variables
+from harness.platform.project import NamedGateway, NamedServer
 from harness.reports.words import count, money, plain
 from harness.results import CellResult, Invocation, RunResult, Spending
-from harness.running import expected_failures
-from harness.running.backends import NO_KEY
-from harness.running.cells import Cell
-from harness.running.costs import price_version
-from harness.running.plan import variants
-from harness.running.served_session import SessionOptions
-from harness.running.verdicts import known_finding_ids
+from harness.runner import expected_failures
+from harness.runner.backends import NO_KEY
+from harness.runner.cells import Cell
+from harness.runner.costs import price_version
+from harness.runner.plan import variants
+from harness.runner.served_session import SessionOptions
+from harness.runner.verdicts import known_finding_ids
 from harness.scenarios.schema import Scenario, Variant
-from harness.tape.loopback_server import serve
-from harness.tape.redact import Redactor
-from harness.tape.redact.urls import shown
 
 _ANSWER_SECONDS = 60.0
 _SETTINGS_ONLY = ("headers", "url", "models", "upstream_models")  # keys whose form differs from the option's

@@ -17,35 +17,35 @@ import typer
 import harness
 from harness import catalog
 from harness.apis.targets import Target
+from harness.cassettes.library import Library
+from harness.cassettes.redact import Redactor
+from harness.cassettes.redact.urls import shown as shown_url
 from harness.catalog import versions
-from harness.checking.adapter_check import AdapterCheck
+from harness.checks.adapter_check import AdapterCheck
 from harness.cli.options import RecordOptions
 from harness.cli.outputs import load_run, presented, with_pipeline
 from harness.cli.progress import PartialReports, Progress, interruptible
 from harness.cli.selection import LastFailed, Selection, select
 from harness.cli.settings import EffectiveOptions, combined, completed, fact_options, named_values, settings
-from harness.contract.errors import UnknownName, UsageError
-from harness.host.environment import hidden_variables
 from harness.kit import factories
+from harness.model.errors import UnknownName, UsageError
+from harness.platform.environment import hidden_variables
 from harness.reports.groups import missing
 from harness.reports.words import costs, count, forecast, money, plain
 from harness.results import CellResult, Invocation, Mode, RunResult, Verdict
-from harness.running import expected_failures
-from harness.running.budget import Budget, estimate
-from harness.running.cells import Cell, not_applicable, scenarios_of
-from harness.running.costs import price_version
-from harness.running.expected_failures import ExpectedFailure
-from harness.running.live import RateLimits, RateOptions, base_urls_of
-from harness.running.plan import Plan, cell_seconds
-from harness.running.recorder import Recorder, claim_cassettes, without_fresh, without_held
-from harness.running.run import Execute, ResultCollector, Run
-from harness.running.shards import ResumedCells, Shard, definitions, resumed_cells
-from harness.running.verdicts import known_finding_ids
+from harness.runner import expected_failures
+from harness.runner.budget import Budget, estimate
+from harness.runner.cells import Cell, not_applicable, scenarios_of
+from harness.runner.costs import price_version
+from harness.runner.expected_failures import ExpectedFailure
+from harness.runner.live import RateLimits, RateOptions, base_urls_of
+from harness.runner.plan import Plan, cell_seconds
+from harness.runner.recorder import Recorder, claim_cassettes, without_fresh, without_held
+from harness.runner.run import Execute, ResultCollector, Run
+from harness.runner.shards import ResumedCells, Shard, definitions, resumed_cells
+from harness.runner.verdicts import known_finding_ids
 from harness.scenarios import suite
 from harness.stdio.workers import ForeignAdapter, WorkerPool
-from harness.tape.library import Library
-from harness.tape.redact import Redactor
-from harness.tape.redact.urls import shown as shown_url
 
 
 def play(options: EffectiveOptions, mode: Mode) -> int:
@@ -361,7 +361,7 @@ def _executor(
     if options.executor is None:
         yield None
         return
-    from harness.running import processes  # noqa: PLC0415 - few runs need Dask
+    from harness.runner import processes  # noqa: PLC0415 - few runs need Dask
 
     if mode == "live":
         raise UsageError("--executor: it is for what is played offline: --mode replay or reference.")

@@ -16,16 +16,16 @@ from harness.apis.api import known_limits, severity
 from harness.apis.fact import Fact, LimitEntry
 from harness.apis.limits import Limit, remedy
 from harness.apis.response_rules import RESPONSE_RULES
-from harness.checking import server_checks
-from harness.checking.gateway_exchange import GatewayFact
-from harness.checking.gateway_findings import FACTS, OTHERS
-from harness.checking.server_checks import CHECKS
-from harness.checking.server_results import BECAUSE
+from harness.checks import server_checks
+from harness.checks.gateway_exchange import GatewayFact
+from harness.checks.gateway_findings import FACTS, OTHERS
+from harness.checks.server_checks import CHECKS
+from harness.checks.server_results import BECAUSE
 from harness.cli import app
 from harness.cli.options import FactFiles
 from harness.cli.settings import fact_files, fact_options
-from harness.contract.errors import UsageError
-from harness.contract.protocols import Capability
+from harness.model.errors import UsageError
+from harness.model.protocols import Capability
 from harness.rules.rule import Rule
 
 _WIDTH = 100

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from harness.cli import app
-from harness.contract.errors import UnknownName
+from harness.model.errors import UnknownName
 
 _MAX_WIDTH = 100
 

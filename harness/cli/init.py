@@ -15,8 +15,8 @@ from typing import Annotated, Literal
 import typer
 from click import Choice
 
-from harness.contract.errors import UsageError
-from harness.host.project import project
+from harness.model.errors import UsageError
+from harness.platform.project import project
 
 _PROJECT = Path("pyproject.toml")
 _TABLE = "[tool.harness]"
@@ -98,10 +98,10 @@ def init(
     files = [_NewFile(Path("scenarios") / "first-call.yaml", _shipped("harness.cli", "first-call.yaml"))]
     if ProjectKind.ADAPTER in chosen:
         settings += 'adapters = ["my_adapter:ADAPTER"]\n'
-        files.append(_NewFile(Path("my_adapter.py"), _shipped("harness.checking", "adapter.py")))
+        files.append(_NewFile(Path("my_adapter.py"), _shipped("harness.checks", "adapter.py")))
     if ProjectKind.LOOP in chosen:
         settings += 'conversations = ["my_loop:drive@openai-chat"]\n'
-        files.append(_NewFile(Path("my_loop.py"), _shipped("harness.checking", "loop.py")))
+        files.append(_NewFile(Path("my_loop.py"), _shipped("harness.checks", "loop.py")))
     if ProjectKind.SERVER in chosen:
         settings += _SERVER_TABLE
     has_code = ProjectKind.ADAPTER in chosen or ProjectKind.LOOP in chosen

@@ -19,17 +19,17 @@ from harness.apis.api import known_limits, severity
 from harness.apis.fact import Fact
 from harness.apis.fact_files import FactSelection, today
 from harness.apis.response_rules import RESPONSE_RULES
-from harness.checking.gateway_findings import FACTS, OTHERS, SOURCE
-from harness.checking.server_checks import CHECKS
-from harness.checking.server_results import BECAUSE
+from harness.checks.gateway_findings import FACTS, OTHERS, SOURCE
+from harness.checks.server_checks import CHECKS
+from harness.checks.server_results import BECAUSE
 from harness.cli import app
 from harness.cli.main import print_error
 from harness.cli.options import AsOf, FactFiles, MaxAge
-from harness.contract.errors import UnknownName, UsageError
+from harness.model.errors import UnknownName, UsageError
 from harness.results import Blame, Kind, Severity
 
 if TYPE_CHECKING:
-    from harness.running.recorder import StoredCassette
+    from harness.runner.recorder import StoredCassette
 
 _MIN_DESCRIPTION_COLUMNS = 24
 
@@ -103,13 +103,13 @@ def _inventory(folder: str | None, max_age: str | None) -> list[StoredCassette]:
     Raises:
         UsageError: there is no such folder, or the settings are wrong.
     """
+    from harness.cassettes.library import Library  # noqa: PLC0415 - other lists start faster
     from harness.cli.selection import scenarios_of, select  # noqa: PLC0415 - other lists start faster
     from harness.cli.settings import EffectiveOptions, completed  # noqa: PLC0415 - other lists start faster
-    from harness.host.environment import hidden_variables  # noqa: PLC0415 - other lists start faster
-    from harness.running.plan import CELL_SECONDS  # noqa: PLC0415 - other lists start faster
-    from harness.running.recorder import CassetteState, Inventory  # noqa: PLC0415 - other lists start faster
+    from harness.platform.environment import hidden_variables  # noqa: PLC0415 - other lists start faster
+    from harness.runner.plan import CELL_SECONDS  # noqa: PLC0415 - other lists start faster
+    from harness.runner.recorder import CassetteState, Inventory  # noqa: PLC0415 - other lists start faster
     from harness.stdio.workers import WorkerPool  # noqa: PLC0415 - other lists start faster
-    from harness.tape.library import Library  # noqa: PLC0415 - other lists start faster
 
     options = completed(EffectiveOptions(cassettes=folder, max_age=max_age), "replay")
     path = Path(options.cassettes or options.folder)
@@ -174,7 +174,7 @@ def _facts(apis: Sequence[str], models: Sequence[str], by: FactSelection) -> Ite
 
 
 def _models(targets: Sequence[str], apis: Sequence[str]) -> Iterator[Sequence[str]]:
-    from harness.running.costs import models  # noqa: PLC0415 - other lists start faster
+    from harness.runner.costs import models  # noqa: PLC0415 - other lists start faster
 
     chosen = [catalog.target(name).api for name in targets] + list(apis) or [each.api for each in catalog.targets()]
     yield "MODEL", "API", "PROFILE", "VISION", "THINKING", "CONTEXT", "TARGET", "NOTE"
@@ -276,7 +276,7 @@ class _Schema:
 SCHEMAS = {
     "scenario": _Schema("a scenario file", "harness.scenarios", "scenario.schema.json"),
     "facts": _Schema("a file of facts, for --facts", "harness.apis", "facts.schema.json"),
-    "config": _Schema("[tool.harness] in pyproject.toml", "harness.host.project"),
+    "config": _Schema("[tool.harness] in pyproject.toml", "harness.platform.project"),
     "results": _Schema("what --report json writes", "harness.results.run"),
     "adapter-command": _Schema("the messages of --adapter-command", "harness.stdio.protocol"),
 }

@@ -16,9 +16,9 @@ from pathlib import Path
 from harness import catalog
 from harness.cli.main import print_error
 from harness.cli.options import ReportOptions
-from harness.contract.errors import FileError, HarnessError, UsageError
-from harness.host import files
-from harness.host.files import read_file
+from harness.model.errors import FileError, HarnessError, UsageError
+from harness.platform import files
+from harness.platform.files import read_file
 from harness.reports.annotations import MAX_ANNOTATIONS, RepositoryLine, annotation, path_in
 from harness.results import Presentation, Report, RunResult, Severity
 

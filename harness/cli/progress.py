@@ -17,11 +17,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bar
 
 from harness.cli.outputs import Output
-from harness.contract.errors import HarnessError
-from harness.host.exceptions import exception_text
+from harness.model.errors import HarnessError
+from harness.platform.exceptions import exception_text
 from harness.reports.words import label, money
 from harness.results import CellResult, Mode, Presentation, RunResult, Spending
-from harness.running.cells import Cell
+from harness.runner.cells import Cell
 
 _WRITE_INTERVAL_SECONDS = 10.0
 _BAR_DELAY_SECONDS = 1.0

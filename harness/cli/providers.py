@@ -16,25 +16,25 @@ import typer
 
 from harness import catalog
 from harness.apis.targets import ShippedTarget, Target, targets_for
+from harness.cassettes.redact import Redactor
+from harness.cassettes.redact.urls import shown
 from harness.cli.execution import base_urls_for
 from harness.cli.list import aligned
 from harness.cli.options import BaseUrls, FactFiles, MaxRequests, Models, Targets
 from harness.cli.outputs import write
 from harness.cli.progress import interruptible
 from harness.cli.settings import fact_files, fact_options, named_values
-from harness.contract import distribution
-from harness.contract.errors import UsageError
-from harness.contract.protocols import Capability, Requirement, Route
-from harness.host.environment import is_older
 from harness.kit import factories
 from harness.kit.factories import Provider
+from harness.model import distribution
+from harness.model.errors import UsageError
+from harness.model.protocols import Capability, Requirement, Route
+from harness.platform.environment import is_older
 from harness.reports.words import count, money, plain
-from harness.running.costs import models as known_models
-from harness.running.costs import price_version
-from harness.running.live import LiveBackend
-from harness.running.probing import FactProbe, Probe, ProbeResult, estimate_cost, fact_probes, proposal
-from harness.tape.redact import Redactor
-from harness.tape.redact.urls import shown
+from harness.runner.costs import models as known_models
+from harness.runner.costs import price_version
+from harness.runner.live import LiveBackend
+from harness.runner.probing import FactProbe, Probe, ProbeResult, estimate_cost, fact_probes, proposal
 
 
 class _Needed(TypedDict):

@@ -8,17 +8,17 @@ from typing import Annotated
 
 import typer
 
-from harness.checking import gateway_findings, server_checks
+from harness.checks import gateway_findings, server_checks
 from harness.cli.options import AllDifferences, ReportOptions, Verbose
 from harness.cli.outputs import comparison_outputs, load_run, outputs, presented, with_pipeline
 from harness.cli.settings import fact_options
-from harness.contract.errors import UsageError
+from harness.model.errors import UsageError
 from harness.reports.run_changes import compare_runs
 from harness.reports.words import count
 from harness.results import Presentation, Verdict
-from harness.running import expected_failures
-from harness.running.shards import merge_shards
-from harness.running.verdicts import known_finding_ids
+from harness.runner import expected_failures
+from harness.runner.shards import merge_shards
+from harness.runner.verdicts import known_finding_ids
 
 _RUN_FILE = "A file that '--report json:' or '--report archive:' wrote."
 

@@ -19,17 +19,17 @@ from harness import catalog
 from harness.apis.targets import Target, targets_for
 from harness.cli.main import print_error
 from harness.cli.settings import EffectiveOptions, fact_options, named_values
-from harness.contract import distribution
-from harness.contract.errors import MissingDependency, UsageError
-from harness.contract.protocols import Adapter, Endpoint
-from harness.host import files
-from harness.host.environment import is_installed
-from harness.host.files import read_file
 from harness.kit.processes import LocalRunner
+from harness.model import distribution
+from harness.model.errors import MissingDependency, UsageError
+from harness.model.protocols import Adapter, Endpoint
+from harness.platform import files
+from harness.platform.environment import is_installed
+from harness.platform.files import read_file
 from harness.reports.words import count
 from harness.results import CellResult, Mode, Verdict
-from harness.running.cells import Cell, cells
-from harness.running.plan import variants
+from harness.runner.cells import Cell, cells
+from harness.runner.plan import variants
 from harness.scenarios import suite
 from harness.scenarios.load import load_files, scenario_files
 from harness.scenarios.schema import Scenario, Subject, Variant

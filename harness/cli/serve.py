@@ -20,20 +20,20 @@ from urllib.parse import urlsplit
 import typer
 
 from harness import catalog
-from harness.checking.scripted_server import ScriptedServers
+from harness.cassettes.loopback_server import serve as listening
+from harness.checks.scripted_server import ScriptedServers
 from harness.cli.main import print_error
 from harness.cli.options import AsOf, FactFiles, NoColour, Paths, Reports, Verbose
 from harness.cli.outputs import with_pipeline
 from harness.cli.progress import PartialReports
 from harness.cli.selection import scenarios_of
 from harness.cli.settings import fact_files, fact_options, settings
-from harness.contract.http import HttpRequest, HttpResponse
+from harness.model.http import HttpRequest, HttpResponse
 from harness.results import Presentation, RunResult
-from harness.running.backends import NO_KEY
-from harness.running.serve_router import ABOUT_SEGMENT, ServeRouter
-from harness.running.served_session import SessionOptions, stream_rewrites
+from harness.runner.backends import NO_KEY
+from harness.runner.serve_router import ABOUT_SEGMENT, ServeRouter
+from harness.runner.served_session import SessionOptions, stream_rewrites
 from harness.scenarios.schema import Scenario
-from harness.tape.loopback_server import serve as listening
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,16 +11,16 @@ import typer
 
 from harness import catalog
 from harness.apis.fact_files import FactSelection, parse_day
-from harness.checking.finding_scope import scope
+from harness.cassettes.preflight import Outdated
+from harness.cassettes.redact.urls import shown
+from harness.checks.finding_scope import scope
 from harness.cli.options import RunOptions
-from harness.contract.errors import UnknownName, UsageError
-from harness.host.project import Project, project
+from harness.model.errors import UnknownName, UsageError
+from harness.platform.project import Project, project
 from harness.results import Mode
 from harness.rules import EVERYTHING, Scope
-from harness.running.cells import VARIANTS
+from harness.runner.cells import VARIANTS
 from harness.scenarios import suite
-from harness.tape.preflight import Outdated
-from harness.tape.redact.urls import shown
 
 _CASSETTES = "cassettes"
 

@@ -18,8 +18,8 @@ from harness.cli import execution
 from harness.cli.outputs import on_screen
 from harness.cli.selection import select
 from harness.cli.settings import EffectiveOptions, completed
-from harness.contract.errors import UsageError
-from harness.contract.model import (
+from harness.model.errors import UsageError
+from harness.model.messages import (
     JSON,
     ChatRequest,
     File,
@@ -32,7 +32,7 @@ from harness.contract.model import (
     ToolCall,
     ToolResult,
 )
-from harness.contract.model import (
+from harness.model.messages import (
     Text as Said,
 )
 from harness.reports.page import Page, heading, indented
@@ -51,8 +51,8 @@ from harness.results import (
     ToolRun,
 )
 from harness.rules.evidence import Evidence, ParsedExchange
-from harness.running import exhibits
-from harness.running.plan import Plan
+from harness.runner import exhibits
+from harness.runner.plan import Plan
 from harness.stdio.workers import WorkerPool
 
 _MIN_TWO_COLUMNS_WIDTH = 100

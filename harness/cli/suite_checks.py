@@ -12,14 +12,14 @@ from typing import Any
 import typer
 
 from harness import catalog
-from harness.checking import starters
-from harness.checking.adapter_check import RECUTS, AdapterCheck
+from harness.checks import starters
+from harness.checks.adapter_check import RECUTS, AdapterCheck
 from harness.cli.check import SuiteCheckOptions
 from harness.cli.execution import Execution, play_check
 from harness.cli.settings import combined, project_adapters, settings
-from harness.contract.errors import UsageError
+from harness.model.errors import UsageError
 from harness.results import Blame, CellResult, Checked, Finding, Kind, RunResult, Severity, Verdict
-from harness.running.costs import models
+from harness.runner.costs import models
 from harness.stdio.workers import WorkerPool
 
 

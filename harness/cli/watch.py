@@ -21,8 +21,8 @@ from harness.catalog import COMMAND_PREFIX
 from harness.cli.main import print_error, report_os_error
 from harness.cli.progress import interruptible
 from harness.cli.settings import EffectiveOptions, completed
-from harness.contract.errors import HarnessError, UsageError
-from harness.host.project import project
+from harness.model.errors import HarnessError, UsageError
+from harness.platform.project import project
 from harness.reports.words import count, listed
 from harness.results import Mode
 from harness.scenarios import suite

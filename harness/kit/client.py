@@ -12,13 +12,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 from harness import catalog
-from harness.contract.errors import Unsupported, UsageError
+from harness.model.errors import Unsupported, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Generator, Iterator, Sequence
 
-    from harness.contract.model import ChatRequest, ChatResponse, StreamEvent
-    from harness.contract.protocols import Adapter, Capability, Embeddings, Endpoint
+    from harness.model.messages import ChatRequest, ChatResponse, StreamEvent
+    from harness.model.protocols import Adapter, Capability, Embeddings, Endpoint
 
 
 class Closing(ABC):
@@ -65,7 +65,7 @@ class _Named:
 
 
 class Client(_Named, Closing):
-    """A `harness.contract.protocols.StreamingChatClient` of a model, through an adapter. `with` closes it.
+    """A `harness.model.protocols.StreamingChatClient` of a model, through an adapter. `with` closes it.
 
     Raises:
         MissingDependency: the adapter's SDK is not installed.
@@ -79,11 +79,11 @@ class Client(_Named, Closing):
             raise UsageError(f"the adapter {self.name!r} is asynchronous. Use harness.AsyncClient.")
 
     def chat(self, request: ChatRequest) -> ChatResponse:
-        """See `harness.contract.protocols.ChatClient.chat`."""
+        """See `harness.model.protocols.ChatClient.chat`."""
         return self._client.chat(request)
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
-        """See `harness.contract.protocols.StreamingChatClient.stream`.
+        """See `harness.model.protocols.StreamingChatClient.stream`.
 
         Raises:
             Unsupported: the adapter cannot stream.
@@ -96,7 +96,7 @@ class Client(_Named, Closing):
 
 
 class AsyncClient(_Named, AsyncClosing):
-    """A `harness.contract.protocols.AsyncStreamingChatClient`, through an adapter. `async with` closes it.
+    """A `harness.model.protocols.AsyncStreamingChatClient`, through an adapter. `async with` closes it.
 
     A synchronous adapter, as the shipped ones, runs in another thread, so the event loop is not blocked. A cancelled
     request still runs to its end there.
@@ -111,13 +111,13 @@ class AsyncClient(_Named, AsyncClosing):
         self._is_async = inspect.iscoroutinefunction(self._client.chat)
 
     async def chat(self, request: ChatRequest) -> ChatResponse:
-        """See `harness.contract.protocols.ChatClient.chat`."""
+        """See `harness.model.protocols.ChatClient.chat`."""
         if self._is_async:
             return await self._client.chat(request)
         return await asyncio.to_thread(self._client.chat, request)
 
     async def stream(self, request: ChatRequest) -> AsyncIterator[StreamEvent]:
-        """See `harness.contract.protocols.StreamingChatClient.stream`.
+        """See `harness.model.protocols.StreamingChatClient.stream`.
 
         Raises:
             Unsupported: the adapter cannot stream.
@@ -158,14 +158,14 @@ class _NamedEmbedder(_Named):
 
 
 class Embedder(_NamedEmbedder, Closing):
-    """A `harness.contract.protocols.EmbeddingProvider`, through an adapter. `with` closes it.
+    """A `harness.model.protocols.EmbeddingProvider`, through an adapter. `with` closes it.
 
     Raises:
         MissingDependency: the adapter's SDK is not installed.
     """
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """See `harness.contract.protocols.EmbeddingProvider.embed`."""
+        """See `harness.model.protocols.EmbeddingProvider.embed`."""
         return self._provider.embed(texts)
 
     def close(self) -> None:
@@ -174,7 +174,7 @@ class Embedder(_NamedEmbedder, Closing):
 
 
 class AsyncEmbedder(_NamedEmbedder, AsyncClosing):
-    """A `harness.contract.protocols.AsyncEmbeddingProvider`, through an adapter. `async with` closes it.
+    """A `harness.model.protocols.AsyncEmbeddingProvider`, through an adapter. `async with` closes it.
 
     The adapter runs in another thread, as in `AsyncClient`.
 
@@ -183,7 +183,7 @@ class AsyncEmbedder(_NamedEmbedder, AsyncClosing):
     """
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """See `harness.contract.protocols.EmbeddingProvider.embed`."""
+        """See `harness.model.protocols.EmbeddingProvider.embed`."""
         return await asyncio.to_thread(self._provider.embed, texts)
 
     async def close(self) -> None:

@@ -8,8 +8,8 @@ from typing import ClassVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from harness.contract.errors import EmbeddingMismatch, UsageError
-from harness.contract.protocols import AsyncEmbeddingProvider, EmbeddingProvider
+from harness.model.errors import EmbeddingMismatch, UsageError
+from harness.model.protocols import AsyncEmbeddingProvider, EmbeddingProvider
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class EmbeddingRecord:
 
         Raises:
             EmbeddingMismatch: `provider` makes other vectors; no request was sent.
-            harness.contract.errors.ChatError: the provider refused or failed.
+            harness.model.errors.ChatError: the provider refused or failed.
         """
         self.check(provider)
         (vector,) = provider.embed([text])

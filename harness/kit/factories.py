@@ -28,13 +28,13 @@ from typing import get_args
 from urllib.parse import urlsplit
 
 from harness import catalog
-from harness.contract.errors import MissingKey, UnknownName, UsageError
-from harness.contract.protocols import Adapter, Capability, Embeddings, Endpoint, MaxTokensField, Route
-from harness.host.credentials import read_key
 from harness.kit.client import AsyncClient, AsyncEmbedder, Client, Embedder
 from harness.kit.embeddings import EmbeddingRecord
 from harness.kit.generation import AsyncChatGeneration, ChatGeneration
 from harness.kit.processes import LocalRunner
+from harness.model.errors import MissingKey, UnknownName, UsageError
+from harness.model.protocols import Adapter, Capability, Embeddings, Endpoint, MaxTokensField, Route
+from harness.platform.credentials import read_key
 
 
 @dataclass(frozen=True, slots=True)

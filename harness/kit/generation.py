@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from harness.contract.model import ChatRequest, ChatResponse, Message
-from harness.contract.protocols import AsyncChatClient, Capability, ChatClient, Generation
 from harness.kit.client import AsyncClosing, Closing
+from harness.model.messages import ChatRequest, ChatResponse, Message
+from harness.model.protocols import AsyncChatClient, Capability, ChatClient, Generation
 
 
 class _Prompted:
@@ -30,14 +30,14 @@ class _Prompted:
 
 
 class ChatGeneration(_Prompted, Closing):
-    """A `harness.contract.protocols.GenerationProvider` that sends a prompt as one chat. `with` closes the client."""
+    """A `harness.model.protocols.GenerationProvider` that sends a prompt as one chat. `with` closes the client."""
 
     def __init__(self, client: ChatClient, *, model: str = "", system: str | None = None) -> None:
         super().__init__(client, model, system)
         self._client = client
 
     def generate(self, prompt: str, *, model: str | None = None, max_tokens: int | None = None) -> Generation:
-        """See `harness.contract.protocols.GenerationProvider.generate`."""
+        """See `harness.model.protocols.GenerationProvider.generate`."""
         return _generation(self._client.chat(self._request(prompt, model, max_tokens)))
 
     def close(self) -> None:
@@ -46,14 +46,14 @@ class ChatGeneration(_Prompted, Closing):
 
 
 class AsyncChatGeneration(_Prompted, AsyncClosing):
-    """A `harness.contract.protocols.AsyncGenerationProvider` that sends each prompt as one chat."""
+    """A `harness.model.protocols.AsyncGenerationProvider` that sends each prompt as one chat."""
 
     def __init__(self, client: AsyncChatClient, *, model: str = "", system: str | None = None) -> None:
         super().__init__(client, model, system)
         self._client = client
 
     async def generate(self, prompt: str, *, model: str | None = None, max_tokens: int | None = None) -> Generation:
-        """See `harness.contract.protocols.GenerationProvider.generate`."""
+        """See `harness.model.protocols.GenerationProvider.generate`."""
         return _generation(await self._client.chat(self._request(prompt, model, max_tokens)))
 
     async def close(self) -> None:

@@ -10,12 +10,12 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TextIO, TypeAlias
 
-from harness.contract.model import Usage
+from harness.model.messages import Usage
 
 if TYPE_CHECKING:
     from queue import Queue
 
-    from harness.contract.model import ToolCall, ToolResult
+    from harness.model.messages import ToolCall, ToolResult
 
 
 @dataclass(frozen=True, slots=True)

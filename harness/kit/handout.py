@@ -9,14 +9,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.contract.errors import HarnessError, IterationLimit
-from harness.contract.model import ChatResponse, Message, ToolCall, ToolResult
 from harness.kit.thread import Ask, Thread, Turn, failure
+from harness.model.errors import HarnessError, IterationLimit
+from harness.model.messages import ChatResponse, Message, ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harness.contract.protocols import ChatClient, MessageHandler
+    from harness.model.protocols import ChatClient, MessageHandler
 
 
 @dataclass
@@ -52,8 +52,8 @@ class Handout:
 
         Raises:
             HarnessError: calls of the turn before are still waiting.
-            harness.contract.errors.ChatError: a chat failed.
-            harness.contract.errors.IterationLimit: see `Thread.turn`.
+            harness.model.errors.ChatError: a chat failed.
+            harness.model.errors.IterationLimit: see `Thread.turn`.
         """
         if self._turn is not None:
             raise HarnessError(f"{len(self.waiting)} calls wait for their results. Take them, or abandon the turn.")
@@ -65,7 +65,7 @@ class Handout:
 
         Raises:
             UnknownCall: the call of a result is not waiting; then no result is accepted.
-            harness.contract.errors.ChatError, harness.contract.errors.IterationLimit: as `send`.
+            harness.model.errors.ChatError, harness.model.errors.IterationLimit: as `send`.
         """
         waiting = [call.id for call in self.waiting]
         left = set(waiting)

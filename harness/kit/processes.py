@@ -8,14 +8,14 @@ import signal
 import subprocess
 import tempfile
 
-from harness.contract.process import Command, Completed
+from harness.model.process import Command, Completed
 
 
 class LocalRunner:
     """Runs each command in an empty temporary folder."""
 
     def run(self, command: Command, timeout: float) -> Completed:
-        """See `harness.contract.protocols.ProcessRunner.run`."""
+        """See `harness.model.protocols.ProcessRunner.run`."""
         environment = {name: os.environ[name] for name in command.inherited if name in os.environ}
         with tempfile.TemporaryDirectory(prefix="harness-", ignore_cleanup_errors=True) as folder:
             try:

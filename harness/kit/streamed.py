@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from jiter import from_json
 
-from harness.contract.errors import MalformedResponse
-from harness.contract.model import ChatResponse, Finish
+from harness.model.errors import MalformedResponse
+from harness.model.messages import ChatResponse, Finish
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from harness.contract.model import JSON, ChatRequest, StreamEvent
-    from harness.contract.protocols import StreamingChatClient
+    from harness.model.messages import JSON, ChatRequest, StreamEvent
+    from harness.model.protocols import StreamingChatClient
 
 
 class Streamed:
@@ -28,7 +28,7 @@ class Streamed:
         self._on_event = on_event
 
     def chat(self, request: ChatRequest) -> ChatResponse:
-        """Stream a response and return it whole; see `harness.contract.protocols.StreamingChatClient.stream`."""
+        """Stream a response and return it whole; see `harness.model.protocols.StreamingChatClient.stream`."""
         response: ChatResponse | None = None
         for event in self._client.stream(request):
             self._on_event(event)

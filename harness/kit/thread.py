@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from harness.contract.errors import IterationLimit
-from harness.contract.model import (
+from harness.model.errors import IterationLimit
+from harness.model.messages import (
     ChatRequest,
     ChatResponse,
     File,
@@ -29,7 +29,7 @@ from harness.contract.model import (
     ToolResult,
     Usage,
 )
-from harness.contract.protocols import (
+from harness.model.protocols import (
     AsyncChatClient,
     AsyncStatefulToolFunction,
     AsyncToolFunction,
@@ -160,7 +160,7 @@ class Thread:
             The last response, with the usage of all responses of the turn.
 
         Raises:
-            harness.contract.errors.ChatError: a chat failed.
+            harness.model.errors.ChatError: a chat failed.
             IterationLimit: see `turn`.
         """
         run = cast("ToolFunction", self._with_state(tool))
@@ -229,7 +229,7 @@ def ask(  # noqa: PLR0913 - the parameters of a thread and of its `send`
     """Send a message in a new thread and return the text of the response. See `Thread.send`.
 
     Raises:
-        harness.contract.errors.ChatError: a chat failed.
+        harness.model.errors.ChatError: a chat failed.
         IterationLimit: see `Thread.turn`.
     """
     return Thread(template, state=state).send(client, text, tool or _no_tool, handler, model=model).text

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from harness.contract.model import Message, Part, Role, ToolResult
+from harness.model.messages import Message, Part, Role, ToolResult
 
 NOTE = "[trimmed: {length} characters that were read in an earlier turn]"
 """Content of a trimmed result."""

@@ -52,7 +52,7 @@ from harness.pytest_plugin.finder import Finder
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from harness.contract.protocols import Adapter
+    from harness.model.protocols import Adapter
     from harness.pytest_plugin.offline import Offline
     from harness.pytest_plugin.playing import Play
     from harness.pytest_plugin.taping import Tape
@@ -154,8 +154,8 @@ def _scenarios(folder: Path) -> Sequence[Path] | None:
     except OSError:  # as a rule there is none
         return ()
     try:
-        return [folder / each for each in import_module("harness.host.project").project(folder).scenarios]
-    except import_module("harness.contract.errors").UsageError:
+        return [folder / each for each in import_module("harness.platform.project").project(folder).scenarios]
+    except import_module("harness.model.errors").UsageError:
         return None
 
 
@@ -226,7 +226,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     """Report encodings that cannot be recorded."""
     if not config.getoption("--harness-record"):
         return []
-    missing = import_module("harness.tape.content_encoding").missing()
+    missing = import_module("harness.cassettes.content_encoding").missing()
     if not missing:
         return []
     packages = " ".join(missing.values())

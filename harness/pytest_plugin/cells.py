@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from harness.contract.errors import HarnessError, ScenarioError
-from harness.contract.protocols import Capability
+from harness.model.errors import HarnessError, ScenarioError
+from harness.model.protocols import Capability
 from harness.pytest_plugin import ending
 from harness.pytest_plugin.ending import end, note
 from harness.pytest_plugin.played import played
 from harness.results import StaleExpectation
-from harness.running.cells import Cell, cells
-from harness.running.verdicts import JudgedCell
+from harness.runner.cells import Cell, cells
+from harness.runner.verdicts import JudgedCell
 from harness.scenarios.load import SUFFIXES, load_file
 from harness.scenarios.schema import Subject
 

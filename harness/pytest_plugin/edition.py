@@ -8,7 +8,7 @@ import pytest
 
 from harness import catalog
 from harness.apis.fact_files import FactSelection, parse_day
-from harness.host.project import Project
+from harness.platform.project import Project
 
 
 def edition(config: pytest.Config, own: Project) -> FactSelection:

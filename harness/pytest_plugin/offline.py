@@ -13,10 +13,10 @@ from typing import Self
 
 from harness import catalog
 from harness.apis import targets
-from harness.contract.errors import UnknownName
 from harness.kit.client import Client
-from harness.reference.script_session import ScriptSession
-from harness.running.backends import ReferenceBackend
+from harness.model.errors import UnknownName
+from harness.reference_server.script_session import ScriptSession
+from harness.runner.backends import ReferenceBackend
 from harness.scenarios import suite
 from harness.scenarios.load import SUFFIXES, load_file, scenario_files
 from harness.scenarios.schema import Scenario

@@ -14,25 +14,25 @@ import pytest
 from harness import catalog
 from harness.apis.fact_files import FactSelection
 from harness.apis.targets import Target, targets_for
-from harness.checking.finding_scope import scope
-from harness.contract.errors import ScenarioError, UnknownName, UsageError
-from harness.contract.protocols import Adapter
-from harness.host.project import Project, project
+from harness.cassettes.library import Library
+from harness.cassettes.preflight import Outdated
+from harness.checks.finding_scope import scope
 from harness.kit import factories
+from harness.model.errors import ScenarioError, UnknownName, UsageError
+from harness.model.protocols import Adapter
+from harness.platform.project import Project, project
 from harness.pytest_plugin import ending
 from harness.pytest_plugin.edition import edition as edition_of
 from harness.pytest_plugin.recording import Recording, Wanted, say
 from harness.results import Invocation, RunResult
-from harness.running.cells import Cell
-from harness.running.expected_failures import load
-from harness.running.plan import Plan, cell_seconds, variants
-from harness.running.run import Run
-from harness.running.verdicts import JudgedCell, known_finding_ids
+from harness.runner.cells import Cell
+from harness.runner.expected_failures import load
+from harness.runner.plan import Plan, cell_seconds, variants
+from harness.runner.run import Run
+from harness.runner.verdicts import JudgedCell, known_finding_ids
 from harness.scenarios import suite
 from harness.scenarios.load import scenario_files
 from harness.stdio.workers import WorkerPool
-from harness.tape.library import Library
-from harness.tape.preflight import Outdated
 
 _PLAYED = pytest.StashKey["Played"]()
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.contract.errors import HarnessError, UsageError
-from harness.contract.protocols import Adapter
+from harness.model.errors import HarnessError, UsageError
+from harness.model.protocols import Adapter
 from harness.pytest_plugin.ending import Nonconformant, end, note
 from harness.pytest_plugin.played import Played, played
 from harness.results import CellResult, Verdict
-from harness.running.cells import Cell, cells
-from harness.running.plan import variants
+from harness.runner.cells import Cell, cells
+from harness.runner.plan import variants
 from harness.scenarios import suite
 from harness.scenarios.load import SUFFIXES, load_file, scenario_files
 from harness.scenarios.schema import Variant

@@ -18,18 +18,18 @@ from typing import Literal
 
 import pytest
 
-from harness.host import files
+from harness.cassettes.library import Library
+from harness.platform import files
 from harness.reports.words import count, forecast, money
 from harness.results import CellResult
-from harness.running.backends import ReferenceBackend, ReplayBackend
-from harness.running.budget import estimate
-from harness.running.cells import Cell, not_applicable
-from harness.running.costs import price_version
-from harness.running.live import LiveBackend, base_urls_of
-from harness.running.plan import Plan
-from harness.running.recorder import Recorder, survey_cells, without_fresh, without_held
-from harness.running.verdicts import JudgedCell
-from harness.tape.library import Library
+from harness.runner.backends import ReferenceBackend, ReplayBackend
+from harness.runner.budget import estimate
+from harness.runner.cells import Cell, not_applicable
+from harness.runner.costs import price_version
+from harness.runner.live import LiveBackend, base_urls_of
+from harness.runner.plan import Plan
+from harness.runner.recorder import Recorder, survey_cells, without_fresh, without_held
+from harness.runner.verdicts import JudgedCell
 
 _PAUSE = 0.02
 _NAMED = 5

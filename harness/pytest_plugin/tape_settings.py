@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from harness.apis.fact_files import FactSelection
-from harness.contract.errors import UnknownName, UsageError
+from harness.model.errors import UnknownName, UsageError
 
 MARK = "tape"
 
@@ -70,7 +70,7 @@ def settings(item: pytest.Item, edition: FactSelection) -> Settings:
     pointers = tuple(each for each in ignored if each.startswith("/"))
     ids = frozenset(ignored) - {*pointers}
     if ids:
-        from harness.running.verdicts import known_finding_ids  # noqa: PLC0415 - who ignores nothing need not wait for it
+        from harness.runner.verdicts import known_finding_ids  # noqa: PLC0415 - who ignores nothing need not wait for it
 
         known = known_finding_ids(edition)
         for each in sorted(ids - {*known}):

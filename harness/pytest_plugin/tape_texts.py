@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from harness.contract.http import HttpRequest
+from harness.cassettes.compare import RequestDifference
+from harness.cassettes.tape_recorder import TapeExchange, told
+from harness.model.http import HttpRequest
 from harness.reports.words import count, place, plain_line, values
 from harness.results import Finding
-from harness.tape.compare import RequestDifference
-from harness.tape.tape_recorder import TapeExchange, told
 
 _MOST = 10
 """Differences that are shown of a request."""

@@ -18,9 +18,13 @@ import pytest
 
 from harness import catalog
 from harness.apis.fact_files import FactSelection
-from harness.auditing.cassette_audit import Audit
-from harness.contract.errors import CassetteMissing, HarnessError, UsageError
-from harness.host.project import project
+from harness.audit.cassette_audit import Audit
+from harness.cassettes.cassette import Cassette, Interaction
+from harness.cassettes.client_patches import intercepted
+from harness.cassettes.tape_player import TapePlayer, load
+from harness.cassettes.tape_recorder import TapeExchange, TapeRecorder, redactor, taken
+from harness.model.errors import CassetteMissing, HarnessError, UsageError
+from harness.platform.project import project
 from harness.pytest_plugin import tape_texts
 from harness.pytest_plugin.edition import edition
 from harness.pytest_plugin.tape_settings import MARK, Settings, settings
@@ -28,10 +32,6 @@ from harness.pytest_plugin.tape_texts import Problem
 from harness.reports.words import count, plain_line
 from harness.results import Finding, Outcome, Severity
 from harness.rules.rule import Rule
-from harness.tape.cassette import Cassette, Interaction
-from harness.tape.client_patches import intercepted
-from harness.tape.tape_player import TapePlayer, load
-from harness.tape.tape_recorder import TapeExchange, TapeRecorder, redactor, taken
 
 _TAPE = pytest.StashKey["Tape"]()
 _SESSION = pytest.StashKey["Session"]()

@@ -1,6 +1,6 @@
 """The results of a run: transcripts, findings, cells and the run itself. Reports read nothing else."""
 
-from harness.contract.model import JSON
+from harness.model.messages import JSON
 from harness.results.checks import (
     ApiCounts,
     Audited,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from harness.contract.model import JSON
+from harness.model.messages import JSON
 from harness.results.findings import to_writable
 
 
@@ -131,8 +131,8 @@ class PairCounts:
 
     `streamed`: pairs with a streamed response, run through `stream`. `not_redrivable`: reason → pairs whose follow-up
     depends on state on the server; the reason is the field that refers to it. `allowances`: class → number of uses; see
-    `harness.auditing.turn_comparison`. `edited`: pairs whose recorded client changed the response before it sent it
-    back; `edits`: class → pairs, see `harness.auditing.client_edits`. The other pairs disagree.
+    `harness.audit.turn_comparison`. `edited`: pairs whose recorded client changed the response before it sent it
+    back; `edits`: class → pairs, see `harness.audit.client_edits`. The other pairs disagree.
     """
 
     pairs: int
@@ -148,8 +148,8 @@ class PairCounts:
 class PairDisagreement:
     """A difference between an adapter's request and request `j` of `file`, after response `i`.
 
-    `pointer` leads into the body of request j. `kind` is as in `harness.auditing.turn_comparison.Disagreement` and
-    `harness.auditing.redrive`, or `adapter-failed`: the adapter could not read the response or express the
+    `pointer` leads into the body of request j. `kind` is as in `harness.audit.turn_comparison.Disagreement` and
+    `harness.audit.redrive`, or `adapter-failed`: the adapter could not read the response or express the
     follow-up; `produced` is the reason.
     """
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from enum import StrEnum
 
-from harness.contract.model import JSON
-from harness.host.exceptions import shorten
+from harness.model.messages import JSON
+from harness.platform.exceptions import shorten
 from harness.scenarios.schema import Subject
 
 
@@ -96,7 +96,7 @@ class Finding:
     into the cell's exchanges; `piece` is an excerpt there. `source` is the origin of the rule, `subject` its topic. In
     an audit `file` and `index` identify the exchange, and `outcome` is that of its request. `accepted` is the reason of
     an expected failure, which fails nothing. `follows` is the index of the cause among the cell's findings
-    (`harness.running.causes`). `raised` is the class of a crash's exception; `case` distinguishes problems of one rule.
+    (`harness.runner.causes`). `raised` is the class of a crash's exception; `case` distinguishes problems of one rule.
     `bodies` are those of both ends of a gateway. Only the page and `harness show` print the `exhibits`: the raw stream,
     or the shipped adapter's request. `turn` is the index of the user turn, where known. `remedy` is advice.
 

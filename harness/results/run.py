@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from pydantic import TypeAdapter
 
-from harness.contract.model import Usage
+from harness.model.messages import Usage
 from harness.results.checks import Audited, Checked
 from harness.results.findings import Finding, Severity, to_writable
 from harness.results.transcript import Conversation, Mode

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from harness.apis.targets import Profile
-from harness.contract.http import HttpRequest, HttpResponse
-from harness.contract.model import JSON, ChatRequest, ChatResponse, StreamEvent, ToolCall, ToolResult
-from harness.contract.protocols import Capability
-from harness.host.exceptions import Origin
+from harness.model.http import HttpRequest, HttpResponse
+from harness.model.messages import JSON, ChatRequest, ChatResponse, StreamEvent, ToolCall, ToolResult
+from harness.model.protocols import Capability
+from harness.platform.exceptions import Origin
 from harness.scenarios.schema import Scenario, Variant
 
 Mode: TypeAlias = Literal["replay", "reference", "live", "record", "audit", "serve"]
@@ -45,7 +45,7 @@ class Chat:
     """A request to the adapter, and its result: a response, or an error by class name and text.
 
     `turn` is the index of the user turn, `step` that of the response in this turn. `events` are those of a streamed
-    response, also before an error. `error` is the name of a class of `harness.contract.errors` or, if `crashed`, of
+    response, also before an error. `error` is the name of a class of `harness.model.errors` or, if `crashed`, of
     another exception, with its `traceback`. `origin` is the exception that caused it. `status` and `retry_after` are
     those of a `ProviderError`. `limit_reached`: the loop ended after this chat, at its limit. `request` and `response`
     are as given and returned, whatever the adapter did to the objects later; `changes` are its changes to the request.
@@ -103,7 +103,7 @@ class Embedded:
     """Texts given to an embedding provider, and its vectors or its exception.
 
     `declared` are the provider's name, model and dimensions (`None`: it failed before that). `error` is the name of a
-    class of `harness.contract.errors` or, if `crashed`, of another exception, with its `traceback`. `refuses`: the
+    class of `harness.model.errors` or, if `crashed`, of another exception, with its `traceback`. `refuses`: the
     vectors to compare with come from another provider.
     """
 
@@ -209,7 +209,7 @@ class ServedTranscript(Transcript):
 
 @dataclass(frozen=True, slots=True)
 class DrivenTranscript(ServedTranscript):
-    """The transcript of a tool loop that got a conversation (`harness.contract.loops`) and the base URL of a session.
+    """The transcript of a tool loop that got a conversation (`harness.model.loops`) and the base URL of a session.
 
     Its behaviour shows in its requests and in `runs`. `failure` is its exception, or how its process ended.
     `is_stopped`: the process ended early, or was ended. `elsewhere` are requests, in words, to other APIs than its own.

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from harness.apis.jsonvalue import equal
 from harness.apis.view import CallView, RequestView, ResponseView, ResultView
-from harness.contract.model import SYNTHESISED_ID, ChatResponse, ToolCall, ToolResult
-from harness.meaning.result_meaning import carries
+from harness.equivalence.result_meaning import carries
+from harness.model.messages import SYNTHESISED_ID, ChatResponse, ToolCall, ToolResult
 from harness.results import Kind, Severity
 from harness.rules.evidence import ClientRequest, Evidence, ExpectedCall
 from harness.rules.rule import Rule, RuleViolation
@@ -302,7 +302,7 @@ def _id_not_unique_within_turn(evidence: Evidence) -> Iterator[RuleViolation]:
                     )
 
 
-_IDS = "harness.contract.model: ids"
+_IDS = "harness.model.messages: ids"
 
 
 RULES = (

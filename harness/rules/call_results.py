@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import groupby, pairwise
 
 from harness.apis.view import CallView, MediaView, PartView, RequestView, ResultView, TextView, TurnView
-from harness.contract.model import File, Image
-from harness.meaning.result_meaning import same_medium
+from harness.equivalence.result_meaning import same_medium
+from harness.model.messages import File, Image
 from harness.rules.call_matching import matched_calls, matched_results
 from harness.rules.evidence import Evidence, ExpectedCall
 from harness.rules.rule import Rule, RuleViolation
@@ -66,7 +66,7 @@ def _calls_split(evidence: Evidence) -> Iterator[RuleViolation]:
                 )
 
 
-_IDS = "harness.contract.model: ids"
+_IDS = "harness.model.messages: ids"
 
 
 def _requests(evidence: Evidence) -> Iterator[tuple[int, RequestView]]:
@@ -298,7 +298,7 @@ RULES = (
         "result-swapped",
         Subject.ID_MATCHING,
         "A call is answered with its own result, also when another is of the same tool.",
-        "harness.contract.model: ids",
+        "harness.model.messages: ids",
         _result_swapped,
         because="the model takes one call's answer for another's",
         remedy="match results to calls by their ids, not by the order in which the tools finish",

@@ -9,9 +9,9 @@ from typing import Literal, TypeAlias
 from harness import catalog
 from harness.apis.api import Api
 from harness.apis.view import ErrorView, WireError
-from harness.contract.errors import ConnectionFailed, MalformedResponse, ProviderError, provider_error
-from harness.contract.http import HttpRequest, HttpResponse
-from harness.host.exceptions import Origin
+from harness.model.errors import ConnectionFailed, MalformedResponse, ProviderError, provider_error
+from harness.model.http import HttpRequest, HttpResponse
+from harness.platform.exceptions import Origin
 from harness.results import Blame, Chat, Exchange, Kind, Severity
 from harness.rules.evidence import Evidence, ParsedExchange
 from harness.rules.rule import RuleViolation

@@ -9,10 +9,10 @@ from typing import TypeVar
 
 from harness.apis.jsonvalue import parsed, resolve
 from harness.apis.view import MediaView, PartView, RequestView, ResultView, TextView, TurnView
-from harness.contract.model import JSON, JSON_INSTRUCTION, File, Image, Message, Role, Text, Thinking, ToolResult
-from harness.meaning.request_meaning import normal_form, with_ids_of
-from harness.meaning.result_meaning import is_same_text, same_medium
-from harness.meaning.view_differences import alike
+from harness.equivalence.request_meaning import normal_form, with_ids_of
+from harness.equivalence.result_meaning import is_same_text, same_medium
+from harness.equivalence.view_differences import alike
+from harness.model.messages import JSON, JSON_INSTRUCTION, File, Image, Message, Role, Text, Thinking, ToolResult
 from harness.results import Severity
 from harness.rules.evidence import ChatExchange, Evidence
 from harness.rules.rule import Rule, RuleViolation

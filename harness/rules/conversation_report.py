@@ -9,8 +9,9 @@ from typing import cast
 
 from harness.apis.jsonvalue import loads
 from harness.apis.view import ResponseView, WireError
-from harness.contract.http import HttpRequest, HttpResponse
-from harness.contract.model import (
+from harness.cassettes.redact import Redactor
+from harness.model.http import HttpRequest, HttpResponse
+from harness.model.messages import (
     JSON,
     ChatRequest,
     File,
@@ -25,10 +26,9 @@ from harness.contract.model import (
     ToolCall,
     ToolResult,
 )
-from harness.host.exceptions import shorten
+from harness.platform.exceptions import shorten
 from harness.results import Chat, Conversation, Embedded, EmbeddingTranscript, Said, Sent, to_writable
 from harness.rules.evidence import Evidence, ParsedExchange
-from harness.tape.redact import Redactor
 
 _MAX_RUN_CHARS = 256 << 20
 _MAX_CONVERSATION_CHARS = 1 << 20

@@ -12,8 +12,8 @@ from dataclasses import fields
 
 from harness.apis.jsonvalue import equal, resolve
 from harness.apis.view import CallView, ResponseView, TextView
-from harness.contract.model import JSON, ChatResponse, StopReason, Usage
-from harness.host.exceptions import shorten
+from harness.model.messages import JSON, ChatResponse, StopReason, Usage
+from harness.platform.exceptions import shorten
 from harness.results import Blame, Kind, Severity
 from harness.rules.call_matching import cut_calls
 from harness.rules.evidence import Evidence, ParsedExchange
@@ -153,7 +153,7 @@ def _counts(evidence: Evidence) -> Iterator[tuple[ParsedExchange, str, int | Non
             yield reading, field.name, getattr(wire.usage, field.name), getattr(given.usage, field.name)
 
 
-_RESPONSE = "harness.contract.model: ChatResponse"
+_RESPONSE = "harness.model.messages: ChatResponse"
 
 
 _LIBRARY_ENDS = frozenset({"stop", "end_turn"})

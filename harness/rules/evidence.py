@@ -19,14 +19,14 @@ from harness.apis.embeddings import EmbeddingFormat, EmbeddingView, VectorView
 from harness.apis.limits import Violation
 from harness.apis.services import RuleSet
 from harness.apis.view import CallView, RequestView, ResponseView, TurnView, WireError
-from harness.contract.http import EXHAUSTED
-from harness.contract.model import JSON, Text, ToolCall, ToolResult
+from harness.cassettes.cassette import REFERENCE_URL
+from harness.equivalence.request_meaning import Pairing, pair_results
 from harness.kit.thread import failure
 from harness.kit.trimming import trimmed_result
-from harness.meaning.request_meaning import Pairing, pair_results
+from harness.model.http import EXHAUSTED
+from harness.model.messages import JSON, Text, ToolCall, ToolResult
 from harness.results import Blame, Chat, EmbeddingTranscript, Exchange, ReplayVariant, ServedTranscript, Transcript
 from harness.scenarios.canonical import MissingResult, ToolFailure, UnknownTool, answer, called_before, history
-from harness.tape.cassette import REFERENCE_URL
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 
 from harness.apis.jsonvalue import equal
 from harness.apis.schemas import inner
-from harness.contract.errors import Unsupported
-from harness.contract.model import (
+from harness.equivalence.choice_meaning import tool_families
+from harness.model.errors import Unsupported
+from harness.model.messages import (
     JSON,
     ChatRequest,
     File,
@@ -27,8 +28,7 @@ from harness.contract.model import (
     Thinking,
     ToolResult,
 )
-from harness.contract.protocols import Capability
-from harness.meaning.choice_meaning import tool_families
+from harness.model.protocols import Capability
 from harness.results import Blame, Chat, Kind, Severity
 from harness.rules.chat_endings import (
     ExpectedEnding,
@@ -307,7 +307,7 @@ RULES = (
         "declared-and-declined",
         Subject.REQUESTS,
         "An adapter does not decline what it declares: `Unsupported` is for what it does not declare.",
-        "harness.contract.protocols: Capability; harness.contract.errors: Unsupported",
+        "harness.model.protocols: Capability; harness.model.errors: Unsupported",
         _declared_but_declined,
         Kind.LOSS,
         "the request does not reach the model, although the adapter declares the capability",
@@ -317,7 +317,7 @@ RULES = (
         "chat-failure",
         Subject.ERRORS,
         "A chat fails if the provider did, by the canonical error of its status or code, and only then.",
-        "harness.contract.errors; anthropic-stream-error, openai-responses-stream-error",
+        "harness.model.errors; anthropic-stream-error, openai-responses-stream-error",
         _chat_failures,
         because="the caller takes a failure for an answer, or an answer for a failure",
         also=("chat-refused",),
@@ -327,7 +327,7 @@ RULES = (
         "error-retry-after",
         Subject.ERRORS,
         "An error has the provider's waiting time, and none if there is none.",
-        "harness.contract.errors: ProviderError",
+        "harness.model.errors: ProviderError",
         _wrong_waits,
         because="the caller does not know how long to wait, and retries too early",
         remedy="set the error's `retry_after` to what the header or the body says, and to none where they say nothing",
@@ -336,7 +336,7 @@ RULES = (
         "error-message",
         Subject.ERRORS,
         "An error has the provider's message.",
-        "harness.contract.errors: ProviderError",
+        "harness.model.errors: ProviderError",
         _missing_messages,
         kind=Kind.CONVENTION,
         because="programs use the error's class and status; a reader of its text does not learn what was wrong",

@@ -8,9 +8,9 @@ from dataclasses import replace
 from harness import catalog
 from harness.apis.jsonvalue import loads
 from harness.apis.view import SystemView, TextView, ToolView, WireError
-from harness.contract.model import JSON, JSON_INSTRUCTION, ChatRequest, JsonMode, JsonSchema
-from harness.meaning.result_meaning import fold_system_texts
-from harness.meaning.schema_changes import accepts, change
+from harness.equivalence.result_meaning import fold_system_texts
+from harness.equivalence.schema_changes import accepts, change
+from harness.model.messages import JSON, JSON_INSTRUCTION, ChatRequest, JsonMode, JsonSchema
 from harness.results import Blame, Kind
 from harness.rules.evidence import ChatExchange, Evidence
 from harness.rules.rule import Rule, RuleViolation
@@ -143,7 +143,7 @@ def _dotted(path: Sequence[str | int]) -> str:
     return "$" + "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in path)
 
 
-_JSON_SOURCE = "harness.contract.model: response_format"
+_JSON_SOURCE = "harness.model.messages: response_format"
 
 
 def _system_of(req: ChatExchange) -> str | None:
@@ -293,7 +293,7 @@ def _previous_prompt(evidence: Evidence, req: ChatExchange) -> str | None:
     return next((prompt for prompt in reversed(earlier) if prompt is not None and prompt != system), None)
 
 
-_SYSTEM = "harness.contract.model: the system prompt is a field"
+_SYSTEM = "harness.model.messages: the system prompt is a field"
 
 
 RULES = (

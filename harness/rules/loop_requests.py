@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from harness.apis.jsonvalue import equal
 from harness.apis.view import CallView, MediaView, RequestView, ResponseView, TextView
-from harness.contract.model import File, Image, JsonSchema, StopReason, Text
-from harness.meaning import choice_meaning
-from harness.meaning.choice_meaning import is_model_name
-from harness.meaning.result_meaning import same_medium
-from harness.meaning.schema_changes import change
+from harness.equivalence import choice_meaning
+from harness.equivalence.choice_meaning import is_model_name
+from harness.equivalence.result_meaning import same_medium
+from harness.equivalence.schema_changes import change
+from harness.model.messages import File, Image, JsonSchema, StopReason, Text
 from harness.results import DrivenTranscript, ServedTranscript, ToolRun
 from harness.rules.evidence import ClientRequest, Evidence
 from harness.rules.rule import RuleViolation

@@ -219,7 +219,7 @@ def _other_endpoints(given: LoopInputs) -> Iterator[RuleViolation]:
         yield RuleViolation(f"requests that are none of the API {given.transcript.api}: {each}")
 
 
-_SOURCE = "harness.contract.loops"
+_SOURCE = "harness.model.loops"
 
 
 def _rule(  # noqa: PLR0913 - a rule, and whom it is about

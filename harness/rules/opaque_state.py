@@ -8,7 +8,7 @@ from itertools import dropwhile, takewhile
 
 from harness.apis.jsonvalue import equal, without_nulls
 from harness.apis.view import CallView, OpaqueView, PartView, ResponseView, TextView
-from harness.contract.model import JSON
+from harness.model.messages import JSON
 from harness.results import Kind, Severity
 from harness.rules.evidence import ClientRequest, Evidence
 from harness.rules.rule import Rule, RuleViolation

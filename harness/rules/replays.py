@@ -11,7 +11,9 @@ from itertools import takewhile
 from harness.apis.api import Api
 from harness.apis.traits import Framing
 from harness.apis.view import OpaqueView, ResponseView
-from harness.contract.model import JSON, ChatResponse, Refusal
+from harness.cassettes.compare import RequestDifference, differences
+from harness.cassettes.rechunk import BYTE_ORDER_MARK, COMMENTS
+from harness.model.messages import JSON, ChatResponse, Refusal
 from harness.results import Blame, Chat, Kind, ReplayVariant, Severity
 from harness.rules import (
     call_matching,
@@ -37,8 +39,6 @@ from harness.rules.response_diff import (
 )
 from harness.rules.rule import Rule, RuleViolation
 from harness.scenarios.schema import Subject
-from harness.tape.compare import RequestDifference, differences
-from harness.tape.rechunk import BYTE_ORDER_MARK, COMMENTS
 
 
 def _blame(evidence: Evidence) -> Blame | None:
@@ -154,7 +154,7 @@ def _old_cassette(evidence: Evidence) -> Iterator[RuleViolation]:
 CASSETTE_AGE_RULE = "cassette-old"
 """The rule that is an error in a strict run, and otherwise a warning."""
 
-_REPLAY = "harness.tape.compare"
+_REPLAY = "harness.cassettes.compare"
 
 
 def _issued_values(evidence: Evidence) -> IssuedValues:
@@ -390,7 +390,7 @@ RULES = (
         "cassette-stale",
         Subject.REQUESTS,
         "A cassette belongs to the current version of the scenario.",
-        "harness.tape.cassette",
+        "harness.cassettes.cassette",
         _stale_cassette,
         because="what was recorded answers another scenario",
         blame=Blame.CASSETTE,
@@ -399,7 +399,7 @@ RULES = (
         CASSETTE_AGE_RULE,
         Subject.REQUESTS,
         "A dated cassette is no older than --max-age.",
-        "harness.tape.survey",
+        "harness.cassettes.survey",
         _old_cassette,
         because="what a provider answers may have changed since",
         severity=Severity.WARNING,
@@ -409,7 +409,7 @@ RULES = (
         "stream-equals-whole",
         Subject.STREAMING,
         "A streamed answer equals the answer of the whole body.",
-        "harness.contract.model: Finish",
+        "harness.model.messages: Finish",
         _equals_whole,
         because="one of the two versions of an answer is wrong; provider fields are a convention",
         remedy="collect every text, call, count and the stop reason of a stream, as they are in the whole answer",

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from harness.apis.jsonvalue import canonical, equal, every, join, loads
 from harness.apis.view import WireError
-from harness.contract.model import (
+from harness.model.messages import (
     JSON,
     ChatResponse,
     File,

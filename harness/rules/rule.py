@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from harness import catalog
 from harness.apis.traits import ApiTerms
-from harness.contract.model import JSON
+from harness.model.messages import JSON
 from harness.results import Blame, Finding, Kind, Severity
 from harness.rules.evidence import Evidence
 from harness.scenarios.schema import Subject

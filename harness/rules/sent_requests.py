@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from harness.apis.jsonvalue import equal
-from harness.contract.model import JSON, ChatRequest
-from harness.contract.protocols import Capability
-from harness.meaning.choice_meaning import is_model_name
+from harness.equivalence.choice_meaning import is_model_name
+from harness.model.messages import JSON, ChatRequest
+from harness.model.protocols import Capability
 from harness.results import Blame, Kind, Severity
 from harness.rules.chat_endings import has_broken_answers, is_retriable
 from harness.rules.evidence import ChatExchange, ClientRequest, Evidence, ParsedEmbeddingExchange, ParsedExchange
@@ -262,7 +262,7 @@ RULES = (
         "one-request-per-chat",
         Subject.REQUESTS,
         "One chat is one HTTP request: no continuation, no second question, no undeclared retry.",
-        "harness.contract.protocols: ChatClient; gemini-sdk-automatic",
+        "harness.model.protocols: ChatClient; gemini-sdk-automatic",
         _one_request,
         because="the caller pays for extra requests, and the answer belongs to another question",
         remedy="send one request for each chat, without retries or follow-up questions that are not declared",
@@ -271,7 +271,7 @@ RULES = (
         "retry-early",
         Subject.ERRORS,
         "A failed request is not sent again before the provider's waiting time is over.",
-        "harness.contract.errors: ProviderError",
+        "harness.model.errors: ProviderError",
         _early_retries,
         because="the provider refuses it again, until no retry is left",
         remedy="wait at least as long as the response asks before sending the request again",
@@ -289,7 +289,7 @@ RULES = (
         "setting-lost",
         Subject.REQUESTS,
         "Settings that were given are sent.",
-        "harness.contract.model: ChatRequest",
+        "harness.model.messages: ChatRequest",
         _settings,
         because="the model answers under other settings than the caller's",
         remedy="send the setting in the API's own field for it",
@@ -298,7 +298,7 @@ RULES = (
         "setting-uninvited",
         Subject.REQUESTS,
         "Settings that were not given are left to the provider.",
-        "harness.contract.model: ChatRequest",
+        "harness.model.messages: ChatRequest",
         _unwanted_settings,
         kind=Kind.CONVENTION,
         because="a library may have defaults of its own; what the model refuses is a limit",
@@ -308,7 +308,7 @@ RULES = (
         "cache-mark",
         Subject.REQUESTS,
         "Tools and system prompt have cache marks if the caller requests them, where the API has them.",
-        "harness.contract.model: ChatRequest; anthropic-four-cache-marks",
+        "harness.model.messages: ChatRequest; anthropic-four-cache-marks",
         _wrong_cache_marks,
         because="the caller pays for what was to be cached",
         remedy="set a cache mark on the tools and on the system prompt where `cache` is on",
@@ -326,7 +326,7 @@ RULES = (
         "request-changed-in-place",
         Subject.REQUESTS,
         "An adapter leaves the request, its tools and its messages as the caller gave them.",
-        "harness.contract.protocols: ChatClient",
+        "harness.model.protocols: ChatClient",
         _changed_in_place,
         because="the caller's own tools and history are changed, and each later request carries that",
         remedy="copy what has to be changed: leave the request, its tools and its messages as they were given",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from harness.apis.jsonvalue import equal, loads
 from harness.apis.view import CallView, TextView, WireError
-from harness.contract.model import (
+from harness.model.messages import (
     JSON,
     ArgumentsDelta,
     ChatResponse,
@@ -368,7 +368,7 @@ def _wrong_stream_request(evidence: Evidence) -> Iterator[RuleViolation]:
             yield RuleViolation(message, reading.index, "/stream_options", None, {"include_usage": True})
 
 
-_EVENTS = "harness.contract.model: StreamEvent"
+_EVENTS = "harness.model.messages: StreamEvent"
 
 
 RULES = (
@@ -414,7 +414,7 @@ RULES = (
         "truncated-call",
         Subject.STREAMING,
         "A call whose arguments are cut short or malformed is not returned, and has no end event.",
-        "harness.contract.model: ToolCall; anthropic-broken-arguments, openai-chat-message-answer",
+        "harness.model.messages: ToolCall; anthropic-broken-arguments, openai-chat-message-answer",
         _truncated_calls,
         because="a tool runs with half of its arguments",
         remedy="return no call whose arguments are cut or no JSON object, and emit no end for it",
@@ -432,7 +432,7 @@ RULES = (
         "stream-requested",
         Subject.STREAMING,
         "The request asks for a stream, with its token count, exactly if the caller does.",
-        "harness.contract.protocols; openai-chat-stream-usage",
+        "harness.model.protocols; openai-chat-stream-usage",
         _wrong_stream_request,
         because="the caller waits for pieces, or for a count, that nobody asked for; of a stream that is gathered "
         "nothing is lost",

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from harness.apis.jsonvalue import equal, loads
 from harness.apis.view import CallView, JsonView, MediaView, OpaqueView, ResultView, TextView, ToolView, WireError
-from harness.contract.model import JSON, Text, ToolResult
-from harness.meaning import choice_meaning
-from harness.meaning.choice_meaning import tool_families, tool_family
-from harness.meaning.result_meaning import is_sent_by_item, says_no_more
-from harness.meaning.schema_changes import change
+from harness.equivalence import choice_meaning
+from harness.equivalence.choice_meaning import tool_families, tool_family
+from harness.equivalence.result_meaning import is_sent_by_item, says_no_more
+from harness.equivalence.schema_changes import change
+from harness.model.messages import JSON, Text, ToolResult
 from harness.results import Kind, Severity
 from harness.rules.call_matching import MatchedResult, matched_calls, matched_results
 from harness.rules.evidence import ChatExchange, ClientRequest, Evidence, ExpectedCall
@@ -236,7 +236,7 @@ def _is_marked_by_adapter(answer: MatchedResult) -> bool:
     return mark == "flag" or (mark == "error-key" and not is_verbatim(answer.view, answer.given))
 
 
-_TOOLS = "harness.contract.model: Tool, ToolCall, ToolResult"
+_TOOLS = "harness.model.messages: Tool, ToolCall, ToolResult"
 
 
 RULES = (

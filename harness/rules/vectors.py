@@ -150,7 +150,7 @@ def _is_right(reading: ParsedEmbeddingExchange) -> bool:
 
 
 def _rule(name: str, requirement: str, check: Check, *, because: str, remedy: str) -> Rule:
-    source = "harness.contract.protocols: EmbeddingProvider"
+    source = "harness.model.protocols: EmbeddingProvider"
     return Rule(name, Subject.EMBEDDINGS, requirement, source, check, Kind.LOSS, because, remedy=remedy)
 
 

@@ -6,8 +6,9 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import cast
 
-from harness.contract.errors import HarnessError, UnknownName
-from harness.contract.model import (
+from harness.kit.handlers import Answered, Called, Done, HandlerEvent, Said
+from harness.model.errors import HarnessError, UnknownName
+from harness.model.messages import (
     JSON,
     Message,
     Part,
@@ -19,8 +20,7 @@ from harness.contract.model import (
     ToolCall,
     ToolResult,
 )
-from harness.host.exceptions import class_name
-from harness.kit.handlers import Answered, Called, Done, HandlerEvent, Said
+from harness.platform.exceptions import class_name
 from harness.scenarios.match import error_name, includes
 from harness.scenarios.schema import HistoryMessage, ResultSpec, Scenario, Settings, StepSpec, ToolSpec, TurnSpec
 

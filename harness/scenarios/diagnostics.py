@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 from pydantic_core import ErrorDetails
 
-from harness.contract.errors import FileError, UnknownName
-from harness.contract.model import JSON
+from harness.model.errors import FileError, UnknownName
+from harness.model.messages import JSON
 from harness.scenarios.document import Path, YamlDocument
 
 _PLAIN = re.compile(r"[A-Za-z_][\w./-]*(?: [\w./-]+)*\.?")

@@ -5,9 +5,9 @@ text: `no`, `on`, `012`, `0x1F`, `1_000`, `1:30` and dates. Mapping keys are alw
 differently is refused: anchors, aliases, tags, directives, `True`, `NULL`, `.nan`, `.inf` and the line breaks of
 YAML 1.1. So are duplicate keys, nesting deeper than 100 levels, lone surrogates and files above 256 KiB.
 
-`Builder` makes values from parser events, here and for cassettes (`harness.tape.read`). It does not recurse: libyaml's
-own loader crashes on deep nesting. libyaml's parser runs first because it is ten times as fast. Files that it refuses
-are read again by PyYAML's parser, whose error messages are the same on every machine.
+`Builder` makes values from parser events, here and for cassettes (`harness.cassettes.read`). It does not recurse:
+libyaml's own loader crashes on deep nesting. libyaml's parser runs first because it is ten times as fast. Files that
+it refuses are read again by PyYAML's parser, whose error messages are the same on every machine.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import Any, NoReturn, TypeAlias
 
 import yaml
 
-from harness.contract.errors import FileError, ScenarioError
-from harness.contract.model import JSON
+from harness.model.errors import FileError, ScenarioError
+from harness.model.messages import JSON
 
 MAX_BYTES = 256 << 10
 MAX_DEPTH = 100

@@ -14,7 +14,7 @@ from functools import cache
 from threading import local
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from harness.contract.model import JSON
+from harness.model.messages import JSON
 from harness.scenarios.patterns import CostlyPattern, search
 
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")

@@ -12,8 +12,8 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from harness.contract.errors import FileError, ScenarioError
-from harness.host.files import read_file
+from harness.model.errors import FileError, ScenarioError
+from harness.platform.files import read_file
 from harness.scenarios import validation
 from harness.scenarios.diagnostics import describe, explain, hint, path_of
 from harness.scenarios.document import MAX_BYTES, YamlDocument, read

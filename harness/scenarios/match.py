@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from harness.contract.model import JSON, StopReason, ToolCall
+from harness.model.messages import JSON, StopReason, ToolCall
 from harness.scenarios.json_schema import misfits
 from harness.scenarios.patterns import CostlyPattern, search
 from harness.scenarios.schema import CallMatcher, CountMatcher, ErrorMatcher, Expectation, TextMatcher
@@ -47,7 +47,7 @@ class TurnOutcome:
 
 
 def error_name(class_name: str) -> str:
-    """Return the scenario's name for a class of `harness.contract.errors`: `RateLimited` is rate-limited."""
+    """Return the scenario's name for a class of `harness.model.errors`: `RateLimited` is rate-limited."""
     return re.sub(r"(?<!^)(?=[A-Z])", "-", class_name).lower()
 
 

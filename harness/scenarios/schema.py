@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import Field, JsonValue, Tag, field_validator, model_validator
 from typing_extensions import override
 
-from harness.contract.model import (
+from harness.model.messages import (
     JSON,
     Effort,
     File,
@@ -28,7 +28,7 @@ from harness.contract.model import (
     Tool,
     ToolChoice,
 )
-from harness.contract.protocols import Capability
+from harness.model.protocols import Capability
 from harness.scenarios.fields import (
     LIST,
     MAPPING,
@@ -97,7 +97,7 @@ ErrorName: TypeAlias = Literal[
     "overloaded",
     "server-error",
 ]
-"""Errors that can end a turn, named after the classes of `harness.contract.errors`."""
+"""Errors that can end a turn, named after the classes of `harness.model.errors`."""
 
 
 class HistoryCall(Strict):

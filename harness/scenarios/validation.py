@@ -8,9 +8,9 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from harness import catalog
-from harness.contract.errors import UnknownName, provider_error
-from harness.contract.model import StopReason, ToolCall
-from harness.contract.protocols import Capability
+from harness.model.errors import UnknownName, provider_error
+from harness.model.messages import StopReason, ToolCall
+from harness.model.protocols import Capability
 from harness.scenarios.canonical import called_before, calls_of, matching_result, scripted_events
 from harness.scenarios.document import Path
 from harness.scenarios.json_schema import misfits

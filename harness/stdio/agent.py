@@ -20,11 +20,11 @@ from pathlib import Path
 from threading import BoundedSemaphore, Lock
 from typing import Any, TypeAlias, cast
 
-from harness.contract.errors import PluginError, Unsupported
-from harness.contract.loops import Conversation, Loop
-from harness.contract.model import JSON, ToolCall, ToolResult
-from harness.contract.protocols import Endpoint
-from harness.host.exceptions import shorten
+from harness.model.errors import PluginError, Unsupported
+from harness.model.loops import Conversation, Loop
+from harness.model.messages import JSON, ToolCall, ToolResult
+from harness.model.protocols import Endpoint
+from harness.platform.exceptions import shorten
 from harness.stdio.process import MAX_LINE_BYTES, BrokenCommand
 from harness.stdio.protocol import DescribedConversation, DescribedTool, UserTurn, to_json
 
@@ -64,7 +64,7 @@ class _AgentProgram:
     base_urls: tuple[str, ...]
 
     def __call__(self, endpoint: Endpoint, model: str, conversation: Conversation) -> None:
-        """See `harness.contract.loops.Drive`. Raises `BrokenCommand` if the program misbehaves."""
+        """See `harness.model.loops.Drive`. Raises `BrokenCommand` if the program misbehaves."""
         environment = {
             **os.environ,
             **dict.fromkeys(self.keys, endpoint.api_key),

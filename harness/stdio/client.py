@@ -9,7 +9,7 @@ from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from typing import Any, TypeVar, cast
 
-from harness.contract.model import (
+from harness.model.messages import (
     JSON,
     PART_CLASSES,
     ChatRequest,

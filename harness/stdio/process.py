@@ -14,8 +14,8 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from threading import Lock
 from typing import Any, cast
 
-from harness.contract.model import JSON
-from harness.host.exceptions import MAX_TRACEBACK_CHARACTERS, line_to_show, shorten
+from harness.model.messages import JSON
+from harness.platform.exceptions import MAX_TRACEBACK_CHARACTERS, line_to_show, shorten
 
 MAX_OUTPUT_BYTES = 4000
 """Output of an adapter that is kept for one cell."""

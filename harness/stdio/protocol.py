@@ -12,8 +12,8 @@ from typing import Any, cast, get_args
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails, PydanticSerializationError
 
-from harness.contract import errors
-from harness.contract.errors import (
+from harness.model import errors
+from harness.model.errors import (
     ChatError,
     ConnectionFailed,
     MalformedResponse,
@@ -22,7 +22,7 @@ from harness.contract.errors import (
     UsageError,
     provider_error,
 )
-from harness.contract.model import (
+from harness.model.messages import (
     JSON,
     ChatRequest,
     ChatResponse,
@@ -37,10 +37,10 @@ from harness.contract.model import (
     ToolChoice,
     ToolResult,
 )
-from harness.contract.model.typed import type_name
-from harness.contract.process import Completed
-from harness.contract.protocols import Requirement
-from harness.host.exceptions import Origin, Relayed, shorten
+from harness.model.messages.typed import type_name
+from harness.model.process import Completed
+from harness.model.protocols import Requirement
+from harness.platform.exceptions import Origin, Relayed, shorten
 from harness.results import Change
 from harness.stdio.process import AdapterBroke
 
@@ -228,7 +228,7 @@ class UserTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedConversation:
-    """A conversation for an adapter that owns its tool loop: `harness.contract.loops.Conversation`."""
+    """A conversation for an adapter that owns its tool loop: `harness.model.loops.Conversation`."""
 
     turns: tuple[UserTurn, ...]
     tools: tuple[DescribedTool, ...] = ()

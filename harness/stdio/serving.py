@@ -25,7 +25,8 @@ from typing import Any, cast
 import httpx2
 
 from harness import catalog
-from harness.contract.errors import (
+from harness.kit.embeddings import EmbeddingRecord
+from harness.model.errors import (
     ChatError,
     ConnectionFailed,
     HarnessError,
@@ -36,11 +37,11 @@ from harness.contract.errors import (
     Unsupported,
     UsageError,
 )
-from harness.contract.loops import Conversation, ConversationTool, Drive
-from harness.contract.model import JSON, ChatRequest, ChatResponse, Finish, Message, StreamEvent, ToolCall, ToolResult
-from harness.contract.process import Command, Completed
-from harness.contract.protocols import Adapter, EmbeddingProvider, Embeddings, Endpoint, Route
-from harness.host.exceptions import (
+from harness.model.loops import Conversation, ConversationTool, Drive
+from harness.model.messages import JSON, ChatRequest, ChatResponse, Finish, Message, StreamEvent, ToolCall, ToolResult
+from harness.model.process import Command, Completed
+from harness.model.protocols import Adapter, EmbeddingProvider, Embeddings, Endpoint, Route
+from harness.platform.exceptions import (
     class_name,
     exception_summary,
     exception_text,
@@ -49,7 +50,6 @@ from harness.host.exceptions import (
     source_line,
     traceback_text,
 )
-from harness.kit.embeddings import EmbeddingRecord
 from harness.stdio.client import ADAPTER_EXCEPTIONS, SyncClient, TrackedObjects, run_awaitable
 from harness.stdio.process import CUT_OFF_EXIT_CODE, FAULTS_VARIABLE, STACKS_SIGNAL
 from harness.stdio.protocol import (
@@ -315,7 +315,7 @@ class _Server:
         return None
 
     def run(self, command: Command, timeout: float) -> Completed:
-        """See `harness.contract.protocols.ProcessRunner`. The harness runs it or answers in its place."""
+        """See `harness.model.protocols.ProcessRunner`. The harness runs it or answers in its place."""
         asked = RunParams(
             cast("int", self._asked),
             command.argv,

@@ -14,12 +14,12 @@ from threading import Lock
 from typing import Any, NoReturn, Self
 
 from harness import catalog
-from harness.contract.errors import PluginError, UsageError
-from harness.contract.loops import Conversation
-from harness.contract.model import JSON, ChatRequest, ChatResponse, Finish, StreamEvent, ToolCall
-from harness.contract.process import Command
-from harness.contract.protocols import Adapter, Capability, Embeddings, Endpoint, ProcessRunner, Route
-from harness.host.environment import is_hidden
+from harness.model.errors import PluginError, UsageError
+from harness.model.loops import Conversation
+from harness.model.messages import JSON, ChatRequest, ChatResponse, Finish, StreamEvent, ToolCall
+from harness.model.process import Command
+from harness.model.protocols import Adapter, Capability, Embeddings, Endpoint, ProcessRunner, Route
+from harness.platform.environment import is_hidden
 from harness.stdio.agent import conversation_json
 from harness.stdio.client import RemoteClient
 from harness.stdio.process import AdapterBroke, AdapterProcess, BrokenCommand, ErrorResponse
@@ -265,14 +265,14 @@ class _WorkerClient(RemoteClient):
         self._model = model
 
     def chat(self, request: ChatRequest) -> ChatResponse:
-        """See `harness.contract.protocols.ChatClient.chat`."""
+        """See `harness.model.protocols.ChatClient.chat`."""
         *events, finish = self._ask("chat", request)
         if events:
             raise BrokenCommand("the command sent events for 'chat', which is not streamed")
         return finish.response
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
-        """See `harness.contract.protocols.StreamingChatClient.stream`."""
+        """See `harness.model.protocols.StreamingChatClient.stream`."""
         return self._ask("stream", request)
 
     def close(self) -> None:
@@ -304,21 +304,21 @@ class _WorkerEmbeddings:
 
     @property
     def provider(self) -> str:
-        """See `harness.contract.protocols.EmbeddingProvider.provider`."""
+        """See `harness.model.protocols.EmbeddingProvider.provider`."""
         return self._declared.provider
 
     @property
     def model(self) -> str:
-        """See `harness.contract.protocols.EmbeddingProvider.model`."""
+        """See `harness.model.protocols.EmbeddingProvider.model`."""
         return self._declared.model
 
     @property
     def dimensions(self) -> int:
-        """See `harness.contract.protocols.EmbeddingProvider.dimensions`."""
+        """See `harness.model.protocols.EmbeddingProvider.dimensions`."""
         return self._declared.dimensions
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """See `harness.contract.protocols.EmbeddingProvider.embed`."""
+        """See `harness.model.protocols.EmbeddingProvider.embed`."""
         return [[*vector] for vector in self._embedded(tuple(texts)).vectors]
 
     def close(self) -> None:
@@ -341,7 +341,7 @@ def _embeddings(known: Embeddings | None, process: AdapterProcess, name: str) ->
 
 
 def _drive(process: AdapterProcess, name: str, endpoint: Endpoint, model: str, conversation: Conversation) -> None:
-    """Run a conversation with a loop in a worker: a `harness.contract.loops.Drive`. Its tools run here."""
+    """Run a conversation with a loop in a worker: a `harness.model.loops.Drive`. Its tools run here."""
     tools = {tool.name: tool.run for tool in conversation.tools}
     address: JSON = to_json(EndpointAddress(endpoint.base_url, endpoint.api_key))
     asked: JSON = {"endpoint": address, "model": model, "conversation": conversation_json(conversation)}

@@ -10,9 +10,8 @@ from typing import Any
 
 import httpx2
 import pytest
-
-from harness.contract.errors import ChatError
-from harness.contract.model import (
+from harness.model.errors import ChatError
+from harness.model.messages import (
     ArgumentsDelta,
     ChatRequest,
     ChatResponse,
@@ -24,7 +23,7 @@ from harness.contract.model import (
     ToolCallEnd,
     ToolCallStart,
 )
-from harness.contract.protocols import Adapter, Endpoint, StreamingChatClient
+from harness.model.protocols import Adapter, Endpoint, StreamingChatClient
 
 BASE = "http://127.0.0.1:9/cell-7"
 

@@ -11,9 +11,7 @@ import httpx2
 import openai.types.chat.chat_completion
 import openai.types.responses.response
 import pytest
-
-from harness.contract import errors
-from harness.contract.model import (
+from harness.model.messages import (
     ChatRequest,
     Message,
     Opaque,
@@ -24,6 +22,8 @@ from harness.contract.model import (
     ToolResult,
     Usage,
 )
+
+from harness.model import errors
 from tests.adapters.streamed import Server
 from tests.adapters.wires import WIRES
 from tests.adapters.wires.wire import Calls, Wire, calls, says

@@ -5,8 +5,7 @@ from typing import Any
 
 import anthropic.types
 import pytest
-
-from harness.contract.model import (
+from harness.model.messages import (
     JSON_INSTRUCTION,
     ChatRequest,
     ChatResponse,
@@ -26,6 +25,7 @@ from harness.contract.model import (
     ToolCall,
     ToolResult,
 )
+
 from tests.adapters.wires import WIRES
 from tests.adapters.wires.wire import WEATHER, asked, said, user
 from tests.apis.hardened import validator

@@ -4,10 +4,7 @@ import json
 from typing import Any
 
 import pytest
-
-from harness.adapters.anthropic import ADAPTER
-from harness.contract import errors
-from harness.contract.model import (
+from harness.model.messages import (
     ArgumentsDelta,
     ChatRequest,
     Finish,
@@ -22,6 +19,9 @@ from harness.contract.model import (
     ToolCallStart,
     Usage,
 )
+
+from harness.adapters.anthropic import ADAPTER
+from harness.model import errors
 from tests.adapters.streamed import Pieces, Player, Server, cut, response, until_error
 
 MODEL = "claude-sonnet-4-6"

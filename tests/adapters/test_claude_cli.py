@@ -4,9 +4,7 @@ import json
 from typing import Any
 
 import pytest
-
-from harness.adapters.claude_cli import ADAPTER
-from harness.contract.errors import (
+from harness.model.errors import (
     AuthenticationFailed,
     ChatError,
     ConnectionFailed,
@@ -17,7 +15,7 @@ from harness.contract.errors import (
     ServerError,
     Unsupported,
 )
-from harness.contract.model import (
+from harness.model.messages import (
     ChatRequest,
     ChatResponse,
     Image,
@@ -32,8 +30,10 @@ from harness.contract.model import (
     Tool,
     Usage,
 )
-from harness.contract.process import Command, Completed
-from harness.contract.protocols import ChatClient, Endpoint
+from harness.model.process import Command, Completed
+from harness.model.protocols import ChatClient, Endpoint
+
+from harness.adapters.claude_cli import ADAPTER
 
 ASKED = ChatRequest("claude-opus-5-5", (Message.user("What is 2 + 2?"),), system="Be brief.", max_tokens=64)
 # as version 2.1.197 prints it, without the fields that say nothing here

@@ -6,10 +6,7 @@ from typing import Any
 
 import httpx2
 import pytest
-
-from harness.adapters.gemini import ADAPTER
-from harness.contract import errors
-from harness.contract.model import (
+from harness.model.messages import (
     SYNTHESISED_ID,
     ChatRequest,
     ChatResponse,
@@ -28,6 +25,9 @@ from harness.contract.model import (
     ToolCall,
     ToolResult,
 )
+
+from harness.adapters.gemini import ADAPTER
+from harness.model import errors
 from tests.adapters.streamed import BASE, Server
 from tests.adapters.wires import WIRES
 from tests.adapters.wires.wire import WEATHER, asked, said, user

@@ -5,12 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from harness.adapters.gemini import ADAPTER
-from harness.contract import errors
-from harness.contract.model import (
+from harness.model.messages import (
     SYNTHESISED_ID,
     ChatRequest,
     Finish,
@@ -28,6 +23,11 @@ from harness.contract.model import (
     ToolCallStart,
     ToolResult,
 )
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.adapters.gemini import ADAPTER
+from harness.model import errors
 from tests.adapters.streamed import Pieces, Player, Server, cut, response, until_error
 from tests.adapters.values import JSON_OBJECTS
 

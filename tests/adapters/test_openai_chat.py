@@ -7,9 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-
-from harness.adapters.openai_chat import RECEIVED
-from harness.contract.model import (
+from harness.model.messages import (
     JSON_INSTRUCTION,
     File,
     Image,
@@ -26,6 +24,8 @@ from harness.contract.model import (
     ToolCall,
     ToolResult,
 )
+
+from harness.adapters.openai_chat import RECEIVED
 from tests.adapters.wires import WIRES
 from tests.adapters.wires.wire import WEATHER, asked, said, user
 from tests.traffic import Recorded, needs_traffic, recorded

@@ -5,9 +5,7 @@ from typing import Any
 
 import httpx2
 import pytest
-
-from harness.adapters.openai_chat import ADAPTER, RECEIVED
-from harness.contract.model import (
+from harness.model.messages import (
     SYNTHESISED_ID,
     Message,
     Opaque,
@@ -19,6 +17,8 @@ from harness.contract.model import (
     ToolCall,
     Usage,
 )
+
+from harness.adapters.openai_chat import ADAPTER, RECEIVED
 from tests.adapters.streamed import Player, response, started, thinking
 from tests.adapters.wires import WIRES
 from tests.adapters.wires.wire import asked

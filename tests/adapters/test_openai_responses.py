@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-
-from harness.contract.model import (
+from harness.model.messages import (
     JSON_INSTRUCTION,
     File,
     Image,
@@ -24,6 +23,7 @@ from harness.contract.model import (
     ToolCall,
     ToolResult,
 )
+
 from tests.adapters.wires import WIRES
 from tests.adapters.wires.wire import WEATHER, asked, said, user
 from tests.traffic import Recorded, needs_traffic, recorded

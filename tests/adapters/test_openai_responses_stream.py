@@ -4,10 +4,7 @@ from itertools import count
 from typing import Any
 
 import pytest
-
-from harness.adapters.openai_responses import ADAPTER
-from harness.contract import errors
-from harness.contract.model import (
+from harness.model.messages import (
     SYNTHESISED_ID,
     ArgumentsDelta,
     Finish,
@@ -24,6 +21,9 @@ from harness.contract.model import (
     ToolCallStart,
     Usage,
 )
+
+from harness.adapters.openai_responses import ADAPTER
+from harness.model import errors
 from tests.adapters.streamed import Player, response, thinking
 from tests.adapters.wires import WIRES
 from tests.adapters.wires.wire import asked

@@ -9,10 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-
-from harness.contract import errors
-from harness.contract.model import (
+from harness.model.messages import (
     SYNTHESISED_ID,
     ChatRequest,
     File,
@@ -29,7 +26,10 @@ from harness.contract.model import (
     ToolCall,
     ToolResult,
 )
-from harness.contract.protocols import ChatClient, Endpoint
+from harness.model.protocols import ChatClient, Endpoint
+from hypothesis import given, settings
+
+from harness.model import errors
 from tests.adapters.streamed import BASE, Server
 from tests.adapters.values import JSON_OBJECTS, JSON_VALUES
 from tests.adapters.wires import WIRES

@@ -16,12 +16,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from harness import catalog
-from harness.contract import errors
-from harness.contract.model import (
+from harness.model.messages import (
     ArgumentsDelta,
     ChatRequest,
     Finish,
@@ -35,7 +30,12 @@ from harness.contract.model import (
     ToolCallEnd,
     ToolCallStart,
 )
-from harness.contract.protocols import Capability
+from harness.model.protocols import Capability
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness import catalog
+from harness.model import errors
 from harness.rules.response_diff import IssuedValues, response_differences
 from tests.adapters.streamed import BASE, Pieces, Player, Server, cut, random_cuts, response, until_error
 from tests.adapters.values import JSON_OBJECTS, JSON_VALUES

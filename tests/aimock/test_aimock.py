@@ -12,23 +12,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from harness.model.protocols import Adapter
 
 from harness import catalog
 from harness.apis.targets import targets_for
-from harness.checking.server_check import CheckSelection, ServerCheckRun
-from harness.checking.server_checks import CHECKS
-from harness.checking.server_session import RetryingClient, ServerUnderTest
-from harness.contract.protocols import Adapter
+from harness.cassettes.library import Library
+from harness.cassettes.redact import Redactor
+from harness.checks.server_check import CheckSelection, ServerCheckRun
+from harness.checks.server_checks import CHECKS
+from harness.checks.server_session import RetryingClient, ServerUnderTest
 from harness.results import Blame, Finding, RunResult, Severity, Verdict
-from harness.running.backends import Backend, ReplayBackend
-from harness.running.cells import cells
-from harness.running.live import LiveBackend
-from harness.running.recorder import Recorder
-from harness.running.run import Run
+from harness.runner.backends import Backend, ReplayBackend
+from harness.runner.cells import cells
+from harness.runner.live import LiveBackend
+from harness.runner.recorder import Recorder
+from harness.runner.run import Run
 from harness.scenarios.load import load_paths
 from harness.scenarios.suite import shipped
-from harness.tape.library import Library
-from harness.tape.redact import Redactor
 from tests.examples import plain_http
 
 FOLDER = os.environ.get("HARNESS_AIMOCK_DIR")

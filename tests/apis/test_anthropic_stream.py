@@ -12,6 +12,8 @@ from random import Random
 from typing import Any
 
 import pytest
+from harness.model.http import HttpRequest, HttpResponse
+from harness.model.messages import JSON, StopReason, Usage
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,8 +22,6 @@ from harness.apis.anthropic import API
 from harness.apis.anthropic.mock import spell
 from harness.apis.eventstream import events, is_event_stream
 from harness.apis.view import ErrorView, ModelStep, ResponseView, WireError
-from harness.contract.http import HttpRequest, HttpResponse
-from harness.contract.model import JSON, StopReason, Usage
 from harness.scenarios.schema import Provocation
 from tests.apis.differing import differing
 from tests.apis.hardened import validator

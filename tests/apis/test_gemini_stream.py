@@ -9,6 +9,8 @@ from random import Random
 from typing import Any, cast
 
 import pytest
+from harness.model.http import HttpRequest, HttpResponse
+from harness.model.messages import JSON, StopReason
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,9 +19,7 @@ from harness.apis.gemini import API
 from harness.apis.gemini.mock import array, event_stream
 from harness.apis.gemini.responses import array_chunks, event_chunks, fold
 from harness.apis.view import ErrorView, ModelStep, OpaqueView, PartView, RequestView, ResponseView, TextView, WireError
-from harness.contract.http import HttpRequest, HttpResponse
-from harness.contract.model import JSON, StopReason
-from harness.meaning.view_differences import alike
+from harness.equivalence.view_differences import alike
 from tests.apis.differing import differing
 from tests.apis.steps import steps
 from tests.traffic import Recorded, needs_traffic, recorded

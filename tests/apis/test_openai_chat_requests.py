@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 import pytest
+from harness.model.http import HttpRequest
 
 from harness.apis.openai_chat import API
 from harness.apis.view import (
@@ -20,7 +21,6 @@ from harness.apis.view import (
     TurnView,
     WireError,
 )
-from harness.contract.http import HttpRequest
 from tests.apis.pointers import resolve
 
 URL = "https://api.openai.com/v1/chat/completions"
@@ -180,7 +180,7 @@ def test_every_pointer_leads_to_what_the_view_says() -> None:
     ],
 )  # fmt: skip
 def test_spellings_of_one_message_give_equal_views(one: Any, other: Any) -> None:
-    from harness.meaning.view_differences import alike
+    from harness.equivalence.view_differences import alike
 
     assert alike(view(messages=[one]), view(messages=[other]))
 
@@ -198,7 +198,7 @@ def test_spellings_of_one_message_give_equal_views(one: Any, other: Any) -> None
     ],
 )
 def test_a_documented_default_is_the_same_as_nothing(one: dict[str, Any], other: dict[str, Any]) -> None:
-    from harness.meaning.view_differences import alike
+    from harness.equivalence.view_differences import alike
 
     assert alike(view(**one), view(**other))
 

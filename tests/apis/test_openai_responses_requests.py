@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import pytest
+from harness.model.http import HttpRequest
 
 from harness.apis.openai_responses import API
 from harness.apis.view import (
@@ -21,7 +22,6 @@ from harness.apis.view import (
     TextView,
     WireError,
 )
-from harness.contract.http import HttpRequest
 from tests.apis.pointers import resolve, without_pointers
 
 URL = "https://api.openai.com/v1/responses"

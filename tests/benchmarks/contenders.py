@@ -18,18 +18,18 @@ from pathlib import Path
 
 import httpx2
 import vcr
+from harness.model.protocols import Endpoint
 
 from harness import catalog
 from harness.apis.targets import Target
-from harness.contract.protocols import Endpoint
+from harness.cassettes.cassette import REFERENCE_URL
+from harness.cassettes.library import Library
 from harness.rules.replays import RULES as COMPARISON
 from harness.rules.rule import Rule
-from harness.running.backends import ReplayBackend
-from harness.running.cells import cells
-from harness.running.run import Run
-from harness.running.tool_loop import run_scenario
-from harness.tape.cassette import REFERENCE_URL
-from harness.tape.library import Library
+from harness.runner.backends import ReplayBackend
+from harness.runner.cells import cells
+from harness.runner.run import Run
+from harness.runner.tool_loop import run_scenario
 from tests.benchmarks.bare import SDKS, Converse
 from tests.benchmarks.conversations import TOOL, Conversation
 from tests.benchmarks.raw import conversing

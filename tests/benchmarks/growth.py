@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.tape.cassette import Cassette
-from harness.tape.write import dumps
+from harness.cassettes.cassette import Cassette
+from harness.cassettes.write import dumps
 from tests.benchmarks.contenders import ROOT, Field, cassette_name, recorded_by_vcr
 from tests.benchmarks.conversations import Conversation
 from tests.benchmarks.recordings import record

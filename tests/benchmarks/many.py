@@ -8,14 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness import catalog
+from harness.cassettes.cassette import Cassette
+from harness.cassettes.library import Library
 from harness.cli.outputs import Output
 from harness.results import Presentation, Variant
-from harness.running.cells import Cell, cells
-from harness.running.plan import Plan
+from harness.runner.cells import Cell, cells
+from harness.runner.plan import Plan
 from harness.scenarios.load import digest
 from harness.scenarios.schema import Scenario
-from harness.tape.cassette import Cassette
-from harness.tape.library import Library
 from tests.benchmarks.contenders import ROOT
 from tests.stages import shipped_scenarios, shipped_targets
 

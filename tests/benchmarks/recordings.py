@@ -10,11 +10,11 @@ from pathlib import Path
 import httpx2
 
 from harness.apis.targets import Target
-from harness.running.cells import cells
-from harness.running.recorder import Recorder
-from harness.running.run import Run
+from harness.cassettes.library import Library
+from harness.runner.cells import cells
+from harness.runner.recorder import Recorder
+from harness.runner.run import Run
 from harness.scenarios.schema import Scenario
-from harness.tape.library import Library
 from tests.benchmarks.conversations import Conversation
 from tests.stages import InProcess
 

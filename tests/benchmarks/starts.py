@@ -21,7 +21,7 @@ _HARNESS = "from harness.cli.main import main; code = main(); assert code == 0, 
 
 _SERVED = """
 import http.client
-from harness.tape.loopback_server import serve
+from harness.cassettes.loopback_server import serve
 with serve() as running:
     idle = http.client.HTTPConnection(running.origin.removeprefix("http://"), timeout=5)
     idle.request("GET", "/")

@@ -3,11 +3,11 @@ from pathlib import Path
 
 import httpx2
 import pytest
+from harness.model.http import HttpRequest
+from harness.model.protocols import Endpoint
 
 from harness import catalog
-from harness.contract.http import HttpRequest
-from harness.contract.protocols import Endpoint
-from harness.running.tool_loop import run_scenario
+from harness.runner.tool_loop import run_scenario
 from tests.benchmarks import speed
 from tests.benchmarks.bare import SDKS
 from tests.benchmarks.contenders import Field, contenders, lead

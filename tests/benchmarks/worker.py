@@ -11,10 +11,10 @@ from pathlib import Path
 
 import httpx2
 
-from harness.tape.library import Library
-from harness.tape.player import ExchangeLog, Player
-from harness.tape.read import read
-from harness.tape.transport import HandlerTransport, replaying
+from harness.cassettes.library import Library
+from harness.cassettes.player import ExchangeLog, Player
+from harness.cassettes.read import read
+from harness.cassettes.transport import HandlerTransport, replaying
 from tests.benchmarks import many
 from tests.benchmarks.contenders import BODY_MATCHING, JUDGED, Field, contenders, lead, ready, timed
 from tests.benchmarks.conversations import Conversation

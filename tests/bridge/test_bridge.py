@@ -8,10 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, Field
-
-from harness import bridge
-from harness.contract.errors import (
+from harness.model.errors import (
     ChatError,
     ConnectionFailed,
     MalformedResponse,
@@ -19,7 +16,7 @@ from harness.contract.errors import (
     RateLimited,
     Unsupported,
 )
-from harness.contract.model import (
+from harness.model.messages import (
     ArgumentsDelta,
     ChatRequest,
     File,
@@ -41,7 +38,10 @@ from harness.contract.model import (
     ToolCallStart,
     ToolResult,
 )
-from harness.contract.protocols import Capability
+from harness.model.protocols import Capability
+from pydantic import BaseModel, Field
+
+from harness import bridge
 
 ASKED = ChatRequest("m", [Message("user", "Hi")], "Be kind.")
 ANSWER = Message("assistant", [Text("Let me see."), ToolCall("a", "look", {"n": 2**60})])

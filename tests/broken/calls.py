@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
-from harness.contract.model import ChatRequest, ChatResponse, Image, Message, Part, ToolCall, ToolResult
+from harness.model.messages import ChatRequest, ChatResponse, Image, Message, Part, ToolCall, ToolResult
+
 from harness.results import Severity
 from tests.broken.fault import (
     ALL,

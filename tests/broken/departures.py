@@ -7,8 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from harness.contract.http import HttpRequest, HttpResponse
-from harness.tape.transport import Handler
+from harness.model.http import HttpRequest, HttpResponse
+
+from harness.cassettes.transport import Handler
 from tests.broken.fault import ALL, WITH_IDS
 from tests.broken.places import BODY, RESPONSE_CALL, Place
 from tests.stages import InProcess

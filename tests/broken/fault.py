@@ -10,12 +10,12 @@ from typing import Any, TypeAlias, cast
 from zlib import crc32
 
 import httpx2
+from harness.model.errors import ChatError
+from harness.model.messages import ChatRequest, ChatResponse, Finish, Message, Part, StreamEvent
+from harness.model.protocols import Adapter, Capability, ChatClient, Endpoint, StreamingChatClient
 
-from harness.contract.errors import ChatError
-from harness.contract.model import ChatRequest, ChatResponse, Finish, Message, Part, StreamEvent
-from harness.contract.protocols import Adapter, Capability, ChatClient, Endpoint, StreamingChatClient
 from harness.results import Blame, Finding, Severity
-from harness.running.backends import Backend
+from harness.runner.backends import Backend
 from harness.scenarios.schema import Variant
 from tests.broken.places import Place
 from tests.stages import InProcess

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
-from harness.contract.model import ChatRequest, File, Image, Message, Opaque, Part, Role, Text, Thinking, ToolResult
-from harness.contract.protocols import Adapter
+from harness.model.messages import ChatRequest, File, Image, Message, Opaque, Part, Role, Text, Thinking, ToolResult
+from harness.model.protocols import Adapter
+
 from harness.results import Severity
 from tests.broken.fault import (
     ALL,

@@ -7,18 +7,19 @@ import re
 from collections.abc import Iterable
 from dataclasses import is_dataclass, replace
 
+import harness.model.errors
+import harness.model.messages
+
 import harness.apis.view
-import harness.contract.errors
-import harness.contract.model
 import harness.results
 import harness.rules.evidence
 from harness import catalog
 from harness.results import CellResult, Finding, Transcript
 from harness.rules.evidence import Evidence
-from harness.running.backends import Backend
-from harness.running.cells import Cell
-from harness.running.run import Run
-from harness.running.tool_loop import run_scenario
+from harness.runner.backends import Backend
+from harness.runner.cells import Cell
+from harness.runner.run import Run
+from harness.runner.tool_loop import run_scenario
 from harness.scenarios.schema import Variant
 from tests.broken.fault import Wrap
 from tests.stages import InProcess, shipped_scenarios, shipped_targets
@@ -61,11 +62,11 @@ def audited(scenario: str, target: str, wrap: Wrap | None = None) -> list[Findin
 _OURS = sorted(
     name
     for module in (
-        harness.contract.model,
+        harness.model.messages,
         harness.results,
         harness.apis.view,
         harness.rules.evidence,
-        harness.contract.errors,
+        harness.model.errors,
     )
     for name, value in vars(module).items()
     if isinstance(value, type) and is_dataclass(value)

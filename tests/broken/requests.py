@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
-from harness.contract.errors import Unsupported
-from harness.contract.model import (
+from harness.model.errors import Unsupported
+from harness.model.messages import (
     ChatRequest,
     ChatResponse,
     JsonMode,
@@ -22,6 +22,7 @@ from harness.contract.model import (
     ToolChoice,
     ToolResult,
 )
+
 from harness.results import Severity
 from tests.broken.fault import (
     ALL,

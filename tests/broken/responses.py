@@ -8,10 +8,7 @@ from dataclasses import replace
 from typing import Any, NoReturn, cast
 
 import httpx2
-
-from harness import catalog
-from harness.apis.limits import Limit
-from harness.contract.errors import (
+from harness.model.errors import (
     AuthenticationFailed,
     ChatError,
     ConnectionFailed,
@@ -23,8 +20,8 @@ from harness.contract.errors import (
     RateLimited,
     ServerError,
 )
-from harness.contract.http import HttpRequest, HttpResponse
-from harness.contract.model import (
+from harness.model.http import HttpRequest, HttpResponse
+from harness.model.messages import (
     ChatRequest,
     ChatResponse,
     Finish,
@@ -43,10 +40,13 @@ from harness.contract.model import (
     ToolCallStart,
     Usage,
 )
-from harness.contract.protocols import Capability
+from harness.model.protocols import Capability
+
+from harness import catalog
+from harness.apis.limits import Limit
+from harness.cassettes.transport import Handler
 from harness.kit.streamed import PartialArguments
 from harness.results import Blame, Severity
-from harness.tape.transport import Handler
 from tests.broken.fault import (
     GEMINI,
     OPENAI,

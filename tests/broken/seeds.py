@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from harness.contract.model import (
+from harness.model.messages import (
     ArgumentsDelta,
     ChatRequest,
     ChatResponse,
@@ -20,6 +20,7 @@ from harness.contract.model import (
     ToolCall,
     ToolResult,
 )
+
 from tests.broken.calls import contents, results
 from tests.broken.fault import (
     ALL,

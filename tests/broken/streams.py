@@ -9,12 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import httpx2
-from jiter import from_json
-
-from harness.adapters.openai_chat.requests import encode
-from harness.contract.errors import MalformedResponse, ServerError
-from harness.contract.http import HttpRequest, HttpResponse
-from harness.contract.model import (
+from harness.model.errors import MalformedResponse, ServerError
+from harness.model.http import HttpRequest, HttpResponse
+from harness.model.messages import (
     ArgumentsDelta,
     ChatRequest,
     ChatResponse,
@@ -32,8 +29,11 @@ from harness.contract.model import (
     ToolCallStart,
     Usage,
 )
-from harness.contract.protocols import Adapter, ChatClient, Endpoint, StreamingChatClient
-from harness.tape.transport import Handler
+from harness.model.protocols import Adapter, ChatClient, Endpoint, StreamingChatClient
+from jiter import from_json
+
+from harness.adapters.openai_chat.requests import encode
+from harness.cassettes.transport import Handler
 from tests.broken.fault import (
     GEMINI,
     OPENAI,

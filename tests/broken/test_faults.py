@@ -7,8 +7,8 @@ from itertools import cycle
 import pytest
 
 from harness.results import Blame, Kind, Verdict
-from harness.running.cells import VARIANTS
-from harness.running.run import Run
+from harness.runner.cells import VARIANTS
+from harness.runner.run import Run
 from harness.scenarios.schema import Subject, Variant
 from tests.broken.calls import AUDITED
 from tests.broken.departures import DEPARTURES, Departure

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness.model.messages import ChatRequest
 
-from harness.contract.model import ChatRequest
+from harness.cassettes.library import Library
 from harness.results import Blame, CellResult, Kind, Severity, Verdict
-from harness.running.backends import ReplayBackend
-from harness.running.cells import Cell
-from harness.running.recorder import Recorder
-from harness.running.run import Run
-from harness.tape.library import Library
+from harness.runner.backends import ReplayBackend
+from harness.runner.cells import Cell
+from harness.runner.recorder import Recorder
+from harness.runner.run import Run
 from tests.broken.calls import contents
 from tests.broken.fault import ALL, Expected, Fault, Table, Wrap, answers, asks, posts, sends
 from tests.broken.places import BODY, RESULT_CONTENT, TOOL

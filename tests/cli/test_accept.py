@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.running.expected_failures import load
-from harness.running.verdicts import known_finding_ids
+from harness.runner.expected_failures import load
+from harness.runner.verdicts import known_finding_ids
 from tests.cli.conftest import Command
 
 SWAPPED = ("--mode", "reference", "call-parallel-same-tool", "--adapter", "tests.examples.swapped_results:ADAPTER")
@@ -43,7 +43,7 @@ def test_what_is_red_becomes_a_file_that_makes_it_expected(harness: Command) -> 
 
 RENUMBERING = """
 from dataclasses import replace
-from harness.contract.model import ToolCall
+from harness.model.messages import ToolCall
 from tests.examples import plain_http
 
 class Client(plain_http.Client):

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.cassettes.library import Library
 from harness.results import Variant
 from harness.scenarios import suite
-from harness.tape.library import Library
 from tests.cli.conftest import Command, Outcome
 
 SHIPPED = suite.shipped("scenarios")

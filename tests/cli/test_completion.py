@@ -11,7 +11,7 @@ import pytest
 
 from harness import catalog
 from harness.cli.main import COMPLETING, main
-from harness.running.verdicts import known_finding_ids
+from harness.runner.verdicts import known_finding_ids
 from tests.cli.conftest import Command
 
 ROOT = Path(__file__).parent.parent.parent

@@ -16,9 +16,9 @@ from dataclasses import replace
 import httpx2
 
 from harness.adapters.openai_chat import ADAPTER as SHIPPED
-from harness.contract.errors import Unsupported, provider_error
-from harness.contract.model import ChatResponse, File, Message, NamedTool, Role, StopReason, Text, Usage
-from harness.contract.protocols import Adapter, Capability, Route
+from harness.model.errors import Unsupported, provider_error
+from harness.model.messages import ChatResponse, File, Message, NamedTool, Role, StopReason, Text, Usage
+from harness.model.protocols import Adapter, Capability, Route
 
 
 class Declining:

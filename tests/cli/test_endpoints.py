@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from harness.model.http import HttpRequest, HttpResponse
 
-from harness.contract.http import HttpRequest, HttpResponse
-from harness.tape.loopback_server import serve
+from harness.cassettes.loopback_server import serve
 from tests.cli.conftest import Command
 
 KEYS = {"openai-chat": "OPENAI_API_KEY", "gemini-3": "GEMINI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}

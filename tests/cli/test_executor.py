@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness.model.errors import HarnessError, MissingKey, UsageError
 
-from harness.contract.errors import HarnessError, MissingKey, UsageError
+from harness.cassettes.library import Library
 from harness.results import RunResult
-from harness.running import processes
-from harness.running.cells import Cell, cells
-from harness.running.plan import Plan
+from harness.runner import processes
+from harness.runner.cells import Cell, cells
+from harness.runner.plan import Plan
 from harness.scenarios import suite
-from harness.tape.library import Library
 from tests.cli.conftest import Command
 from tests.stages import shipped_scenarios, shipped_targets
 
@@ -97,7 +97,7 @@ def test_what_raises_there_raises_here(threads: Threads, monkeypatch: pytest.Mon
         raise MissingKey("openai-chat", ("OPENAI_API_KEY",))
 
     run = plan().run([*shipped_targets().values()])
-    monkeypatch.setattr("harness.running.run.Run.play_cell", failing)
+    monkeypatch.setattr("harness.runner.run.Run.play_cell", failing)
     with pytest.raises(MissingKey):
         run(some_cells(), elsewhere=partial(processes.run_sent, threads, plan()))
 

@@ -10,12 +10,12 @@ import pytest
 from harness import catalog
 from harness.apis.api import known_limits
 from harness.apis.response_rules import RESPONSE_RULES
-from harness.checking.gateway_findings import FACTS, OTHERS, SOURCE
-from harness.checking.server_checks import CHECKS
-from harness.checking.server_results import BECAUSE
+from harness.checks.gateway_findings import FACTS, OTHERS, SOURCE
+from harness.checks.server_checks import CHECKS
+from harness.checks.server_results import BECAUSE
 from harness.cli.list import _rules
 from harness.cli.main import COMMANDS, main
-from harness.running.costs import models
+from harness.runner.costs import models
 from harness.scenarios.load import load_paths
 from harness.scenarios.suite import shipped
 from tests.cli.conftest import Command

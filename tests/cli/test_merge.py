@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness.model.errors import UsageError
 
 from harness.cli.main import main
-from harness.contract.errors import UsageError
 from harness.results import RunResult
-from harness.running.cells import cells
-from harness.running.shards import Shard
+from harness.runner.cells import cells
+from harness.runner.shards import Shard
 from tests.cli.conftest import NO_SUCH_TOOL, Command
 from tests.stages import shipped_scenarios, shipped_targets
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness.model.errors import MissingDependency
+from harness.model.protocols import Capability, Endpoint
 
 from harness import catalog
-from harness.contract.errors import MissingDependency
-from harness.contract.protocols import Capability, Endpoint
 from harness.kit.factories import PROVIDERS
-from harness.running.costs import models
+from harness.runner.costs import models
 from tests.cli.conftest import Command
 from tests.cli.test_list import table
 

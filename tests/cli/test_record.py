@@ -6,18 +6,18 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from harness.model.http import HttpRequest, HttpResponse
 
 import harness as package
 from harness import catalog
+from harness.cassettes.loopback_server import serve
 from harness.cli import execution
-from harness.contract.http import HttpRequest, HttpResponse
-from harness.reference.script_session import ScriptSession
+from harness.reference_server.script_session import ScriptSession
 from harness.reports.words import money
-from harness.running.budget import estimate
-from harness.running.cells import Cell, not_applicable
+from harness.runner.budget import estimate
+from harness.runner.cells import Cell, not_applicable
 from harness.scenarios.load import load_file
 from harness.scenarios.suite import shipped
-from harness.tape.loopback_server import serve
 from tests.cli.conftest import Command
 from tests.stages import shipped_scenarios, shipped_targets
 

@@ -8,18 +8,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from harness.model.http import HttpRequest, HttpResponse
 
 from harness import catalog
+from harness.cassettes.cassette import Metadata
+from harness.cassettes.journal import Journal, path_of
+from harness.cassettes.loopback_server import serve
+from harness.cassettes.read import read
 from harness.cli.progress import Progress
-from harness.contract.http import HttpRequest, HttpResponse
-from harness.host import files
-from harness.reference.script_session import ScriptSession
+from harness.platform import files
+from harness.reference_server.script_session import ScriptSession
 from harness.results import RunResult
 from harness.scenarios.load import load_file
-from harness.tape.cassette import Metadata
-from harness.tape.journal import Journal, path_of
-from harness.tape.loopback_server import serve
-from harness.tape.read import read
 from tests.cli.conftest import Command, Outcome
 
 MODEL = "gpt-5.6"

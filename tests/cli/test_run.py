@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness.host import environment
+from harness.platform import environment
 from harness.results import RunResult
 from harness.scenarios import suite
 from tests.cli.conftest import FIVE, NO_SUCH_TOOL, RECORDED, Command
@@ -21,8 +21,8 @@ WRONG_ADAPTER = """
 from dataclasses import replace
 
 from harness.adapters.anthropic import ADAPTER as SHIPPED
-from harness.host import environment
-from harness.contract.protocols import Capability
+from harness.platform import environment
+from harness.model.protocols import Capability
 
 
 class Shouting:

@@ -8,17 +8,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from harness.model.errors import UsageError
+from harness.model.http import HttpRequest, HttpResponse
 
 from harness import catalog
+from harness.cassettes.library import Library
+from harness.cassettes.loopback_server import serve
+from harness.cassettes.redact.urls import secrets, shown
 from harness.cli import execution
-from harness.contract.errors import UsageError
-from harness.contract.http import HttpRequest, HttpResponse
 from harness.kit import factories
-from harness.reference.script_session import ScriptSession
+from harness.reference_server.script_session import ScriptSession
 from harness.scenarios.load import load_file
-from harness.tape.library import Library
-from harness.tape.loopback_server import serve
-from harness.tape.redact.urls import secrets, shown
 from tests.cli.conftest import Command
 
 FORMS = {name: catalog.REPORTS.load(name).forms or (".out",) for name in sorted(catalog.REPORTS.modules())}

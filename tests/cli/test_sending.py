@@ -10,13 +10,13 @@ from threading import Barrier, Lock
 from typing import Any
 
 import pytest
+from harness.model.http import HttpRequest, HttpResponse
 
+from harness.cassettes.loopback_server import serve
 from harness.cli.progress import Progress
-from harness.contract.http import HttpRequest, HttpResponse
 from harness.results import CellResult, RunResult
-from harness.running import live
-from harness.running.live import RateOptions
-from harness.tape.loopback_server import serve
+from harness.runner import live
+from harness.runner.live import RateOptions
 from tests.cli.conftest import Command, Outcome
 from tests.cli.test_recordings import SCENARIO, Provider
 from tests.closing import HUNG_UP, closing

@@ -11,18 +11,18 @@ from urllib.parse import urlsplit
 from xml.etree import ElementTree as ET
 
 import pytest
+from harness.model.http import HttpRequest, HttpResponse
 
 from harness import catalog
 from harness.apis.response_rules import RESPONSE_RULES
 from harness.apis.view import ModelStep
-from harness.checking.server_check import ServerCheckRun
-from harness.checking.server_checks import CHECKS
+from harness.cassettes.loopback_server import serve
+from harness.cassettes.transport import Handler
+from harness.checks.server_check import ServerCheckRun
+from harness.checks.server_checks import CHECKS
 from harness.cli.help import topics
 from harness.cli.main import main
-from harness.contract.http import HttpRequest, HttpResponse
 from harness.results import Checked, RunResult, Verdict
-from harness.tape.loopback_server import serve
-from harness.tape.transport import Handler
 from tests.cli.conftest import Command
 from tests.servers.faults import FAULTS
 from tests.servers.faulty import MODEL, Fault, faulty, instead

@@ -15,7 +15,7 @@ _LATE = [
     "dask",
     "jinja2",
     "jsonschema",
-    "harness.tape.loopback_server",
+    "harness.cassettes.loopback_server",
     "vcr",
     "harness.cli.check",
     "harness.cli.providers",

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.cassettes.loopback_server import serve
 from harness.results import RunResult
-from harness.tape.loopback_server import serve
 from tests.cli.conftest import Command
 from tests.gateways.toy import Gate
 from tests.servers.faults import FAULTS

@@ -3,10 +3,9 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+from harness.model.messages import ChatRequest, Message, ToolResult
+from harness.model.protocols import Adapter
 from relay.adapter import ADAPTER, Client
-
-from harness.contract.model import ChatRequest, Message, ToolResult
-from harness.contract.protocols import Adapter
 
 Results = tuple[ToolResult, ...]
 

@@ -8,10 +8,9 @@ import json
 from typing import Any
 
 import httpx2
-
-from harness.contract.errors import ConnectionFailed, MalformedResponse, provider_error
-from harness.contract.model import ChatRequest, ChatResponse, Message, Part, Role, StopReason, Text, ToolCall, Usage
-from harness.contract.protocols import Adapter, Capability, Endpoint
+from harness.model.errors import ConnectionFailed, MalformedResponse, provider_error
+from harness.model.messages import ChatRequest, ChatResponse, Message, Part, Role, StopReason, Text, ToolCall, Usage
+from harness.model.protocols import Adapter, Capability, Endpoint
 
 STOP = {"stop": StopReason.END_TURN, "tool_calls": StopReason.TOOL_USE, "length": StopReason.MAX_TOKENS}
 SPENT = ("prompt_tokens", "completion_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens")

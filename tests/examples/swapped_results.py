@@ -5,8 +5,9 @@ Try it with `harness run --mode reference call-parallel-same-tool --adapter test
 
 from dataclasses import replace
 
-from harness.contract.model import ChatRequest, ChatResponse, Message
-from harness.contract.protocols import Adapter
+from harness.model.messages import ChatRequest, ChatResponse, Message
+from harness.model.protocols import Adapter
+
 from tests.examples import plain_http
 
 

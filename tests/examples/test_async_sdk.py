@@ -3,21 +3,21 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 
 import pytest
+from harness.model.http import HttpRequest
+from harness.model.messages import ChatRequest, Finish, Message, StreamEvent, TextDelta
+from harness.model.protocols import AsyncStreamingChatClient, Endpoint, Route
 
 from harness import catalog
 from harness.apis.targets import targets_for
 from harness.apis.view import ModelStep
-from harness.contract.http import HttpRequest
-from harness.contract.model import ChatRequest, Finish, Message, StreamEvent, TextDelta
-from harness.contract.protocols import AsyncStreamingChatClient, Endpoint, Route
+from harness.cassettes.library import Library
 from harness.results import RunResult, Verdict
-from harness.running.backends import Backend, ReferenceBackend, ReplayBackend
-from harness.running.cells import cells
-from harness.running.run import Run
+from harness.runner.backends import Backend, ReferenceBackend, ReplayBackend
+from harness.runner.cells import cells
+from harness.runner.run import Run
 from harness.scenarios.load import load_paths
 from harness.scenarios.schema import Variant
 from harness.scenarios.suite import shipped
-from harness.tape.library import Library
 from tests.examples import async_sdk
 
 TARGETS = {

@@ -4,17 +4,18 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from harness.model.messages import ChatRequest, ChatResponse, Message, ToolResult
+from harness.model.protocols import Adapter
+
 from harness import catalog
 from harness.apis.targets import targets_for
-from harness.contract.model import ChatRequest, ChatResponse, Message, ToolResult
-from harness.contract.protocols import Adapter
+from harness.cassettes.library import Library
 from harness.results import Blame, CellResult, RunResult, Severity, Verdict
-from harness.running.backends import Backend, ReferenceBackend, ReplayBackend
-from harness.running.cells import cells
-from harness.running.run import Run
+from harness.runner.backends import Backend, ReferenceBackend, ReplayBackend
+from harness.runner.cells import cells
+from harness.runner.run import Run
 from harness.scenarios.load import load_paths
 from harness.scenarios.suite import shipped
-from harness.tape.library import Library
 from tests.examples import plain_http, swapped_results
 
 SPEC = "tests.examples.plain_http:ADAPTER"

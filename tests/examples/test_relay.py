@@ -142,7 +142,8 @@ def test_a_plain_run_ignores_installed_plugins(harness: Harness) -> None:
 def test_its_key_reaches_no_output(site: Path) -> None:
     path = os.pathsep.join(map(str, (site, RELAY, OURS)))
     show = (
-        "from harness.tape.redact import Redactor; print(Redactor.of_run(()).text('the key is so-secret-0123456789'))"
+        "from harness.cassettes.redact import Redactor\n"
+        "print(Redactor.of_run(()).text('the key is so-secret-0123456789'))"
     )
     environment = os.environ | {"PYTHONPATH": path, "RELAY_KEY": "so-secret-0123456789"}
 

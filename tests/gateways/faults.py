@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
-from harness.contract.http import Delivery, HttpRequest, HttpResponse
+from harness.model.http import Delivery, HttpRequest, HttpResponse
+
 from harness.scenarios.schema import Variant
 from tests.gateways.toy import Edit, JsonDict, Losing, Passing
 

@@ -16,13 +16,13 @@ from urllib.parse import urlsplit
 from xml.etree import ElementTree as ET
 
 import pytest
+from harness.model.http import HttpRequest, HttpResponse
 
-from harness.checking import gateway_traffic
+from harness.cassettes.loopback_server import serve
+from harness.checks import gateway_traffic
 from harness.cli.main import main
-from harness.contract.http import HttpRequest, HttpResponse
 from harness.results import FactFates, RunResult, Verdict
 from harness.scenarios.suite import shipped
-from harness.tape.loopback_server import serve
 from tests.gateways.faults import FAULTS
 from tests.gateways.toy import Gate, Passing
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 HEAD = """\
 from dataclasses import replace
 from harness.adapters.openai_chat import ADAPTER as SHIPPED
-from harness.contract.model import *
-from harness.contract.protocols import *
+from harness.model.messages import *
+from harness.model.protocols import *
 import os, sys
 
 def client(chat=None, close=None, stream=None):

@@ -111,12 +111,13 @@ def commands(folder: Path) -> Iterator[Commands]:
 
 def _import_all() -> None:
     """Import what commands import, and start no thread, which a fork would not copy."""
+    from harness.model.protocols import Endpoint
+
     from harness import catalog
-    from harness.auditing import cassette_audit  # noqa: F401
+    from harness.audit import cassette_audit  # noqa: F401
+    from harness.cassettes import loopback_server  # noqa: F401
+    from harness.cassettes.write import prepare
     from harness.cli import app, execution  # noqa: F401
-    from harness.contract.protocols import Endpoint
-    from harness.tape import loopback_server  # noqa: F401
-    from harness.tape.write import prepare
 
     prepare()
     for name in ("openai-chat", "anthropic"):

@@ -8,9 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from harness.model.http import HttpRequest, HttpResponse
+
 from harness import catalog
-from harness.contract.http import HttpRequest, HttpResponse
-from harness.reference.script_session import ScriptSession
+from harness.reference_server.script_session import ScriptSession
 from harness.scenarios.load import load_file
 from harness.scenarios.schema import Scenario
 from tests.hardness.canaries import Canary

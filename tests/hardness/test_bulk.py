@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.cassettes.read import loads
 from harness.scenarios.suite import shipped
-from harness.tape.read import loads
 from tests.hardness.commands import commands, within
 from tests.hardness.conftest import Figure
 

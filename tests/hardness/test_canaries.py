@@ -23,10 +23,10 @@ from urllib.parse import quote
 import pytest
 
 from harness import catalog
+from harness.cassettes import journal
+from harness.cassettes.loopback_server import LoopbackServer, serve
+from harness.cassettes.redact import Redactor
 from harness.cli.main import main
-from harness.tape import journal
-from harness.tape.loopback_server import LoopbackServer, serve
-from harness.tape.redact import Redactor
 from tests.hardness.canaries import CANARIES, KEYS, Canary, left
 from tests.hardness.echo import TARGETS, Echo, scenarios
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.tape.library import Library
+from harness.cassettes.library import Library
 from tests.hardness.commands import commands
 from tests.hardness.conftest import Figure
 from tests.hardness.provider import ROOT, Provider, providing, write_scenarios

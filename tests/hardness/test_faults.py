@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.cassettes.library import Library
 from harness.results import RunResult
-from harness.tape.library import Library
 from tests.hardness.commands import Commands, Ended, commands
 from tests.hardness.conftest import Figure
 from tests.hardness.faults import NUMBERS, STEPS

@@ -6,11 +6,11 @@ import random
 from pathlib import Path
 
 import pytest
+from harness.model.errors import CassetteError
 
-from harness.contract.errors import CassetteError
+from harness.cassettes.cassette import Cassette
+from harness.cassettes.read import loads
 from harness.scenarios.suite import shipped
-from harness.tape.cassette import Cassette
-from harness.tape.read import loads
 from tests.hardness.conftest import Figure
 
 SEED = 20261011

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.tape.cell_recording import answers
-from harness.tape.journal import read_journal
-from harness.tape.library import Library
+from harness.cassettes.cell_recording import answers
+from harness.cassettes.journal import read_journal
+from harness.cassettes.library import Library
 from tests.hardness.commands import Ended, commands
 from tests.hardness.conftest import Figure
 from tests.hardness.provider import Provider, providing, write_scenarios
@@ -39,7 +39,7 @@ class Disk:
 
     @staticmethod
     def read(library: Library) -> Disk:
-        """Raises `harness.contract.errors.CassetteError` if anything is damaged."""
+        """Raises `harness.model.errors.CassetteError` if anything is damaged."""
         for path in library.paths():
             library.load("openai-chat", path.parent.name, "whole")
         journals = {path.parent.name: answers(read_journal(path)) for path in library.journals()}

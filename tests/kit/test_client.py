@@ -7,9 +7,8 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
-
-from harness.contract.errors import EmbeddingMismatch, Unsupported, UsageError
-from harness.contract.model import (
+from harness.model.errors import EmbeddingMismatch, Unsupported, UsageError
+from harness.model.messages import (
     ChatRequest,
     ChatResponse,
     Finish,
@@ -19,7 +18,7 @@ from harness.contract.model import (
     TextDelta,
     Usage,
 )
-from harness.contract.protocols import (
+from harness.model.protocols import (
     Adapter,
     AsyncStreamingChatClient,
     Capability,
@@ -28,6 +27,7 @@ from harness.contract.protocols import (
     Endpoint,
     StreamingChatClient,
 )
+
 from harness.kit.client import AsyncClient, AsyncEmbedder, Client, Embedder
 from harness.kit.embeddings import EmbeddingRecord
 from harness.kit.generation import AsyncChatGeneration, ChatGeneration

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from harness.model.errors import EmbeddingMismatch, UsageError
 
-from harness.contract.errors import EmbeddingMismatch, UsageError
 from harness.kit.embeddings import EmbeddingRecord
 
 RECORD = EmbeddingRecord("gemini", "gemini-embedding-2", 2)

@@ -9,12 +9,12 @@ from typing import Any
 
 import httpx2
 import pytest
+from harness.model.errors import MissingDependency, MissingKey, UnknownName, UsageError
+from harness.model.messages import ChatRequest, Message
+from harness.model.protocols import Capability
 
 from harness import catalog
 from harness.apis.view import ModelStep
-from harness.contract.errors import MissingDependency, MissingKey, UnknownName, UsageError
-from harness.contract.model import ChatRequest, Message
-from harness.contract.protocols import Capability
 from harness.kit import factories
 from harness.kit.client import Client
 from harness.kit.embeddings import EmbeddingRecord

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from harness.model.errors import RateLimited
+from harness.model.messages import ChatRequest, Message, Usage
+from harness.model.protocols import Generation
 
-from harness.contract.errors import RateLimited
-from harness.contract.model import ChatRequest, Message, Usage
-from harness.contract.protocols import Generation
 from harness.kit.generation import ChatGeneration
 from tests.kit.test_thread import Model, says
 

@@ -6,10 +6,10 @@ import io
 from queue import Queue
 
 import pytest
+from harness.model.errors import RateLimited
+from harness.model.messages import ChatRequest, ToolCall, ToolResult
+from harness.model.protocols import MessageHandler
 
-from harness.contract.errors import RateLimited
-from harness.contract.model import ChatRequest, ToolCall, ToolResult
-from harness.contract.protocols import MessageHandler
 from harness.kit.handlers import (
     Answered,
     Called,

@@ -7,11 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from harness.contract.errors import MalformedResponse
-from harness.contract.model import (
+from harness.model.errors import MalformedResponse
+from harness.model.messages import (
     ArgumentsDelta,
     ChatRequest,
     ChatResponse,
@@ -27,6 +24,9 @@ from harness.contract.model import (
     ToolResult,
     Usage,
 )
+from hypothesis import given
+from hypothesis import strategies as st
+
 from harness.kit.streamed import PartialArguments, Streamed
 from harness.kit.thread import Thread
 from tests.kit.test_thread import says

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-
-from harness.contract.errors import ConnectionFailed, InvalidRequest, IterationLimit, RateLimited
-from harness.contract.model import (
+from harness.model.errors import ConnectionFailed, InvalidRequest, IterationLimit, RateLimited
+from harness.model.messages import (
     ChatRequest,
     ChatResponse,
     Image,
@@ -24,7 +23,8 @@ from harness.contract.model import (
     ToolResult,
     Usage,
 )
-from harness.contract.protocols import MessageHandler
+from harness.model.protocols import MessageHandler
+
 from harness.kit.handlers import CollectingHandler, Done, Said
 from harness.kit.thread import Ask, RunTool, Thread, ask, failure
 

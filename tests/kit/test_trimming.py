@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from harness.contract.model import Message, Role, Text, ToolCall, ToolResult
+from harness.model.messages import Message, Role, Text, ToolCall, ToolResult
+
 from harness.kit.trimming import trimmed, trimmed_result
 
 LONG = "x" * 1000

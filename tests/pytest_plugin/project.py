@@ -59,7 +59,7 @@ ADAPTER = replace(_GOOD, name="forgetful", connect=lambda endpoint, model: Clien
 WHOLE_ONLY = """
 from dataclasses import replace
 
-from harness.contract.protocols import Capability
+from harness.model.protocols import Capability
 from harness import catalog
 
 _GOOD = catalog.adapter("openai-chat")

@@ -9,9 +9,9 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from harness import catalog
+from harness.cassettes.library import Library
 from harness.cli.main import main
 from harness.scenarios import suite
-from harness.tape.library import Library
 from tests.pytest_plugin.project import FORGETFUL, WHOLE_ONLY, configure, play, play_apart, project, scenario
 
 __all__ = ["project"]
@@ -133,7 +133,7 @@ def test_each_cell_is_an_item_and_findings_are_the_text_of_a_failure(project: py
             "  at:       request 1",
             "  actual:   (nothing)",
             '  expected: "Be brief."',
-            "  source:   harness.contract.model*",
+            "  source:   harness.model.messages*",
             f"  play again:  harness run {words}",
             f"  look:        harness show {words}",
             "*_ prompted on forgetful[[]stream] _*",

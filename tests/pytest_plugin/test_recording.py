@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from harness import catalog
-from harness.reference.script_session import ScriptSession
+from harness.cassettes.loopback_server import serve
+from harness.reference_server.script_session import ScriptSession
 from harness.scenarios.load import load_file
-from harness.tape.loopback_server import serve
 from tests.pytest_plugin.project import configure, play, project
 
 __all__ = ["project"]

@@ -178,7 +178,7 @@ def two_causes() -> RunResult:
         pointer="/content/0/id",
         actual="id_0",
         expected="call_1",
-        source="harness.contract.model: ids",
+        source="harness.model.messages: ids",
         exchange=0,
         of_response=True,
         piece=("/content/0:", "  {", '    "type": "tool_use",', '>   "id": "call_1"', "  }"),
@@ -189,7 +189,7 @@ def two_causes() -> RunResult:
         pointer="",
         actual=400,
         expected=200,
-        source="harness.contract.errors",
+        source="harness.model.errors",
         follows=0,
     )
     unplayed = finding(
@@ -198,7 +198,7 @@ def two_causes() -> RunResult:
         pointer=None,
         actual=2,
         expected=3,
-        source="harness.tape.compare",
+        source="harness.cassettes.compare",
         exchange=None,
         follows=0,
     )
@@ -208,7 +208,7 @@ def two_causes() -> RunResult:
         pointer="/tools/0/description",
         actual="",
         expected="Current weather for a city.",
-        source="harness.contract.model: Tool",
+        source="harness.model.messages: Tool",
         exchange=0,
         piece=("/tools/0:", "  {", '>   "description": "",', '    "name": "get_weather"', "  }"),
     )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 
-from harness import catalog
-from harness.contract.http import HttpRequest, HttpResponse
-from harness.contract.model import (
+from harness.model.http import HttpRequest, HttpResponse
+from harness.model.messages import (
     ChatRequest,
     ChatResponse,
     Message,
@@ -17,10 +16,12 @@ from harness.contract.model import (
     ToolResult,
     Usage,
 )
+
+from harness import catalog
+from harness.cassettes.redact import Redactor
 from harness.results import Chat, Conversation, Exchange, Transcript
 from harness.rules.conversation_report import build_conversation, max_conversation_chars
 from harness.rules.evidence import Evidence
-from harness.tape.redact import Redactor
 
 KEY = "sk-a-key-of-somebody-0123456789"
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Literal
 
 import pytest
+from harness.model.http import HttpResponse
 
 from harness import catalog
 from harness.apis.api import PATH_UNKNOWN
-from harness.contract.http import HttpResponse
 from harness.results import Blame, EmbeddingTranscript
-from harness.running.cells import Cell
+from harness.runner.cells import Cell
 from tests.broken.embeddings import EMBEDDING, INDEX, SWITCHED
 from tests.rules.transcripts import found, only, transcript_of
 from tests.stages import shipped_scenarios, shipped_targets

@@ -12,10 +12,9 @@ from email.utils import format_datetime
 from typing import Any, NoReturn
 
 import pytest
-
-from harness.contract.errors import ChatError, MalformedResponse
-from harness.contract.http import HttpResponse
-from harness.contract.model import (
+from harness.model.errors import ChatError, MalformedResponse
+from harness.model.http import HttpResponse
+from harness.model.messages import (
     ArgumentsDelta,
     ChatResponse,
     Message,
@@ -28,7 +27,8 @@ from harness.contract.model import (
     ToolCallStart,
     Usage,
 )
-from harness.host.exceptions import shorten
+from harness.platform.exceptions import shorten
+
 from harness.results import Blame, Exchange, Finding, Kind, Severity, Transcript
 from harness.scenarios.schema import Expectation, Scenario, Variant
 from tests.broken.fault import Wrap, answers, asks, rescues

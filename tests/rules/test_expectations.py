@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from harness.results import Transcript
-from harness.running.cells import Cell
+from harness.runner.cells import Cell
 from harness.scenarios.schema import Scenario
 from tests.rules.test_retries import again, retrying
 from tests.rules.transcripts import found, only, played, transcript_of

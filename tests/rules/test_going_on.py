@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-
-from harness.contract.errors import ChatError
-from harness.contract.model import (
+from harness.model.errors import ChatError
+from harness.model.messages import (
     ArgumentsDelta,
     ChatRequest,
     ChatResponse,
@@ -25,6 +24,7 @@ from harness.contract.model import (
     ToolCallStart,
     Usage,
 )
+
 from harness.results import CellResult, Verdict
 from tests.broken.fault import Wrapped, client, sends
 from tests.broken.playing import played, said

@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from harness.apis.view import CallView, PartView, RequestView, ResultView, TextView, TurnView
-from harness.meaning.request_meaning import pair_results
+from harness.equivalence.request_meaning import pair_results
 from harness.rules.call_matching import match_calls
 from harness.rules.evidence import ExpectedCall
 

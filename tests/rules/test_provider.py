@@ -5,15 +5,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from harness.model.http import HttpRequest, HttpResponse
 
 from harness import catalog
 from harness.apis.view import ModelStep
-from harness.contract.http import HttpRequest, HttpResponse
 from harness.results import Blame, Exchange, Severity, Transcript
 from harness.rules.decoded_responses import RULES
 from harness.rules.evidence import Evidence
-from harness.running.cells import Cell
-from harness.running.run import Run
+from harness.runner.cells import Cell
+from harness.runner.run import Run
 from tests.stages import InProcess, shipped_scenarios, shipped_targets
 from tests.traffic import needs_traffic, recorded
 

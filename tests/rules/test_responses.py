@@ -6,12 +6,12 @@ import json
 from dataclasses import replace
 
 import pytest
+from harness.model.http import HttpRequest, HttpResponse
+from harness.model.messages import Refusal, StopReason, Text, ToolCall
 
-from harness.contract.http import HttpRequest, HttpResponse
-from harness.contract.model import Refusal, StopReason, Text, ToolCall
+from harness.cassettes.transport import Handler
 from harness.results import Kind, Transcript
-from harness.running.cells import Cell
-from harness.tape.transport import Handler
+from harness.runner.cells import Cell
 from tests.rules.transcripts import found, given, only, played, transcript_of, with_chat, with_parts
 from tests.stages import InProcess, shipped_scenarios, shipped_targets
 

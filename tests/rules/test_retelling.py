@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-
-from harness.contract.http import Delivery
-from harness.contract.model import (
+from harness.model.http import Delivery
+from harness.model.messages import (
     JSON,
     ArgumentsDelta,
     ChatResponse,
@@ -23,6 +22,7 @@ from harness.contract.model import (
     ToolCall,
     ToolCallStart,
 )
+
 from harness.results import Chat, Exchange, Finding, Kind, ReplayVariant, Severity, Transcript
 from harness.scenarios.schema import Variant
 from tests.rules.transcripts import found, given, only, played, with_exchange, with_parts

@@ -7,19 +7,19 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from harness.model.errors import ChatError, ConnectionFailed
+from harness.model.http import HttpRequest, HttpResponse
+from harness.model.messages import ChatRequest, ChatResponse
+from harness.model.protocols import Capability
 
 from harness.apis.targets import Target
-from harness.contract.errors import ChatError, ConnectionFailed
-from harness.contract.http import HttpRequest, HttpResponse
-from harness.contract.model import ChatRequest, ChatResponse
-from harness.contract.protocols import Capability
+from harness.cassettes.library import Library
+from harness.cassettes.transport import Handler
 from harness.results import Blame, Finding
-from harness.running.backends import ReplayBackend
-from harness.running.cells import Cell
-from harness.running.recorder import Recorder
-from harness.running.run import Run
-from harness.tape.library import Library
-from harness.tape.transport import Handler
+from harness.runner.backends import ReplayBackend
+from harness.runner.cells import Cell
+from harness.runner.recorder import Recorder
+from harness.runner.run import Run
 from tests.rules.transcripts import RULES, found, only, transcript_of
 from tests.stages import InProcess, shipped_scenarios, shipped_targets
 from tests.wrapped import Chat, chatting
@@ -54,7 +54,7 @@ def cell(scenario: str, target: Target) -> Cell:
 
 
 FAILURES = ["error-429", "error-529", "error-500", "body-html", "connection-cut"]
-"""Failures that ask for no time to wait: `tests/running/test_waiting.py` has those that do."""
+"""Failures that ask for no time to wait: `tests/runner/test_waiting.py` has those that do."""
 
 
 @pytest.mark.parametrize("target", ALL)

@@ -8,9 +8,8 @@ from dataclasses import replace
 from typing import Any, cast
 
 import pytest
-
-from harness.contract.http import Delivery
-from harness.contract.model import (
+from harness.model.http import Delivery
+from harness.model.messages import (
     ArgumentsDelta,
     Finish,
     StreamEvent,
@@ -20,6 +19,7 @@ from harness.contract.model import (
     ToolCallEnd,
     ToolCallStart,
 )
+
 from harness.results import Exchange, Kind, Transcript
 from tests.rules.transcripts import (
     first_only,

@@ -7,15 +7,16 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from harness.model.messages import ChatResponse, Part, StreamEvent
+
 from harness import catalog
 from harness.apis.targets import Target
-from harness.contract.model import ChatResponse, Part, StreamEvent
 from harness.results import Chat, Exchange, Finding, Kind, Severity, Transcript
 from harness.rules.evidence import Evidence
 from harness.rules.rule import Rule
-from harness.running.backends import Backend
-from harness.running.cells import Cell
-from harness.running.run import Run
+from harness.runner.backends import Backend
+from harness.runner.cells import Cell
+from harness.runner.run import Run
 from harness.scenarios.schema import Scenario, Subject, Variant
 from tests.stages import InProcess, shipped_scenarios, shipped_targets
 

@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from harness.contract.errors import IterationLimit, RateLimited
-from harness.contract.model import (
+from harness.model.errors import IterationLimit, RateLimited
+from harness.model.messages import (
     Image,
     JsonMode,
     JsonSchema,
@@ -21,6 +20,7 @@ from harness.contract.model import (
     ToolCall,
     ToolResult,
 )
+
 from harness.kit.handlers import Answered, Called, Done, HandlerEvent, Said
 from harness.scenarios.canonical import (
     MissingResult,

@@ -6,13 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from harness.model.messages import JsonSchema
+from harness.model.protocols import Capability
 from jsonschema import Draft202012Validator
 
 import harness.scenarios
 from harness import catalog
-from harness.contract.model import JsonSchema
-from harness.contract.protocols import Capability
-from harness.running.cells import Cell, not_applicable
+from harness.runner.cells import Cell, not_applicable
 from harness.scenarios.canonical import settings_of
 from harness.scenarios.document import read
 from harness.scenarios.load import load_paths, problems, scenario_files

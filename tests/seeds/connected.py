@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 import httpx2
+from harness.model.messages import ChatRequest
+from harness.model.protocols import StreamingChatClient
 
 from harness import catalog
 from harness.apis.targets import Target
 from harness.apis.view import RequestView, ResponseView
-from harness.contract.model import ChatRequest
-from harness.contract.protocols import StreamingChatClient
 from harness.results import Exchange
-from harness.running.cells import Cell
+from harness.runner.cells import Cell
 from harness.scenarios.canonical import settings_of, system_of, tools
 from tests.stages import InProcess, shipped_scenarios
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
+from harness.model.messages import JSON, Message, Role, ToolCall, ToolResult
+from harness.model.protocols import ChatClient, Generation
 
 from harness.apis.targets import Target
-from harness.contract.model import JSON, Message, Role, ToolCall, ToolResult
-from harness.contract.protocols import ChatClient, Generation
 from harness.kit.generation import ChatGeneration
 from harness.kit.thread import Thread, run_tool
 from tests.seeds.connected import Connected, connected

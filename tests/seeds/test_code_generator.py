@@ -10,9 +10,9 @@ from typing import cast
 
 import httpx2
 import pytest
+from harness.model.messages import ArgumentsDelta, Message, StreamEvent, Tool, ToolCall, ToolCallStart, ToolResult
 
 from harness.apis.targets import Target
-from harness.contract.model import ArgumentsDelta, Message, StreamEvent, Tool, ToolCall, ToolCallStart, ToolResult
 from harness.kit.handlers import Answered, Called, CollectingHandler
 from harness.kit.handout import Handout
 from harness.kit.streamed import PartialArguments, Streamed

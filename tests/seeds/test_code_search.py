@@ -12,9 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-
-from harness.apis.targets import Target
-from harness.contract.model import (
+from harness.model.messages import (
     ChatRequest,
     ChatResponse,
     JsonMode,
@@ -26,7 +24,9 @@ from harness.contract.model import (
     ToolChoice,
     ToolResult,
 )
-from harness.contract.protocols import Capability, ChatClient
+from harness.model.protocols import Capability, ChatClient
+
+from harness.apis.targets import Target
 from harness.kit.thread import Thread
 from harness.scenarios.canonical import settings_of, system_of
 from tests.seeds.connected import Connected, connected

@@ -8,15 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import pytest
-
-from harness.apis.targets import Target
-from harness.apis.view import TextView
-from harness.contract.model import (
+from harness.model.messages import (
     SYNTHESISED_ID,
     ToolCall,
     ToolResult,
 )
-from harness.contract.protocols import Capability
+from harness.model.protocols import Capability
+
+from harness.apis.targets import Target
+from harness.apis.view import TextView
 from harness.kit.handlers import Answered, Called, CollectingHandler
 from harness.kit.thread import Thread
 from harness.results import Verdict

@@ -12,10 +12,10 @@ from queue import Queue
 from threading import Thread as Worker
 
 import pytest
+from harness.model.messages import Message, ToolCall, ToolResult
+from harness.model.protocols import MessageHandler
 
 from harness.apis.targets import Target
-from harness.contract.model import Message, ToolCall, ToolResult
-from harness.contract.protocols import MessageHandler
 from harness.kit.handlers import (
     Answered,
     Called,

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from harness.model.http import Delivery, HttpResponse
+
 from harness.apis.view import ModelStep, RequestView, TextView
-from harness.checking.server_checks.answer_checks import BOUND_TOKENS, PASSAGE
-from harness.checking.server_checks.call_checks import NUMBER
-from harness.contract.http import Delivery, HttpResponse
+from harness.checks.server_checks.answer_checks import BOUND_TOKENS, PASSAGE
+from harness.checks.server_checks.call_checks import NUMBER
 from tests.servers.faulty import (
     APIS,
     Change,

@@ -7,15 +7,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from harness.model.http import AT_ONCE, HttpRequest, HttpResponse
+
 from harness import catalog
 from harness.apis.eventstream import events
 from harness.apis.view import ModelStep, RequestView, TextView, WireError
-from harness.checking.scripted_server import ScriptedServer
-from harness.checking.server_check import CheckSelection, ServerCheckRun
-from harness.checking.server_session import RetryingClient, ServerUnderTest
-from harness.contract.http import AT_ONCE, HttpRequest, HttpResponse
+from harness.cassettes.redact import Redactor
+from harness.checks.scripted_server import ScriptedServer
+from harness.checks.server_check import CheckSelection, ServerCheckRun
+from harness.checks.server_session import RetryingClient, ServerUnderTest
 from harness.results import RunResult
-from harness.tape.redact import Redactor
 
 MODEL = "toy-1"
 APIS = ("anthropic", "openai-chat", "openai-responses", "gemini")

@@ -6,12 +6,12 @@ import json
 from typing import Any
 
 import pytest
+from harness.model.http import HttpRequest
 
 from harness.apis.fact_files import FactSelection
-from harness.contract.http import HttpRequest
-from harness.running import serve_router
-from harness.running.serve_router import ServeRouter
-from harness.running.served_session import SessionOptions
+from harness.runner import serve_router
+from harness.runner.serve_router import ServeRouter
+from harness.runner.served_session import SessionOptions
 from tests.serving.served import KEYS, first_body
 from tests.stages import shipped_scenarios
 

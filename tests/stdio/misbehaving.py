@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from harness.contract.model import ChatRequest, ChatResponse, Finish, Message, StreamEvent, TextDelta, ToolCall
-from harness.contract.protocols import Adapter, Capability, ChatClient, Endpoint
+from harness.model.messages import ChatRequest, ChatResponse, Finish, Message, StreamEvent, TextDelta, ToolCall
+from harness.model.protocols import Adapter, Capability, ChatClient, Endpoint
+
 from tests.examples.plain_http import ADAPTER as PLAIN
 from tests.examples.plain_http import Client as Plain
 

@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from harness.apis.fact_files import FactSelection
-from harness.running.serve_router import ServeRouter
-from harness.running.served_session import SessionOptions, cut_rewrite
+from harness.cassettes.loopback_server import serve
+from harness.runner.serve_router import ServeRouter
+from harness.runner.served_session import SessionOptions, cut_rewrite
 from harness.scenarios import suite
 from harness.scenarios.load import load_file
-from harness.tape.loopback_server import serve
 
 AGENT = '''
 """An agent that looks the weather up, on nothing but an HTTP client."""

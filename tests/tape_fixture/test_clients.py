@@ -14,14 +14,14 @@ from pathlib import Path
 
 import httpx2
 import pytest
+from harness.model.http import Delivery, HttpRequest, HttpResponse
 
-from harness.contract.http import Delivery, HttpRequest, HttpResponse
-from harness.tape.cassette import Cassette, Interaction
-from harness.tape.client_patches import intercepted
-from harness.tape.loopback_server import serve
-from harness.tape.read import read
-from harness.tape.tape_player import TapePlayer
-from harness.tape.tape_recorder import TapeRecorder, redactor, taken
+from harness.cassettes.cassette import Cassette, Interaction
+from harness.cassettes.client_patches import intercepted
+from harness.cassettes.loopback_server import serve
+from harness.cassettes.read import read
+from harness.cassettes.tape_player import TapePlayer
+from harness.cassettes.tape_recorder import TapeRecorder, redactor, taken
 from tests.tape_fixture.agents import AGENTS, HEADERS, STREAMS, first
 from tests.tape_fixture.project import SCENARIO, serving
 
@@ -203,8 +203,8 @@ def test_a_question_that_is_asked_as_a_stream_now_is_another() -> None:
 def test_a_client_that_is_loaded_within_a_test_is_played_to_as_well() -> None:
     program = """
 import sys
-from harness.contract.http import HttpResponse
-from harness.tape.client_patches import intercepted
+from harness.model.http import HttpResponse
+from harness.cassettes.client_patches import intercepted
 with intercepted(lambda request: HttpResponse(200, {}, request.url.encode())):
     assert "urllib3" not in sys.modules
     import requests

@@ -5,13 +5,13 @@ from __future__ import annotations
 import httpx2
 
 from harness import catalog
-from harness.auditing.cassette_audit import Audit
+from harness.audit.cassette_audit import Audit
+from harness.cassettes.cassette import Cassette, Interaction
+from harness.cassettes.client_patches import intercepted
+from harness.cassettes.read import read
+from harness.cassettes.tape_player import TapePlayer
+from harness.cassettes.tape_recorder import redactor, taken, text
 from harness.results import Outcome, Severity
-from harness.tape.cassette import Cassette, Interaction
-from harness.tape.client_patches import intercepted
-from harness.tape.read import read
-from harness.tape.tape_player import TapePlayer
-from harness.tape.tape_recorder import redactor, taken, text
 from tests.traffic import ROOT, needs_traffic
 
 SAMPLE = 11

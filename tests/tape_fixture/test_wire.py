@@ -12,16 +12,16 @@ from typing import Any
 
 import httpx2
 import pytest
+from harness.model.errors import CassetteError
+from harness.model.http import HttpRequest, HttpResponse
 
-from harness.contract.errors import CassetteError
-from harness.contract.http import HttpRequest, HttpResponse
+from harness.cassettes import content_encoding
+from harness.cassettes.client_patches import intercepted
+from harness.cassettes.loopback_server import serve
+from harness.cassettes.read import read
+from harness.cassettes.tape_player import TapePlayer
+from harness.cassettes.tape_recorder import TapeRecorder, redactor
 from harness.pytest_plugin import pytest_report_header
-from harness.tape import content_encoding
-from harness.tape.client_patches import intercepted
-from harness.tape.loopback_server import serve
-from harness.tape.read import read
-from harness.tape.tape_player import TapePlayer
-from harness.tape.tape_recorder import TapeRecorder, redactor
 
 TEXT = "Ça va? " * 50
 

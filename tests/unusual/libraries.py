@@ -10,8 +10,7 @@ from typing import Any, NoReturn, TypeVar, cast
 from uuid import uuid4
 
 import httpx2
-
-from harness.contract.errors import (
+from harness.model.errors import (
     ChatError,
     ConnectionFailed,
     MalformedResponse,
@@ -19,7 +18,7 @@ from harness.contract.errors import (
     ServerError,
     provider_error,
 )
-from harness.contract.model import (
+from harness.model.messages import (
     JSON_INSTRUCTION,
     ArgumentsDelta,
     ChatRequest,
@@ -38,7 +37,8 @@ from harness.contract.model import (
     ToolCallStart,
     Usage,
 )
-from harness.contract.protocols import Adapter, Capability, ChatClient, Endpoint
+from harness.model.protocols import Adapter, Capability, ChatClient, Endpoint
+
 from harness.results import Verdict
 from tests.broken.fault import (
     ALL,

@@ -7,8 +7,9 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Any, cast
 
-from harness.contract.model import ChatRequest, NamedTool, Part, ToolCall, ToolChoice
-from harness.contract.protocols import Capability
+from harness.model.messages import ChatRequest, NamedTool, Part, ToolCall, ToolChoice
+from harness.model.protocols import Capability
+
 from harness.results import Verdict
 from tests.broken.fault import ALL, GEMINI, OPENAI, Wrap, Wrapped, asks, client, edited_parts, sends
 from tests.unusual.form import Form

@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
+from harness.model.protocols import Capability
 
 from harness.apis.targets import Target
-from harness.contract.protocols import Capability
+from harness.cassettes.library import Library
 from harness.results import CellResult, Severity, Verdict
-from harness.running.backends import ReplayBackend
-from harness.running.cells import Cell
-from harness.running.recorder import Recorder
-from harness.running.run import Run
+from harness.runner.backends import ReplayBackend
+from harness.runner.cells import Cell
+from harness.runner.recorder import Recorder
+from harness.runner.run import Run
 from harness.scenarios.load import load_paths
-from harness.tape.library import Library
 from tests.broken.playing import RULES, said
 from tests.stages import InProcess, shipped_scenarios, shipped_targets
 from tests.unusual import calls, libraries, requests, texts

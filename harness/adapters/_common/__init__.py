@@ -8,12 +8,12 @@ import time
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, NoReturn
 
-from harness.contract.errors import MalformedResponse
+from harness.model.errors import MalformedResponse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from harness.contract.model import JSON, ProviderMetadata
+    from harness.model.messages import JSON, ProviderMetadata
 
 _MARK = b"\xef\xbb\xbf"
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from harness.contract.protocols import Requirement
+from harness.model.protocols import Requirement
 
 SDK = Requirement("openai", "openai", "3.0")

@@ -16,14 +16,14 @@ import openai
 from openai._streaming import SSEDecoder
 
 from harness.adapters._common import loads, retry_after, without_mark
-from harness.contract.errors import ConnectionFailed, MalformedResponse, ProviderError, Unsupported, provider_error
+from harness.model.errors import ConnectionFailed, MalformedResponse, ProviderError, Unsupported, provider_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from harness.contract.model import JSON, ChatRequest, ChatResponse, Message, StreamEvent
-    from harness.contract.protocols import Endpoint
+    from harness.model.messages import JSON, ChatRequest, ChatResponse, Message, StreamEvent
+    from harness.model.protocols import Endpoint
 
 
 DONE = "[DONE]"
@@ -75,13 +75,13 @@ class SdkClient(ABC):
         self._decode, self._events = decode, events
 
     def chat(self, request: ChatRequest) -> ChatResponse:
-        """See `harness.contract.protocols.ChatClient.chat`."""
+        """See `harness.model.protocols.ChatClient.chat`."""
         with failures_translated(self.api), self.call(request, streamed=False) as response:
             data, status = response.read(), response.status_code
         return self._decode(loads(data), status, request.messages)
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
-        """See `harness.contract.protocols.StreamingChatClient.stream`."""
+        """See `harness.model.protocols.StreamingChatClient.stream`."""
         with failures_translated(self.api), self.call(request, streamed=True) as response:
             status = response.status_code
             if response.headers.get("content-type", "").startswith("application/json"):
@@ -130,7 +130,7 @@ def payloads(chunks: Iterable[bytes], status: int) -> Iterator[tuple[str | None,
 
 @contextmanager
 def failures_translated(api: str) -> Generator[None]:
-    """Translate the failures of the SDK and of the transport into errors of `harness.contract.errors`."""
+    """Translate the failures of the SDK and of the transport into errors of `harness.model.errors`."""
     try:
         yield
     except openai.APIStatusError as error:

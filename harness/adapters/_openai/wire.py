@@ -9,14 +9,14 @@ import re
 from itertools import count
 from typing import TYPE_CHECKING
 
-from harness.contract.errors import Unsupported
-from harness.contract.model import Role, Text
+from harness.model.errors import Unsupported
+from harness.model.messages import Role, Text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
     from collections.abc import Set as AbstractSet
 
-    from harness.contract.model import (
+    from harness.model.messages import (
         JSON,
         ChatRequest,
         File,

@@ -24,12 +24,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.contract.protocols import Adapter, Capability, Requirement, Route
-from harness.host.environment import importing_sdk
+from harness.model.protocols import Adapter, Capability, Requirement, Route
+from harness.platform.environment import importing_sdk
 
 if TYPE_CHECKING:
     from harness.adapters.anthropic.client import AnthropicClient
-    from harness.contract.protocols import Endpoint
+    from harness.model.protocols import Endpoint
 
 SDK = Requirement("anthropic", "anthropic", "2.0")
 

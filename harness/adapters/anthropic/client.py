@@ -12,7 +12,7 @@ from anthropic.types.message_create_params import MessageCreateParamsNonStreamin
 from harness.adapters._common import loads, retry_after
 from harness.adapters.anthropic.requests import encode
 from harness.adapters.anthropic.responses import error_details, read_response, read_stream
-from harness.contract.errors import (
+from harness.model.errors import (
     ChatError,
     ConnectionFailed,
     HarnessError,
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
     from contextlib import AbstractContextManager
 
-    from harness.contract.model import ChatRequest, ChatResponse, StreamEvent
-    from harness.contract.protocols import Endpoint
+    from harness.model.messages import ChatRequest, ChatResponse, StreamEvent
+    from harness.model.protocols import Endpoint
 
 TIMEOUT_SECONDS = 600.0
 """Sent with each request, since the SDK refuses a large `max_tokens` without streaming otherwise."""
@@ -58,14 +58,14 @@ class AnthropicClient:
         )
 
     def chat(self, request: ChatRequest) -> ChatResponse:
-        """See `harness.contract.protocols.ChatClient.chat`."""
+        """See `harness.model.protocols.ChatClient.chat`."""
         create: Callable[..., anthropic.APIResponse[Any]] = self._sdk.messages.with_raw_response.create
         with _failures_translated():
             raw = create(**self._parameters(request))
         return read_response(loads(raw.http_response.content))
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
-        """See `harness.contract.protocols.StreamingChatClient.stream`."""
+        """See `harness.model.protocols.StreamingChatClient.stream`."""
         create: Callable[..., AbstractContextManager[anthropic.APIResponse[Any]]]
         create = self._sdk.messages.with_streaming_response.create
         with _failures_translated(), create(**self._parameters(request), stream=True) as raw:

@@ -8,8 +8,8 @@ import re
 from typing import TYPE_CHECKING
 
 from harness.adapters._common import compact, merged, own
-from harness.contract.errors import Unsupported
-from harness.contract.model import (
+from harness.model.errors import Unsupported
+from harness.model.messages import (
     JSON,
     JSON_INSTRUCTION,
     ChatRequest,
@@ -31,7 +31,7 @@ from harness.contract.model import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from harness.contract.model import Part, ThinkingSettings, Tool
+    from harness.model.messages import Part, ThinkingSettings, Tool
 
 DEFAULT_MAX_TOKENS = 4096
 """Limit of a response if the request sets none."""

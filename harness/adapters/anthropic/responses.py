@@ -14,8 +14,8 @@ from anthropic._streaming import ServerSentEvent, SSEDecoder
 from anthropic.types import StopReason as AnthropicStopReason
 
 from harness.adapters._common import compact, count, loads, without_mark
-from harness.contract.errors import MalformedResponse, ProviderError, provider_error
-from harness.contract.model import (
+from harness.model.errors import MalformedResponse, ProviderError, provider_error
+from harness.model.messages import (
     JSON,
     ArgumentsDelta,
     ChatResponse,

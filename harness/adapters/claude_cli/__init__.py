@@ -25,11 +25,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.contract.errors import PluginError
-from harness.contract.protocols import Adapter, Capability, Requirement, Route
+from harness.model.errors import PluginError
+from harness.model.protocols import Adapter, Capability, Requirement, Route
 
 if TYPE_CHECKING:
-    from harness.contract.protocols import ChatClient, Endpoint
+    from harness.model.protocols import ChatClient, Endpoint
 
 
 def connect(endpoint: Endpoint, model: str) -> ChatClient:

@@ -5,20 +5,20 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, cast
 
-from harness.contract.errors import (
+from harness.model.errors import (
     ConnectionFailed,
     MalformedResponse,
     ProviderError,
     Unsupported,
     provider_error,
 )
-from harness.contract.model import ChatResponse, Message, Opaque, Refusal, Role, StopReason, Text, Usage
-from harness.contract.process import Command
+from harness.model.messages import ChatResponse, Message, Opaque, Refusal, Role, StopReason, Text, Usage
+from harness.model.process import Command
 
 if TYPE_CHECKING:
-    from harness.contract.model import ChatRequest
-    from harness.contract.process import Completed
-    from harness.contract.protocols import ProcessRunner
+    from harness.model.messages import ChatRequest
+    from harness.model.process import Completed
+    from harness.model.protocols import ProcessRunner
 
 _TIMEOUT_SECONDS = 600.0
 
@@ -31,7 +31,7 @@ class ClaudeCliClient:
         self._model = model
 
     def chat(self, request: ChatRequest) -> ChatResponse:
-        """See `harness.contract.protocols.ChatClient.chat`."""
+        """See `harness.model.protocols.ChatClient.chat`."""
         command = encode(request, request.model or self._model)
         try:
             completed = self._processes.run(command, _TIMEOUT_SECONDS)

@@ -21,12 +21,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.contract.protocols import Adapter, Capability, Embeddings, Requirement, Route
-from harness.host.environment import importing_sdk
+from harness.model.protocols import Adapter, Capability, Embeddings, Requirement, Route
+from harness.platform.environment import importing_sdk
 
 if TYPE_CHECKING:
     from harness.adapters.gemini.client import GeminiClient
-    from harness.contract.protocols import EmbeddingProvider, Endpoint
+    from harness.model.protocols import EmbeddingProvider, Endpoint
 
 SDK = Requirement("google-genai", "gemini", "3.0")
 

@@ -18,13 +18,13 @@ from google.genai import errors, types
 from harness.adapters._common import loads, vector
 from harness.adapters.gemini.requests import encode
 from harness.adapters.gemini.responses import as_object, build_error, read_response, read_stream
-from harness.contract.errors import ChatError, ConnectionFailed, MalformedResponse, Unsupported
+from harness.model.errors import ChatError, ConnectionFailed, MalformedResponse, Unsupported
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
-    from harness.contract.model import JSON, ChatRequest, ChatResponse, StreamEvent
-    from harness.contract.protocols import Endpoint
+    from harness.model.messages import JSON, ChatRequest, ChatResponse, StreamEvent
+    from harness.model.protocols import Endpoint
 
 TIMEOUT_SECONDS = 600.0
 """Replaces the SDK's default, which is to wait forever."""
@@ -69,7 +69,7 @@ class GeminiClient:
         self._sdk = self._connected(self._http)
 
     def chat(self, request: ChatRequest) -> ChatResponse:
-        """See `harness.contract.protocols.ChatClient.chat`."""
+        """See `harness.model.protocols.ChatClient.chat`."""
         parameters = self._parameters(request, should_return_http_response=True)
         models = cast("Any", self._sdk.models)  # its annotations name optional packages
         with _failures_translated():
@@ -78,7 +78,7 @@ class GeminiClient:
         return read_response(loads((raw and raw.body) or ""), request)
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
-        """See `harness.contract.protocols.StreamingChatClient.stream`."""
+        """See `harness.model.protocols.StreamingChatClient.stream`."""
         with closing(self._opened(request)) as response, _transport_failures_translated():
             yield from read_stream(response.iter_bytes(), request)
 
@@ -227,7 +227,7 @@ class GeminiEmbeddings:
         self.dimensions = dimensions
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return a vector for each text; see `harness.contract.protocols.EmbeddingProvider.embed`."""
+        """Return a vector for each text; see `harness.model.protocols.EmbeddingProvider.embed`."""
         vectors: list[list[float]] = []
         for start in range(0, len(texts), _MAX_TEXTS_PER_REQUEST):
             batch = texts[start : start + _MAX_TEXTS_PER_REQUEST]

@@ -7,8 +7,8 @@ import re
 from typing import TYPE_CHECKING
 
 from harness.adapters._common import merged, own
-from harness.contract.errors import Unsupported
-from harness.contract.model import (
+from harness.model.errors import Unsupported
+from harness.model.messages import (
     JSON,
     SYNTHESISED_ID,
     ChatRequest,
@@ -27,7 +27,7 @@ from harness.contract.model import (
 )
 
 if TYPE_CHECKING:
-    from harness.contract.model import Part, ThinkingSettings, Tool
+    from harness.model.messages import Part, ThinkingSettings, Tool
 
 _BUDGETS = {"low": 1024, "medium": 8192, "high": 24576}
 """Effort → thinking budget in tokens."""

@@ -13,8 +13,8 @@ from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, cast
 
 from harness.adapters._common import compact, count, loads, retry_after, without_mark
-from harness.contract.errors import MalformedResponse, ProviderError, provider_error
-from harness.contract.model import (
+from harness.model.errors import MalformedResponse, ProviderError, provider_error
+from harness.model.messages import (
     JSON,
     SYNTHESISED_ID,
     ArgumentsDelta,
@@ -39,7 +39,7 @@ from harness.contract.model import (
 )
 
 if TYPE_CHECKING:
-    from harness.contract.model import ChatRequest
+    from harness.model.messages import ChatRequest
 
 _STOP_REASONS = {
     "STOP": StopReason.END_TURN,

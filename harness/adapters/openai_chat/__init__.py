@@ -23,11 +23,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from harness.adapters._openai import SDK
-from harness.contract.protocols import Adapter, Capability, Embeddings, Route
-from harness.host.environment import importing_sdk
+from harness.model.protocols import Adapter, Capability, Embeddings, Route
+from harness.platform.environment import importing_sdk
 
 if TYPE_CHECKING:
-    from harness.contract.protocols import ChatClient, EmbeddingProvider, Endpoint
+    from harness.model.protocols import ChatClient, EmbeddingProvider, Endpoint
 
 API: Final = "openai-chat"
 

@@ -10,14 +10,14 @@ from harness.adapters.openai_chat import API
 from harness.adapters.openai_chat.requests import encode
 from harness.adapters.openai_chat.responses import read_response
 from harness.adapters.openai_chat.streams import read_stream
-from harness.contract.errors import MalformedResponse, Unsupported
+from harness.model.errors import MalformedResponse, Unsupported
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from harness.contract.model import JSON, ChatRequest
-    from harness.contract.protocols import Endpoint
+    from harness.model.messages import JSON, ChatRequest
+    from harness.model.protocols import Endpoint
 
 _MAX_TEXTS_PER_REQUEST = 2048
 _MAX_BYTES_PER_REQUEST = 300_000
@@ -63,7 +63,7 @@ class OpenAIEmbeddings:
         self.dimensions = dimensions
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return a vector for each text; see `harness.contract.protocols.EmbeddingProvider.embed`.
+        """Return a vector for each text; see `harness.model.protocols.EmbeddingProvider.embed`.
 
         Raises:
             Unsupported: a text is empty.

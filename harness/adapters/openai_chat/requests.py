@@ -23,8 +23,8 @@ from harness.adapters._openai.wire import (
     user_says_json,
 )
 from harness.adapters.openai_chat import API, MAX_ID_CHARACTERS
-from harness.contract.errors import Unsupported
-from harness.contract.model import (
+from harness.model.errors import Unsupported
+from harness.model.messages import (
     JSON_INSTRUCTION,
     File,
     Image,
@@ -44,7 +44,7 @@ from harness.contract.model import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from harness.contract.model import JSON, ChatRequest, Part, ResponseFormat, Tool
+    from harness.model.messages import JSON, ChatRequest, Part, ResponseFormat, Tool
 
 
 def encode(request: ChatRequest, model: str, max_tokens_field: str | None = None) -> dict[str, JSON]:

@@ -13,8 +13,8 @@ from harness.adapters._common import count, own, string
 from harness.adapters._openai.client import arguments_in, error_in
 from harness.adapters._openai.wire import is_legal, split_fields, synthesised
 from harness.adapters.openai_chat import API, MAX_ID_CHARACTERS, RECEIVED
-from harness.contract.errors import MalformedResponse
-from harness.contract.model import (
+from harness.model.errors import MalformedResponse
+from harness.model.messages import (
     SYNTHESISED_ID,
     ChatResponse,
     Message,
@@ -31,7 +31,7 @@ from harness.contract.model import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from harness.contract.model import JSON, Part, ProviderMetadata
+    from harness.model.messages import JSON, Part, ProviderMetadata
 
 _STOP_REASONS = {
     "stop": StopReason.END_TURN,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from harness.adapters._common import loads
 from harness.adapters._openai.client import DONE, error_in, payloads
 from harness.adapters.openai_chat.responses import REASONING, identify, read_response
-from harness.contract.errors import MalformedResponse
-from harness.contract.model import (
+from harness.model.errors import MalformedResponse
+from harness.model.messages import (
     ArgumentsDelta,
     Finish,
     TextDelta,
@@ -21,7 +21,7 @@ from harness.contract.model import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from harness.contract.model import JSON, Message, StreamEvent
+    from harness.model.messages import JSON, Message, StreamEvent
 
 
 def read_stream(chunks: Iterable[bytes], status: int, history: Sequence[Message]) -> Iterator[StreamEvent]:

@@ -21,11 +21,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from harness.adapters._openai import SDK
-from harness.contract.protocols import Adapter, Capability, Route
-from harness.host.environment import importing_sdk
+from harness.model.protocols import Adapter, Capability, Route
+from harness.platform.environment import importing_sdk
 
 if TYPE_CHECKING:
-    from harness.contract.protocols import ChatClient, Endpoint
+    from harness.model.protocols import ChatClient, Endpoint
 
 API: Final = "openai-responses"
 

@@ -22,8 +22,8 @@ from harness.adapters._openai.wire import (
 )
 from harness.adapters.openai_responses import API, MAX_ID_CHARACTERS
 from harness.adapters.openai_responses.responses import read_response, read_stream
-from harness.contract.errors import Unsupported
-from harness.contract.model import (
+from harness.model.errors import Unsupported
+from harness.model.messages import (
     JSON_INSTRUCTION,
     File,
     Image,
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from contextlib import AbstractContextManager
 
-    from harness.contract.model import JSON, ChatRequest, Message, Part, ResponseFormat, Tool
-    from harness.contract.protocols import Endpoint
+    from harness.model.messages import JSON, ChatRequest, Message, Part, ResponseFormat, Tool
+    from harness.model.protocols import Endpoint
 
 
 class ResponsesClient(SdkClient):

@@ -10,8 +10,8 @@ from harness.adapters._common import count, string
 from harness.adapters._openai.client import DONE, arguments_in, error_in, payloads
 from harness.adapters._openai.wire import is_legal, split_fields, synthesised
 from harness.adapters.openai_responses import API, MAX_ID_CHARACTERS, RECEIVED
-from harness.contract.errors import MalformedResponse
-from harness.contract.model import (
+from harness.model.errors import MalformedResponse
+from harness.model.messages import (
     SYNTHESISED_ID,
     ArgumentsDelta,
     ChatResponse,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from collections.abc import Set as AbstractSet
 
-    from harness.contract.model import JSON, Part, StreamEvent
+    from harness.model.messages import JSON, Part, StreamEvent
 
 _STATUSES = {
     "failed": StopReason.ERROR,

@@ -17,7 +17,7 @@ from harness.apis.matching import SchemaPlaces
 from harness.apis.services import OWN, Services
 from harness.apis.targets import Profile, ShippedTarget
 from harness.apis.traits import ApiTerms, Traits
-from harness.contract.model import StopReason
+from harness.model.messages import StopReason
 from harness.scenarios.schema import Provocation
 
 PROFILES = (

@@ -17,8 +17,8 @@ from harness.apis.limits import Severity, Violation, severity_of
 from harness.apis.schemas import schema_fault, subschemas
 from harness.apis.services import RuleSet
 from harness.apis.view import WireError
-from harness.contract.http import HttpRequest
-from harness.contract.model import JSON
+from harness.model.http import HttpRequest
+from harness.model.messages import JSON
 from harness.scenarios.json_schema import UndecidedSchema, Validator, schema_error
 
 _MOST_BYTES = 32 * 1024 * 1024

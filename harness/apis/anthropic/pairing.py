@@ -15,7 +15,7 @@ from harness.apis.limits import Limit, Violation, severity_of
 from harness.apis.targets import Profile
 from harness.apis.traits import IssuedState
 from harness.apis.view import OpaqueView, PartView, RequestView, ResponseView, ResultView
-from harness.contract.model import JSON
+from harness.model.messages import JSON
 
 FACTS = Facts.beside(__file__)
 

@@ -25,8 +25,8 @@ from harness.apis.view import (
     TurnView,
     WireError,
 )
-from harness.contract.http import HttpRequest
-from harness.contract.model import JSON
+from harness.model.http import HttpRequest
+from harness.model.messages import JSON
 
 _SETTINGS = {
     "max_tokens": "max_tokens",

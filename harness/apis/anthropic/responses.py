@@ -16,8 +16,8 @@ from harness.apis.response_checks import EventGrammar, EventOrder, ReceivedEvent
 from harness.apis.response_rules import EVENTS, ResponseViolation
 from harness.apis.server import error_view
 from harness.apis.view import CallView, ErrorView, OpaqueView, PartView, ResponseView, WireError
-from harness.contract.http import HttpResponse
-from harness.contract.model import JSON, StopReason, Usage
+from harness.model.http import HttpResponse
+from harness.model.messages import JSON, StopReason, Usage
 
 _STOP_REASONS = {
     "end_turn": StopReason.END_TURN,

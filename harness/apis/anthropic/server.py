@@ -23,8 +23,8 @@ from harness.apis.server import (
     wait_headers,
 )
 from harness.apis.view import ErrorView, RequestView, ResponseView
-from harness.contract.http import HttpRequest, HttpResponse
-from harness.contract.model import JSON
+from harness.model.http import HttpRequest, HttpResponse
+from harness.model.messages import JSON
 
 _TYPES = {
     400: "invalid_request_error",

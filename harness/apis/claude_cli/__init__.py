@@ -1,4 +1,4 @@
-"""The `claude` command line in print mode, one run for each chat (`harness.contract.process`).
+"""The `claude` command line in print mode, one run for each chat (`harness.model.process`).
 
 Facts are those of version 2.1.197, seen against a loopback server in place of the provider. Where these modules speak
 of a result, they mean the one JSON object on stdout.

@@ -10,8 +10,8 @@ from harness.apis.jsonvalue import join
 from harness.apis.limits import Limit, Violation
 from harness.apis.services import RuleSet
 from harness.apis.view import WireError
-from harness.contract.http import HttpRequest
-from harness.contract.process import Command
+from harness.model.http import HttpRequest
+from harness.model.process import Command
 
 FACTS = Facts.beside(__file__)
 

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 from harness.apis.jsonvalue import join, loads
 from harness.apis.view import FormatView, RequestView, SettingView, SystemView, TextView, ToolView, TurnView, WireError
-from harness.contract.http import HttpRequest
-from harness.contract.process import METHOD, Command, from_request
+from harness.model.http import HttpRequest
+from harness.model.process import METHOD, Command, from_request
 
 _SWITCHES = frozenset(
     {

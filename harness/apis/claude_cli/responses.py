@@ -9,9 +9,9 @@ from harness.apis.limits import Violation
 from harness.apis.server import number, token
 from harness.apis.targets import Profile
 from harness.apis.view import ErrorView, ModelStep, OpaqueView, PartView, RequestView, ResponseView, TextView, WireError
-from harness.contract.http import HttpResponse
-from harness.contract.model import JSON, StopReason, Usage
-from harness.contract.process import Completed, from_response, to_response
+from harness.model.http import HttpResponse
+from harness.model.messages import JSON, StopReason, Usage
+from harness.model.process import Completed, from_response, to_response
 
 _STOP_REASONS = {
     "end_turn": StopReason.END_TURN,

@@ -22,8 +22,8 @@ from harness.apis.matching import SchemaPlaces
 from harness.apis.services import OWN, Services
 from harness.apis.targets import Profile, ShippedTarget
 from harness.apis.traits import ApiTerms, Traits
-from harness.contract.model import StopReason
-from harness.contract.protocols import Capability
+from harness.model.messages import StopReason
+from harness.model.protocols import Capability
 from harness.scenarios.schema import Provocation
 
 PROFILES = (

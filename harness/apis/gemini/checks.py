@@ -21,8 +21,8 @@ from harness.apis.services import RuleSet
 from harness.apis.targets import Profile
 from harness.apis.traits import IssuedState
 from harness.apis.view import CallView, RequestView, ResponseView, ResultView, TextView, TurnView, WireError
-from harness.contract.http import HttpRequest
-from harness.contract.model import JSON
+from harness.model.http import HttpRequest
+from harness.model.messages import JSON
 
 
 def violations(request: HttpRequest, law: RuleSet) -> list[Violation]:

@@ -15,8 +15,8 @@ from harness.apis.jsonvalue import body_of, parsed
 from harness.apis.limits import Violation
 from harness.apis.services import RuleSet
 from harness.apis.view import TextView, WireError
-from harness.contract.http import HttpRequest, HttpResponse
-from harness.contract.model import JSON
+from harness.model.http import HttpRequest, HttpResponse
+from harness.model.messages import JSON
 
 _METHOD = re.compile(r".*/([^/:]+):(batchEmbedContents|embedContent)")
 _MOST_TEXTS = 100

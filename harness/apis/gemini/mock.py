@@ -14,8 +14,8 @@ from harness.apis.jsonvalue import loads
 from harness.apis.server import fragments, number, signature, token
 from harness.apis.targets import Profile
 from harness.apis.view import ModelStep, Prefix, RequestView, WireError
-from harness.contract.http import Delivery, HttpRequest, HttpResponse
-from harness.contract.model import JSON, StopReason
+from harness.model.http import Delivery, HttpRequest, HttpResponse
+from harness.model.messages import JSON, StopReason
 
 _LOWER_ALPHANUMERIC = "0123456789abcdefghijklmnopqrstuvwxyz"
 

@@ -19,7 +19,7 @@ from harness.apis.fact_files import Facts
 from harness.apis.jsonvalue import cached_per_element, join
 from harness.apis.limits import Limit, Violation
 from harness.apis.view import WireError
-from harness.contract.model import JSON
+from harness.model.messages import JSON
 
 T = TypeVar("T")
 

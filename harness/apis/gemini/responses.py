@@ -18,8 +18,8 @@ from harness.apis.response_checks import EventGrammar, EventOrder, ReceivedEvent
 from harness.apis.response_rules import ResponseViolation
 from harness.apis.server import error_view
 from harness.apis.view import CallView, PartView, RequestView, ResponseView, WireError
-from harness.contract.http import HttpResponse
-from harness.contract.model import JSON, StopReason, Usage
+from harness.model.http import HttpResponse
+from harness.model.messages import JSON, StopReason, Usage
 
 _STEP = re.compile(r"\.(?P<name>[^.\[\]]+)|\[(?P<index>\d+)\]|\['(?P<quoted>[^']*)'\]")
 _VALUES = ("stringValue", "numberValue", "boolValue")

@@ -13,8 +13,8 @@ from harness.apis.gemini.requests import asks_for_array
 from harness.apis.limits import Violation
 from harness.apis.server import ServerEndpoints, error_view, message, number, token, tokens
 from harness.apis.view import ErrorView, RequestView
-from harness.contract.http import HttpRequest, HttpResponse
-from harness.contract.model import JSON
+from harness.model.http import HttpRequest, HttpResponse
+from harness.model.messages import JSON
 
 _STATUS_NAMES = {
     400: "INVALID_ARGUMENT",

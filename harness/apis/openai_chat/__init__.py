@@ -17,7 +17,7 @@ from harness.apis.openai_chat.server import SERVER_ENDPOINTS, fail, refuse, stre
 from harness.apis.services import OWN, Services
 from harness.apis.targets import Profile, ShippedTarget
 from harness.apis.traits import ApiTerms, Traits
-from harness.contract.protocols import Capability
+from harness.model.protocols import Capability
 from harness.scenarios.schema import Provocation
 
 _LACKS = frozenset({Capability.THINKING, Capability.AUDIO})

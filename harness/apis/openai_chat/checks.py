@@ -25,8 +25,8 @@ from harness.apis.openai_common import (
 )
 from harness.apis.services import RuleSet
 from harness.apis.view import TextView, WireError
-from harness.contract.http import HttpRequest
-from harness.contract.model import JSON
+from harness.model.http import HttpRequest
+from harness.model.messages import JSON
 
 MISTRAL = "mistral"
 """Mistral's service, which has limits of its own."""

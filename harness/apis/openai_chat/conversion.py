@@ -11,7 +11,7 @@ from harness.apis.api import ClientForm
 from harness.apis.conversion import AnsweredCall, Body, CanonicalReader, RequestBuilder, SystemText, without
 from harness.apis.jsonvalue import resolve
 from harness.apis.view import MediaView, ResultView, TextView
-from harness.contract.model import JSON, ChatRequest, JsonSchema, Message, NamedTool, Opaque, Role, Tool, ToolResult
+from harness.model.messages import JSON, ChatRequest, JsonSchema, Message, NamedTool, Opaque, Role, Tool, ToolResult
 
 REMINDER = "Answer in one sentence."
 

@@ -12,8 +12,8 @@ from harness.apis.openai_chat.checks import FACTS
 from harness.apis.openai_common import LimitTable
 from harness.apis.services import RuleSet
 from harness.apis.view import TextView, WireError
-from harness.contract.http import HttpRequest, HttpResponse
-from harness.contract.model import JSON, Usage
+from harness.model.http import HttpRequest, HttpResponse
+from harness.model.messages import JSON, Usage
 
 _LENGTHS = {"text-embedding-3-large": 3072}
 _LENGTH = 1536

@@ -17,8 +17,8 @@ from harness.apis.openai_chat.streams import WHOLE, fold
 from harness.apis.server import fragments, number, token
 from harness.apis.targets import Profile
 from harness.apis.view import ModelStep, RequestView
-from harness.contract.http import HttpResponse
-from harness.contract.model import JSON, StopReason
+from harness.model.http import HttpResponse
+from harness.model.messages import JSON, StopReason
 from harness.scenarios.schema import Provocation
 
 _FINISH_REASONS = {

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from harness.apis.jsonvalue import join, loads
 from harness.apis.view import CallView, MediaView, OpaqueView, TextView, WireError
-from harness.contract.model import JSON
+from harness.model.messages import JSON
 
 ContentView: TypeAlias = TextView | MediaView | OpaqueView
 

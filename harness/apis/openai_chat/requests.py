@@ -22,8 +22,8 @@ from harness.apis.view import (
     TurnView,
     WireError,
 )
-from harness.contract.http import HttpRequest
-from harness.contract.model import JSON
+from harness.model.http import HttpRequest
+from harness.model.messages import JSON
 
 _SYSTEM_ROLES = ("system", "developer")
 

@@ -19,8 +19,8 @@ from harness.apis.response_rules import CALL_ID, FIELDS, INDEX, ResponseViolatio
 from harness.apis.server import error_view
 from harness.apis.targets import Profile
 from harness.apis.view import CallView, ErrorView, OpaqueView, PartView, ResponseView, WireError
-from harness.contract.http import HttpResponse
-from harness.contract.model import JSON, StopReason, Usage
+from harness.model.http import HttpResponse
+from harness.model.messages import JSON, StopReason, Usage
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from harness.apis.openai_chat.parts import is_blank
 from harness.apis.openai_common import error_object, failure, has_key, headers, meant_status, refusal, type_and_code
 from harness.apis.server import ServerEndpoints, error_view, json_response, message
 from harness.apis.view import ErrorView, RequestView
-from harness.contract.http import HttpRequest, HttpResponse
-from harness.contract.model import JSON
+from harness.model.http import HttpRequest, HttpResponse
+from harness.model.messages import JSON
 
 refuse = refusal
 fail = failure

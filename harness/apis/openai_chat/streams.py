@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from harness.apis.eventstream import events_of
 from harness.apis.jsonvalue import loads
 from harness.apis.view import WireError
-from harness.contract.model import JSON
+from harness.model.messages import JSON
 
 WHOLE = frozenset({"role", "type", "id", "name", "format", "channel", "signature"})
 """Text fields that come whole and may be repeated. All other texts come in pieces."""

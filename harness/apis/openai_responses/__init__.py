@@ -16,7 +16,7 @@ from harness.apis.openai_responses.server import SERVER_ENDPOINTS, fail, refuse
 from harness.apis.services import OWN, Services
 from harness.apis.targets import Profile, ShippedTarget
 from harness.apis.traits import ApiTerms, Traits
-from harness.contract.protocols import Capability
+from harness.model.protocols import Capability
 from harness.scenarios.schema import Provocation
 
 PROFILES = (

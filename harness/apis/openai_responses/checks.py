@@ -20,8 +20,8 @@ from harness.apis.openai_common import (
 from harness.apis.openai_responses.requests import item_kind, state, string
 from harness.apis.services import RuleSet
 from harness.apis.view import WireError
-from harness.contract.http import HttpRequest
-from harness.contract.model import JSON
+from harness.model.http import HttpRequest
+from harness.model.messages import JSON
 
 FACTS = Facts.beside(__file__)
 LIMITS = LimitTable(FACTS, "openai-responses")

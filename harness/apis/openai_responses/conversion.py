@@ -10,7 +10,7 @@ from typing_extensions import override
 from harness.apis.conversion import AnsweredCall, Body, CanonicalReader, RequestBuilder, SystemText, without
 from harness.apis.jsonvalue import resolve
 from harness.apis.view import MediaView, ResultView, TextView
-from harness.contract.model import JSON, ChatRequest, JsonSchema, Message, NamedTool, Role, Tool, ToolResult
+from harness.model.messages import JSON, ChatRequest, JsonSchema, Message, NamedTool, Role, Tool, ToolResult
 
 
 class OpenAIResponsesReader(CanonicalReader):

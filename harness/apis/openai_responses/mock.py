@@ -18,8 +18,8 @@ from harness.apis.openai_responses.streams import FIELDS, TERMINAL, TEXTS
 from harness.apis.server import fragments, message, number, signature, token
 from harness.apis.targets import Profile
 from harness.apis.view import ModelStep, RequestView
-from harness.contract.http import HttpResponse
-from harness.contract.model import JSON, StopReason
+from harness.model.http import HttpResponse
+from harness.model.messages import JSON, StopReason
 from harness.scenarios.schema import Provocation
 
 _HEX = "0123456789abcdef"

@@ -16,8 +16,8 @@ from harness.apis.response_checks import EventGrammar, EventOrder, ReceivedEvent
 from harness.apis.response_rules import EVENTS, ResponseViolation
 from harness.apis.targets import Profile
 from harness.apis.view import CallView, OpaqueView, PartView, ResponseView, WireError
-from harness.contract.http import HttpResponse
-from harness.contract.model import JSON, StopReason, Usage
+from harness.model.http import HttpResponse
+from harness.model.messages import JSON, StopReason, Usage
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,8 @@ from harness.apis.server import (
     tokens,
 )
 from harness.apis.view import ErrorView, ResponseView
-from harness.contract.http import HttpRequest, HttpResponse
-from harness.contract.model import JSON
+from harness.model.http import HttpRequest, HttpResponse
+from harness.model.messages import JSON
 
 refuse = partial(refusal, indent=2)
 fail = partial(failure, indent=2)

@@ -9,7 +9,7 @@ from harness.apis.eventstream import events_of
 from harness.apis.jsonvalue import loads
 from harness.apis.openai_responses.requests import string
 from harness.apis.view import WireError
-from harness.contract.model import JSON
+from harness.model.messages import JSON
 
 TERMINAL = (
     "response.completed",

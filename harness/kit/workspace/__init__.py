@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 
-from harness.contract.errors import ToolFailed, UsageError
-from harness.contract.model import JSON, Tool, ToolCall, ToolResult
 from harness.kit.workspace.commands import Commands
 from harness.kit.workspace.folder import WorkspaceFolder, excerpt, names_of, quoted
+from harness.model.errors import ToolFailed, UsageError
+from harness.model.messages import JSON, Tool, ToolCall, ToolResult
 
 _PATH: dict[str, JSON] = {"type": "string", "description": "Relative to the workspace, with / between the folders."}
 
@@ -48,7 +48,7 @@ def _run_command(names: Sequence[str]) -> Tool:
 class Workspace:
     """Real tools for the folder `root`.
 
-    `tools` belong into a request or, as YAML, into a scenario. `run` is a `harness.contract.protocols.ToolFunction`:
+    `tools` belong into a request or, as YAML, into a scenario. `run` is a `harness.model.protocols.ToolFunction`:
 
         workspace = Workspace("my-project", commands=["node"])
         thread = Thread(ChatRequest(tools=workspace.tools))

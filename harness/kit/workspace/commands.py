@@ -25,9 +25,9 @@ from pathlib import Path
 from time import monotonic
 from typing import IO, Self
 
-from harness.contract.errors import ToolFailed, UsageError
-from harness.contract.model import JSON
 from harness.kit.workspace.folder import excerpt, quoted
+from harness.model.errors import ToolFailed, UsageError
+from harness.model.messages import JSON
 
 _POLL_SECONDS = 0.02
 _GRACE_SECONDS = 1.0

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any, ClassVar
 
+from harness.model.messages import JSON, StopReason, Usage
+
 from harness.adapters import gemini
-from harness.contract import errors
-from harness.contract.model import JSON, StopReason, Usage
+from harness.model import errors
 from tests.adapters.wires.wire import Calls, Said, Wire
 
 

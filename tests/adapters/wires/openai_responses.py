@@ -6,9 +6,10 @@ import json
 from itertools import count
 from typing import Any, ClassVar
 
+from harness.model.messages import JSON, StopReason, Usage
+
 from harness.adapters import openai_responses
-from harness.contract import errors
-from harness.contract.model import JSON, StopReason, Usage
+from harness.model import errors
 from tests.adapters.wires.openai_chat import NO_OBJECTS, OPENAI_AMBIENT
 from tests.adapters.wires.wire import Calls, Said, Wire, parsed
 

@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from harness.model.messages import JSON, ToolCall, ToolResult
 
-from harness.contract.model import JSON, ToolCall, ToolResult
 from harness.kit import workspace
 from harness.kit.thread import run_tool
 from harness.kit.workspace import Workspace

@@ -12,9 +12,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from harness.model.errors import UsageError
+from harness.model.messages import JSON, ToolResult
 
-from harness.contract.errors import UsageError
-from harness.contract.model import JSON, ToolResult
 from harness.kit.workspace import Workspace, commands
 from tests.kit.workspace.conftest import SECRET, Place, call
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from harness.model.messages import JSON
 
-from harness.contract.model import JSON
 from harness.kit.workspace import Workspace
 from tests.kit.workspace.conftest import SECRET, Place, call
 

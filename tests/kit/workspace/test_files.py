@@ -6,8 +6,8 @@ import os
 import stat
 
 import pytest
+from harness.model.messages import JSON
 
-from harness.contract.model import JSON
 from harness.kit.workspace import Workspace
 from tests.kit.workspace.conftest import Place, call
 

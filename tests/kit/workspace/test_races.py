@@ -11,8 +11,8 @@ from threading import Event, Thread
 from typing import Any
 
 import pytest
+from harness.model.messages import JSON
 
-from harness.contract.model import JSON
 from harness.kit.workspace import Workspace
 from harness.kit.workspace.folder import HAS_OPENAT
 from tests.kit.workspace.conftest import SECRET, Place, call

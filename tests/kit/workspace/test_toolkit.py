@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from harness.model.errors import ToolFailed, UsageError
+from harness.model.messages import ChatRequest, ChatResponse, Message, Role, StopReason, Text, ToolCall, Usage
 
-from harness.contract.errors import ToolFailed, UsageError
-from harness.contract.model import ChatRequest, ChatResponse, Message, Role, StopReason, Text, ToolCall, Usage
 from harness.kit.thread import Thread
 from harness.kit.workspace import Workspace
 from tests.kit.workspace.conftest import Place

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import httpx2
-
-from harness.contract.errors import ConnectionFailed, MalformedResponse, ProviderError, provider_error
-from harness.contract.model import (
+from harness.model.errors import ConnectionFailed, MalformedResponse, ProviderError, provider_error
+from harness.model.messages import (
     JSON,
     ArgumentsDelta,
     ChatRequest,
@@ -34,7 +33,7 @@ from harness.contract.model import (
     ToolResult,
     Usage,
 )
-from harness.contract.protocols import Adapter, Capability, Endpoint
+from harness.model.protocols import Adapter, Capability, Endpoint
 
 _STOPS = {
     "done": StopReason.END_TURN,

@@ -1,7 +1,8 @@
 """The generations of Relay's models."""
 
+from harness.model.protocols import Capability
+
 from harness.apis.targets import Profile
-from harness.contract.protocols import Capability
 
 PROFILES = (
     Profile("relay-1", r"relay-1(\..*)?"),

@@ -1,0 +1,168 @@
+"""Adoption of cassettes by vcrpy and pytest-recording for `@pytest.mark.tape`.
+
+The files are replayed unchanged. The report names cassettes that cannot be replayed, those with secrets, and tests that
+will fail because a request exceeds a limit.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from harness import catalog
+from harness.apis.fact_files import SHIPPED, FactSelection
+from harness.audit.cassette_audit import Audit, candidate_files, looks_like_cassette
+from harness.cassettes.cassette import Cassette, Interaction
+from harness.cassettes.tape_player import load
+from harness.cassettes.tape_recorder import learned, redactor, request_as_stored, response_as_stored, spoken, text
+from harness.cassettes.write import replace as put
+from harness.model.errors import CassetteError
+from harness.platform.credentials import is_secret_header
+from harness.platform.files import read_file
+from harness.results import Severity
+
+_MARK = re.compile(rb"\bmark\.vcr\b")
+_MAX_FILE_BYTES = 4_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class FoundCassette:
+    """A cassette file and its problems.
+
+    `exchanges` counts exchanges by API and model, or by host. `unplayable` explains why it cannot be replayed.
+    `secrets` lists places of secrets. `broken` are the limits that its requests exceed, each with the first index.
+    `kept` is the path of the copy without secrets, `unwritten` the reason why there is none.
+    """
+
+    file: Path
+    exchanges: Mapping[str, int]
+    unplayable: str | None = None
+    secrets: tuple[str, ...] = ()
+    broken: tuple[tuple[str, int], ...] = ()
+    kept: Path | None = None
+    unwritten: str | None = None
+
+
+def adopt_cassettes(
+    paths: Sequence[Path], to: Path | None = None, edition: FactSelection = SHIPPED, allowed: Sequence[str] = ()
+) -> Iterator[FoundCassette]:
+    """Inspect cassette files, and all cassettes below folders.
+
+    With `to`, write each into that folder without secrets, unless a file exists there. The originals stay unchanged.
+    `allowed` texts are written although they look like secrets.
+
+    Raises:
+        CassetteError: a folder has no file that could be one.
+        CassetteMissing: a path does not exist.
+        FactsError: a file of facts is wrong.
+    """
+    roots = [path for path in paths if path.is_dir()]
+    for file, named in candidate_files(paths):
+        try:
+            cassette = load(file)
+        except CassetteError as error:
+            if named or looks_like_cassette(file):
+                yield FoundCassette(file, {}, _reason(error))
+            continue
+        found = _looked_at(file, cassette, edition)
+        yield found if to is None or found.unplayable else _kept(found, cassette, to / _place(file, roots), allowed)
+
+
+def marked_tests(paths: Sequence[Path]) -> list[Path]:
+    """Return the Python files in folders that mark tests with `pytest.mark.vcr`."""
+    found = {file for path in paths if path.is_dir() for file in path.rglob("*.py") if _has_mark(file)}
+    return sorted(found)
+
+
+def _looked_at(file: Path, cassette: Cassette, edition: FactSelection) -> FoundCassette:
+    exchanges = Counter(_whose(each) for each in cassette.interactions)
+    silent = [at for at, each in enumerate(cassette.interactions) if each.response is None]
+    unplayable = f"interaction {silent[0]} has no answer" if silent else None
+    if not cassette.interactions:
+        unplayable = "there is no exchange in it"
+    return FoundCassette(
+        file, exchanges, unplayable, tuple(_secrets(cassette)), tuple(_broken(file, cassette, edition))
+    )
+
+
+def _whose(interaction: Interaction) -> str:
+    request = interaction.request
+    wire = spoken(request)
+    if wire is None:
+        return urlsplit(request.url).netloc.rpartition("@")[2] or "nowhere"
+    model = wire.model_of(request)
+    return f"{wire.name} {model}" if model else wire.name
+
+
+def _secrets(cassette: Cassette) -> Iterator[str]:
+    """Yield the places of secrets: header names, and bodies and URLs that redaction changes."""
+    requests = [each.request for each in cassette.interactions]
+    clean = redactor(requests, learned(cassette.interactions))
+    named = Counter[str]()
+    for at, each in enumerate(cassette.interactions):
+        stored = request_as_stored(each.request, clean)
+        answer = each.response and response_as_stored(each.request, each.response, clean)
+        for side, message, kept in (("request", each.request, stored), ("response", each.response, answer)):
+            if message is None or kept is None:
+                continue
+            named.update(f"{side} header {name}" for name, value in message.headers.items() if _tells(name, value))
+            if kept.body != message.body:
+                named[f"body of {side} {at}"] += 1
+        if clean.url(each.request.url) != each.request.url:
+            named[f"URL of request {at}"] += 1
+    for name, number in named.items():
+        yield f"{name} ({number})" if " header " in name and number > 1 else name
+
+
+def _tells(name: str, value: str) -> bool:
+    """Return whether a header contains a secret that is not redacted."""
+    plain = value.removeprefix("Bearer ").strip("*.<>[]() ")
+    return is_secret_header(name) and len(plain) >= 8 and plain.upper() not in _WRITTEN_OVER
+
+
+_WRITTEN_OVER = frozenset({"REDACTED", "FILTERED", "SCRUBBED", "DUMMY-KEY", "PLACEHOLDER", "FAKE-API-KEY", "NOT-A-KEY"})
+
+
+def _broken(file: Path, cassette: Cassette, edition: FactSelection) -> Iterator[tuple[str, int]]:
+    audit = Audit(catalog.rules(), edition)
+    audit.add(str(file), cassette)
+    first: dict[str, int] = {}
+    for cell in audit.result().cells:
+        for each in cell.findings:
+            if each.severity is Severity.ERROR:
+                first.setdefault(each.rule, each.index or 0)
+    yield from first.items()
+
+
+def _kept(found: FoundCassette, cassette: Cassette, path: Path, allowed: Sequence[str]) -> FoundCassette:
+    if os.path.lexists(path):
+        return replace(found, unwritten=f"{path} is there already, and stays as it is")
+    note = f"Recorded by others; taken over from {found.file.name} by harness on {dt.datetime.now(dt.UTC).date()}."
+    try:
+        put(path, text(cassette, note, str(path), allowed, "--allow-secret"))
+    except CassetteError as error:
+        return replace(found, unwritten=_reason(error))
+    return replace(found, kept=path)
+
+
+def _place(file: Path, roots: Sequence[Path]) -> Path:
+    """Return the path below the target folder, with the structure of the original and the suffix `.yaml`."""
+    inside = next((file.relative_to(root) for root in roots if file.is_relative_to(root)), Path(file.name))
+    return inside.with_suffix(".yaml")
+
+
+def _reason(error: CassetteError) -> str:
+    return f"{error.place}: {error.reason}" if error.place else error.reason
+
+
+def _has_mark(file: Path) -> bool:
+    try:
+        return _MARK.search(read_file(file, _MAX_FILE_BYTES)) is not None
+    except OSError:
+        return False

@@ -1,0 +1,436 @@
+"""Audits of cassettes: their requests against the providers' limits and the contract.
+
+The requests belong to other projects: only limits are errors, losses are warnings. Rules that need the adapter's input
+report nothing, since a cassette does not contain it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from email.utils import parsedate_to_datetime
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from harness import catalog
+from harness.apis.api import Api
+from harness.apis.eventstream import events, starts_as_one
+from harness.apis.fact_files import SHIPPED, FactSelection
+from harness.apis.jsonvalue import loads
+from harness.apis.targets import Profile
+from harness.apis.view import WireError, is_redacted_id
+from harness.cassettes.cassette import Cassette, Interaction
+from harness.cassettes.read import read
+from harness.cassettes.redact import Redactor
+from harness.model.errors import CassetteError, CassetteMissing
+from harness.model.http import HttpResponse
+from harness.model.messages import JSON
+from harness.platform.files import read_file
+from harness.results import (
+    ApiCounts,
+    Audited,
+    Blame,
+    CellResult,
+    Conversation,
+    Exchange,
+    Finding,
+    Kind,
+    Outcome,
+    PairDisagreement,
+    RedriveResult,
+    Refusal,
+    RunResult,
+    Sent,
+    Severity,
+    Skipped,
+    Transcript,
+    Verdict,
+    blame_client,
+    verdict_of,
+)
+from harness.rules import EVERYTHING, Scope
+from harness.rules.conversation_report import build_conversation, max_conversation_chars
+from harness.rules.evidence import Evidence, ParsedExchange
+from harness.rules.rule import Rule
+
+if TYPE_CHECKING:  # most audits drive nothing again
+    from harness.audit.redrive import Redrive
+
+
+SUFFIXES = (".yaml", ".yml", ".json")
+"""Suffixes of cassettes in folders. A named file may have any."""
+
+_MARK = re.compile(rb'^interactions:|"interactions"\s*:', re.MULTILINE)
+_MARK_BYTES = 65536
+
+_MAX_TRANSCRIPT_EXCHANGES = 256
+"""Exchanges per transcript. Parsed, they take many times their bytes, and no audit rule compares distant requests."""
+
+_IN_AUDIT = {Kind.LOSS: Severity.WARNING, Kind.CONVENTION: Severity.NOTE}
+"""Maximum severity of findings that are no limits."""
+
+_CONTENT = frozenset({400, 409, 413, 415, 422})
+"""Status codes that reject a request's content, as opposed to authentication, rate limits or overload."""
+
+_ANYBODYS = Redactor(shaped=True)
+"""Redactor by the format of keys, since the keys of other projects are unknown."""
+
+
+_NONE: Mapping[str, int] = {}
+
+
+class Audit:
+    """An audit in progress. It takes cassettes one by one and keeps counts and cells, not exchanges. With `room`, each
+    cell keeps a conversation of that many characters. Only findings in `scope` count."""
+
+    def __init__(
+        self, rules: Sequence[Rule], edition: FactSelection = SHIPPED, room: int = 0, scope: Scope = EVERYTHING
+    ) -> None:
+        self._rules = rules
+        self._scope = scope
+        self._edition = edition
+        self._room = room
+        self._files = 0
+        self._counts = {api.name: Counter[str]() for api in catalog.apis()}
+        self._unknown = 0
+        self._unexplained: list[Refusal] = []
+        self._cells: dict[tuple[str, str], CellResult] = {}
+
+    def add(self, file: str, cassette: Cassette) -> None:
+        """Audit one cassette. Its exchanges with one model of one API on one day form one or more transcripts."""
+        self._files += 1
+        groups: dict[tuple[str, str, dt.date | None], list[int]] = {}
+        for index, interaction in enumerate(cassette.interactions):
+            wire = _recognised(interaction)
+            if wire is None:
+                self._unknown += 1
+            else:
+                day = None if self._edition.day else made_on(cassette, interaction)
+                key = wire.name, wire.model_of(interaction.request) or "", day
+                groups.setdefault(key, []).append(index)
+        for (api, model, day), group in groups.items():
+            profile = catalog.api(api).profile_for(model, self._edition.on(day))
+            found: list[Finding] = []
+            told: list[Sent] = []
+            room = self._room
+            for begin in range(0, len(group), _MAX_TRANSCRIPT_EXCHANGES):
+                indices = group[begin : begin + _MAX_TRANSCRIPT_EXCHANGES]
+                chosen = (cassette.interactions[index] for index in indices)
+                exchanges = tuple(Exchange(each.request, each.response) for each in chosen)
+                evidence = Evidence(Transcript(api, model, profile, exchanges, "audit"))
+                found += self._found(file, api, evidence, indices, is_dated=bool(day or self._edition.day))
+                if self._room:
+                    sent = build_conversation(evidence, _ANYBODYS, room, indices).exchanges
+                    room -= sum(len(each.sent or "") + len(each.received or "") for each in sent)
+                    told += sent
+            taken, hidden = self._scope.split(found)
+            self._add(file, api, len(group), taken, hidden)
+            if self._room:
+                self._keep(file, api, told)
+
+    def result(self, skipped: Sequence[Skipped] = (), redrive: RedriveResult | None = None) -> RunResult:
+        """Return the result so far."""
+        for found in redrive.disagreements if redrive else ():
+            self._add(found.file, found.api, 0, [_disagreement(found)])
+        counts = {api: ApiCounts(**counter) for api, counter in self._counts.items()}
+        missing = (_unread(each) for each in skipped if each.damaged)
+        audited = Audited(
+            self._files, counts, self._unknown, tuple(skipped), redrive, unexplained=tuple(self._unexplained)
+        )
+        scope = self._scope
+        return RunResult(
+            "audit", (*self._cells.values(), *missing), audit=audited, rules=scope.only, ignored=scope.ignored
+        )
+
+    def _add(
+        self, file: str, api: str, exchanges: int, findings: Sequence[Finding], hidden: Mapping[str, int] = _NONE
+    ) -> None:
+        cell = self._cells.get((file, api)) or CellResult(file, api, "", api, "whole", Verdict.PASS)
+        every = sorted((*cell.findings, *findings), key=lambda each: -1 if each.index is None else each.index)
+        self._cells[file, api] = replace(
+            cell,
+            verdict=verdict_of(every),
+            findings=tuple(every),
+            exchanges=cell.exchanges + exchanges,
+            hidden=dict(Counter(cell.hidden) + Counter(hidden)),
+        )
+
+    def _keep(self, file: str, api: str, told: Sequence[Sent]) -> None:
+        cell = self._cells[file, api]
+        kept = cell.conversation.exchanges if cell.conversation else ()
+        every = sorted((*kept, *told), key=lambda each: each.index)
+        self._cells[file, api] = replace(cell, conversation=Conversation(exchanges=tuple(every)))
+
+    def _found(
+        self, file: str, api: str, evidence: Evidence, indices: Sequence[int], *, is_dated: bool
+    ) -> list[Finding]:
+        outcomes = [_outcome(reading) for reading in evidence.readings]
+        found: list[Finding] = []
+        raised = (finding for rule in self._rules for finding in rule.findings(evidence))
+        flagged: set[int] = set()
+        explained: set[int] = set()
+        for finding in raised:
+            at = finding.exchange
+            limit = finding.kind is Kind.LIMIT
+            if limit and _about_a_scrubbed_id(finding):
+                continue
+            severity = _IN_AUDIT.get(finding.kind, finding.severity)
+            if at is not None and limit and severity is Severity.ERROR:
+                request = evidence.readings[at].exchange.request
+                settled = evidence.api.applies_at(finding.source, evidence.law(evidence.readings[at])) or (
+                    evidence.api.services.is_test_double(evidence.api.model_of(request) or "", request.url)
+                )
+                may_be_older = not is_dated and _began_once(finding, evidence.transcript.profile)
+                if not settled and outcomes[at] is not Outcome.REFUSED:
+                    severity = Severity.WARNING  # a compatible server with unknown limits accepted it
+                elif may_be_older and outcomes[at] is Outcome.ACCEPTED:
+                    severity = Severity.WARNING  # it was accepted on a day before the refusals began
+                else:
+                    explained.add(at)
+                    flagged.update({at} if self._scope.takes(finding.rule) else ())
+            placed = replace(
+                blame_client(finding),
+                severity=severity,
+                exchange=None,
+                file=file,
+                index=None if at is None else indices[at],
+                outcome=Outcome.UNDECIDED if at is None else outcomes[at],
+            )
+            found.append(placed)
+        self._count(api, evidence.readings, outcomes, flagged)
+        for at, outcome in enumerate(outcomes):
+            if outcome is Outcome.REFUSED and at not in explained:
+                self._unexplained.extend(_refusal(file, indices[at], evidence.readings[at]))
+        return found
+
+    def _count(
+        self, api: str, readings: Sequence[ParsedExchange], outcomes: Sequence[Outcome], flagged: set[int]
+    ) -> None:
+        counts = self._counts[api]
+        counts["exchanges"] += len(readings)
+        counts["unread"] += sum(reading.unread is not None for reading in readings)
+        for reading in readings:
+            view, response = reading.response, reading.exchange.response
+            if view is not None and response is not None and view.streamed:
+                counts["streamed"] += 1
+                whole = view.complete and view.error is None and response.delivery.ending == "complete"
+                counts["streamed_broken"] += not whole
+        for at, outcome in enumerate(outcomes):
+            if outcome is not Outcome.UNDECIDED:
+                counts[outcome] += 1
+                counts[f"{outcome}_flagged"] += at in flagged
+
+
+def audit(  # noqa: PLR0913 - all but the first two have a default
+    paths: Sequence[Path],
+    rules: Sequence[Rule],
+    redrive: Redrive | None = None,
+    edition: FactSelection = SHIPPED,
+    *,
+    conversations: bool = False,
+    scope: Scope = EVERYTHING,
+) -> RunResult:
+    """Audit cassette files, and all cassettes below folders. Other files are skipped and named in the result.
+
+    With `redrive` the conversations are also driven again. Each request is judged by the facts of its day, unless the
+    edition has a day; without a known day, by today's. With `conversations` the cells keep their exchanges. Only
+    findings in `scope` count, and those of a redrive.
+
+    Raises:
+        CassetteError: a file that was named is no cassette, or a folder has no file that could be one.
+        CassetteMissing: a path does not exist.
+    """
+    found = list(candidate_files(paths))
+    working = Audit(rules, edition, max_conversation_chars(len(found)) if conversations else 0, scope)
+    skipped: list[Skipped] = []
+    for file, named in found:
+        try:
+            cassette = read(file)
+        except CassetteError as error:
+            if named:
+                raise
+            skipped.append(Skipped(str(file), str(error), damaged=looks_like_cassette(file)))
+        else:
+            working.add(str(file), cassette)
+            if redrive is not None:
+                redrive.add(str(file), cassette)
+    return working.result(skipped, redrive and redrive.result())
+
+
+def _disagreement(found: PairDisagreement) -> Finding:
+    return Finding(
+        f"redrive-{found.kind}",
+        Kind.LOSS,
+        Severity.ERROR,
+        Blame.ADAPTER,
+        f"driven again from response {found.i}: not as it was recorded",
+        found.pointer,
+        found.produced,
+        found.recorded,
+        source="harness.audit.turn_comparison",
+        file=found.file,
+        index=found.j,
+    )
+
+
+def _unread(skipped: Skipped) -> CellResult:
+    return CellResult(skipped.file, "unread", "", "", "whole", Verdict.MISSING, reason=skipped.reason)
+
+
+def candidate_files(paths: Sequence[Path]) -> Iterator[tuple[Path, bool]]:
+    """Yield each possible cassette once, and whether it was named itself.
+
+    Raises:
+        CassetteError: a folder has no file that could be one.
+        CassetteMissing: a path does not exist.
+    """
+    seen: set[str] = set()
+    for path in paths:
+        if not path.exists():
+            raise CassetteMissing(str(path), "no such file or folder.")
+        folder = path.is_dir()
+        below = sorted(file for file in path.rglob("*") if _may_be_one(file, path)) if folder else [path]
+        if not below:
+            raise CassetteError(str(path), f"no cassette in this folder: no file ends in {', '.join(SUFFIXES)}.")
+        for file in below:
+            resolved = os.path.realpath(file)
+            if resolved not in seen:
+                seen.add(resolved)
+                yield file, not folder
+
+
+def _may_be_one(file: Path, folder: Path) -> bool:
+    hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
+    return file.suffix.lower() in SUFFIXES and not hidden and not file.is_dir()
+
+
+def looks_like_cassette(file: Path) -> bool:
+    """Return whether a file looks like a cassette at its beginning."""
+    try:
+        return _MARK.search(read_file(file, _MARK_BYTES)) is not None
+    except OSError:
+        return True  # an unreadable file may be one
+
+
+def _recognised(interaction: Interaction) -> Api | None:
+    return next((wire for wire in catalog.apis() if wire.recognises(interaction.request)), None)
+
+
+def _began_once(finding: Finding, profile: Profile) -> bool:
+    """Return whether each of the facts that a finding rests on holds since a certain day only."""
+    held = [fact for fact in profile.facts if fact.id in finding.source.split(", ") and fact.verdict == "refused"]
+    return bool(held) and all(fact.since is not None for fact in held)
+
+
+def _refusal(file: str, index: int, reading: ParsedExchange) -> Iterator[Refusal]:
+    """Yield the refusal of a request for its content, in the server's words; also for an error within HTTP 200."""
+    response = reading.exchange.response
+    error = reading.response.error if reading.response is not None else None
+    if response is None:
+        return
+    status = response.status if response.status >= 400 or error is None else error.meant or response.status
+    if status in _CONTENT or status < 400:
+        words = error.message if error else response.body.decode("utf-8", "replace")
+        yield Refusal(file, index, status, _ANYBODYS.text(words))
+
+
+def _about_a_scrubbed_id(finding: Finding) -> bool:
+    """Return whether a finding concerns a redacted id, whose form and pairing prove nothing."""
+    if "-id" not in finding.rule and "result" not in finding.rule:
+        return False
+    values = [
+        each
+        for value in (finding.actual, finding.expected)
+        for each in (cast("list[JSON]", value) if isinstance(value, list) else [value])
+    ]
+    return any(isinstance(each, str) and is_redacted_id(each) for each in values)
+
+
+def _outcome(reading: ParsedExchange) -> Outcome:
+    response = reading.exchange.response
+    if response is None or response.status >= 500:
+        return Outcome.UNDECIDED
+    if response.status >= 400:
+        return Outcome.REFUSED
+    if reading.response is None or not 200 <= response.status < 300:
+        return Outcome.UNDECIDED
+    return Outcome.REFUSED if reading.response.error else Outcome.ACCEPTED
+
+
+_STAMPS = ("created", "created_at", "createTime", "create_time")
+"""Fields that hold the time of a response: seconds since 1970, or an ISO 8601 time."""
+
+_FIRST = dt.date(2022, 1, 1)
+"""The first chat API is younger than this day. An earlier time stamp is a placeholder."""
+
+_MAX_EVENTS = 16
+"""Events of a stream that are searched for a time stamp: each chunk of a stream repeats it."""
+
+
+def made_on(cassette: Cassette, interaction: Interaction) -> dt.date | None:
+    """Return the day on which a request was made, or `None` if the recording does not hold one. In this order: the
+    metadata of the cassette, a time stamp of the answer or of a chunk, the header `date`, the response inside an event
+    (`response.created`). A recording of the reference server has no day of its own."""
+    metadata, response = cassette.metadata, interaction.response
+    recorded = metadata.recorded_at if metadata is not None else None
+    found = _of_text(recorded) if recorded else None
+    if found is None and response is not None:
+        found = next(filter(None, _days(response)), None)
+    return found
+
+
+def _days(response: HttpResponse) -> Iterator[dt.date | None]:
+    bodies = [*_objects(response.body)]
+    yield from map(_of_object, bodies)
+    yield _of_header(response.headers)
+    yield from (_of_object(inner) for body in bodies if isinstance(inner := body.get("response"), dict))
+
+
+def _objects(body: bytes) -> Iterator[dict[str, JSON]]:
+    """Yield the JSON objects of a body: itself, list items, or the data of its first events."""
+    is_stream = starts_as_one(body)
+    for text in (event.data for event in islice(events(body), _MAX_EVENTS)) if is_stream else (body,):
+        try:
+            value = loads(text)
+        except WireError:
+            continue
+        yield from (each for each in (value if isinstance(value, list) else [value]) if isinstance(each, dict))
+
+
+def _of_header(headers: Mapping[str, str]) -> dt.date | None:
+    text = next((value for name, value in headers.items() if name.lower() == "date"), None)
+    try:
+        return _plausible(parsedate_to_datetime(text).date()) if text else None
+    except ValueError:
+        return None
+
+
+def _of_object(body: dict[str, JSON]) -> dt.date | None:
+    return next((day for name in _STAMPS if (day := _of_stamp(body.get(name)))), None)
+
+
+def _of_stamp(stamp: JSON) -> dt.date | None:
+    if isinstance(stamp, str):
+        return _of_text(stamp)
+    if isinstance(stamp, bool) or not isinstance(stamp, int | float):
+        return None
+    try:
+        return _plausible(dt.datetime.fromtimestamp(stamp, dt.UTC).date())
+    except (OverflowError, ValueError, OSError):
+        return None
+
+
+def _of_text(text: str) -> dt.date | None:
+    try:
+        return _plausible(dt.date.fromisoformat(text[:10]))
+    except ValueError:
+        return None
+
+
+def _plausible(day: dt.date) -> dt.date | None:
+    return day if day >= _FIRST else None

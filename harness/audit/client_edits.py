@@ -1,0 +1,281 @@
+"""Edits by a recorded client: its changes of an answer before it sent the answer back, and the unedited follow-up.
+
+Both follow from the recorded response and the recorded follow-up alone. The adapter's own request is never used here,
+so that its errors are not mistaken for edits: where the client edited, the adapter is compared with the answer itself.
+
+Classes of edits:
+
+- `call-dropped`, `call-added`, `calls-reordered`, `call-renamed`, `arguments-rewritten`, `call-unanswered`: the client
+  ran other calls than the model made, or sent them back changed.
+- `id-left-out`, `id-mispaired`, `id-repeated`: issued ids are missing, belong to another call or result, or to two.
+- `result-unpaired`, `result-renamed`, `results-reordered`: of results.
+- `text-reworded`, `text-added`, `text-left-out`: of texts; and `text-regrouped`: the same text in other parts.
+- `state-left-out`, `state-added`, `state-rewritten`: of signatures and the like.
+- `reasoning-…`, `part-…`, each `-rewritten`, `-added` or `-left-out`: of whole parts. `parts-reordered`: their order.
+- `shown-returned`: the client sent back a part that the API is not known to accept back.
+
+`turn_comparison` allows the rest: all reasoning of one kind, or all text, left out; ids of the client's own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+
+from harness.apis.jsonvalue import canonical, equal
+from harness.apis.view import ResponseView, is_redacted_id
+from harness.audit.redrive_pairs import TurnSlice, match_answered_calls, match_issued_calls
+from harness.audit.turn_comparison import REASONING_NAMES, TurnFact, following_facts, spoken_facts
+from harness.model.messages import JSON
+
+
+@dataclass(frozen=True, slots=True)
+class UneditedTurn:
+    """The facts of a follow-up's turn without the client's edits, and the edits by class."""
+
+    facts: tuple[TurnFact, ...]
+    edits: Counter[str]
+
+
+def undo_edits(answer: ResponseView, place: TurnSlice, reissued: frozenset[str] = frozenset()) -> UneditedTurn:
+    """Undo what the client changed of `answer`. `reissued`: encrypted contents that the answer gave in other events."""
+    working = _EditFinder(answer, place, reissued)
+    facts = (*working.spoken(), *working.following())
+    return UneditedTurn(facts, +working.edits)
+
+
+class _EditFinder:
+    """Matching of one turn: issued facts (the response) against carried facts (the follow-up). `_origin` maps each
+    carried fact to its issued one."""
+
+    def __init__(self, answer: ResponseView, place: TurnSlice, reissued: frozenset[str]) -> None:
+        self.edits: Counter[str] = Counter()
+        self._place = place
+        self._calls = answer.calls
+        self._reissued = reissued
+        self._issued = spoken_facts(answer.parts)
+        self._carried = spoken_facts(entry.part for entry in place.spoken)
+        self._origin: dict[int, int] = {}
+        self._kept: list[int] = []
+        self._match_calls()
+        self._match_others()
+        self._match_renamed()
+
+    def spoken(self) -> Iterator[TurnFact]:
+        """Yield the facts of the assistant turn, in the order of the answer."""
+        self._note_order()
+        self._note_added()
+        carried = {origin: at for at, origin in self._origin.items()}
+        calls = iter(range(len(self._calls)))
+        answered = match_answered_calls(self._place, self._calls)
+        for at, fact in enumerate(self._issued):
+            call = next(calls) if fact.kind == "call" else None
+            if at in carried:
+                restored = self._restored(fact, self._carried[carried[at]])
+            else:
+                restored = fact if self._is_lost(fact, answered=call in answered) else None
+                restored = restored and replace(restored, pointer=self._near(at, carried))
+            if restored is not None:
+                if call is not None:
+                    self._kept.append(call)
+                yield restored
+        yield from (fact for at, fact in enumerate(self._carried) if at not in self._origin and self._is_echo(fact))
+
+    def following(self) -> Iterator[TurnFact]:
+        """Yield the facts after the turn, with results in the order of their calls."""
+        facts = following_facts(self._place)
+        results = [fact for fact in facts if fact.kind == "result"]
+        answers = match_answered_calls(self._place, self._calls)
+        told = [origin for origin in answers if origin is not None]
+        self.edits["results-reordered"] += told != sorted(told)
+        self.edits["result-unpaired"] += len(self._of_nobody(results))
+        carried = {origin for origin in match_issued_calls(self._place.calls, self._calls) if origin is not None}
+        self.edits["call-unanswered"] += len(carried - set(told))
+        paired = [
+            (origin, self._result(fact, origin))
+            for fact, origin in zip(results, answers, strict=True)
+            if origin is not None
+        ]
+        left = iter([fact for _, fact in sorted(paired, key=lambda each: each[0])])
+        for fact in facts:
+            following = next(left, None) if fact.kind == "result" else fact
+            if following is not None:
+                yield following
+
+    def _match_calls(self) -> None:
+        ours = [at for at, fact in enumerate(self._issued) if fact.kind == "call"]
+        theirs = [at for at, fact in enumerate(self._carried) if fact.kind == "call"]
+        for at, origin in zip(theirs, match_issued_calls(self._place.calls, self._calls), strict=True):
+            if origin is not None:
+                self._origin[at] = ours[origin]
+
+    def _match_others(self) -> None:
+        """Match parts of one kind and name in order: equal ones first, then those between them one by one."""
+        kinds = dict.fromkeys((fact.kind, fact.name) for fact in self._carried if fact.kind != "call")
+        for kind in kinds:
+            ours = [at for at, fact in enumerate(self._issued) if (fact.kind, fact.name) == kind]
+            theirs = [at for at, fact in enumerate(self._carried) if (fact.kind, fact.name) == kind]
+            said: list[TurnFact] = [self._issued[at] for at in ours]
+            carried: list[TurnFact] = [self._carried[at] for at in theirs]
+            if kind[0] == "text" and _is_regrouped(said, carried):
+                self._regroup(ours, theirs)
+                continue
+            same = SequenceMatcher(None, list(map(_said, said)), list(map(_said, carried)), autojunk=False)
+            for _, start, stop, other_start, other_stop in same.get_opcodes():
+                self._origin |= dict(zip(theirs[other_start:other_stop], ours[start:stop], strict=False))
+
+    def _match_renamed(self) -> None:
+        """Match reasoning that returned under the other name that compatible servers use."""
+        for at, fact in enumerate(self._carried):
+            if at in self._origin or fact.name not in REASONING_NAMES:
+                continue
+            kept = self._origin.values()
+            for origin, other in enumerate(self._issued):
+                if origin not in kept and other.name in REASONING_NAMES and other.fields == fact.fields:
+                    self._origin[at] = origin
+                    self._carried = (*self._carried[:at], replace(fact, name=other.name), *self._carried[at + 1 :])
+                    self.edits["reasoning-renamed"] += 1
+                    break
+
+    def _regroup(self, ours: list[int], theirs: list[int]) -> None:
+        """Restore the issued parts of a text that returned in other parts."""
+        self.edits["text-regrouped"] += 1
+        kept = [replace(self._issued[at], pointer=self._carried[theirs[0]].pointer) for at in ours]
+        if any(fact.fields.get("state") for fact in kept) and not any(
+            self._carried[at].fields.get("state") for at in theirs
+        ):
+            self.edits["state-left-out"] += 1
+        first = theirs[0]
+        others = [fact for at, fact in enumerate(self._carried) if at not in theirs]
+        shift = len(kept)
+        places = [at for at in range(len(self._carried)) if at not in theirs]
+        before = sum(at < first for at in places)
+        moved = {at: (new if new < before else new + shift) for new, at in enumerate(places)}
+        self._origin = {moved[at]: origin for at, origin in self._origin.items()}
+        self._origin |= {before + number: at for number, at in enumerate(ours)}
+        self._carried = (*others[:before], *kept, *others[before:])
+
+    def _note_order(self) -> None:
+        order = [self._origin[at] for at in sorted(self._origin)]
+        calls = [at for at in order if self._issued[at].kind == "call"]
+        if calls != sorted(calls):
+            self.edits["calls-reordered"] += 1
+        elif order != sorted(order):
+            self.edits["parts-reordered"] += 1
+
+    def _note_added(self) -> None:
+        for at, fact in enumerate(self._carried):
+            if at not in self._origin and not self._is_echo(fact):
+                self.edits[f"{fact.kind}-added"] += 1
+
+    def _is_echo(self, fact: TurnFact) -> bool:
+        """Return whether a fact repeats reasoning of the answer under the other server's name."""
+        return fact.name in REASONING_NAMES and any(
+            fact.fields == other.fields for other in self._issued if other.name in REASONING_NAMES
+        )
+
+    def _is_lost(self, fact: TurnFact, *, answered: bool) -> bool:
+        """Return whether a part that the client left out is missing. A call that it did not run is not."""
+        if fact.kind == "call":  # a malformed call cannot run, and no API accepts it unanswered
+            self.edits["call-dropped"] += not _is_malformed(fact)
+            return answered
+        some = any((fact.kind, fact.name) == (other.kind, other.name) for other in self._carried)
+        if fact.kind == "reasoning" or (fact.kind == "text" and fact.fields.get("state") is None):
+            self.edits[f"{fact.kind}-left-out"] += some
+            return some
+        self.edits[f"{fact.kind}-left-out"] += fact.returns
+        return fact.returns
+
+    def _near(self, at: int, carried: dict[int, int]) -> str:
+        """Return the place where a lost part would be: that of the next part."""
+        behind = [carried[other] for other in range(at + 1, len(self._issued)) if other in carried]
+        facts = self._carried[behind[0] :] if behind else following_facts(self._place)
+        return facts[0].pointer if facts else ""
+
+    def _restored(self, ours: TurnFact, theirs: TurnFact) -> TurnFact | None:
+        if theirs.kind == "call":
+            return self._call(ours, theirs)
+        if not ours.returns and theirs.kind != "reasoning":
+            self.edits["shown-returned"] += 1
+            return None
+        fields = dict(theirs.fields)
+        for name in dict.fromkeys((*ours.fields, *theirs.fields)):
+            one, other = ours.fields.get(name), theirs.fields.get(name)
+            if equal(one, other) or (name == "encrypted_content" and other in self._reissued):
+                continue
+            self.edits[_edit_of(theirs.kind, name, one, other)] += 1
+            fields[name] = one
+        return replace(theirs, fields={name: value for name, value in fields.items() if value is not None})
+
+    def _call(self, ours: TurnFact, theirs: TurnFact) -> TurnFact:
+        fields = dict(ours.fields)
+        self.edits["call-renamed"] += ours.name != theirs.name
+        self.edits["arguments-rewritten"] += not equal(ours.fields["arguments"], theirs.fields["arguments"])
+        one, other = ours.fields.get("state"), theirs.fields.get("state")
+        if not equal(one, other):
+            self.edits[_edit_of("call", "state", one, other)] += 1
+        return replace(theirs, name=ours.name, fields=fields, id=self._call_id(ours, theirs))
+
+    def _call_id(self, ours: TurnFact, theirs: TurnFact) -> str | None:
+        if theirs.id is None:
+            self.edits["id-left-out"] += ours.id is not None
+            return ours.id
+        if theirs.id == ours.id or is_redacted_id(theirs.id):
+            return theirs.id
+        if any(theirs.id == other.id for other in self._calls):
+            self.edits["id-mispaired"] += 1
+            return ours.id
+        if sum(theirs.id == other.id for other in self._place.calls) > 1:
+            self.edits["id-repeated"] += 1
+            return ours.id
+        return theirs.id
+
+    def _result(self, theirs: TurnFact, origin: int) -> TurnFact:
+        call = self._calls[origin]
+        fields = dict(theirs.fields)
+        carried = theirs.answers is not None
+        known = {call.name, self._place.calls[theirs.answers].name if theirs.answers is not None else call.name}
+        name = fields.get("name")
+        if name is not None:
+            self.edits["result-renamed"] += name not in known
+            fields["name"] = call.name
+        if not carried and any(other == origin for other in match_issued_calls(self._place.calls, self._calls)):
+            self.edits["id-mispaired"] += 1
+        if theirs.id is None and call.id is not None and theirs.answers is not None:
+            self.edits["id-left-out"] += self._place.calls[theirs.answers].id is not None
+        at = self._kept.index(origin) if origin in self._kept else None
+        return replace(theirs, fields=fields, answers=at, id=theirs.id or call.id)
+
+    def _of_nobody(self, results: Sequence[TurnFact]) -> list[TurnFact]:
+        return [
+            fact
+            for fact, origin in zip(results, match_answered_calls(self._place, self._calls), strict=True)
+            if origin is None and fact.answers is None
+        ]
+
+
+def _edit_of(kind: str, name: str, issued_value: JSON, carried: JSON) -> str:
+    if kind == "text" and name == "text":
+        return "text-reworded"
+    if name in ("state", "signature", "encrypted_content"):
+        return "state-left-out" if carried is None else "state-added" if issued_value is None else "state-rewritten"
+    return f"{kind}-rewritten"
+
+
+def _is_regrouped(ours: Sequence[TurnFact], theirs: Sequence[TurnFact]) -> bool:
+    return len(ours) != len(theirs) and bool(ours) and _text(ours) == _text(theirs)
+
+
+def _text(facts: Sequence[TurnFact]) -> str:
+    return "".join(str(fact.fields["text"]) for fact in facts)
+
+
+def _is_malformed(fact: TurnFact) -> bool:
+    arguments = fact.fields.get("arguments")
+    return not isinstance(arguments, dict) or arguments.keys() == {"malformed"}
+
+
+def _said(fact: TurnFact) -> str:
+    return canonical(dict(fact.fields))

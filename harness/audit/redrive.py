@@ -1,0 +1,407 @@
+"""Redrives: recorded answers driven through an adapter, whose follow-up is compared with the recorded one."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+import re
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import groupby, islice
+from types import TracebackType
+from typing import Self, TypeAlias, cast
+
+import httpx2
+
+from harness import catalog
+from harness.apis.api import Api
+from harness.apis.conversion import CanonicalReader
+from harness.apis.jsonvalue import loads
+from harness.apis.view import CallView, MediaView, OpaqueView, PartView, ResultView, SystemView, TextView
+from harness.audit.client_edits import undo_edits
+from harness.audit.redrive_pairs import (
+    RedrivePair,
+    accepted_exchanges,
+    answered_turns,
+    find_pairs,
+    lift_of,
+    match_answered_calls,
+    match_issued_calls,
+)
+from harness.audit.turn_comparison import (
+    Disagreement,
+    TurnComparison,
+    hosted_facts,
+    system_facts,
+    tool_facts,
+    turn_facts,
+)
+from harness.cassettes.cassette import Cassette
+from harness.cassettes.rechunk import recut
+from harness.cassettes.transport import HandlerTransport
+from harness.equivalence.view_differences import WHOLE_JSON, diff, json_pointer
+from harness.model.errors import MalformedResponse
+from harness.model.http import HttpRequest, HttpResponse
+from harness.model.messages import (
+    JSON,
+    ChatRequest,
+    ChatResponse,
+    Finish,
+    Message,
+    Opaque,
+    Part,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from harness.model.protocols import Capability, Endpoint, Route, StreamingChatClient
+from harness.results import PairCounts, PairDisagreement, RedriveResult
+
+OPENING = "…"
+"""First user message. The conversation before the pair is not compared, and answers do not depend on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class DrivenTurn:
+    """The adapter's reading of response i, and its request with the results of request j."""
+
+    answer: ChatResponse
+    request: HttpRequest
+
+
+class AdapterDriver:
+    """An adapter with recorded responses as input and its requests as output."""
+
+    def __init__(self, api: Api) -> None:
+        self._sent: list[HttpRequest] = []
+        self._response = HttpResponse(200)
+        self._http = httpx2.Client(transport=HandlerTransport(self._play))
+        endpoint = Endpoint(api.provider_url, "key-of-nobody", self._http)
+        self._client = cast("StreamingChatClient", catalog.adapter(api.targets[0].adapter).connect(endpoint, ""))
+
+    def close(self) -> None:
+        """Close the clients."""
+        self._client.close()
+        self._http.close()
+
+    def whole(self, pair: RedrivePair) -> DrivenTurn:
+        """Drive response i by `chat`; a stream as the body that the wire reader folds it to.
+
+        Raises:
+            harness.model.errors.ChatError: the adapter cannot read the response or express the request.
+        """
+        return self._driven(pair, _whole(pair), self._client.chat)
+
+    def streamed(self, pair: RedrivePair, stream: HttpResponse) -> DrivenTurn:
+        """Drive response i by `stream`, which receives `stream`. The follow-up is requested whole.
+
+        Raises:
+            harness.model.errors.ChatError: as `whole` does.
+        """
+        return self._driven(pair, stream, self._finish)
+
+    def _driven(
+        self, pair: RedrivePair, response: HttpResponse, ask: Callable[[ChatRequest], ChatResponse]
+    ) -> DrivenTurn:
+        lift = lift_of(pair.j.wire, pair.j.body, pair.j.request)
+        asked = _asked(pair, lift)
+        answer = self._ask(response, ask, asked)
+        results = Message(Role.USER, tuple(_following(pair, lift, answer.message)))
+        follow_up = replace(asked, messages=(*asked.messages, _carried(pair, answer.message), results))
+        self._ask(_whole(pair), self._client.chat, follow_up)
+        return DrivenTurn(answer, self._sent.pop())
+
+    def _ask(
+        self, response: HttpResponse, ask: Callable[[ChatRequest], ChatResponse], request: ChatRequest
+    ) -> ChatResponse:
+        self._response = response
+        self._sent.clear()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # SDKs warn of old models, and recordings have them
+            return ask(request)
+
+    def _finish(self, request: ChatRequest) -> ChatResponse:
+        match list(self._client.stream(request)):
+            case [*_, Finish(response)]:
+                return response
+            case _:
+                raise MalformedResponse("the stream ended without Finish, which is its last event")
+
+    def _play(self, request: HttpRequest) -> HttpResponse:
+        self._sent.append(request)
+        return self._response
+
+
+def _whole(pair: RedrivePair) -> HttpResponse:
+    """Return the recorded response; a stream as the body that the wire reader folds it to."""
+    body = json.dumps(pair.i.response.body).encode()
+    return HttpResponse(200, {"content-type": "application/json"}, body)
+
+
+def _asked(pair: RedrivePair, lift: CanonicalReader) -> ChatRequest:
+    system = lift.system()
+    opening = (*(Opaque(lift.api, raw) for raw in system.opening), Text(OPENING))
+    metadata = {**system.metadata, **lift.hosted_metadata()}
+    return ChatRequest(
+        pair.j.model,
+        (Message(Role.USER, opening),),
+        system.text,
+        lift.tools(),
+        provider_metadata={lift.api: metadata} if metadata else {},
+    )
+
+
+def _following(pair: RedrivePair, lift: CanonicalReader, answer: Message) -> Iterator[Part]:
+    """Yield the parts after the calls, in order. System text is a separate entry of the conversation."""
+    results = iter(_results(pair, lift, answer))
+    for is_system, group in groupby((entry.part for entry in pair.slice.answers), key=_is_system):
+        if is_system:
+            texts = (part for part in group if isinstance(part, SystemView))
+            yield from (Opaque(lift.api, raw) for raw in lift.entries(texts))
+            continue
+        for part in group:
+            match part:
+                case ResultView():
+                    yield from islice(results, 1)
+                case TextView() | MediaView() | OpaqueView():
+                    yield lift.part(part)
+                case _:  # a call in the user's turn belongs to the client
+                    yield Opaque(lift.api, lift.raw(part))
+
+
+def _is_system(part: PartView | SystemView) -> bool:
+    return isinstance(part, SystemView)
+
+
+def _carried(pair: RedrivePair, answer: Message) -> Message:
+    """Return the answer without calls that the recorded client did not run: no API accepts an unanswered call."""
+    calls = pair.i.response.calls
+    kept = {*match_issued_calls(pair.slice.calls, calls), *match_answered_calls(pair.slice, calls)}
+    dropped = [call for at, call in enumerate(_canonical(calls, answer)) if at not in kept]
+    return replace(answer, parts=tuple(part for part in answer.parts if not any(part is each for each in dropped)))
+
+
+def _results(pair: RedrivePair, lift: CanonicalReader, answer: Message) -> list[ToolResult]:
+    """Return the results in the order of their calls, without those of calls that the client made up."""
+    calls = pair.i.response.calls
+    named = [
+        (call.id or "", call.name) if known is None else (known.id, known.name)
+        for call, known in zip(calls, _canonical(calls, answer), strict=True)
+    ]
+    lifted = [
+        (place, lift.result(result, *named[place]))
+        for result, place in zip(pair.slice.results, match_answered_calls(pair.slice, calls), strict=True)
+        if place is not None
+    ]
+    return [result for _, result in sorted(lifted, key=lambda each: each[0])]
+
+
+def _canonical(calls: tuple[CallView, ...], answer: Message) -> list[ToolCall | None]:
+    """Return the canonical call for each call of the response, or `None` if the adapter keeps it opaque."""
+    left = list(answer.tool_calls)
+    found: list[ToolCall | None] = []
+    for call in calls:
+        same = next((each for each in left if _is(each, call)), None)
+        if same is not None:
+            left.remove(same)
+        found.append(same)
+    return found
+
+
+def _is(canonical: ToolCall, call: CallView) -> bool:
+    return canonical.name == call.name and call.id in (None, canonical.id)
+
+
+_Parting: TypeAlias = tuple[str, JSON, JSON]
+"""Pointer to the first difference, and both values."""
+
+
+def disagreements(
+    driver: AdapterDriver, pair: RedrivePair, told: DrivenTurn, stream: HttpResponse, recuts: int
+) -> Iterator[Disagreement]:
+    """Yield differences between the stream as recorded and the whole body or `recuts` other cuts of it."""
+    yield from _disagreement("stream-whole", "as a whole body", pair, told, partial(driver.whole, pair))
+    for number in range(recuts):
+        other, way = recut(stream, number, f"{pair.j.wire.name} {pair.i.index}")
+        yield from _disagreement("stream-recut", way, pair, told, partial(driver.streamed, pair, other))
+
+
+def _disagreement(
+    kind: str, way: str, pair: RedrivePair, told: DrivenTurn, retell: Callable[[], DrivenTurn]
+) -> Iterator[Disagreement]:
+    pointer = (pair.slice.spoken or pair.slice.answers)[0].part.pointer
+    try:
+        parting = _parting(told, retell())
+    except Exception as error:  # noqa: BLE001 - as in a redrive: an adapter may fail in any way at all
+        yield Disagreement(pointer, None, {"told": way, "error": str(error) or repr(error)}, kind)
+        return
+    if parting is not None:
+        at, one, other = parting
+        yield Disagreement(pointer, {"at": at, "value": one}, {"told": way, "value": other}, kind)
+
+
+def _parting(one: DrivenTurn, other: DrivenTurn) -> _Parting | None:
+    """Return the first difference of two drives, at its deepest place."""
+    both = {"/answer": (_plain(one.answer), _plain(other.answer)), "/follow-up": (_said(one), _said(other))}
+    found = ((f"{at}{json_pointer(each.path)}", each) for at, pair in both.items() for each in diff(*pair, WHOLE_JSON))
+    return next(((at, each.one, each.other) for at, each in found), None)
+
+
+def _said(driven: DrivenTurn) -> JSON:
+    return {"url": driven.request.url, "body": loads(driven.request.body)}
+
+
+def _plain(value: object) -> JSON:
+    if dataclasses.is_dataclass(value):
+        fields = {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {"is": type(value).__name__, **fields}
+    match value:
+        case bytes():
+            return base64.b64encode(value).decode()
+        case tuple() | list():
+            return [_plain(each) for each in cast("Sequence[object]", value)]
+        case Mapping():
+            return {str(key): _plain(each) for key, each in cast("Mapping[object, object]", value).items()}
+        case _:
+            return cast("JSON", value)
+
+
+RECUTS = 3
+"""Default number of other cuts of each stream."""
+
+_ENCRYPTED = re.compile(rb'"encrypted_content"\s*:\s*"([\w+/=-]+)"')
+
+
+class Redrive:
+    """A redrive in progress. It takes cassettes one by one, and is a context manager, since it holds clients. A
+    streamed response is streamed again: as recorded, and cut in `recuts` other ways."""
+
+    def __init__(self, recuts: int = RECUTS) -> None:
+        self._recuts = recuts
+        self._drivers: dict[str, AdapterDriver] = {}
+        apis = [api.name for api in catalog.apis() if _is_driven(api)]
+        self._counts = {api: Counter[str]() for api in apis}
+        self._not_redrivable = {api: Counter[str]() for api in apis}
+        self._allowances = {api: Counter[str]() for api in apis}
+        self._edits = {api: Counter[str]() for api in apis}
+        self._disagreements: list[PairDisagreement] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for driver in self._drivers.values():
+            driver.close()
+
+    def add(self, file: str, cassette: Cassette) -> None:
+        """Drive the pairs of one cassette, of those APIs whose requests carry their history.
+
+        Raises:
+            harness.model.errors.MissingDependency: the SDK of an API that has pairs is not installed.
+        """
+        for api, exchanges in accepted_exchanges(cassette).items():
+            for pair in find_pairs(exchanges) if api in self._counts else ():
+                self._counts[api]["pairs"] += 1
+                reason = server_state_field(pair)
+                if reason is not None:
+                    self._not_redrivable[api][reason] += 1
+                    continue
+                found = self._driven(pair)
+                self._counts[api]["streamed"] += pair.i.response.streamed
+                self._counts[api]["agreeing"] += not found.disagreements
+                self._counts[api]["edited"] += bool(found.edits)
+                self._edits[api].update(found.edits.keys())
+                self._allowances[api].update(found.allowances)
+                self._disagreements += [_placed(file, pair, each) for each in found.disagreements]
+
+    def result(self) -> RedriveResult:
+        """Return the result so far."""
+        counts = {
+            api: PairCounts(
+                counter["pairs"],
+                counter["agreeing"],
+                counter["streamed"],
+                dict(self._not_redrivable[api]),
+                {kind: count for kind, count in sorted(self._allowances[api].items()) if count},
+                counter["edited"],
+                dict(sorted(self._edits[api].items())),
+            )
+            for api, counter in self._counts.items()
+        }
+        return RedriveResult(counts, tuple(self._disagreements), self._recuts)
+
+    def _driven(self, pair: RedrivePair) -> TurnComparison:
+        api = pair.j.wire
+        if api.name not in self._drivers:
+            self._drivers[api.name] = AdapterDriver(api)
+        driver, stream = self._drivers[api.name], _stream(pair)
+        try:
+            driven = driver.streamed(pair, stream) if stream else driver.whole(pair)
+            found = compare_requests(pair, driven.request)
+        except Exception as error:  # noqa: BLE001 - an adapter may fail in any way at all: one pair, not the audit
+            return TurnComparison.failed(pair.slice.answers[0].part.pointer, str(error) or repr(error))
+        if stream:
+            found.disagreements += disagreements(driver, pair, driven, stream, self._recuts)
+        return found
+
+
+def _is_driven(api: Api) -> bool:
+    """Return whether an API's requests can be read back, and its adapter sends only through the given client. No
+    recorded data may leave the process."""
+    adapter = catalog.adapter(api.targets[0].adapter)
+    return (
+        api.canonical_reader is not None
+        and adapter.route is Route.CLIENT
+        and Capability.STREAMING in adapter.capabilities
+    )
+
+
+def _stream(pair: RedrivePair) -> HttpResponse | None:
+    answer = pair.i.answer
+    if not pair.i.response.streamed:
+        return None
+    headers = {name: value for name, value in answer.headers.items() if name == "content-type"}
+    return HttpResponse(answer.status, headers, answer.body)
+
+
+def server_state_field(pair: RedrivePair) -> str | None:
+    """Return the field or item kind by which a follow-up relies on server state, or `None`."""
+    kinds = [entry.part.kind for entry in pair.slice.spoken if isinstance(entry.part, OpaqueView)]
+    whole = pair.slice.calls and "item_reference" not in kinds
+    return None if whole else pair.j.request.stateful
+
+
+def compare_requests(pair: RedrivePair, produced: HttpRequest) -> TurnComparison:
+    """Compare an adapter's request with request j."""
+    wire, calls = pair.j.wire, pair.i.response.calls
+    found = TurnComparison(frozenset(call.id for call in calls if call.id), _reissued(pair))
+    view = wire.view(produced)
+    turns = answered_turns(view, pair.i.response)
+    recorded_turn = undo_edits(pair.i.response, pair.slice, _reissued(pair))
+    found.edits = recorded_turn.edits
+    found.turn(recorded_turn.facts, turn_facts(turns[-1]) if turns else ())
+    stated, sent = lift_of(wire, pair.j.body, pair.j.request), lift_of(wire, loads(produced.body), view)
+    for facts in (system_facts, tool_facts, hosted_facts):
+        found.sequence(facts(stated), facts(sent))
+    return found
+
+
+def _reissued(pair: RedrivePair) -> frozenset[str]:
+    """Return encrypted reasoning that the stream contains before its last event replaces it."""
+    if not pair.i.response.streamed:
+        return frozenset()
+    last = set(_ENCRYPTED.findall(json.dumps(pair.i.response.body).encode()))
+    return frozenset(content.decode() for content in _ENCRYPTED.findall(pair.i.answer.body) if content not in last)
+
+
+def _placed(file: str, pair: RedrivePair, found: Disagreement) -> PairDisagreement:
+    return PairDisagreement(
+        pair.j.wire.name, file, pair.i.index, pair.j.index, found.pointer, found.recorded, found.produced, found.kind
+    )

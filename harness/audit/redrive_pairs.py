@@ -1,0 +1,365 @@
+"""Pairs of a recording: response i called tools, and request j carries the calls back with their results.
+
+Ids identify a pair: the calls or results of request j have ids that response i issued, for calls or for their items
+(Responses `fc_…`). If ids are missing or the client's own, equal names and arguments identify it, or the names of
+results, in a conversation that continues request i. A follow-up that relies on server state need not carry the calls:
+its results have the ids, or it names the response.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Literal, TypeAlias
+
+from harness import catalog
+from harness.apis.api import Api
+from harness.apis.conversion import CanonicalReader
+from harness.apis.jsonvalue import canonical, equal, loads
+from harness.apis.view import (
+    CallView,
+    OpaqueView,
+    PartView,
+    RequestView,
+    ResponseView,
+    ResultView,
+    SystemView,
+    TextView,
+    WireError,
+)
+from harness.cassettes.cassette import Cassette
+from harness.model.http import HttpRequest, HttpResponse
+from harness.model.messages import JSON
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedExchange:
+    """An exchange whose request was accepted. `index` is its place in the cassette, `body` the request's JSON, `answer`
+    the response as recorded."""
+
+    index: int
+    wire: Api
+    http: HttpRequest
+    body: JSON
+    request: RequestView
+    response: ResponseView
+    answer: HttpResponse
+
+    @property
+    def model(self) -> str:
+        """The model that the request names."""
+        return self.wire.model_of(self.http) or ""
+
+    @property
+    def broken(self) -> bool:
+        """The response has no end, or its connection broke off: an adapter has to raise."""
+        return not self.response.complete or self.answer.delivery.ending != "complete"
+
+
+def accepted_exchanges(cassette: Cassette) -> dict[str, list[RecordedExchange]]:
+    """Return the accepted and readable exchanges of each API, in order."""
+    found: dict[str, list[RecordedExchange]] = {}
+    for index, interaction in enumerate(cassette.interactions):
+        exchange = _read(index, interaction.request, interaction.response)
+        if exchange is not None:
+            found.setdefault(exchange.wire.name, []).append(exchange)
+    return found
+
+
+def _read(index: int, request: HttpRequest, response: HttpResponse | None) -> RecordedExchange | None:
+    wire = next((wire for wire in catalog.apis() if wire.recognises(request)), None)
+    if wire is None or response is None or not 200 <= response.status < 300:
+        return None
+    try:
+        answer = wire.read(response)
+        return (
+            None
+            if answer.error
+            else RecordedExchange(index, wire, request, loads(request.body), wire.view(request), answer, response)
+        )
+    except WireError:
+        return None
+
+
+def lift_of(wire: Api, body: JSON, view: RequestView) -> CanonicalReader:
+    """Return the reader that turns a request into canonical values."""
+    assert wire.canonical_reader is not None  # noqa: S101 - pairs of others are not driven
+    return wire.canonical_reader(body, view)
+
+
+Role: TypeAlias = Literal["user", "assistant", "system"]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEntry:
+    """A part of the conversation with its role. System text within the conversation is an entry, too."""
+
+    role: Role
+    part: PartView | SystemView
+
+
+@dataclass(frozen=True, slots=True)
+class TurnSlice:
+    """An assistant turn that calls tools (`spoken`), and what follows up to its last result (`answers`)."""
+
+    spoken: tuple[TurnEntry, ...]
+    answers: tuple[TurnEntry, ...]
+
+    @property
+    def calls(self) -> tuple[CallView, ...]:
+        """The calls of the turn."""
+        return tuple(entry.part for entry in self.spoken if isinstance(entry.part, CallView))
+
+    @property
+    def results(self) -> tuple[ResultView, ...]:
+        """The results after the turn."""
+        return tuple(entry.part for entry in self.answers if isinstance(entry.part, ResultView))
+
+
+def entries(view: RequestView) -> tuple[TurnEntry, ...]:
+    """Return all parts in order, with system text at its place."""
+    found: list[TurnEntry] = []
+    for number in range(len(view.turns) + 1):
+        found += [TurnEntry("system", text) for text in view.system if text.before_turn == number]
+        if number < len(view.turns):
+            turn = view.turns[number]
+            found += [TurnEntry(turn.role, part) for part in turn.parts]
+    return tuple(found)
+
+
+def answered_turns(view: RequestView, response: ResponseView | None = None) -> tuple[TurnSlice, ...]:
+    """Return the turns that are followed by results, in order. If the server keeps the calls, the results form a slice
+    in which `spoken` is empty. Items of `response`, which the turn came from, belong to the assistant whatever their
+    role (Responses: output of a server tool)."""
+    whole = entries(view)
+    said = {_item_id(part) for part in response.parts} - {""} if response else set[str]()
+    spoken = [entry.role == "assistant" or _item_id(entry.part) in said for entry in whole]
+    found: list[TurnSlice] = []
+    start = 0
+    while start < len(whole):
+        middle = next((at for at in range(start, len(whole)) if not spoken[at]), len(whole))
+        stop = next((at for at in range(middle, len(whole)) if spoken[at]), len(whole))
+        results = [at for at in range(middle, stop) if isinstance(whole[at].part, ResultView)]
+        if results:
+            first = (
+                middle if middle > start else results[0]
+            )  # without an assistant turn, earlier user text is no answer
+            found.append(TurnSlice(whole[start:middle], whole[first : results[-1] + 1]))
+        start = stop
+    return tuple(found)
+
+
+def _item_id(part: PartView | SystemView) -> str:
+    match part:
+        case OpaqueView(raw={"id": str(item_id)}):
+            return item_id
+        case _:
+            return ""
+
+
+def match_results(calls: Sequence[CallView], results: Sequence[ResultView]) -> list[int | None]:
+    """Return the position of each result's call, or `None`. A result with an id answers the first open call of that id.
+    One without (Gemini 2) answers the first open call of its name, or else the first open one."""
+    open_ = list(range(len(calls)))
+    found: list[int | None] = []
+    for result in results:
+        if result.call_id is not None:
+            fitting = [at for at in open_ if calls[at].id == result.call_id]
+        else:
+            fitting = [at for at in open_ if calls[at].name == result.name] or open_
+        place = fitting[0] if fitting else None
+        found.append(place)
+        if place is not None:
+            open_.remove(place)
+    return found
+
+
+def match_issued_calls(carried: Sequence[CallView], calls: Sequence[CallView]) -> list[int | None]:
+    """Return the position of the issued call for each carried call, `None` for one that the client made up. The surest
+    signs come first: id, item id, name and arguments, name, arguments."""
+    left = list(range(len(calls)))
+    found: list[int | None] = [None] * len(carried)
+    for is_same in _SIGNS if len(carried) == len(calls) else (_same_with_state, *_SIGNS):
+        for at, call in enumerate(carried):
+            place = next((each for each in left if is_same(call, calls[each])), None) if found[at] is None else None
+            if place is not None:
+                found[at] = place
+                left.remove(place)
+    return found
+
+
+def match_answered_calls(place: TurnSlice, calls: Sequence[CallView]) -> list[int | None]:
+    """Return the position of the issued call for each result, or `None`. The carried calls decide, or the issued id or
+    name of a call that is not carried. Remaining results with unknown ids answer the remaining calls in order."""
+    carried = match_issued_calls(place.calls, calls)
+    pairing = match_results(place.calls, place.results)
+    found = [None if at is None else carried[at] for at in pairing]
+    left = [at for at in range(len(calls)) if at not in found]
+    loose = [number for number, at in enumerate(pairing) if at is None]
+    for fits in (_names, _may_answer):
+        for number in loose:
+            origin = next((at for at in left if fits(place.results[number], calls[at])), None)
+            if origin is not None and found[number] is None:
+                found[number] = origin
+                left.remove(origin)
+    return found
+
+
+def _may_answer(result: ResultView, call: CallView) -> bool:
+    return result.name in (None, call.name)
+
+
+def _names(result: ResultView, call: CallView) -> bool:
+    if result.call_id is None:
+        return result.name == call.name
+    return result.call_id in (call.id, call.item_id)
+
+
+def _same_with_state(carried: CallView, call: CallView) -> bool:
+    """Compare calls with their signature, which tells equal calls without ids apart."""
+    ids = carried.id in (None, call.id) or call.id is None
+    said = carried.name == call.name and equal(carried.arguments, call.arguments)
+    return ids and said and equal(carried.opaque, call.opaque)
+
+
+_SIGNS: tuple[Callable[[CallView, CallView], bool], ...] = (
+    lambda carried, call: call.id is not None and carried.id == call.id,
+    lambda carried, call: call.item_id is not None and carried.id == call.item_id,
+    lambda carried, call: carried.name == call.name and equal(carried.arguments, call.arguments),
+    lambda carried, call: carried.name == call.name,
+    lambda carried, call: bool(call.arguments) and equal(carried.arguments, call.arguments),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RedrivePair:
+    """Response `i` that called tools, and request `j` that carries the calls back, at `slice`."""
+
+    i: RecordedExchange
+    j: RecordedExchange
+    slice: TurnSlice
+
+
+class _Likeness(IntEnum):
+    """Certainty that request j answers response i."""
+
+    NONE = 0
+    CONVERSATION = 1
+    IDS = 2
+
+
+_Sign: TypeAlias = tuple[str, str]
+
+
+class _Unanswered:
+    """Responses that called tools and are in no pair yet, indexed by the signs of a follow-up."""
+
+    def __init__(self) -> None:
+        self._by_sign: dict[_Sign, dict[int, RecordedExchange]] = {}
+
+    def add(self, exchange: RecordedExchange) -> None:
+        for sign in _signs_of_response(exchange):
+            self._by_sign.setdefault(sign, {})[exchange.index] = exchange
+
+    def remove(self, exchange: RecordedExchange) -> None:
+        for sign in _signs_of_response(exchange):
+            self._by_sign[sign].pop(exchange.index, None)
+
+    def known_by(self, signs: Iterable[_Sign]) -> list[RecordedExchange]:
+        found: dict[int, RecordedExchange] = {}
+        for sign in signs:
+            found |= self._by_sign.get(sign, {})
+        return list(found.values())
+
+
+def find_pairs(exchanges: Sequence[RecordedExchange]) -> list[RedrivePair]:
+    """Return the pairs among the exchanges of one API. A response is paired with the first matching request only: later
+    requests repeat it. A broken response is in no pair."""
+    unanswered = _Unanswered()
+    found: list[RedrivePair] = []
+    for follow_up in exchanges:
+        for number, place in enumerate(reversed(answered_turns(follow_up.request))):
+            # an earlier turn of the conversation tells by its ids only: its calls may be like those of another one
+            signs = _signs_of_follow_up(follow_up, place) if number == 0 else _ids(place)
+            least = _Likeness.CONVERSATION if number == 0 else _Likeness.IDS
+            ranked = [(_likeness(one, follow_up, place), one.index, one) for one in unanswered.known_by(signs)]
+            likeness, _, earlier = max(ranked, key=lambda entry: entry[:2], default=(_Likeness.NONE, 0, None))
+            if earlier is not None and likeness >= least:
+                unanswered.remove(earlier)
+                found.append(
+                    RedrivePair(earlier, follow_up, _with_all_said(place, follow_up.request, earlier.response))
+                )
+        if not follow_up.broken:
+            unanswered.add(follow_up)
+    return found
+
+
+def _signs_of_response(exchange: RecordedExchange) -> Iterator[_Sign]:
+    for call in exchange.response.calls:
+        yield from (("id", each) for each in (call.id, call.item_id) if each)
+        yield "call", _said(call)
+        yield "name", call.name
+    if exchange.response.calls:
+        yield "response", _field(exchange.response.body, "id")
+
+
+def _signs_of_follow_up(follow_up: RecordedExchange, place: TurnSlice) -> Iterator[_Sign]:
+    yield from _ids(place)
+    yield from (("call", _said(call)) for call in place.calls)
+    if not place.calls:
+        yield from (("name", result.name) for result in place.results if result.name)
+        yield "response", _field(follow_up.body, "previous_response_id")
+
+
+def _ids(place: TurnSlice) -> Iterator[_Sign]:
+    yield from (("id", call.id) for call in place.calls if call.id)
+    yield from (("id", result.call_id) for result in place.results if result.call_id)
+
+
+def _said(call: CallView) -> str:
+    return canonical([call.name, call.arguments])
+
+
+def _with_all_said(place: TurnSlice, view: RequestView, response: ResponseView) -> TurnSlice:
+    """Return the slice with the same last result in which all parts of the response belong to the assistant."""
+    slices = answered_turns(view, response)
+    end = place.answers[-1].part.pointer
+    return next((each for each in slices if each.answers[-1].part.pointer == end), place)
+
+
+def _likeness(earlier: RecordedExchange, follow_up: RecordedExchange, place: TurnSlice) -> _Likeness:
+    """Return the certainty that one exchange answers the other."""
+    if _has_ids(earlier.response.calls, place):
+        return _Likeness.IDS
+    if follow_up.request.stateful and not place.calls:
+        named = _field(follow_up.body, "previous_response_id")
+        return _Likeness.IDS if named and named == _field(earlier.response.body, "id") else _Likeness.NONE
+    return _Likeness.CONVERSATION if _goes_on(earlier.request, follow_up.request) else _Likeness.NONE
+
+
+def _has_ids(issued: Sequence[CallView], place: TurnSlice) -> bool:
+    """Return whether a slice contains an id of the response. Some servers restart their ids in every turn (`call_0`),
+    so the call needs the same name, or must be absent."""
+    names = {each: call.name for call in issued for each in (call.id, call.item_id) if each}
+    carried = {call.id for call in place.calls}
+    return any(names.get(call.id or "") == call.name for call in place.calls) or any(
+        result.call_id in names for result in place.results if result.call_id not in carried
+    )
+
+
+def _goes_on(earlier: RequestView, later: RequestView) -> bool:
+    """Return whether the later request has all user texts of the earlier one, in order."""
+    texts = iter(_texts(later))
+    return all(text in texts for text in _texts(earlier))
+
+
+def _texts(view: RequestView) -> Iterator[str]:
+    for turn in view.turns:
+        texts = [part for part in turn.parts if isinstance(part, TextView) and turn.role == "user"]
+        yield from (canonical([part.text, part.opaque]) for part in texts)
+
+
+def _field(body: JSON, name: str) -> str:
+    value = body.get(name) if isinstance(body, dict) else None
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,318 @@
+"""Comparison of the request that an adapter sent with the recorded one.
+
+Compared are the assistant turn made from response i and the results after it (calls, ids, names, arguments, text,
+opaque state, content and error marks of results, order and place), system text and tools. The client's edits of
+response i are undone first and counted separately (`harness.audit.client_edits`).
+
+Allowances, counted by class:
+
+- `id-invented`, `id-renamed`: a call has an id that response i did not issue, consistently on call and result; the
+  response had issued none, or another. `id-of-item`: the call has the id of its item (Responses `fc_…`).
+- `reasoning-dropped`, `text-dropped`: the client left out all reasoning of one kind, or all text. One part of several
+  is a loss, and so is text with state.
+- `reasoning-repeated`: the client sent the same reasoning again under the other name that compatible servers use
+  (`reasoning`, `reasoning_content`).
+- `state-reissued`: the encrypted content of a reasoning item comes from another event of the stream; Responses encrypts
+  the item anew for the last event.
+- `id-scrubbed`: the recording redacts the id of a call.
+- `stand-in`: a call without a signature returns with Gemini's replacement, because the client left out the earlier call
+  that had it (gemini-thought-signature).
+- `labels`: ids and states of reasoning items, cache marks.
+- `default`: absence against the documented default, where the neutral view differs: the schema of a tool without
+  arguments.
+
+Not compared, because the neutral view is equal: absent and null, a string and one text part, base64 alphabets. Ids of
+message and call items of Responses are no facts either: they refer to items that the server may have stored.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+
+from harness.apis.conversion import CanonicalReader
+from harness.apis.jsonvalue import without_nulls
+from harness.apis.view import (
+    CallView,
+    JsonView,
+    MediaView,
+    OpaqueView,
+    PartView,
+    ResultView,
+    SystemView,
+    TextView,
+    is_redacted_id,
+)
+from harness.audit.redrive_pairs import TurnSlice, match_results
+from harness.equivalence.result_meaning import core_text
+from harness.equivalence.view_differences import Path, Policy, diff
+from harness.model.messages import JSON, Tool
+
+_REASONING = frozenset(
+    {
+        "thinking",
+        "redacted_thinking",
+        "reasoning",
+        "reasoning_content",
+        "reasoning_details",
+        "reasoning_text",
+        "thinking_blocks",
+        "thought",
+    }
+)
+"""Part names of reasoning in all APIs."""
+
+REASONING_NAMES = frozenset({"reasoning", "reasoning_content"})
+"""Names of the same field in compatible servers."""
+
+_CACHE_MARK = "cache_control"
+
+
+def _no_labels() -> dict[str, JSON]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFact:
+    """The content of one part.
+
+    `fields` have to be equal; `labels` name the part or control the cache, and may differ. `name` belongs to a call or
+    a tool, or is the wire's word for a part. `id` is that of a call, or of the call that a result answers; `item_id`
+    that of the item that carries a call. `answers` is the position of a result's call. `returns`: the API is known to
+    accept the part back.
+    """
+
+    role: str
+    kind: str
+    fields: Mapping[str, JSON]
+    pointer: str
+    name: str = ""
+    labels: Mapping[str, JSON] = field(default_factory=_no_labels)
+    id: str | None = None
+    item_id: str | None = None
+    answers: int | None = None
+    returns: bool = True
+
+    @property
+    def shown(self) -> JSON:
+        """The fact as JSON for reports."""
+        said = {key: value for key, value in self.fields.items() if value is not None}
+        known = {"kind": self.kind, "name": self.name, "id": self.id}
+        return {**{key: value for key, value in known.items() if value}, **said}
+
+
+def turn_facts(place: TurnSlice) -> tuple[TurnFact, ...]:
+    """Return the facts of an assistant turn and its results, in order."""
+    return (*spoken_facts(entry.part for entry in place.spoken), *following_facts(place))
+
+
+def spoken_facts(parts: Iterable[PartView | SystemView]) -> tuple[TurnFact, ...]:
+    """Return the facts of an assistant's parts, from an answer or a request."""
+    return tuple(fact for fact in (_fact(part, "assistant") for part in parts) if _says_something(fact))
+
+
+def following_facts(place: TurnSlice) -> tuple[TurnFact, ...]:
+    """Return the facts after an assistant turn."""
+    pairing = iter(match_results(place.calls, place.results))
+    after = [
+        _fact(entry.part, entry.role, next(pairing) if isinstance(entry.part, ResultView) else None)
+        for entry in place.answers
+    ]
+    return tuple(filter(_says_something, after))
+
+
+def _says_something(fact: TurnFact) -> bool:
+    return fact.kind != "text" or any(fact.fields.values())
+
+
+def system_facts(lift: CanonicalReader) -> tuple[TurnFact, ...]:
+    """Return the system text before the conversation."""
+    return tuple(_fact(text, "system") for text in lift.view.system if not text.before_turn and text.text)
+
+
+def tool_facts(lift: CanonicalReader) -> tuple[TurnFact, ...]:
+    """Return the functions, in order."""
+    return tuple(_tool(tool, lift.api, view.pointer) for view, tool in zip(lift.functions, lift.tools(), strict=True))
+
+
+def hosted_facts(lift: CanonicalReader) -> tuple[TurnFact, ...]:
+    """Return the tools that the provider runs, in order."""
+    return tuple(
+        _opaque(OpaqueView(view.kind, lift.raw(view), view.pointer), "system", "hosted-tool") for view in lift.hosted
+    )
+
+
+def _tool(tool: Tool, api: str, pointer: str) -> TurnFact:
+    own = tool.provider_metadata.get(api)
+    more = {key: value for key, value in own.items() if value is not None} if isinstance(own, dict) else {}
+    labels = {_CACHE_MARK: more.pop(_CACHE_MARK)} if _CACHE_MARK in more else {}
+    fields: dict[str, JSON] = {"description": tool.description, "parameters": tool.parameters}
+    return TurnFact("system", "tool", {**fields, **more}, pointer, tool.name, labels)
+
+
+def _fact(part: PartView | SystemView | JsonView, role: str, answers: int | None = None) -> TurnFact:
+    match part:
+        case CallView():
+            arguments: JSON = part.arguments if part.malformed is None else {"malformed": part.malformed}
+            fields: dict[str, JSON] = {"arguments": arguments, "state": part.opaque}
+            return TurnFact(role, "call", fields, part.pointer, part.name, id=part.id, item_id=part.item_id)
+        case ResultView():
+            says_nothing = core_text(part) == ""  # an absent response, null and an empty text are the same
+            content: list[JSON] = [] if says_nothing else [_fact(each, role).shown for each in part.payload]
+            fields = {"name": part.name, "content": content, "error": part.error_mark}
+            return TurnFact(role, "result", fields, part.pointer, id=part.call_id, answers=answers)
+        case TextView():
+            return TurnFact(role, "text", {"text": part.text, "state": part.opaque}, part.pointer)
+        case SystemView():
+            return TurnFact(role, "system", {"text": part.text}, part.pointer)
+        case JsonView():
+            return TurnFact(role, "json", {"value": part.value}, part.pointer)
+        case MediaView():
+            data = None if part.data is None else base64.b64encode(part.data).decode()
+            return TurnFact(role, "media", {"type": part.media_type, "data": data, "uri": part.uri}, part.pointer)
+        case OpaqueView():
+            return _opaque(part, role, "reasoning" if part.kind in _REASONING else "part")
+
+
+def _opaque(part: OpaqueView, role: str, kind: str) -> TurnFact:
+    if not isinstance(part.raw, dict):
+        return TurnFact(role, kind, {"value": part.raw}, part.pointer, part.kind, returns=part.returns)
+    named = {"id", "status"} if part.kind == "reasoning" else set[str]()
+    labels = {key: value for key, value in part.raw.items() if key == _CACHE_MARK or key in named}
+    said = {key: without_nulls(value) for key, value in part.raw.items() if key not in labels and not _blank(value)}
+    return TurnFact(role, kind, said, part.pointer, part.kind, labels, returns=part.returns)
+
+
+def _blank(value: JSON) -> bool:
+    return value is None or value in ("", [], {})
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """A difference between the adapter's request and the recorded one. `pointer` leads into the body of request j: to
+    the part, or to the one before an addition. `kind` names the difference: `call-id`, `result-content`,
+    `reasoning-missing` (recorded, not produced), `part-added` (produced, not recorded), …"""
+
+    pointer: str
+    recorded: JSON
+    produced: JSON
+    kind: str
+
+
+class TurnComparison:
+    """Disagreements and allowances of one pair. `issued` holds the call ids of response i, `reissued` the encrypted
+    contents that only earlier events of its stream have. `edits` counts what the recorded client changed."""
+
+    def __init__(self, issued: frozenset[str], reissued: frozenset[str] = frozenset()) -> None:
+        self.disagreements: list[Disagreement] = []
+        self.allowances: Counter[str] = Counter()
+        self.edits: Counter[str] = Counter()
+        self._issued = issued
+        self._reissued = reissued
+
+    @staticmethod
+    def failed(pointer: str, reason: str) -> TurnComparison:
+        """Return the comparison for an adapter that sent nothing."""
+        found = TurnComparison(frozenset())
+        found.disagreements.append(Disagreement(pointer, None, reason, "adapter-failed"))
+        return found
+
+    def turn(self, recorded: Sequence[TurnFact], produced: Sequence[TurnFact]) -> None:
+        """Compare an assistant turn and its results."""
+        self.sequence(self._without_repeated(recorded, produced), self._without_dropped(recorded, produced))
+
+    def sequence(self, recorded: Sequence[TurnFact], produced: Sequence[TurnFact]) -> None:
+        """Compare facts in their order."""
+        matcher = SequenceMatcher(None, list(map(_key, recorded)), list(map(_key, produced)), autojunk=False)
+        for word, start, stop, other_start, other_stop in matcher.get_opcodes():
+            if word == "equal":
+                for one, other in zip(recorded[start:stop], produced[other_start:other_stop], strict=True):
+                    self._fact(one, other)
+                continue
+            for fact in recorded[start:stop]:
+                self._disagree(fact.pointer, fact.shown, None, f"{fact.kind}-missing")
+            place = recorded[min(start, len(recorded) - 1)].pointer if recorded else ""
+            for fact in produced[other_start:other_stop]:
+                self._disagree(place, None, fact.shown, f"{fact.kind}-added")
+
+    def _without_repeated(self, recorded: Sequence[TurnFact], produced: Sequence[TurnFact]) -> list[TurnFact]:
+        """Remove recorded reasoning that repeats other reasoning under a second name."""
+        own = {fact.name for fact in produced} & REASONING_NAMES
+        said = [fact.fields for fact in recorded if fact.name in own]
+        kept = [fact for fact in recorded if fact.name not in REASONING_NAMES - own or fact.fields not in said]
+        self.allowances["reasoning-repeated"] += len(recorded) - len(kept)
+        return kept
+
+    def _without_dropped(self, recorded: Sequence[TurnFact], produced: Sequence[TurnFact]) -> list[TurnFact]:
+        """Remove produced reasoning and text of which nothing was recorded."""
+        there = {(fact.kind, fact.name) for fact in recorded if fact.role == "assistant"}
+        kept: list[TurnFact] = []
+        for fact in produced:
+            droppable = fact.role == "assistant" and (
+                fact.kind == "reasoning" or (fact.kind == "text" and fact.fields.get("state") is None)
+            )
+            if droppable and (fact.kind, fact.name) not in there:
+                self.allowances[f"{fact.kind}-dropped"] += 1
+            else:
+                kept.append(fact)
+        return kept
+
+    def _fact(self, recorded: TurnFact, produced: TurnFact) -> None:
+        if recorded.answers != produced.answers:  # what they say belongs to two calls
+            self._disagree(recorded.pointer, recorded.answers, produced.answers, "result-order")
+            return
+        for found in diff(recorded.fields, produced.fields, Policy(depth=1, allows=self._allowed)):
+            name = str(found.path[0]).replace("_", "-")
+            self._disagree(recorded.pointer, found.one, found.other, f"{recorded.kind}-{name}")
+        if recorded.labels != produced.labels:
+            self.allowances["labels"] += 1
+        if recorded.kind == "call" and recorded.id != produced.id:
+            self._renamed(recorded, produced)
+        if recorded.kind == "result" and recorded.id is None and produced.id is not None:
+            self._disagree(recorded.pointer, None, produced.id, "result-id")
+
+    def _allowed(self, path: Path, recorded: JSON, produced: JSON) -> bool:
+        name = path[0]
+        if recorded is produced is None:
+            return True
+        if name == "parameters" and _takes_nothing(recorded) and _takes_nothing(produced):
+            self.allowances["default"] += 1
+            return True
+        if name == "state" and recorded is None and produced in _STAND_INS:
+            self.allowances["stand-in"] += 1
+            return True
+        if name == "encrypted_content" and isinstance(recorded, str) and recorded in self._reissued:
+            self.allowances["state-reissued"] += 1
+            return True
+        return False
+
+    def _renamed(self, recorded: TurnFact, produced: TurnFact) -> None:
+        if recorded.id is not None and is_redacted_id(recorded.id):
+            self.allowances["id-scrubbed"] += 1
+        elif recorded.id is None or recorded.id in self._issued:
+            self._disagree(recorded.pointer, recorded.id, produced.id, "call-id")
+        elif recorded.id == produced.item_id:
+            self.allowances["id-of-item"] += 1
+        else:
+            self.allowances["id-renamed" if produced.id in self._issued else "id-invented"] += 1
+
+    def _disagree(self, pointer: str, recorded: JSON, produced: JSON, kind: str) -> None:
+        self.disagreements.append(Disagreement(pointer, recorded, produced, kind))
+
+
+_STAND_IN = b"skip_thought_signature_validator"
+_STAND_INS = (_STAND_IN.decode(), base64.b64encode(_STAND_IN).decode())
+
+
+def _key(fact: TurnFact) -> tuple[str, str, str]:
+    return fact.role, fact.kind, fact.name
+
+
+def _takes_nothing(schema: JSON) -> bool:
+    """Return whether a schema is absent or has no properties. `{"type": "object"}` alone accepts any."""
+    return isinstance(schema, dict) and (
+        not schema or (schema.get("properties") == {} and not schema.get("additionalProperties"))
+    )

@@ -1,0 +1,201 @@
+"""Cassettes as values: interactions, their delivery, and the origin of the recording."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from itertools import pairwise
+from typing import Any, TypeGuard, cast, get_args
+
+from pydantic import TypeAdapter
+
+from harness.model.http import AT_ONCE, Delivery, Ending, HttpRequest, HttpResponse
+from harness.results import Origin, Provenance, Variant
+
+LONGEST_PAUSE = 3600.0
+"""Limit of a pause between two chunks. Playback never waits."""
+
+_KEYS = frozenset({"cuts", "pause", "ending"})
+_ENDINGS: tuple[Ending, ...] = get_args(Ending)
+
+
+def stored_delivery(delivery: Delivery) -> dict[str, Any]:
+    """Return the properties of a delivery that differ from a response sent at once, in one piece."""
+    values: dict[str, Any] = {}
+    if delivery.cuts:
+        values["cuts"] = list(delivery.cuts)
+    if delivery.pause:
+        values["pause"] = delivery.pause
+    if delivery.ending != AT_ONCE.ending:
+        values["ending"] = delivery.ending
+    return values
+
+
+def loaded_delivery(values: Any) -> Delivery:
+    """The inverse of `stored_delivery`.
+
+    Raises:
+        ValueError: no delivery is stored like this.
+    """
+    if not _is_mapping(values):
+        raise ValueError("a delivery is a mapping of `cuts`, `pause` and `ending`")
+    unknown = sorted(str(key) for key in values.keys() - _KEYS)
+    if unknown:
+        raise ValueError(f"a delivery has `cuts`, `pause` and `ending`, and no `{unknown[0][:80]}`")
+    cuts: Any = values.get("cuts", [])
+    if not _are_offsets(cuts):
+        raise ValueError("`cuts` is not a list of whole numbers that ascend from 0 or more")
+    pause: Any = values.get("pause", 0.0)
+    if type(pause) not in {int, float} or not 0 <= pause <= LONGEST_PAUSE:  # NaN is neither
+        raise ValueError(f"`pause` is not a number of seconds from 0 to {LONGEST_PAUSE:.0f}")
+    ending: Any = values.get("ending", AT_ONCE.ending)
+    if ending not in _ENDINGS:
+        raise ValueError(f"`ending` is not one of {', '.join(_ENDINGS)}")
+    return Delivery(tuple(cuts), float(pause), ending)
+
+
+def _is_mapping(value: Any) -> TypeGuard[dict[Any, Any]]:
+    return isinstance(value, dict)
+
+
+def _are_offsets(value: Any) -> TypeGuard[list[int]]:
+    if not isinstance(value, list):
+        return False
+    cuts = cast("list[Any]", value)
+    return all(type(cut) is int for cut in cuts) and _ascend([0, *cuts])
+
+
+def _ascend(numbers: Iterable[int]) -> bool:
+    return all(one <= other for one, other in pairwise(numbers))
+
+
+FORMAT = "harness 2"
+"""`metadata.format` of cassettes that harness writes. Foreign cassettes have none."""
+
+FORMATS = ("harness 1", FORMAT)
+"""Formats that can be read. In the first one, no body was indented."""
+
+REFERENCE_URL = "http://reference-server.invalid"
+"""Origin in reference recordings, in place of the server's real address. So recordings are reproducible, and no
+provider has this name (RFC 6761)."""
+
+_NOTES: Mapping[Origin, str] = {
+    "reference": "Recorded from the reference server that comes with harness, not from a provider.",
+    "provider": "Recorded from the provider.",
+    "server": "Recorded from {address}, not from the provider.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Interaction:
+    """A recorded request and its response. Foreign cassettes may lack the response."""
+
+    request: HttpRequest
+    response: HttpResponse | None
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """Origin of a cassette that harness recorded.
+
+    `scenario_digest` is the digest of the scenario at the time of recording. `sent_digest` covers only the parts that
+    determine requests; older recordings lack it. `recorded_at` is an ISO 8601 time in UTC. `versions` has the version
+    of the SDK. Recordings from the reference server have neither, so they are reproducible. `recorded_from` is the
+    address of a server other than the provider's.
+    """
+
+    origin: Origin
+    scenario: str
+    target: str
+    api: str
+    adapter: str
+    variant: Variant
+    model_requested: str
+    scenario_digest: str
+    sent_digest: str | None = None
+    model_served: str | None = None
+    recorded_at: str | None = None
+    versions: Mapping[str, str] = field(default_factory=dict[str, str])
+    recorded_from: str | None = None
+
+    @property
+    def note(self) -> str:
+        """The origin as a sentence."""
+        return _NOTES[self.origin].format(address=self.recorded_from)
+
+    @property
+    def provenance(self) -> Provenance:
+        """The part that reports show."""
+        return Provenance(
+            self.origin,
+            self.recorded_at,
+            self.model_requested,
+            self.model_served,
+            self.versions,
+            self.recorded_from,
+        )
+
+    def is_of(self, scenario_digest: str, sent_digest: str | None) -> bool:
+        """Return whether the scenario with these digests sends the same requests. If not, the recording is stale."""
+        if self.sent_digest is None or sent_digest is None:
+            return self.scenario_digest == scenario_digest
+        return self.sent_digest == sent_digest
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the present fields as plain values, in order."""
+        values = {each.name: getattr(self, each.name) for each in _FIELDS} | {"versions": dict(self.versions)}
+        return {key: value for key, value in values.items() if value is not None and value != {}}
+
+    @staticmethod
+    def from_dict(values: Mapping[str, Any]) -> Metadata:
+        """The inverse of `to_dict`. Raises `pydantic.ValidationError`."""
+        return _METADATA.validate_python(dict(values))
+
+
+_FIELDS = fields(Metadata)
+_METADATA: TypeAdapter[Metadata] = TypeAdapter(Metadata)
+
+
+@dataclass(frozen=True, slots=True)
+class Cassette:
+    """The recorded exchanges of one cell. In cassettes of users' own tests, `metadata` is `None`."""
+
+    interactions: tuple[Interaction, ...]
+    metadata: Metadata | None = None
+
+
+def checksum(metadata: Metadata, interactions: Sequence[Interaction]) -> str:
+    """Return a digest that reveals cut or edited cassettes. It does not protect against malice."""
+    digest = hashlib.sha256(b"[" + _json(metadata.to_dict()) + b", [")  # in pieces: the whole is twice the cassette
+    for index, each in enumerate(interactions):
+        digest.update((b", " if index else b"") + _digested(each))
+    digest.update(b"]]")
+    return f"sha256:{digest.hexdigest()}"
+
+
+def _json(value: object) -> bytes:
+    return _SORTED.encode(value).encode()
+
+
+_SORTED = json.JSONEncoder(sort_keys=True)
+
+
+def _digested(interaction: Interaction) -> bytes:
+    """Return an interaction as JSON, with its bodies in base64."""
+    request, response = interaction.request, interaction.response
+    sent = _with_body([request.method, request.url, dict(request.headers)], request.body)
+    if response is None:
+        return b"[" + sent + b", null]"
+    # Only where there is one: cassettes from before a delivery was kept have their checksums.
+    delivered = stored_delivery(response.delivery)
+    received = _with_body([response.status, dict(response.headers)], response.body, *[delivered] if delivered else [])
+    return b"[" + sent + b", " + received + b"]"
+
+
+def _with_body(head: list[Any], body: bytes, *tail: Any) -> bytes:
+    """Return a JSON list with a body. Base64 needs no escapes, so the encoder does not scan it."""
+    parts = [_json(head)[:-1], b', "', base64.b64encode(body), b'"', *(b", " + _json(each) for each in tail), b"]"]
+    return b"".join(parts)

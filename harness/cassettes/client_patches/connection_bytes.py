@@ -1,0 +1,117 @@
+"""Types shared by the client patches, and conversion of responses from and to bytes on a connection."""
+
+from __future__ import annotations
+
+import http.client
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, TypeAlias, cast
+
+from harness.cassettes.content_encoding import decode
+from harness.model.http import Delivery, Ending, HttpRequest, HttpResponse
+
+Keep: TypeAlias = Callable[[HttpResponse], None]
+"""Receives the response to a request that was sent."""
+
+Asked: TypeAlias = Callable[[HttpRequest], "HttpResponse | Keep | None"]
+"""Decides about a request: return this response; send it and keep the response; or send it unrecorded. Called from any
+thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """A method of a client's class and its replacement."""
+
+    owner: Any
+    name: str
+    replacement: Callable[..., Any]
+
+
+PLAIN = "identity"
+"""Accepted encoding during a recording: chunks of compressed data have no meaningful boundaries."""
+
+
+def kept(status: int, headers: Mapping[str, str], pieces: Sequence[bytes], ending: Ending) -> HttpResponse:
+    """Return a response whose body arrived in `pieces`.
+
+    Unexpected compression is removed and the body becomes one piece. If that fails, body and header stay unchanged.
+    """
+    plain = {name.lower(): value for name, value in headers.items()}
+    body = b"".join(pieces)
+    try:
+        unpacked = decode(body, plain.get("content-encoding", ""), whole=ending == "complete")
+    except ValueError:
+        return HttpResponse(status, plain, body, Delivery(ending=ending))
+    cuts = _cuts(pieces) if unpacked == body else ()
+    without = {name: value for name, value in plain.items() if name != "content-encoding"}
+    return HttpResponse(status, without, unpacked, Delivery(cuts, ending=ending))
+
+
+def _cuts(pieces: Iterable[bytes]) -> tuple[int, ...]:
+    return tuple(accumulate(len(piece) for piece in pieces if piece))[:-1]
+
+
+_FRAMING = frozenset({"connection", "content-encoding", "content-length", "transfer-encoding"})
+
+_WITHOUT_BODY = frozenset({204, 304})
+
+RESET = ConnectionResetError(104, "Connection reset by peer")
+
+
+def read_off(answer: HttpResponse, method: str) -> http.client.HTTPResponse:
+    """Return the response as `http.client` reads it from a connection."""
+    read = http.client.HTTPResponse(cast("Any", _FakeSocket(answer, method)), method=method)
+    read.begin()
+    return read
+
+
+def spoken(response: HttpResponse, method: str) -> Iterator[bytes]:
+    """Yield the bytes of a response, with each piece of the body as a chunk. A broken body has no end marker."""
+    headers = {name: value for name, value in response.headers.items() if name.lower() not in _FRAMING}
+    if method == "HEAD" or response.status in _WITHOUT_BODY:
+        yield _head(response.status, {**headers, "connection": "close"})
+        return
+    yield _head(response.status, {**headers, "connection": "close", "transfer-encoding": "chunked"})
+    for piece in response.delivery.pieces(response.body):
+        yield b"%x\r\n%b\r\n" % (len(piece), piece)
+    if response.delivery.ending == "complete":
+        yield b"0\r\n\r\n"
+
+
+def _head(status: int, headers: Mapping[str, str]) -> bytes:
+    reason = http.client.responses.get(status, "")
+    lines = [f"HTTP/1.1 {status} {reason}", *(f"{name}: {value}" for name, value in headers.items())]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace")
+
+
+class _FakeSocket:
+    """The part of a socket that `http.client` uses."""
+
+    def __init__(self, answer: HttpResponse, method: str) -> None:
+        self._answer = answer
+        self._method = method
+
+    def makefile(self, _mode: str) -> io.BufferedReader:
+        return io.BufferedReader(_Bytes(self._answer, self._method))
+
+
+class _Bytes(io.RawIOBase):
+    def __init__(self, answer: HttpResponse, method: str) -> None:
+        self._pieces = spoken(answer, method)
+        self._reset = answer.delivery.ending == "reset"
+        self._left = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Raises `ConnectionResetError`: at the end of an answer that was broken off so."""
+        self._left = self._left or next(self._pieces, b"")
+        if not self._left and self._reset:
+            raise RESET
+        taken = self._left[: len(buffer)]
+        buffer[: len(taken)] = taken
+        self._left = self._left[len(taken) :]
+        return len(taken)

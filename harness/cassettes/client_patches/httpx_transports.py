@@ -1,0 +1,89 @@
+"""Patches of the network transports of httpx and httpx2, which share one interface."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from harness.cassettes.client_patches.connection_bytes import PLAIN, Asked, Keep, Patch, kept
+from harness.cassettes.transport import PieceStream, breaking, ending, plain_request
+from harness.model.http import HttpResponse
+
+
+def patches(library: Any, asked: Asked) -> Iterator[Patch]:
+    """The patches of one of the two."""
+    answers = _HttpxResponses(library)
+    whole, awaited = library.HTTPTransport, library.AsyncHTTPTransport
+    yield Patch(whole, "handle_request", _sending(whole.handle_request, asked, answers))
+    yield Patch(awaited, "handle_async_request", _sending_async(awaited.handle_async_request, asked, answers))
+
+
+def _sending(send: Callable[..., Any], asked: Asked, answers: _HttpxResponses) -> Callable[..., Any]:
+    def handle_request(self: Any, request: Any) -> Any:
+        request.read()
+        found = asked(plain_request(request))
+        if found is None:
+            return send(self, request)
+        if isinstance(found, HttpResponse):
+            return answers.played(found)
+        request.headers["accept-encoding"] = PLAIN
+        response = send(self, request)
+        pieces: list[bytes] = []
+        broken = None
+        try:
+            for piece in response.stream:
+                pieces.append(piece)  # noqa: PERF402 - those that came before it broke off are kept
+        except answers.broken as error:
+            broken = error
+        finally:
+            response.close()
+        return answers.kept(found, response, pieces, broken)
+
+    return handle_request
+
+
+def _sending_async(send: Callable[..., Any], asked: Asked, answers: _HttpxResponses) -> Callable[..., Any]:
+    async def handle_async_request(self: Any, request: Any) -> Any:
+        await request.aread()
+        found = asked(plain_request(request))
+        if found is None:
+            return await send(self, request)
+        if isinstance(found, HttpResponse):
+            return answers.played(found)
+        request.headers["accept-encoding"] = PLAIN
+        response = await send(self, request)
+        pieces: list[bytes] = []
+        broken = None
+        try:
+            async for piece in response.stream:
+                pieces.append(piece)  # noqa: PERF401 - those that came before it broke off are kept
+        except answers.broken as error:
+            broken = error
+        finally:
+            await response.aclose()
+        return answers.kept(found, response, pieces, broken)
+
+    return handle_async_request
+
+
+class _HttpxResponses:
+    def __init__(self, library: Any) -> None:
+        self._library = library
+        self._stream: Any = type("PieceStream", (PieceStream, library.SyncByteStream, library.AsyncByteStream), {})
+        self.broken = (library.RemoteProtocolError, library.ReadError)
+
+    def played(self, response: HttpResponse) -> Any:
+        """Return a recorded response."""
+        broken = breaking(response.delivery.ending, self._library)
+        stream = self._stream(response.delivery.pieces(response.body), 0.0, broken)
+        return self._library.Response(response.status, headers=dict(response.headers), stream=stream)
+
+    def kept(self, keep: Keep, response: Any, pieces: list[bytes], broken: Exception | None) -> Any:
+        """Keep a received response and return it unchanged."""
+        headers = dict(response.headers.items())
+        keep(kept(response.status_code, headers, pieces, ending(broken, self._library)))
+        extensions = {key: value for key, value in response.extensions.items() if key != "network_stream"}
+        stream = self._stream(pieces, 0.0, broken)
+        return self._library.Response(
+            response.status_code, headers=response.headers, stream=stream, extensions=extensions
+        )

@@ -1,0 +1,162 @@
+"""Differences between a recorded request and the one that the adapter sends."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Container, Iterator
+from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
+
+from harness.apis import jsonvalue
+from harness.apis.api import Api
+from harness.apis.embeddings import EmbeddingView
+from harness.apis.view import RequestView, WireError
+from harness.cassettes.redact import REQUEST_HEADERS
+from harness.equivalence.request_meaning import normal_form, with_ids_of
+from harness.equivalence.view_differences import WHOLE_JSON, Path, ViewDifference, diff, json_pointer, plain
+from harness.model.http import HttpRequest, endpoint
+from harness.model.messages import JSON
+from harness.results.findings import text_change
+
+_HEADERS = sorted(REQUEST_HEADERS - {"accept"})
+"""Compared headers. The APIs answer the same for any `accept`."""
+
+_SHOWN = 120
+"""Characters of a value that a message shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestDifference:
+    """A difference. `pointer` leads into the sent body; it is empty for method, path and headers.
+
+    `neutral`: the requests differ in meaning; otherwise only in spelling. `fact` is the field of the neutral view, and
+    `setting` the name of the setting, both empty if there is none. `recorded` and `sent` are JSON values, `None` if
+    absent. `place` is the path in the neutral view, with which the message begins.
+    """
+
+    pointer: str
+    recorded: JSON
+    sent: JSON
+    neutral: bool
+    message: str
+    fact: str = ""
+    setting: str = ""
+    place: str = ""
+
+
+def differences(
+    recorded: HttpRequest, sent: HttpRequest, wire: Api, *, issued: Container[str] = ()
+) -> list[RequestDifference]:
+    """Return the differences in meaning, or else those in spelling.
+
+    `issued` are the call ids that the API has issued. Ids of other calls only have to match their results.
+    """
+    # Nearly every request is spelled as it was recorded, and then means the same: reading both to walk the views costs
+    # more than the rest of a replayed exchange.
+    if recorded.body == sent.body and not any(one != other for _, one, other in _outside(recorded, sent)):
+        return []
+    one, other = _view(recorded, wire), _view(sent, wire)
+    if isinstance(one, str) != isinstance(other, str):
+        unreadable = (
+            f"the recorded request cannot be read: {one}" if isinstance(one, str) else f"cannot be read: {other}"
+        )
+        return [RequestDifference("", None, None, neutral=True, message=unreadable)]
+    if isinstance(one, EmbeddingView) and isinstance(other, EmbeddingView):
+        found = [_neutral(each) for each in diff(one, other)]
+    elif isinstance(one, RequestView) and isinstance(other, RequestView):
+        found = [_fact(each) for each in diff(normal_form(one), normal_form(with_ids_of(one, other, issued)))]
+    else:
+        found = []
+    return found or list(_in_spelling(recorded, sent))
+
+
+def _view(request: HttpRequest, wire: Api) -> RequestView | EmbeddingView | str:
+    try:
+        if wire.embeddings is not None and wire.embeddings.recognises(request):
+            return wire.embeddings.view(request)
+        return wire.view(request)
+    except WireError as error:
+        return str(error)
+    except RecursionError:
+        return "nested too deeply"
+
+
+def _fact(found: ViewDifference) -> RequestDifference:
+    fact, setting = str(found.path[0]), str(found.path[1]) if found.path[0] == "settings" else ""
+    return replace(_neutral(found), fact=fact, setting=setting)
+
+
+def _neutral(found: ViewDifference) -> RequestDifference:
+    place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in found.path).lstrip(".")
+    recorded, sent = plain(found.one), plain(found.other)
+    if found.schema is not None:
+        at = f"{place}{found.schema.pointer}: recorded {_shown(recorded)}, sent {_shown(sent)}"
+        message = at + found.schema.said("the recorded schema")
+    elif found.lengths is not None:
+        more, word = (recorded, "recorded only") if recorded else (sent, "sent only")
+        message = f"{place}: {found.lengths[0]} recorded, {found.lengths[1]} sent; {word}: {_shown(more)}"
+    else:
+        return _difference(recorded, sent, place, found.pointer, neutral=True)
+    return RequestDifference(found.pointer, recorded, sent, neutral=True, message=message, place=place)
+
+
+def _outside(recorded: HttpRequest, sent: HttpRequest) -> Iterator[tuple[str, JSON, JSON]]:
+    """Yield name, recorded and sent value of all compared parts outside the body."""
+    yield "method", recorded.method, sent.method
+    if recorded.url != sent.url:
+        yield "path", endpoint(recorded.url), endpoint(sent.url)
+        yield "query", urlsplit(recorded.url).query, urlsplit(sent.url).query
+    for name in _HEADERS:
+        yield f"header {name}", recorded.headers.get(name), sent.headers.get(name)
+
+
+def _in_spelling(recorded: HttpRequest, sent: HttpRequest) -> Iterator[RequestDifference]:
+    for name, one, other in _outside(recorded, sent):
+        if one != other:
+            yield _difference(one, other, name, "", neutral=False)
+    yield from in_bodies(recorded.body, sent.body)
+
+
+def _is_same_json(_path: Path, one: JSON, other: JSON) -> bool:
+    """Return whether two texts are the same JSON but for spaces and key order, which each JSON library chooses."""
+    if not (isinstance(one, str) and isinstance(other, str)):
+        return False
+    try:
+        return jsonvalue.equal(jsonvalue.loads(one), jsonvalue.loads(other))
+    except WireError:
+        return False
+
+
+_SPELLING = replace(WHOLE_JSON, allows=_is_same_json)
+
+
+def in_bodies(recorded: bytes, sent: bytes) -> Iterator[RequestDifference]:
+    """Yield the differences in spelling between two bodies of any kind."""
+    try:
+        found = diff(jsonvalue.loads(recorded), jsonvalue.loads(sent), _SPELLING)
+        for each in sorted(found, key=lambda one: one.path):
+            pointer = json_pointer(each.path)
+            yield _difference(each.one, each.other, f"body {pointer or '/'}", pointer, neutral=False)
+    except (WireError, RecursionError):
+        if recorded != sent:
+            message = f"body: {len(recorded)} bytes recorded, {len(sent)} other bytes sent"
+            yield RequestDifference("", None, None, neutral=False, message=message)
+
+
+def _difference(recorded: JSON, sent: JSON, place: str, pointer: str, *, neutral: bool) -> RequestDifference:
+    if isinstance(recorded, str) and isinstance(sent, str) and max(len(recorded), len(sent)) > _SHOWN:
+        change = text_change(recorded, sent)
+        named = _SYSTEM_TEXT.sub("system prompt", place)
+        message = f"{named}, {change.summary}" if change else place
+    else:
+        message = f"{place}: recorded {_shown(recorded)}, sent {_shown(sent)}"
+    return RequestDifference(pointer, recorded, sent, neutral=neutral, message=message, place=place)
+
+
+_SYSTEM_TEXT = re.compile(r"system\[\d+\]\.text")
+
+
+def _shown(value: JSON) -> str:
+    text = "nothing" if value is None else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"

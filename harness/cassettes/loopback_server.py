@@ -1,0 +1,341 @@
+"""Loopback HTTP server: one per process, with a path for each cell.
+
+It plays and records for adapters in any language that cannot use an injected client, and runs the reference server. It
+listens on 127.0.0.1 only. Each connection has a thread.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import socket
+import struct
+import sys
+import time
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from functools import cache
+from itertools import count
+from operator import attrgetter
+from select import select
+from threading import Lock, Thread
+
+import h11
+
+from harness.cassettes.content_encoding import MAX_BYTES, decode
+from harness.cassettes.transport import Handler
+from harness.model.errors import UsageError
+from harness.model.http import AT_ONCE, HttpRequest, HttpResponse
+
+_log = logging.getLogger(__name__)
+
+_FRAMING = frozenset({"content-length", "transfer-encoding"})
+
+_NO_LINGER = struct.pack("hh" if os.name == "nt" else "ii", 1, 0)
+"""Value of SO_LINGER that makes closing a connection reset it."""
+
+_MAX_HEAD_BYTES = 1 << 16
+_MAX_DISCARDED_BYTES = 4 * MAX_BYTES
+"""Bytes of a body that is too long that are read before its client gets an answer: clients send before they read."""
+
+_MAX_IDLE = 100
+"""Connections above which another one closes the one that has been idle for longest. Otherwise an idle connection is
+never closed: a client may be sending on it at that moment, and would report a disconnect."""
+
+_MAX_THREADS = 1000
+_BACKLOG = 2048
+_SPARE_FILES = 64
+"""Files that connections leave to the rest of the process."""
+
+_GRACE_SECONDS = 1.0
+"""Time that answers get to be sent when the server ends."""
+
+_numbers = count()
+"""Numbers what arrives, to find the connection that has been silent for longest."""
+
+
+class LoopbackServer:
+    """The server while it runs; `serve` starts one. Mounting is thread-safe. `rest` answers what is for no handler."""
+
+    def __init__(self, origin: str, rest: Handler | None = None) -> None:
+        self.origin = origin
+        self._rest = rest
+        self._handlers: dict[str, Handler] = {}
+        self._mounts = count(1)
+
+    def mount(self, handler: Handler) -> str:
+        """Give a handler a path of its own; returns its base URL, without a slash at the end."""
+        name = f"cell-{next(self._mounts)}"
+        self._handlers[name] = handler
+        return f"{self.origin}/{name}"
+
+    def unmount(self, base_url: str) -> None:
+        """Take the handler away: what still comes for it gets 404."""
+        self._handlers.pop(base_url.rpartition("/")[2], None)
+
+    def answer(self, request: h11.Request, body: bytes | None) -> HttpResponse:
+        """Answer a request, of which `body` is `None` if it is too long."""
+        target = request.target.decode("latin-1")
+        if not target.startswith("/") or target.startswith("//"):
+            return _error(400, "the request target must be a path, as in /a/b")
+        if body is None:
+            return _error(413, f"the body of a request may have {MAX_BYTES // 2**20} MiB at most")
+        handler = self._handlers.get(target.partition("?")[0].split("/")[1], self._rest)
+        if handler is None:
+            return _error(404, f"nothing is mounted at {target}")
+        try:
+            return handler(_plain(request, target, body, self.origin))
+        except Exception as error:  # noqa: BLE001 - a server outlives whatever its handlers do
+            _log.exception("the handler of %s failed", target)
+            return _error(500, f"{type(error).__name__}: {error}")
+
+
+class _Connection:
+    """A connection, whose requests are answered one after the other.
+
+    `is_idle` between two requests, `is_waiting` until a first or further request is whole.
+    """
+
+    def __init__(self, connection: socket.socket, server: LoopbackServer) -> None:
+        self.arrival = next(_numbers)
+        self.is_idle = False
+        self.is_waiting = True
+        self.is_closing = False
+        self._socket = connection
+        self._server = server
+        self._wire = h11.Connection(h11.SERVER, max_incomplete_event_size=_MAX_HEAD_BYTES)
+
+    def run(self) -> None:
+        """Answer requests until the client hangs up, or an answer ends the connection."""
+        with self._socket, suppress(OSError, h11.ProtocolError):  # the client has gone, or talks no HTTP
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            while self._answered() and self._wire.our_state is self._wire.their_state is h11.DONE:
+                self._wire.start_next_cycle()
+                self.is_idle = True
+
+    def close(self) -> None:
+        """Have it end; from any thread."""
+        self.is_closing = True
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def _answered(self) -> bool:
+        """Read a request and send its answer; return whether the client got all of it."""
+        self.is_waiting = True
+        try:
+            request = self._event()
+            if not isinstance(request, h11.Request):
+                return False
+            body = self._body(request)
+        except h11.RemoteProtocolError as error:
+            self._send(_error(error.error_status_hint, f"the request is no HTTP: {error}"), b"")
+            return False
+        self.is_waiting = False
+        return self._send(self._server.answer(request, body), request.method)
+
+    def _event(self) -> object:
+        while (event := self._wire.next_event()) is h11.NEED_DATA:
+            if self._wire.they_are_waiting_for_100_continue:
+                self._socket.sendall(self._wire.send(h11.InformationalResponse(status_code=100, headers=[])) or b"")
+            data = self._socket.recv(1 << 16)
+            self.arrival, self.is_idle = next(_numbers), False
+            self._wire.receive_data(data)
+        return event
+
+    def _body(self, request: h11.Request) -> bytes | None:
+        """The body of a request; `None` if it is too long. Some more is read then."""
+        announced = dict(request.headers).get(b"content-length", b"0")
+        body, size = bytearray(), 0
+        too_long = int(announced) > MAX_BYTES
+        while size <= _MAX_DISCARDED_BYTES and isinstance(event := self._event(), h11.Data):
+            size += len(event.data)
+            too_long = too_long or size > MAX_BYTES
+            body = bytearray() if too_long else body + event.data
+        return None if too_long else bytes(body)
+
+    def _send(self, answer: HttpResponse, method: bytes) -> bool:
+        """Send a response as its `delivery` says, in chunks: with a content length, a cut body would look complete."""
+        kept = [(name, value) for name, value in answer.headers.items() if name not in _FRAMING]
+        headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in kept]
+        delivery, has_body = answer.delivery, method != b"HEAD" and answer.status not in (204, 304)
+        is_whole = delivery == AT_ONCE
+        if is_whole and answer.status not in (204, 304):
+            headers.append((b"content-length", b"%d" % len(answer.body)))
+        head = self._wire.send(h11.Response(status_code=answer.status, headers=headers)) or b""
+        if is_whole:
+            body = self._wire.send(h11.Data(answer.body)) or b"" if has_body else b""
+            self._socket.sendall(head + body + (self._wire.send(h11.EndOfMessage()) or b""))
+            return True
+        self._socket.sendall(head)
+        for number, piece in enumerate(delivery.pieces(answer.body)):
+            if number and delivery.pause and self._is_gone_within(delivery.pause):
+                return False
+            self._socket.sendall(self._wire.send(h11.Data(piece)) or b"")
+        if delivery.ending == "complete":
+            self._socket.sendall(self._wire.send(h11.EndOfMessage()) or b"")
+        elif delivery.ending == "reset":
+            while not self.is_closing and _unsent(self._socket):  # a reset throws away what still waits to be sent
+                time.sleep(0.001)
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+        return delivery.ending == "complete"
+
+    def _is_gone_within(self, seconds: float) -> bool:
+        """Wait, unless the client hangs up."""
+        begin = time.monotonic()
+        if not select([self._socket], [], [], seconds)[0]:
+            return False
+        if not self._socket.recv(1, socket.MSG_PEEK):
+            return True
+        time.sleep(max(0.0, begin + seconds - time.monotonic()))  # it has sent its next request already
+        return False
+
+
+def _unsent(connection: socket.socket) -> int:
+    """Return the number of bytes not yet acknowledged by the peer; 0 if the system does not report it."""
+    try:
+        import fcntl  # noqa: PLC0415 - not on every system
+        import termios  # noqa: PLC0415
+
+        answer = fcntl.ioctl(connection.fileno(), termios.TIOCOUTQ, bytes(4))
+    except (ImportError, OSError):
+        return 0
+    return int.from_bytes(answer, sys.byteorder)
+
+
+def _plain(request: h11.Request, target: str, body: bytes, origin: str) -> HttpRequest:
+    headers: dict[str, str] = {}
+    for raw_name, raw_value in request.headers:
+        name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    try:
+        body = decode(body, headers.get("content-encoding", ""))
+    except ValueError as error:
+        _log.warning("%s: %s", target, error)
+    return HttpRequest(request.method.decode(), f"{origin}{target}", headers, body)
+
+
+def _error(status: int, message: str) -> HttpResponse:
+    document = {"error": {"type": "harness", "message": f"harness: {message}"}}
+    return HttpResponse(status, {"content-type": "application/json"}, json.dumps(document).encode())
+
+
+@cache
+def _max_connections() -> int:
+    """Connections that this process has files and threads for."""
+    try:
+        import resource  # noqa: PLC0415 - not on every system
+    except ImportError:
+        return _MAX_THREADS
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return min(max(limit - _SPARE_FILES, limit // 2), _MAX_THREADS)
+
+
+class _Listener:
+    def __init__(self, listening: socket.socket, server: LoopbackServer) -> None:
+        self._listening = listening
+        self._server = server
+        self._is_ending = False
+        self._threads: dict[_Connection, Thread] = {}
+        self._lock = Lock()
+        self._thread = Thread(target=self._accept, name="harness-server", daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        """End the server; answers that are being sent get a little time."""
+        self._is_ending = True
+        try:  # a connection wakes the thread that accepts
+            socket.create_connection(self._listening.getsockname(), timeout=_GRACE_SECONDS).close()
+        except OSError:  # there is no way to it
+            with suppress(OSError):
+                self._listening.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
+        with self._lock:
+            left = dict(self._threads)
+        for each in left:
+            if each.is_waiting:
+                each.close()
+        until = time.monotonic() + _GRACE_SECONDS
+        for each, thread in left.items():
+            thread.join(max(0.0, until - time.monotonic()))
+            each.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                accepted, _ = self._listening.accept()
+            except OSError:  # the client has gone, or there are no files left for a moment
+                if self._is_ending:
+                    return
+                time.sleep(0.01)
+                continue
+            if self._is_ending:
+                accepted.close()
+                return
+            connection = _Connection(accepted, self._server)
+            if self._has_room():
+                thread = Thread(target=self._run, args=(connection,), name="harness-connection", daemon=True)
+                with self._lock:
+                    self._threads[connection] = thread
+                thread.start()
+            else:
+                accepted.close()
+
+    def _has_room(self) -> bool:
+        """Return whether another connection can be taken; one that waits for its client is closed for it."""
+        with self._lock:
+            others = [each for each in self._threads if not each.is_closing]
+        if len(others) < min(_MAX_IDLE, _max_connections()):
+            return True
+        is_full = len(others) >= _max_connections()
+        idle = [each for each in others if each.is_idle]
+        waiting = [each for each in others if each.is_waiting] if is_full else []
+        if idle or waiting:
+            min(idle or waiting, key=attrgetter("arrival")).close()
+        return bool(idle or waiting) or not is_full
+
+    def _run(self, connection: _Connection) -> None:
+        connection.run()
+        with self._lock:
+            del self._threads[connection]
+
+
+@contextmanager
+def serve(rest: Handler | None = None, port: int = 0) -> Generator[LoopbackServer]:
+    """Run a server on 127.0.0.1, in threads of its own, until the context is left. Port 0 is a free one.
+
+    Raises:
+        UsageError: the port is taken, or this machine does not let it be reached; no adapter is to be blamed for that.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listening:
+        _bind(listening, port)
+        listening.listen(_BACKLOG)
+        server = LoopbackServer(f"http://127.0.0.1:{listening.getsockname()[1]}", rest)
+        listener = _Listener(listening, server)
+        try:
+            _check_reachable(listening.getsockname())
+            yield server
+        finally:
+            listener.end()
+
+
+def _bind(listening: socket.socket, port: int) -> None:
+    if port and os.name != "nt":  # one that was left a moment ago is free, though the system still waits for stragglers
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind(("127.0.0.1", port))
+    except OSError as error:
+        raise UsageError(f"port {port}: {error.strerror or error}. Without one a free port is taken.") from None
+
+
+def _check_reachable(address: tuple[str, int]) -> None:
+    try:
+        with socket.create_connection(address, timeout=10) as trial:
+            trial.shutdown(socket.SHUT_WR)
+            trial.recv(1)
+    except OSError as error:
+        raise UsageError(
+            f"the server of this run cannot be reached on {address[0]}: {error.strerror or error}. Where the network "
+            "is shut off, loopback has to stay up, as with 'ip link set lo up'; a replay of the shipped adapters needs "
+            "none."
+        ) from None

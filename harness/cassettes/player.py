@@ -1,0 +1,283 @@
+"""Playback of cassettes, and the log of a cell's exchanges."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cached_property
+from http import HTTPStatus
+from threading import Lock
+from time import monotonic
+from typing import Protocol, TypeAlias
+from urllib.parse import urlsplit
+
+from harness.apis.api import Api
+from harness.apis.eventstream import separators_escaped
+from harness.apis.jsonvalue import canonical, loads
+from harness.apis.targets import Profile
+from harness.apis.view import RequestView, ResponseView, WireError
+from harness.cassettes.cassette import Cassette
+from harness.cassettes.redact import REQUEST_HEADERS, RESPONSE_HEADERS, masked
+from harness.cassettes.redact.urls import bare
+from harness.model.http import EXHAUSTED, HttpRequest, HttpResponse, endpoint
+from harness.results import Exchange
+
+
+class Keep(Protocol):
+    """Stores the exchanges of a cell before their responses are passed on. See `CellRecording`."""
+
+    def keep(self, request: HttpRequest, response: HttpResponse) -> None:
+        """Keep an exchange. Raises `CassetteError`."""
+        ...
+
+    def taken_up(self, request: HttpRequest) -> HttpResponse | None:
+        """Return the response that an earlier, unfinished recording has stored. Raises `CassetteError`."""
+        ...
+
+
+def _roots(base: str, public: str) -> tuple[str, str]:
+    """Return both URLs without their common path, so that requests outside the base URL have a public URL, too."""
+    path = urlsplit(public).path
+    return (base.removesuffix(path), public.removesuffix(path)) if path and base.endswith(path) else (base, public)
+
+
+class ExchangeLog:
+    """Logs the exchanges of a cell in `exchanges`, in order.
+
+    Headers and URLs are stripped of secrets, bodies are not: the adapter's values are compared with them. Redaction
+    happens where a result leaves the run.
+
+    `chat` is the index of the current chat, which the runner sets. URLs under `base_url`, the real server, are logged
+    under `public_url`, so that logs do not depend on the server's address.
+    """
+
+    def __init__(self, base_url: str, public_url: str, keep: Keep | None = None) -> None:
+        self.chat: int | None = None
+        self.exchanges: list[Exchange] = []
+        self.base_url = base_url.rstrip("/")
+        self._base, self._public = _roots(self.base_url, public_url.rstrip("/"))
+        self._keep = keep
+        self._lock = Lock()
+
+    def public(self, request: HttpRequest) -> HttpRequest:
+        """Return the request under its public URL."""
+        if self._base == self._public:
+            return request
+        path = request.url.removeprefix(self._base)
+        if path == request.url or path[:1] not in {"", "/", "?"}:
+            return request
+        return replace(request, url=self._public + path)
+
+    def taken_up(self, request: HttpRequest) -> HttpResponse | None:
+        """Return and log the response that an earlier recording has stored; `None` if the request must be sent.
+
+        Raises:
+            CassetteError: what that recording has left cannot be put away.
+        """
+        if self._keep is None:
+            return None
+        public = self.public(request)
+        with self._lock:
+            response = self._keep.taken_up(public)
+            if response is not None:
+                self._add(public, response, None)
+        return response
+
+    def note(self, request: HttpRequest, response: HttpResponse | None, recorded: HttpRequest | None = None) -> None:
+        """Log an exchange. `response` is `None` if none arrived; `recorded` is the matching recorded request.
+
+        Raises:
+            CassetteError: it could not be kept.
+        """
+        public = self.public(request)
+        with self._lock:
+            if self._keep is not None and response is not None:
+                self._keep.keep(public, response)
+            self._add(public, response, recorded)
+
+    def _add(self, request: HttpRequest, response: HttpResponse | None, recorded: HttpRequest | None) -> None:
+        sent = replace(request, url=bare(request.url), headers=masked(request.headers, REQUEST_HEADERS))
+        received = response and replace(response, headers=masked(response.headers, RESPONSE_HEADERS))
+        self.exchanges.append(Exchange(sent, received, recorded, self.chat, monotonic()))
+
+
+Converter: TypeAlias = Callable[[HttpRequest, HttpRequest | None, HttpResponse], HttpResponse]
+"""`convert(request, recorded, response)`: the response to `recorded` in the form that `request` wants. Without
+`recorded`, the response is harness's own error."""
+
+
+def as_asked(wire: Api, profile: Profile, seed: str) -> Converter:
+    """Return a function that converts recorded responses between stream and whole body, as the request wants.
+
+    An adapter may request a stream where another one recorded a whole body. A truncated or unreadable response becomes
+    the API's broken response.
+    """
+
+    def told(request: HttpRequest, answered: HttpRequest | None, response: HttpResponse) -> HttpResponse:
+        if answered is None:
+            return wire.error_for(response, request)
+        if request.body == answered.body and request.url == answered.url:
+            return response
+        asked, before = _asked(wire, request), _asked(wire, answered)
+        if asked is None or before is None or _way(asked) == _way(before):
+            return response
+        if response.status >= HTTPStatus.BAD_REQUEST:
+            return wire.error_for(response, request)
+        view = _good(wire, response)
+        if view is None or not isinstance(view.body, dict):
+            return wire.broken_for(response, request)
+        if not asked.stream:
+            return one_body(view)
+        stream = wire.stream_of(view.body, seed, profile, asked)
+        return replace(stream, body=separators_escaped(stream.body))
+
+    return told
+
+
+def one_body(view: ResponseView) -> HttpResponse:
+    """Return an answer as a whole body."""
+    return HttpResponse(200, {"content-type": "application/json"}, json.dumps(view.body).encode())
+
+
+def asks_for_stream(wire: Api, request: HttpRequest) -> bool:
+    """Return whether a request wants a stream; `False` for unreadable requests."""
+    asked = _asked(wire, request)
+    return asked is not None and asked.stream
+
+
+def _way(request: RequestView) -> tuple[bool, str]:
+    return request.stream, request.stream_format
+
+
+def _asked(wire: Api, request: HttpRequest) -> RequestView | None:
+    try:
+        return wire.view(request) if wire.recognises(request) else None
+    except WireError:
+        return None
+
+
+def _good(wire: Api, response: HttpResponse) -> ResponseView | None:
+    try:
+        view = wire.read(response)
+    except WireError:
+        return None
+    return view if view.error is None and view.complete and response.delivery.ending == "complete" else None
+
+
+Key: TypeAlias = tuple[str, str, str, str | bytes]
+
+Failed: TypeAlias = Callable[[HttpRequest, HttpResponse], bool]
+"""`failed(recorded, response)`: whether the exchange failed in a way that a retry may fix."""
+
+_REPEATS = 6
+"""Number of times that a failure is repeated: one more than an adapter may retry, so that excess retries show and end.
+"""
+
+_NOTHING_LEFT = HttpResponse(
+    500,
+    {"content-type": "application/json", EXHAUSTED: "1"},
+    b'{"error": {"type": "harness_exhausted", "message": "harness: the cassette has no further exchange"}}',
+)
+
+
+class Player:
+    """Plays a cassette once, in constant time per request; thread-safe.
+
+    Responses have the recorded chunks and endings, without pauses. `failed` is given for adapters that retry: a
+    repeated request fails again if the recording has no second attempt.
+    """
+
+    def __init__(self, cassette: Cassette, failed: Failed | None = None) -> None:
+        self._interactions = [
+            (each.request, _without_pause(each.response)) for each in cassette.interactions if each.response is not None
+        ]
+        self._played = [False] * len(self._interactions)
+        self._next = 0
+        self._failed = failed
+        self._last: tuple[HttpRequest, int] | None = None
+        """The last request that was answered, and the position of its answer."""
+        self._repeated = 0
+        self._lock = Lock()
+
+    @cached_property
+    def _index(self) -> Mapping[Key, list[int]]:
+        """The positions of each request, in reverse. Only needed for requests out of order or in another spelling."""
+        index: defaultdict[Key, list[int]] = defaultdict(list)
+        for position in reversed(range(len(self._interactions))):
+            index[normalised(self._interactions[position][0])].append(position)
+        return index
+
+    @property
+    def unplayed(self) -> int:
+        """Number of exchanges that were not requested."""
+        return self._played.count(False)
+
+    def answer(self, request: HttpRequest) -> tuple[HttpResponse, HttpRequest | None]:
+        """Return the response to a request and the recorded request.
+
+        A recorded request gets its own response. Any other gets the next one in order: the cell continues, and the
+        rules report the difference. If none is left, the response is an HTTP 500 with the header `EXHAUSTED`, and there
+        is no recorded request.
+        """
+        with self._lock:
+            position = self._again(request)
+            if position is None:
+                position = self._take(request)
+                self._repeated = 0
+            self._last = None if position is None else (request, position)
+        if position is None:
+            return _NOTHING_LEFT, None
+        recorded, response = self._interactions[position]
+        return response, recorded
+
+    def _again(self, request: HttpRequest) -> int | None:
+        if self._failed is None or self._last is None or self._repeated == _REPEATS:
+            return None
+        sent, position = self._last
+        recorded, response = self._interactions[position]
+        if not _is_spelled_alike(sent, request) or not self._failed(recorded, response):
+            return None
+        self._go_on()
+        left = self._interactions[self._next :][:1]
+        if left and normalised(left[0][0]) == normalised(recorded):
+            return None
+        self._repeated += 1
+        return position
+
+    def _go_on(self) -> None:
+        while self._next < len(self._played) and self._played[self._next]:
+            self._next += 1
+
+    def _take(self, request: HttpRequest) -> int | None:
+        self._go_on()
+        if self._next == len(self._played):
+            return None
+        position = self._next
+        # Most cells send what was recorded, byte for byte and in order. That check needs no JSON.
+        if not _is_spelled_alike(self._interactions[position][0], request):
+            same = self._index.get(normalised(request), [])
+            while same and self._played[same[-1]]:
+                same.pop()
+            position = same.pop() if same else position
+        self._played[position] = True
+        return position
+
+
+def _without_pause(response: HttpResponse) -> HttpResponse:
+    delivery = response.delivery
+    return replace(response, delivery=replace(delivery, pause=0.0)) if delivery.pause else response
+
+
+def _is_spelled_alike(recorded: HttpRequest, sent: HttpRequest) -> bool:
+    return (recorded.body, recorded.method, recorded.url) == (sent.body, sent.method, sent.url)
+
+
+def normalised(request: HttpRequest) -> Key:
+    """Return the key of equal requests: method, endpoint, query and JSON body, regardless of base URL and key order."""
+    try:
+        body: str | bytes = canonical(loads(request.body))
+    except (WireError, RecursionError):
+        body = request.body
+    return request.method, endpoint(request.url), urlsplit(request.url).query, body

@@ -1,0 +1,279 @@
+"""Checks before a recording: existing cassettes, their age, and other processes that record."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import hashlib
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from harness.cassettes.cassette import Cassette, Metadata
+from harness.cassettes.cell_recording import answers
+from harness.cassettes.journal import Journal, Leftover, leftover, path_of
+from harness.cassettes.library import Library, check_free, is_paid, recorded_on
+from harness.cassettes.write import prepare
+from harness.model.errors import CassetteError, CassetteTaken, UsageError
+from harness.platform import files
+from harness.results import Variant
+
+_FORM = re.compile(r"([1-9][0-9]{0,4})([dw])")
+_DAYS = {"d": 1, "w": 7}
+
+
+def longest(text: str, place: str) -> dt.timedelta:
+    """Parse a maximum age in days or weeks: `90d` or `12w`. Raises `UsageError`."""
+    found = _FORM.fullmatch(text)
+    if found is None:
+        raise UsageError(f"{place} {text}: it has to be a number of days or weeks, as in 90d or 12w.")
+    return dt.timedelta(days=int(found[1]) * _DAYS[found[2]])
+
+
+def age(recorded_at: str | None, now: dt.datetime) -> dt.timedelta | None:
+    """Return the age of a recording; `None` without a valid ISO 8601 time."""
+    if recorded_at is None:
+        return None
+    try:
+        at = dt.datetime.fromisoformat(recorded_at)
+    except ValueError:
+        return None
+    return now - (at if at.tzinfo else at.replace(tzinfo=dt.UTC))
+
+
+class Outdated:
+    """Selects recordings to renew: those with outdated requests, or older than `most` (`None`: no limit)."""
+
+    def __init__(self, most: dt.timedelta | None, now: dt.datetime) -> None:
+        self._most = most
+        self._now = now
+
+    @staticmethod
+    def by(text: str | None, place: str) -> Outdated:
+        """Make the selection for today from an option. Raises `UsageError`."""
+        return Outdated(None if text is None else longest(text, place), dt.datetime.now(dt.UTC))
+
+    def holds(self, present: Metadata, wanted: Metadata) -> bool:
+        """Return whether a cassette is outdated. Cassettes of another model are left alone."""
+        if present.model_requested != wanted.model_requested:
+            return False
+        too_old = self.too_old(present.recorded_at) is not None
+        return too_old or not present.is_of(wanted.scenario_digest, wanted.sent_digest)
+
+    def too_old(self, recorded_at: str | None) -> str | None:
+        """Return a message for a recording that is too old, or `None`."""
+        known = age(recorded_at, self._now)
+        if self._most is None or known is None or known <= self._most:
+            return None
+        day = (recorded_at or "")[:10]
+        return f"recorded on {day}, {known.days} days ago: older than the {self._most.days} days that it may be"
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The command-line options for this selection."""
+        return ("--stale",) if self._most is None else ("--stale", "--max-age", f"{self._most.days}d")
+
+
+_NAME = ".recording.lock"
+_ANYWHERE = 1 << 62
+"""Range of offsets in the lock file: each cassette locks one byte, chosen by its name. Nothing is written."""
+
+
+class Claim:
+    """A lock on the cassettes at `paths` below `root`, until it is released or the process ends.
+
+    Without support for such locks nothing is locked.
+
+    Raises:
+        CassetteTaken: another process has claimed one of them.
+    """
+
+    def __init__(self, root: Path, paths: Iterable[Path]) -> None:
+        self._path = root / _NAME
+        self._handle: int | None = None
+        places = {_offset(path.relative_to(root)): path for path in paths}
+        try:
+            import fcntl  # noqa: PLC0415 - not on every system
+        except ImportError:
+            return
+        self._fcntl: Any = fcntl
+        self._folders = [each for each in (root, *root.parents) if not each.exists()]
+        with contextlib.suppress(OSError):
+            root.mkdir(parents=True, exist_ok=True)
+            while self._handle is None and places:
+                self._handle = self._taken(places)
+
+    def release(self) -> None:
+        """Release the lock."""
+        handle, self._handle = self._handle, None
+        if handle is None:
+            return
+        with contextlib.suppress(OSError):
+            self._fcntl.lockf(handle, self._fcntl.LOCK_EX | self._fcntl.LOCK_NB)  # no other process holds a lock
+            self._path.unlink()
+        os.close(handle)
+        for folder in self._folders:
+            with contextlib.suppress(OSError):  # there are cassettes now
+                folder.rmdir()
+
+    def _taken(self, places: dict[int, Path]) -> int | None:
+        """Return the locked file; `None` if it was removed meanwhile. The fixed order prevents deadlocks."""
+        handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            for offset, path in sorted(places.items()):
+                self._lock(handle, offset, path)
+            if self._path.exists() and self._path.stat().st_ino == os.fstat(handle).st_ino:
+                return handle
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)
+        return None
+
+    def _lock(self, handle: int, offset: int, path: Path) -> None:
+        try:
+            self._fcntl.lockf(handle, self._fcntl.LOCK_EX | self._fcntl.LOCK_NB, 1, offset)
+        except (BlockingIOError, PermissionError):
+            reason = "another process is recording it, so nothing was sent for any cell. Wait for it, or end it."
+            raise CassetteTaken(str(path), reason) from None
+
+
+def _offset(path: Path) -> int:
+    return int.from_bytes(hashlib.sha256(path.as_posix().encode()).digest()[:8]) % _ANYWHERE
+
+
+_NAMED = 3
+"""Number of cells named in an error."""
+
+Place: TypeAlias = tuple[str, str, Variant]
+"""Target, scenario and variant of a recording."""
+
+
+@dataclass(slots=True)
+class Preflight:
+    """Result of the checks. `fresh`: recordings that `--missing` or `--stale` skips. `outdated`: cassettes to replace.
+    `held`: reasons why others are not recorded. `notes`: sentences about journals found."""
+
+    fresh: set[Place] = field(default_factory=set[Place])
+    outdated: set[Place] = field(default_factory=set[Place])
+    held: dict[Place, str] = field(default_factory=dict[Place, str])
+    notes: list[str] = field(default_factory=list[str])
+
+
+def place_of(metadata: Metadata) -> Place:
+    """Return the place of a recording."""
+    return metadata.target, metadata.scenario, metadata.variant
+
+
+def preflight(
+    library: Library,
+    wanted: Iterable[Metadata],
+    *,
+    force: bool = False,
+    missing: bool = False,
+    outdated: Outdated | None = None,
+) -> Preflight:
+    """Check the `wanted` recordings. `missing` skips fresh ones; `outdated` selects only outdated ones.
+
+    Useless remains of crashed recordings are removed.
+
+    Raises:
+        CassetteError: a cell cannot be recorded: what is there must not be overwritten, or another process records it.
+        UsageError: several cannot.
+    """
+    prepare()
+    found, problems, every = Preflight(), list[CassetteError](), list(wanted)
+    for metadata in every:
+        try:
+            if outdated is None or _is_outdated(library, metadata, found, outdated):
+                _look(library, metadata, found, force=force, missing=missing)
+        except CassetteError as error:
+            problems.append(error)
+    if len(problems) == 1:
+        raise problems[0]
+    if problems:
+        named = " ".join(str(problem) for problem in problems[:_NAMED])
+        more = f" So it is with {len(problems) - _NAMED} more." if len(problems) > _NAMED else ""
+        raise UsageError(
+            f"{len(problems)} of {len(every)} cells cannot be recorded, so nothing was sent for any. {named}{more}"
+        )
+    return found
+
+
+def _is_outdated(library: Library, metadata: Metadata, found: Preflight, outdated: Outdated) -> bool:
+    """Return whether an existing cassette is outdated. Raises `CassetteError`."""
+    present = library.present(metadata)
+    standing = present.metadata if present else None
+    if standing is not None and outdated.holds(standing, metadata):
+        found.outdated.add(place_of(metadata))
+        return True
+    found.fresh.add(place_of(metadata))
+    return False
+
+
+def _look(library: Library, metadata: Metadata, found: Preflight, *, force: bool, missing: bool) -> None:
+    path = library.path(*place_of(metadata))
+    files.remove_leftovers(path.parent)
+    left = leftover(path, force=force)
+    present = None
+    if left is not None or missing or not force:
+        try:
+            present = library.present(metadata)
+        except CassetteError:
+            if not force:
+                raise
+    unsaved = _unsaved(left, present)
+    if left is not None and not unsaved:
+        _clear(path, metadata, left, found)
+    standing = present.metadata if present else None
+    if missing and standing is not None and _is_fresh(standing, metadata):
+        found.fresh.add(place_of(metadata))
+        if unsaved:
+            found.notes.append(
+                f"{path_of(path)} holds {_exchanges(unsaved)} of a recording that did not come to its end. It stays, "
+                f"since {path.name} is fresh: record with --force, and without --missing, to take it up."
+            )
+        return
+    if missing and standing is not None and is_paid(standing) and not force:
+        found.held[place_of(metadata)] = (
+            f"not recorded: what is there was recorded live{recorded_on(standing)}, before the scenario or the model "
+            "changed, and may have been paid for: --force replaces it"
+        )
+        return
+    if present is not None and not force and place_of(metadata) not in found.outdated:
+        check_free(path, standing, metadata)
+    if unsaved:
+        found.notes.append(
+            f"{path_of(path)} holds {_exchanges(unsaved)} of a recording that did not come to its end: what is asked "
+            "for again is taken up."
+        )
+
+
+def _unsaved(left: Leftover | None, present: Cassette | None) -> int:
+    saved = present.interactions if present else ()
+    return sum(each not in saved for _, each in answers(left)) if left is not None else 0
+
+
+def _clear(path: Path, metadata: Metadata, left: Leftover, found: Preflight) -> None:
+    """Remove a useless journal of a process that was killed before it could remove it, or before its first response."""
+    kept = Journal(path, metadata, force=True).remove()
+    if kept:
+        found.notes.append(kept)
+    elif answers(left):
+        found.notes.append(
+            f"{path_of(path)} was left by a recording that was killed once its cassette was complete: it held nothing "
+            "that the cassette does not have, and was removed."
+        )
+
+
+def _is_fresh(present: Metadata, metadata: Metadata) -> bool:
+    same_model = present.model_requested == metadata.model_requested
+    same_place = metadata.origin in ("reference", present.origin)
+    return same_model and same_place and present.is_of(metadata.scenario_digest, metadata.sent_digest)
+
+
+def _exchanges(count: int) -> str:
+    return "1 answered exchange" if count == 1 else f"{count} answered exchanges"

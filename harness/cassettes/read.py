@@ -1,0 +1,275 @@
+"""Reading of cassettes in vcrpy's format, version 1, as several projects write it.
+
+Supported variants: `!!binary` and compressed bodies, `base64_string`, pydantic-ai's `parsed_body`, the `status_code`
+and `content` of early httpx recordings, header values with or without lists, and interactions without a response. Two
+extension keys are harness's own: `delivery` (how a response arrived) and `spelling` (the original format of an indented
+body).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import glob
+import json
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn, TypeGuard
+
+from pydantic import ValidationError
+
+from harness.cassettes.cassette import FORMATS, Cassette, Interaction, Metadata, checksum, loaded_delivery
+from harness.cassettes.cassette_text import MAX_BYTES, RESTORE, exact, parse
+from harness.cassettes.content_encoding import decode
+from harness.model.errors import CassetteError, CassetteMissing
+from harness.model.http import HttpRequest, HttpResponse
+from harness.platform.files import read_file
+
+_OBSOLETE_HEADERS = ("content-encoding", "content-length", "transfer-encoding")
+"""Headers that are wrong for a decoded body."""
+
+
+def read(path: Path) -> Cassette:
+    """Read a cassette file.
+
+    Raises:
+        CassetteMissing: there is no such file.
+        CassetteError: it cannot be read, or it is no whole cassette.
+    """
+    with _opening(path):
+        data = read_file(path, MAX_BYTES)
+    return loads(data, str(path))
+
+
+@contextmanager
+def _opening(path: Path) -> Generator[None, None, None]:
+    """Convert file errors to cassette errors."""
+    try:
+        yield
+    except FileNotFoundError:
+        if path.is_symlink():
+            raise CassetteError(str(path), "a symbolic link that leads nowhere. Remove the link.") from None
+        raise CassetteMissing(str(path), f"there is no such cassette{_of_another_model(path)}.") from None
+    except OSError as error:
+        raise CassetteError(str(path), f"cannot be opened: {error.strerror}.") from None
+
+
+def _of_another_model(path: Path) -> str:
+    """Name the recordings of other models for this target: `TARGET.yaml` or `TARGET@MODEL.yaml`."""
+    target, _, _ = path.stem.partition("@")
+    variant = ".stream" if path.stem.endswith(".stream") else ""
+    target = target.removesuffix(".stream")
+    others = sorted(path.parent.glob(f"{glob.escape(target)}@*{variant}.yaml"))
+    models = [other.stem.removesuffix(variant).partition("@")[2] for other in others if other != path]
+    models = [model for model in models if variant or not model.endswith(".stream")]
+    if not models:
+        return ""
+    return f"; there is one of {models[0]}: --model {target}={models[0]} plays it"
+
+
+def loads(data: bytes, file: str) -> Cassette:
+    """Read the text of a cassette. `file` is named in errors.
+
+    Raises:
+        CassetteError: it is no whole cassette.
+    """
+    return _Reader(file).cassette(parse(data, file))
+
+
+def _is_mapping(value: Any) -> TypeGuard[dict[Any, Any]]:
+    return isinstance(value, dict)
+
+
+def _is_list(value: Any) -> TypeGuard[list[Any]]:
+    return isinstance(value, list)
+
+
+class _Reader:
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._unpacked = 0
+
+    def cassette(self, document: Any) -> Cassette:
+        if not _is_mapping(document) or "interactions" not in document:
+            self._refuse("not a cassette: vcrpy's format has `version` and `interactions` at its top.")
+        version: Any = document.get("version")
+        if type(version) is not int or version != 1:
+            reason = f"`version` is {_shown(version)} and not 1: another format, or a file that was cut. {RESTORE}"
+            self._refuse(reason)
+        entries: Any = document["interactions"]
+        if not _is_list(entries):
+            self._refuse(f"`interactions` is {_kind(entries)} and not a list. {RESTORE}", "interactions")
+        interactions = tuple(self._interaction(entry, index) for index, entry in enumerate(entries))
+        metadata: Any = document.get("metadata")
+        if not _is_mapping(metadata) or not str(metadata.get("format")).startswith("harness "):
+            return Cassette(interactions)
+        return Cassette(interactions, self.metadata(metadata, interactions))
+
+    def metadata(self, stored: dict[Any, Any], interactions: tuple[Interaction, ...]) -> Metadata:
+        if stored["format"] not in FORMATS:
+            known = " and ".join(map(repr, FORMATS))
+            reason = f"written in the format {stored['format']!r}; this version reads {known}. Record it again."
+            self._refuse(reason, "metadata.format")
+        values = {str(key): value for key, value in stored.items()}
+        stated = {key: values.pop(key, None) for key in ("format", "note", "interactions", "checksum")}
+        if stated["interactions"] != len(interactions):
+            reason = (
+                f"{len(interactions)} of {stated['interactions']} interactions are there: the file was cut or edited."
+            )
+            self._refuse(f"{reason} {RESTORE}", "metadata.interactions")
+        try:
+            metadata = Metadata.from_dict(values)
+        except ValidationError as error:
+            first = error.errors()[0]
+            key = ".".join(str(part) for part in ("metadata", *first["loc"]))
+            self._refuse(f"{first['msg']}. The file was edited. {RESTORE}", key)
+        expected = (metadata.note, checksum(metadata, interactions))
+        if (stated["note"], stated["checksum"]) != expected:
+            reason = "the content does not match its checksum: the file was cut or edited."
+            self._refuse(f"{reason} {RESTORE}", "metadata.checksum")
+        return metadata
+
+    def _interaction(self, entry: Any, index: int) -> Interaction:
+        place = f"interaction {index}"
+        if not _is_mapping(entry) or not _is_mapping(entry.get("request")):
+            self._refuse(f"no request in it. The file was cut or edited. {RESTORE}", place)
+        response: Any = entry.get("response")
+        if response is not None and not _is_mapping(response):
+            self._refuse(f"the response is {_kind(response)} and not a mapping. {RESTORE}", place)
+        read = Interaction(
+            self._request(entry["request"], f"{place}, request"),
+            self._response(response, f"{place}, response") if response else None,
+        )
+        return self._as_spelled(read, entry["spelling"], f"{place}.spelling") if "spelling" in entry else read
+
+    def _as_spelled(self, read: Interaction, names: Any, place: str) -> Interaction:
+        if not _is_mapping(names):
+            self._refuse(f"{_kind(names)} and not a mapping. {RESTORE}", place)
+        request, response = read.request, read.response
+        for key, name in names.items():
+            try:
+                if key == "request":
+                    request = replace(request, body=exact(request.body, name))
+                elif key == "response" and response is not None:
+                    response = replace(response, body=exact(response.body, name))
+                else:
+                    self._refuse(f"no body is called {_shown(key)}. {RESTORE}", place)
+            except ValueError as error:
+                self._refuse(f"{error}. {RESTORE}", f"{place}.{key}")
+        return Interaction(request, response)
+
+    def _request(self, stored: dict[Any, Any], place: str) -> HttpRequest:
+        headers, body = self._content(stored, "body", place)
+        method = self._text(stored.get("method"), f"{place}.method").upper()
+        return HttpRequest(method, self._text(stored.get("uri"), f"{place}.uri"), headers, body)
+
+    def _response(self, stored: dict[Any, Any], place: str) -> HttpResponse:
+        status: Any = stored.get("status", stored.get("status_code"))
+        if _is_mapping(status):
+            status = status.get("code")
+        if not isinstance(status, int) or not 100 <= status <= 999:
+            self._refuse(f"the status is {_shown(status)} and no HTTP status. {RESTORE}", place)
+        headers, body = self._content(stored, "body" if "body" in stored else "content", place)
+        if "delivery" not in stored:
+            return HttpResponse(int(status), headers, body)
+        try:
+            return HttpResponse(int(status), headers, body, loaded_delivery(stored["delivery"]))
+        except ValueError as error:
+            self._refuse(f"{error}. {RESTORE}", f"{place}.delivery")
+
+    def _content(self, stored: dict[Any, Any], body_key: str, place: str) -> tuple[dict[str, str], bytes]:
+        headers = self._headers(stored.get("headers"), f"{place}.headers")
+        body = self._body(stored.get(body_key), f"{place}.body")
+        if not body and stored.get("parsed_body") is not None:
+            body = self._unparsed(stored["parsed_body"], f"{place}.parsed_body")
+        encoding = headers.get("content-encoding")
+        if encoding is not None:
+            try:
+                body = decode(body, encoding)
+            except ValueError as error:
+                self._refuse(f"{error}. {RESTORE}", f"{place}.body")
+            self._unpacked += len(body)
+            if self._unpacked > MAX_BYTES:
+                self._refuse(f"the bodies up to here unpack to more than {MAX_BYTES} bytes. {RESTORE}", f"{place}.body")
+            headers = {name: value for name, value in headers.items() if name not in _OBSOLETE_HEADERS}
+        return headers, body
+
+    def _headers(self, stored: Any, place: str) -> dict[str, str]:
+        if stored is None:
+            return {}
+        if not _is_mapping(stored):
+            self._refuse(f"headers are {_kind(stored)} and not a mapping. {RESTORE}", place)
+        headers: dict[str, str] = {}
+        for name, value in stored.items():
+            values: list[Any] = value if _is_list(value) else [value]
+            key = self._text(name, place).lower()
+            joined = ", ".join(self._text(each, f"{place}.{key}") for each in values if each is not None)
+            headers[key] = f"{headers[key]}, {joined}" if key in headers else joined
+        return headers
+
+    def _body(self, stored: Any, place: str) -> bytes:
+        if stored is None:
+            return b""
+        if isinstance(stored, bytes):
+            return stored
+        if _is_mapping(stored):
+            if "base64_string" in stored:
+                return self._base64(stored["base64_string"], place)
+            if stored.get("encoding") == "base64":
+                return self._base64(stored.get("string"), place)
+            if stored and "string" not in stored:
+                self._refuse("a body without `string` or `base64_string`, the forms that are read.", place)
+            return self._body(stored.get("string"), place) if not _is_mapping(stored.get("string")) else b""
+        return self._text(stored, place).encode()
+
+    def _base64(self, stored: Any, place: str) -> bytes:
+        text = stored.decode("ascii", "replace") if isinstance(stored, bytes) else self._text(stored, place)
+        try:
+            return base64.b64decode("".join(text.split()), validate=True)
+        except (binascii.Error, ValueError):
+            self._refuse(f"the body is not base64, as its key says. {RESTORE}", place)
+
+    def _unparsed(self, value: Any, place: str) -> bytes:
+        try:
+            return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+        except (TypeError, ValueError, RecursionError):
+            self._refuse(f"not a JSON value. {RESTORE}", place)
+
+    def _text(self, value: Any, place: str) -> str:
+        if isinstance(value, bytes):
+            value = value.decode("latin-1")
+        if isinstance(value, int) and not isinstance(value, bool):
+            return str(value)
+        if not isinstance(value, str):
+            self._refuse(f"{_kind(value)} where text belongs. {RESTORE}", place)
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            self._refuse(f"a lone surrogate, which no text has. {RESTORE}", place)
+        return value
+
+    def _refuse(self, reason: str, place: str | None = None) -> NoReturn:
+        raise CassetteError(self._file, reason, place)
+
+
+_KINDS: Mapping[str, str] = {
+    "NoneType": "nothing",
+    "dict": "a mapping",
+    "list": "a list",
+    "str": "text",
+    "bytes": "binary data",
+    "bool": "a truth value",
+    "int": "a number",
+    "float": "a number",
+}
+
+
+def _kind(value: Any) -> str:
+    name = type(value).__name__
+    return _KINDS.get(name, name)
+
+
+def _shown(value: Any) -> str:
+    return _kind(value) if value is None or isinstance(value, dict | list) else repr(value)[:80]

@@ -1,0 +1,278 @@
+"""Strings of a JSON body or event stream, grouped as a client concatenates them, and removal of secrets from them."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TypeAlias
+
+from harness.cassettes.redact.secret_encodings import NEXT_LINE
+
+_TOKEN = re.compile(
+    rb"\"(?P<double>(?:[^\"\\]|\\.)*)(?P<close>\"?)|'(?P<single>(?:[^'\\]|\\.)*)'?"
+    rb"|(?P<mark>[{}\[\]:,])|(?P<bare>[^\s\"'{}\[\]:,]+)",
+    re.DOTALL,
+)
+_LITERAL = re.compile(rb"-?[0-9][0-9.eE+-]*|true|false|null")
+_DATA = re.compile(rb"^data:[ ]?([^\r\n]*)", re.MULTILINE)
+
+Slice: TypeAlias = tuple[int, int]
+"""Start and end of a string in a body, without quotes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The pieces of one text, in order. `is_cut_up`: each piece comes with its own event, so that only the whole text
+    has word boundaries."""
+
+    slices: tuple[Slice, ...]
+    is_cut_up: bool
+
+
+@dataclass(frozen=True, slots=True)
+class JsonStrings:
+    """The strings of a body.
+
+    `groups`: strings at the same path, ignoring list positions, with the same `index` fields. `loose`: strings with the
+    same key anywhere, for damaged lines whose paths are unreliable. `alone`: keys and damaged lines. `opaque`: strings
+    with a meaning only for the provider, and media. `named`: strings with their keys.
+    """
+
+    groups: tuple[Group, ...]
+    loose: tuple[Group, ...]
+    alone: tuple[Slice, ...]
+    opaque: frozenset[Slice] = frozenset()
+    named: tuple[tuple[bytes, Slice], ...] = ()
+
+
+@dataclass(slots=True)
+class _Frame:
+    is_object: bool
+    key: bytes = b""
+    wants_key: bool = True
+    indices: list[bytes] = field(default_factory=list[bytes])
+
+
+@dataclass(frozen=True, slots=True)
+class _String:
+    where: Slice
+    unit: tuple[int, int]  # the line, and the place in a list that is the whole body
+    keys: tuple[bytes, ...]
+    frames: tuple[_Frame, ...]
+
+    @property
+    def path(self) -> tuple[bytes, ...]:
+        return self.keys + tuple(index for frame in self.frames for index in frame.indices)
+
+
+class _LineStrings:
+    """The strings of one line of a stream, or of a whole body."""
+
+    def __init__(self, body: bytes, where: Slice, number: int) -> None:
+        self.where = where
+        self.strings: list[_String] = []
+        self.keys: list[Slice] = []
+        self._number = number
+        self._element = 0
+        self._stack: list[_Frame] = []
+        self.is_damaged = False
+        for match in _TOKEN.finditer(body, *where):
+            if match["mark"] is not None:
+                self._marked(match["mark"])
+            else:
+                self._said(match)
+        self.is_damaged |= bool(self._stack) or any(not string.frames for string in self.strings)
+
+    def _marked(self, mark: bytes) -> None:
+        top = self._stack[-1] if self._stack else None
+        if mark in b"{[":
+            self._stack.append(_Frame(mark == b"{"))
+        elif top is None:
+            self.is_damaged = True
+        elif mark in b"}]":
+            self._stack.pop()
+        else:
+            top.wants_key = mark == b","
+            self._element += mark == b"," and len(self._stack) == 1 and not top.is_object
+
+    def _said(self, match: re.Match[bytes]) -> None:
+        kind = "double" if match.lastgroup == "close" else str(match.lastgroup)
+        text, top = match[kind], self._stack[-1] if self._stack else None
+        self.is_damaged |= kind == "double" and not match["close"]
+        if top is not None and top.is_object and top.wants_key:
+            top.key = text
+            self.keys.append(match.span(kind))
+        elif kind != "bare" or not _LITERAL.fullmatch(text):
+            keys = tuple(frame.key for frame in self._stack if frame.is_object)
+            string = _String(match.span(kind), (self._number, self._element), keys, tuple(self._stack))
+            self.strings.append(string)
+        elif top is not None and top.is_object and top.key.endswith(b"index"):
+            top.indices.append(text)
+
+
+def pieces(body: bytes) -> JsonStrings:
+    """Return the strings of a body: of the `data:` lines of an event stream, or of the whole."""
+    texts = [match.span(1) for match in _DATA.finditer(body)] or [(0, len(body))]
+    lines = [_LineStrings(body, where, number) for number, where in enumerate(texts)]
+    strings = [string for line in lines for string in line.strings]
+    by_path: defaultdict[tuple[bytes, ...], list[_String]] = defaultdict(list)
+    by_key: defaultdict[bytes, list[_String]] = defaultdict(list)
+    for string in strings:
+        by_path[string.path].append(string)
+        by_key[string.keys[-1] if string.keys else b""].append(string)
+    is_damaged = any(line.is_damaged for line in lines)
+    return JsonStrings(
+        tuple(map(_group, by_path.values())),
+        tuple(map(_group, by_key.values())) if is_damaged else (),
+        (
+            *(key for line in lines for key in line.keys),
+            *(line.where for line in lines if line.is_damaged),
+        ),
+        frozenset(string.where for string in strings if _is_opaque(string.keys)),
+        tuple((string.keys[-1] if string.keys else b"", string.where) for string in strings),
+    )
+
+
+_OPAQUE = frozenset(
+    {
+        *(b"signature", b"thoughtSignature", b"thought_signature", b"encrypted_content", b"encrypted_index"),
+        *(b"encrypted_stdout", b"data", b"b64_json", b"partial_image_b64", b"file_data", b"reasoning_opaque"),
+    }
+)
+"""Keys of opaque values: reasoning that is sent back unchanged, images, audio."""
+
+_FREE = frozenset({b"input", b"args", b"arguments", b"functionResponse", b"function_response", b"properties"})
+"""Keys inside a message below which a tool or a model chooses the keys."""
+
+
+def _is_opaque(keys: tuple[bytes, ...]) -> bool:
+    return bool(keys) and keys[-1] in _OPAQUE and not _FREE.intersection(keys[1:-1])
+
+
+def _group(strings: list[_String]) -> Group:
+    units = {string.unit for string in strings}
+    return Group(tuple(string.where for string in strings), len(units) == len(strings))
+
+
+def joined(body: bytes, group: Group) -> bytes:
+    """Return the concatenated pieces of a group."""
+    return b"".join(body[begin:end] for begin, end in group.slices)
+
+
+def parted(group: Group, begin: int, end: int) -> Iterator[Slice]:
+    """Yield the slices of the body for a part of the joined text."""
+    at = 0
+    for low, high in group.slices:
+        first, last = max(begin, at), min(end, at + high - low)
+        if first < last:
+            yield low + first - at, low + last - at
+        at += high - low
+
+
+REDACTED = "REDACTED"
+
+_LINES = re.compile(NEXT_LINE + rb"|\r?\n")
+_LETTER = re.compile(
+    rb"(?P<kept>" + NEXT_LINE + rb"|\s|\\+[nrt]|%(?:25)*(?:0[AaDd]|20))"
+    rb"|%(?:25)*[0-9A-Fa-f]{2}|\\+u[0-9A-Fa-f]{4}|\\+/|[A-Za-z0-9+/_-]"
+)
+_NUMBER = re.compile(rb"(?P<kept>(?!))|(?:0x)?[0-9A-Fa-f]+")
+
+
+class Replacement(Enum):
+    """Kind of replacement of a secret."""
+
+    CUT = "a placeholder stands for it"
+    LETTERS = "letter for letter, so that base64 stays decodable"
+    NUMBERS = "number for number, so that JSON stays JSON"
+
+
+@dataclass(frozen=True, slots=True)
+class SecretSpan:
+    """Position of a secret."""
+
+    begin: int
+    end: int
+    way: Replacement = Replacement.CUT
+
+
+@dataclass(frozen=True, slots=True)
+class Redaction:
+    """A part of a body with a secret, and its edits.
+
+    Where redactions overlap, the one with the higher `rank` wins: it comes from the concatenated pieces of a stream.
+    """
+
+    begin: int
+    end: int
+    edits: tuple[tuple[int, int, bytes], ...]
+    rank: int
+    way: Replacement
+
+
+def parts(body: bytes, group: Group, found: Iterable[SecretSpan], rank: int) -> Iterator[Redaction]:
+    """Yield the redactions for secrets `found` in a joined text. The first piece gets the placeholder."""
+    text = joined(body, group)
+    for each in united(found):
+        slices = [*parted(group, each.begin, each.end)]
+        if each.way is Replacement.CUT:
+            edits = [(low, high, _left(body[low:high], marked=not number)) for number, (low, high) in enumerate(slices)]
+        else:
+            edits = [*_one_by_one(text, group, each)]
+        for low, high in slices:
+            yield Redaction(low, high, tuple(edit for edit in edits if low <= edit[0] < high), rank, each.way)
+
+
+def edited(body: bytes, parts: Iterable[Redaction]) -> bytes:
+    """Return the body with all redactions applied."""
+    kept: list[Redaction] = []
+    for part in sorted(parts, key=lambda each: (-each.rank, each.begin, each.end)):
+        if not any(other.begin <= part.begin and part.end <= other.end for other in kept):
+            kept.append(part)
+    merged: list[Redaction] = []
+    for part in sorted(kept, key=lambda each: each.begin):
+        if merged and part.begin < merged[-1].end:
+            merged[-1] = _together(body, merged[-1], part)
+        else:
+            merged.append(part)
+    for begin, end, text in sorted((edit for part in merged for edit in part.edits), reverse=True):
+        body = body[:begin] + text + body[end:]
+    return body
+
+
+def united(found: Iterable[SecretSpan]) -> list[SecretSpan]:
+    """Merge overlapping positions: a secret that repeats a part of itself is found several times."""
+    made: list[SecretSpan] = []
+    for each in sorted(found, key=lambda one: (one.begin, one.end)):
+        last = made[-1] if made else None
+        if last is None or each.begin >= last.end:
+            made.append(each)
+        else:
+            made[-1] = SecretSpan(
+                last.begin, max(last.end, each.end), last.way if last.way is each.way else Replacement.CUT
+            )
+    return made
+
+
+def _together(body: bytes, one: Redaction, other: Redaction) -> Redaction:
+    begin, end = one.begin, max(one.end, other.end)
+    if one.way is other.way is not Replacement.CUT:
+        return Redaction(begin, end, tuple({edit[0]: edit for edit in (*other.edits, *one.edits)}.values()), 0, one.way)
+    return Redaction(begin, end, ((begin, end, _left(body[begin:end], marked=True)),), 0, Replacement.CUT)
+
+
+def _one_by_one(text: bytes, group: Group, found: SecretSpan) -> Iterator[tuple[int, int, bytes]]:
+    """Yield an edit for each letter or number, even for a split escape. White space and frames stay."""
+    pattern, stand_in = (_LETTER, b"A") if found.way is Replacement.LETTERS else (_NUMBER, b"0")
+    for match in pattern.finditer(text, found.begin, found.end):
+        if match["kept"] is None:
+            for number, (low, high) in enumerate(parted(group, *match.span())):
+                yield low, high, b"" if number else stand_in
+
+
+def _left(part: bytes, *, marked: bool) -> bytes:
+    """Return the replacement of a part: its line ends and event frames stay."""
+    return REDACTED.encode() * marked + b"".join(_LINES.findall(part))

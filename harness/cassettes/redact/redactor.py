@@ -1,0 +1,257 @@
+"""Removal of secrets from requests, responses and texts.
+
+Headers are kept by allow-list. The secrets of the run are searched for in all encodings: escaped for JSON,
+percent-encoded, as HTML entities, as numbers, hexadecimal, base32, base64, broken over lines, split over stream deltas,
+or cut off at the end of a body. 16 characters of a secret suffice. In recordings, texts that look like a provider's key
+or account are removed as well.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeVar, cast
+
+from harness import catalog
+from harness.cassettes.redact.json_strings import (
+    REDACTED,
+    Group,
+    Redaction,
+    Replacement,
+    SecretSpan,
+    Slice,
+    edited,
+    joined,
+    parts,
+    pieces,
+)
+from harness.cassettes.redact.key_patterns import Chosen, shapes, without
+from harness.cassettes.redact.secret_encodings import FRAME, Alphabet, SecretEncoding, View, encodings_of, fold, written
+from harness.cassettes.redact.urls import bare, secrets
+from harness.model.errors import HarnessError, UsageError
+from harness.model.http import EXHAUSTED, Delivery, HttpRequest, HttpResponse
+from harness.model.messages import JSON
+from harness.platform import credentials
+from harness.platform.exceptions import traceback_text
+
+T = TypeVar("T")
+
+REQUEST_HEADERS = frozenset({"accept", "anthropic-beta", "anthropic-version", "content-type"})
+RESPONSE_HEADERS = frozenset({"content-type", "request-id", "retry-after", "retry-after-ms", "x-request-id", EXHAUSTED})
+
+_HALF_ESCAPE = re.compile(rb"[\\%&][A-Za-z0-9\\%&#]{0,11}\Z")
+"""The beginning of an escape at the end of a body."""
+
+
+class Redactor:
+    """Removes `secrets` (keys, tokens and passwords of this run) from HTTP messages, values and texts.
+
+    `shaped`: also remove texts that look like any key or account; for exchanges with providers. `answered`: response
+    headers that may be stored. Without secrets and `shaped`, everything stays unchanged.
+    """
+
+    def __init__(
+        self, secrets: Collection[str] = (), *, shaped: bool = False, answered: Collection[str] = RESPONSE_HEADERS
+    ) -> None:
+        self._encodings = [encoding for secret in sorted(set(secrets)) for encoding in encodings_of(secret)]
+        self._plain = [encoding for encoding in self._encodings if encoding.alphabet == "any case"]
+        self._shaped = shaped
+        self._answered = answered
+
+    @classmethod
+    def of_run(
+        cls,
+        urls: Iterable[str],
+        *,
+        shaped: bool = False,
+        models: Iterable[str] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> Redactor:
+        """Make a redactor for the providers' keys in the environment, the values of `headers`, and the secrets in base
+        URLs. Names of APIs, targets and models are never secrets."""
+        # APIs of other packages have variables of their own.
+        own = [name for api in catalog.apis() for name in api.key_variables if os.environ.get(name)]
+        servers = [name for api in catalog.apis() if (name := api.base_url_variable) and os.environ.get(name)]
+        at = (*urls, *credentials.secret_addresses(), *(os.environ[name] for name in servers))
+        in_urls = (secret for url in at for secret in secrets(url))
+        in_headers = [part for value in (headers or {}).values() for part in (value, *value.split())]
+        public = {*models, *(name for each in catalog.targets() for name in (each.name, each.api, each.model))}
+        every = [*credentials.secret_values(), *(os.environ[name] for name in own), *in_urls, *in_headers]
+        return cls([each for each in every if each not in public], shaped=shaped)
+
+    def request(self, request: HttpRequest, *, fields: Chosen | None = None) -> HttpRequest:
+        """Return the request without secrets and without the values of the chosen `fields`."""
+        headers = self._headers(request.headers, REQUEST_HEADERS)
+        body = without(request.body, fields) if fields else request.body
+        return HttpRequest(request.method, self.url(request.url), headers, self.body(body))
+
+    def response(self, response: HttpResponse, *, fields: Chosen | None = None) -> HttpResponse:
+        """Return the response without secrets and without the values of the chosen `fields`."""
+        headers = self._headers(response.headers, self._answered)
+        body = without(response.body, fields) if fields else response.body
+        body = self.body(body, whole=response.delivery.ending == "complete")
+        return HttpResponse(response.status, headers, body, _still_fitting(response, body))
+
+    def url(self, url: str) -> str:
+        """Return a URL without credentials."""
+        try:
+            return self.text(bare(url))
+        except ValueError:  # no URL
+            return self.text(url)
+
+    def text(self, text: str) -> str:
+        """Return a text without secrets."""
+        if not (self._encodings or self._shaped):
+            return text
+        data = text.encode("utf-8", "surrogatepass")
+        found = [*self._known(data), *(_shapes(data) if self._shaped else ())]
+        taken = parts(data, Group(((0, len(data)),), is_cut_up=True), found, 0)
+        return edited(data, taken).decode("utf-8", "surrogatepass")
+
+    def value(self, value: JSON) -> JSON:
+        """Return a JSON value without secrets, even if they are split over list entries."""
+        if not (self._encodings or self._shaped):
+            return value
+        data = json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        clean = self.body(data)
+        return value if clean == data else json.loads(clean.decode("utf-8", "surrogatepass"))
+
+    def result(self, value: T) -> T:
+        """Return any value without secrets in its texts, JSON and exchanges."""
+        return value if not (self._encodings or self._shaped) else cast("T", self._within(value))
+
+    def body(self, body: bytes, *, whole: bool = True) -> bytes:
+        """Return a body without secrets. All other bytes stay. A body that is not `whole` may end within one."""
+        if not (self._encodings or self._shaped):
+            return body
+        body = self._framed(body)
+        said = pieces(body)
+        taken = [*self._parts(body, Group(((0, len(body)),), is_cut_up=False), 0, whole=whole)]
+        for rank, groups in ((2, said.groups), (1, said.loose)):
+            for group in groups:
+                taken += self._parts(body, group, rank, whole=whole, opaque=said.opaque)
+        if self._shaped and shapes(View(body, squeezed=False).text):
+            alone = (where for group in said.groups if not group.is_cut_up for where in group.slices)
+            for where in (*said.alone, *(each for each in alone if each not in said.opaque)):
+                taken += parts(body, Group((where,), is_cut_up=True), _shapes(body[slice(*where)]), 0)
+        return edited(body, taken)
+
+    @contextmanager
+    def raising(self) -> Generator[None, None, None]:
+        """Remove secrets from the messages of exceptions.
+
+        Raises:
+            UsageError, RuntimeError: in place of a harness error, and of any other.
+        """
+        try:
+            yield
+        except HarnessError as error:
+            told = self.text(str(error))
+            if told == str(error):
+                raise
+            raise UsageError(told) from None
+        except Exception as error:
+            text = traceback_text(error)
+            told = self.text(text)
+            if told == text:
+                raise
+            raise RuntimeError(told) from None
+
+    def finds(self, data: bytes) -> bool:
+        """Return whether data contain a secret of this run."""
+        return next(self._known(data), None) is not None
+
+    def _framed(self, body: bytes) -> bytes:
+        """Return a stream without secrets between its data lines."""
+        if not FRAME.search(body):
+            return body
+        lines = (Group((match.span(1),), is_cut_up=True) for match in FRAME.finditer(body))
+        return edited(body, [part for line in lines for part in self._parts(body, line, 0, whole=True)])
+
+    def _headers(self, headers: Mapping[str, str], allowed: Collection[str]) -> dict[str, str]:
+        return {
+            name: self.url(value) if name == "location" else self.text(value)
+            for name, value in headers.items()
+            if name in allowed
+        }
+
+    def _parts(
+        self, body: bytes, group: Group, rank: int, *, whole: bool, opaque: Collection[Slice] = ()
+    ) -> Iterator[Redaction]:
+        """Yield the redactions of a text in pieces, or of the whole body. Opaque strings may look like a key by
+        coincidence."""
+        text = joined(body, group)
+        found = [*self._known(text, whole=whole)] if len(group.slices) > 1 or not rank else []
+        if self._shaped and group.is_cut_up and not any(each in opaque for each in group.slices):
+            found += _shapes(text)
+        return parts(body, group, found, rank)
+
+    def _known(self, data: bytes, *, whole: bool = True) -> Iterator[SecretSpan]:
+        """Yield the positions of secrets. Data that are not `whole` may end with the beginning of one."""
+        if not self._encodings:
+            return
+        view = View(data, squeezed=True)
+        for encoding, begin, end in self._hits(view.text):
+            yield SecretSpan(
+                *view.source(begin, end), Replacement.LETTERS if encoding.alphabet == "base64" else Replacement.CUT
+            )
+        for begin, end, reading in written(data):
+            if any(next(encoding.spans(reading.lower()), None) for encoding in self._plain):
+                yield SecretSpan(begin, end, Replacement.NUMBERS)
+        if not whole:
+            yield from self._begun(data)
+
+    def _hits(self, text: bytes) -> list[tuple[SecretEncoding, int, int]]:
+        texts: dict[Alphabet, bytes] = {each: fold(text, each) for each in ("any case", "base64")}
+        return [(encoding, *span) for encoding in self._encodings for span in encoding.spans(texts[encoding.alphabet])]
+
+    def _begun(self, data: bytes) -> Iterator[SecretSpan]:
+        half = _HALF_ESCAPE.search(data, max(len(data) - 12, 0))
+        for each in (View(text, squeezed=True) for text in ([data, data[: half.start()]] if half else [data])):
+            for encoding in self._encodings:
+                begin = encoding.begun(fold(each.text, encoding.alphabet))
+                if begin is not None:
+                    yield SecretSpan(each.source(begin, len(each.text))[0], len(data))
+
+    def _within(self, value: Any) -> Any:
+        if type(value) is str:
+            return self.text(value)
+        if isinstance(value, HttpRequest | HttpResponse):
+            return self._exchanged(value)
+        if isinstance(value, list | dict):
+            return self.value(cast("JSON", value))
+        if isinstance(value, tuple):
+            return tuple(map(self._within, cast("tuple[Any, ...]", value)))
+        if is_dataclass(value) and not isinstance(value, type):
+            changed = {each.name: self._within(getattr(value, each.name)) for each in fields(value) if each.init}
+            return replace(value, **changed)
+        return value
+
+    def _exchanged(self, message: HttpRequest | HttpResponse) -> HttpRequest | HttpResponse:
+        headers = {name: self.text(value) for name, value in message.headers.items()}
+        clean = self.request(message) if isinstance(message, HttpRequest) else self.response(message)
+        return replace(clean, headers=headers)
+
+
+def masked(headers: Mapping[str, str], allowed: Collection[str]) -> dict[str, str]:
+    """Return all headers; those outside the allow-list have a placeholder as value."""
+    return {name: value if name in allowed else REDACTED for name, value in headers.items()}
+
+
+def _shapes(data: bytes) -> list[SecretSpan]:
+    view = View(data, squeezed=False)
+    return [SecretSpan(*view.source(begin, end)) for begin, end in shapes(view.text)]
+
+
+def _still_fitting(response: HttpResponse, body: bytes) -> Delivery:
+    """Return the delivery for a changed body: cuts before the change stay valid."""
+    delivery = response.delivery
+    if not delivery.cuts or body == response.body:
+        return delivery
+    pairs = zip(response.body, body, strict=False)
+    same = next((at for at, (one, other) in enumerate(pairs) if one != other), min(len(body), len(response.body)))
+    return replace(delivery, cuts=tuple(cut for cut in delivery.cuts if cut <= same))

@@ -1,0 +1,146 @@
+"""Suspected secrets in a conversation with a model: values of fields that are named like a password.
+
+They cannot be redacted: a model or a tool chose them, and playback must repeat them. So they are reported with their
+place, and the user decides whether to store them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from harness.apis.api import Api
+from harness.apis.jsonvalue import join, loads
+from harness.apis.view import WireError
+from harness.cassettes.cassette import Interaction
+from harness.cassettes.redact import REDACTED
+from harness.model.messages import JSON
+from harness.platform.credentials import is_secret_field, words
+
+_LAST = frozenset(
+    {"apikey", "credential", "credentials", "key", "passphrase", "passwd", "password", "pwd", "secret", "token"}
+)
+"""Last words of names whose values are secret in any conversation."""
+
+_ASSIGNMENT = re.compile(
+    r"(?<![A-Za-z0-9])((?:[A-Za-z]{1,20} )?[A-Za-z][A-Za-z0-9_-]{1,40})[\"']?\s{0,2}[:=]\s{0,2}[\"']?"
+    r"([^\s\"'<>(){}\[\],;|]{8,128})(?![(\[{])"
+)
+_PLACEHOLDER = re.compile(
+    r"[<$%{*]|\.\.\.|…|x{4}|\*{3}|^(?:your|my|the|some|test|dummy|fake|sample|example|placeholder|change)|example|"
+    r"^[a-z_]+(?:\.[a-z_]+)+|^[./~]|://|^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$|"
+    r"^(?:call|toolu|msg|resp|fc|rs|req|chatcmpl|run|thread)_|^data:",
+    re.IGNORECASE,
+)
+"""Placeholders, ids, addresses and code, which are not secrets."""
+
+_SCHEMAS = frozenset({"tools", "functions", "response_format", "responseSchema", "responseJsonSchema", "parameters"})
+_OPAQUE = frozenset({"signature", "thoughtSignature", "thought_signature", "encrypted_content", "data"})
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """A suspected secret: its place, as `--allow-secret` names it, and its name."""
+
+    place: str
+    name: str
+
+
+def suspects(interactions: Sequence[Interaction], wires: Sequence[Api | None], path: Path) -> list[Suspect]:
+    """Return the suspected secrets of a redacted cassette to be written at `path`.
+
+    `wires` has the API of each exchange that is a conversation. Repeated values are reported once.
+    """
+    found: dict[str, Suspect] = {}
+    cell = "/".join(path.with_suffix("").parts[-2:])
+    for at, (each, wire) in enumerate(zip(interactions, wires, strict=True)):
+        if wire is None:
+            continue
+        for place, name, value in _values(each, wire):
+            found.setdefault(value, Suspect(f"{cell} {place.format(at=at)}", name))
+    return [*found.values()]
+
+
+def unallowed(found: Sequence[Suspect], allowed: Sequence[str], option: str) -> str | None:
+    """Return the reason not to write a cassette, with the way out; `None` if all its suspects are allowed."""
+    left = [each for each in found if not any(fnmatchcase(each.place, pattern) for pattern in allowed)]
+    if not left:
+        return None
+    named = "; ".join(f"{each.place} ({each.name})" for each in left[:5])
+    more = f", and {len(left) - 5} more" if len(left) > 5 else ""
+    return (
+        f"what looks like a secret would be in it, so it was not written: {named}{more}. Take it out of what is said, "
+        f"or allow its place: {option} '{left[0].place}'"
+    )
+
+
+def _values(interaction: Interaction, wire: Api) -> Iterator[tuple[str, str, str]]:
+    try:
+        body = loads(interaction.request.body)
+    except WireError:
+        body = None
+    for pointer, name, value in _within(body, ""):
+        yield f"request {{at}} {_literal(pointer)}", name, value
+    if interaction.response is None:
+        return
+    try:
+        answer = wire.read(interaction.response)
+    except WireError:
+        return
+    for number, call in enumerate(answer.calls):
+        for pointer, name, value in _within(call.arguments, ""):
+            yield f"response {{at}} call {number} {_literal(pointer)}", name, value
+    for name, value in _assigned(answer.text):
+        yield "response {at} text", name, value
+
+
+def _literal(pointer: str) -> str:
+    return pointer.replace("{", "{{").replace("}", "}}")
+
+
+def _within(value: JSON, pointer: str, name: str = "") -> Iterator[tuple[str, str, str]]:
+    left: list[tuple[JSON, str, str]] = [(value, pointer, name)]
+    while left:
+        node, at, key = left.pop()
+        if isinstance(node, dict):
+            entries = [(each, inner) for each, inner in node.items() if each not in _SCHEMAS and each not in _OPAQUE]
+            left += [(inner, join(at, each), each) for each, inner in reversed(entries)]
+        elif isinstance(node, list):
+            left += [(each, join(at, index), key) for index, each in reversed([*enumerate(node)])]
+        elif isinstance(node, str):
+            if is_secret_field(key) and words(key)[-1] in _LAST and _looks_secret(node, least=2):
+                yield at, key, node
+                continue
+            inner = _json(node)
+            if inner is not None:
+                left.append((inner, at, key))
+            else:
+                yield from ((at, each, found) for each, found in _assigned(node))
+
+
+def _json(text: str) -> JSON:
+    if text[:1] not in ("{", "["):
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _assigned(text: str) -> Iterator[tuple[str, str]]:
+    """Yield names with values in prose or code: `password: …`, `API_KEY=…`."""
+    for match in _ASSIGNMENT.finditer(text):
+        name, value = match[1], match[2].rstrip(".!?`:")
+        if is_secret_field(name) and words(name)[-1] in _LAST and _looks_secret(value, least=3):
+            yield name, value
+
+
+def _looks_secret(value: str, least: int) -> bool:
+    if len(value) < 8 or len(value) > 512 or REDACTED in value or re.search(r"\s", value) or _PLACEHOLDER.search(value):
+        return False
+    kinds = [r"[a-z]", r"[A-Z]", r"[0-9]", r"[^A-Za-z0-9]"]
+    return bool(re.search(r"[0-9]", value)) and sum(bool(re.search(kind, value)) for kind in kinds) >= least

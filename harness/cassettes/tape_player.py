@@ -1,0 +1,276 @@
+"""Playback of a recording to a user's test. Requests are matched by meaning, or else by spelling."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict, deque
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from threading import Lock
+from typing import TypeAlias
+from urllib.parse import urlsplit
+
+from harness.apis.api import Api
+from harness.apis.jsonvalue import canonical, join, keys, loads, resolve
+from harness.apis.view import WireError
+from harness.cassettes.cassette import Cassette
+from harness.cassettes.compare import RequestDifference, differences, in_bodies
+from harness.cassettes.player import asks_for_stream, normalised
+from harness.cassettes.read import read
+from harness.cassettes.redact import Redactor
+from harness.cassettes.redact.urls import bare
+from harness.cassettes.tape_recorder import Taken, TapeExchange, request_as_stored, spoken
+from harness.model.errors import CassetteError
+from harness.model.http import EXHAUSTED, HttpRequest, HttpResponse
+
+Key: TypeAlias = tuple[str, ...]
+
+_VOLATILE = frozenset(
+    {
+        "labels",
+        "metadata",
+        "prompt_cache_key",
+        "prompt_cache_retention",
+        "safety_identifier",
+        "service_tier",
+        "store",
+        "stream_options",
+        "user",
+    }
+)
+"""Fields that identify the user, storage or billing. They vary between runs or library versions and do not affect the
+answer."""
+
+_BOUNDARY = re.compile(r"multipart/.*boundary=\"?([^\";,]+)", re.IGNORECASE)
+
+
+def key(request: HttpRequest) -> Key:
+    """Return the key of requests that are certainly equal: target and body, except for spaces, key order and the
+    boundary of a form. The host of an API may differ."""
+    if spoken(request) is not None:
+        method, path, query, body = normalised(request)
+        return method, path, query, _text(body)
+    try:
+        body = canonical(loads(request.body))
+    except (WireError, RecursionError):
+        body = _without_boundary(request)
+    return request.method, bare(request.url), _text(body)
+
+
+def is_comparable(recorded: HttpRequest, sent: HttpRequest) -> bool:
+    """Return whether two requests are similar enough to list their differences."""
+    one, other = spoken(recorded), spoken(sent)
+    if one is not None or other is not None:
+        return one is not None and other is not None and one.name == other.name
+    return recorded.method == sent.method and _place(recorded) == _place(sent)
+
+
+def apart(
+    recorded: HttpRequest, sent: HttpRequest, issued: Container[str], ignored: Sequence[str]
+) -> tuple[RequestDifference, ...]:
+    """Return the differences between two comparable requests. `neutral` ones fail the test.
+
+    For requests outside the known APIs, all differences but spelling count. `issued` are the call ids that the API has
+    issued. `ignored` are JSON pointers into a body, where `*` is any one step; differences at or below them are left
+    out.
+    """
+    wire = spoken(sent)
+    if wire is None:
+        found = [replace(each, neutral=True) for each in _outside_apis(recorded, sent)]
+    else:
+        found = [_weighed(each, recorded, sent, wire) for each in differences(recorded, sent, wire, issued=issued)]
+        before, now = asks_for_stream(wire, recorded), asks_for_stream(wire, sent)
+        if before != now:
+            message = f"stream: recorded {str(before).lower()}, sent {str(now).lower()}"
+            found = [*found, RequestDifference("/stream", before, now, neutral=True, message=message)]
+    return tuple(each for each in found if not any(is_below(each.pointer, pointer) for pointer in ignored))
+
+
+def _weighed(found: RequestDifference, recorded: HttpRequest, sent: HttpRequest, wire: Api) -> RequestDifference:
+    """Mark a difference as `neutral` if it is in a setting that the view does not cover, such as a seed: providers read
+    it."""
+    steps = keys(found.pointer)
+    if found.neutral or not steps or steps[0] in _VOLATILE or any(step.isdigit() for step in steps):
+        return found
+    is_unread = all(_is_unread(steps, request, wire) for request in (recorded, sent))
+    return replace(found, neutral=True) if is_unread else found
+
+
+def _is_unread(steps: Sequence[str], request: HttpRequest, wire: Api) -> bool:
+    try:
+        body = loads(request.body)
+        holder = resolve(body, join("", *steps[:-1]))
+        if not isinstance(holder, dict) or steps[-1] not in holder:
+            return True
+        before = wire.view(request)
+        del holder[steps[-1]]
+        return wire.view(replace(request, body=json.dumps(body).encode())) == before
+    except (WireError, RecursionError):
+        return False
+
+
+def is_below(pointer: str, pattern: str) -> bool:
+    """Return whether a pointer leads to the target of a pattern, or below it."""
+    steps, wanted = pointer.split("/"), pattern.split("/")
+    pairs = zip(wanted, steps, strict=False)
+    return len(wanted) <= len(steps) and all(want in ("*", step) for want, step in pairs)
+
+
+def _outside_apis(recorded: HttpRequest, sent: HttpRequest) -> list[RequestDifference]:
+    found = list(in_bodies(_without_boundary(recorded), _without_boundary(sent)))
+    one, other = urlsplit(bare(recorded.url)).query, urlsplit(bare(sent.url)).query
+    if one != other:
+        message = f"query: recorded {one!r}, sent {other!r}"
+        found.insert(0, RequestDifference("", one, other, neutral=True, message=message))
+    return found
+
+
+def _place(request: HttpRequest) -> tuple[str, str]:
+    parts = urlsplit(request.url)
+    return parts.netloc.rpartition("@")[2], parts.path
+
+
+def _without_boundary(request: HttpRequest) -> bytes:
+    found = _BOUNDARY.search(request.headers.get("content-type", ""))
+    return request.body.replace(found[1].encode(), b"boundary") if found else request.body
+
+
+def _text(body: str | bytes) -> str:
+    return body if isinstance(body, str) else body.decode("latin-1")
+
+
+def load(path: Path) -> Cassette:
+    """Load a cassette, from any recorder, for a test.
+
+    Raises:
+        CassetteMissing: there is no such file.
+        CassetteError: it cannot be read, is no cassette, or the address of a request is none.
+    """
+    cassette = read(path)
+    for at, each in enumerate(cassette.interactions):
+        try:
+            urlsplit(each.request.url)
+        except ValueError as error:
+            reason = f"the address {each.request.url!r} is none ({error}): somebody has written over it."
+            raise CassetteError(str(path), reason, f"interaction {at}") from None
+    return cassette
+
+
+class TapePlayer:
+    """Answers a test from a cassette; thread-safe. Without a cassette, nothing is answered.
+
+    A request gets the first unused response of an equal request. If there is none, it gets the response of the most
+    similar request: the test continues and reports all differences at its end. If no response is left, the request is
+    refused with an error that clients do not retry.
+
+    `redactor` makes the object that removes secrets from requests, as was done with the recorded ones.
+    """
+
+    def __init__(
+        self,
+        cassette: Cassette | None,
+        taken: Taken,
+        redactor: Callable[[Sequence[HttpRequest]], Redactor],
+        ignored: Sequence[str] = (),
+    ) -> None:
+        self.exchanges: list[TapeExchange] = []
+        every = enumerate(cassette.interactions if cassette is not None else ())
+        playable = [(at, each) for at, each in every if each.response is not None and taken(each.request)]
+        self._indices = [at for at, _ in playable]
+        self._interactions = [each for _, each in playable]
+        self._played = [False] * len(self._interactions)
+        self._issued: set[str] = set()
+        self._read = 0
+        self._taken = taken
+        self._redactor = redactor
+        self._ignored = ignored
+        self._lock = Lock()
+
+    def asked(self, request: HttpRequest) -> HttpResponse | None:
+        """Return the response to a request; `None` lets it through to the network."""
+        if not self._taken(request):
+            return None
+        request = replace(request, url=bare(request.url))
+        with self._lock:
+            found, differences = self._found(request)
+            if found is None:
+                self.exchanges.append(TapeExchange(request))
+                return _refused()
+            self._played[found] = True
+            recorded = self._interactions[found]
+            self.exchanges.append(TapeExchange(request, self._indices[found], recorded, differences))
+        return recorded.response
+
+    @property
+    def unused(self) -> list[tuple[int, HttpRequest]]:
+        """The recorded requests that the test did not send, each with its index."""
+        pairs = zip(self._indices, self._interactions, self._played, strict=True)
+        return [(index, each.request) for index, each, played in pairs if not played]
+
+    def _found(self, request: HttpRequest) -> tuple[int | None, tuple[RequestDifference, ...]]:
+        left = [at for at, played in enumerate(self._played) if not played]
+        if not left:
+            return None, ()
+        first = self._interactions[left[0]].request
+        if (first.method, first.url, first.body) == (request.method, request.url, request.body):
+            return left[0], ()
+        clean = request_as_stored(request, self._redactor([request]))  # as the recorded ones are
+        same = self._index.get(key(clean), deque())
+        while same and self._played[same[0]]:
+            same.popleft()
+        if same:
+            return same.popleft(), ()
+        return self._nearest(clean, left)
+
+    def _nearest(self, request: HttpRequest, left: Sequence[int]) -> tuple[int | None, tuple[RequestDifference, ...]]:
+        found: int | None = None
+        least: tuple[RequestDifference, ...] = ()
+        for at in left:
+            recorded = self._interactions[at].request
+            if not is_comparable(recorded, request):
+                continue
+            differences = apart(recorded, request, self._ids(), self._ignored)
+            if found is None or _weight(differences) < _weight(least):
+                found, least = at, differences
+            if not _weight(least):
+                break
+        return found, least
+
+    @cached_property
+    def _index(self) -> Mapping[Key, deque[int]]:
+        index: defaultdict[Key, deque[int]] = defaultdict(deque)
+        for at, each in enumerate(self._interactions):
+            index[key(replace(each.request, url=bare(each.request.url)))].append(at)
+        return index
+
+    def _ids(self) -> set[str]:
+        """Return the call ids in the responses so far: those that the API has issued to the client."""
+        for each in self.exchanges[self._read :]:
+            self._issued |= _issued(each)
+        self._read = len(self.exchanges)
+        return self._issued
+
+
+def _weight(differences: Sequence[RequestDifference]) -> int:
+    return sum(each.neutral for each in differences)
+
+
+def _issued(played: TapeExchange) -> set[str]:
+    wire = spoken(played.request)
+    if wire is None or played.response is None:
+        return set()
+    try:
+        return {call.id for call in wire.read(played.response).calls if call.id}
+    except WireError:
+        return set()
+
+
+def _refused() -> HttpResponse:
+    """Return an error that the client of every API raises at once. Clients would retry a 5xx."""
+    message = "harness: this request was not recorded; the test says more when it ends"
+    error = {"type": "harness_not_recorded", "code": 400, "status": "NOT_RECORDED", "message": message}
+    body = json.dumps({"type": "error", "error": error}).encode()
+    return HttpResponse(400, {"content-type": "application/json", EXHAUSTED: "1", "x-should-retry": "false"}, body)

@@ -1,0 +1,251 @@
+"""TapeRecorder of a user's test: selection of requests, removal of their secrets, and the cassette."""
+
+from __future__ import annotations
+
+import datetime as dt
+import ipaddress
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from threading import Lock
+from typing import TypeAlias
+from urllib.parse import urlsplit
+
+from harness import catalog
+from harness.apis.api import Api
+from harness.apis.services import address
+from harness.cassettes.cassette import Cassette, Interaction
+from harness.cassettes.client_patches.connection_bytes import Keep
+from harness.cassettes.compare import RequestDifference
+from harness.cassettes.content_encoding import missing
+from harness.cassettes.redact import RESPONSE_HEADERS, Redactor
+from harness.cassettes.redact.key_patterns import Chosen, asks_for_token, has_tokens, is_anything_but_form, values
+from harness.cassettes.redact.urls import carried, secrets
+from harness.cassettes.suspects import suspects, unallowed
+from harness.cassettes.write import dumps_of_test, replace
+from harness.model.errors import CassetteError
+from harness.model.http import HttpRequest, HttpResponse
+from harness.platform import credentials
+from harness.platform.credentials import is_secret_field, is_secret_header
+
+Taken: TypeAlias = Callable[[HttpRequest], bool]
+
+
+def taken(through: Sequence[str]) -> Taken:
+    """Return a function that selects the requests to record.
+
+    Hosts in `through`, with or without port, and their subdomains are let through. Servers on this machine are let
+    through, too, except for requests to an LLM API: a test has its own servers and databases, and a local model is
+    recorded.
+    """
+
+    def is_taken(request: HttpRequest) -> bool:
+        where = address(request.url)
+        if any(where.is_below(host) or f"{where.host}:{where.port}" == host for host in through):
+            return False
+        return not _is_here(where.host) or spoken(request) is not None
+
+    return is_taken
+
+
+def spoken(request: HttpRequest) -> Api | None:
+    """Return the API of a request, chat or embeddings; `None` for other requests."""
+    for wire in catalog.apis():
+        if wire.recognises(request) or (wire.embeddings is not None and wire.embeddings.recognises(request)):
+            return wire
+    return None
+
+
+def told(request: HttpRequest) -> str:
+    """Describe a request: `POST api.openai.com/v1/chat/completions (openai-chat, gpt-5.6)`."""
+    parts = urlsplit(request.url)
+    wire = spoken(request)
+    model = wire.model_of(request) if wire is not None else None
+    told = f" ({wire.name}{f', {model}' if model else ''})" if wire is not None else ""
+    return f"{request.method} {parts.netloc.rpartition('@')[2]}{parts.path}{told}"
+
+
+def _is_here(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+HEADERS = RESPONSE_HEADERS | {"date", "location"}
+"""Stored response headers: also the date, which selects the facts, and the target of a redirect."""
+
+
+def redactor(requests: Collection[HttpRequest] = (), learned: Iterable[str] = ()) -> Redactor:
+    """Return a redactor for the keys of the environment, the secrets of `requests`, those `learned` from exchanges, and
+    all texts that look like a key."""
+    in_addresses = (secret for url in credentials.secret_addresses() for secret in secrets(url))
+    found = {*credentials.secret_values(), *in_addresses, *_carried(requests), *learned}
+    return Redactor(found, shaped=True, answered=HEADERS)
+
+
+def learned(interactions: Collection[Interaction]) -> Iterator[str]:
+    """Yield the secrets in exchanges with services other than LLM APIs, found by the names of fields and headers."""
+    for each in interactions:
+        chosen = _chosen(each.request)
+        if each.response is not None:
+            headers = each.response.headers.items()
+            yield from (value for name, value in headers if is_secret_header(name) and name != "set-cookie")
+            yield from (_cookie(value) for name, value in headers if name == "set-cookie")
+        if chosen is None:
+            continue
+        yield from values(each.request.body)
+        response = each.response.body if each.response is not None else b""
+        yield from values(response)
+        if brings_tokens(each):
+            yield from (value for value in values(response, is_anything_but_form) if _TOKEN.fullmatch(value))
+
+
+_TOKEN = re.compile(r"(?=\D*\d)(?=.*[A-Za-z])[^\s<>]{16,}")
+"""A token, as opposed to a word or a name, in an exchange that issues tokens."""
+
+
+def request_as_stored(request: HttpRequest, clean: Redactor) -> HttpRequest:
+    """Return the request without secrets, for storage and comparison."""
+    return clean.request(request, fields=_chosen(request))
+
+
+def response_as_stored(request: HttpRequest, response: HttpResponse, clean: Redactor) -> HttpResponse:
+    """Return the response without secrets."""
+    chosen = _chosen(request)
+    if chosen is not None and has_tokens(response.body):
+        chosen = is_anything_but_form
+    return clean.response(response, fields=chosen)
+
+
+def brings_tokens(interaction: Interaction) -> bool:
+    """Return whether an exchange issues tokens, so that only its structure is stored."""
+    chosen, response = _chosen(interaction.request), interaction.response
+    return chosen is is_anything_but_form or bool(chosen and response is not None and has_tokens(response.body))
+
+
+def _chosen(request: HttpRequest) -> Chosen | None:
+    if spoken(request) is not None:
+        return None
+    parts = urlsplit(request.url)
+    asks = asks_for_token(request.method, parts.hostname or "", parts.path, request.body)
+    return is_anything_but_form if asks else is_secret_field
+
+
+def _carried(requests: Collection[HttpRequest]) -> Iterator[str]:
+    for request in requests:
+        yield from carried(request.url)
+        for name, value in request.headers.items():
+            if is_secret_header(name):
+                yield value
+                yield value.rpartition(" ")[2]  # after `Bearer`
+                if name == "cookie":
+                    yield from map(_cookie, value.split(";"))
+
+
+def _cookie(value: str) -> str:
+    return value.partition(";")[0].partition("=")[2].strip()
+
+
+@dataclass(frozen=True, slots=True)
+class TapeExchange:
+    """A request of a test and the interaction that answered it, if one was recorded."""
+
+    request: HttpRequest
+    index: int | None = None
+    recorded: Interaction | None = None
+    differences: tuple[RequestDifference, ...] = ()
+
+    @property
+    def response(self) -> HttpResponse | None:
+        """The response; `None` if there is none."""
+        return self.recorded.response if self.recorded is not None else None
+
+
+class TapeRecorder:
+    """Collects requests and responses of a test, in the order of the requests; thread-safe.
+
+    Suspected secrets may be stored in the `allowed` places.
+    """
+
+    def __init__(self, taken: Taken, allowed: Sequence[str] = ()) -> None:
+        self._taken = taken
+        self._allowed = allowed
+        self._lock = Lock()
+        self._requests: list[HttpRequest] = []
+        self._responses: dict[int, HttpResponse] = {}
+
+    def asked(self, request: HttpRequest) -> Keep | None:
+        """Return the function that receives the response; `None` if the request is not recorded."""
+        if not self._taken(request):
+            return None
+        with self._lock:
+            self._requests.append(request)
+            return partial(self._keep, len(self._requests) - 1)
+
+    @property
+    def forms(self) -> list[str]:
+        """Descriptions of the exchanges that issue tokens. Only their structure is stored."""
+        found = [each.recorded for each in self.exchanges if each.recorded is not None]
+        return [told(each.request) for each in found if brings_tokens(each)]
+
+    @property
+    def exchanges(self) -> list[TapeExchange]:
+        """The answered requests."""
+        return [
+            TapeExchange(request, at, Interaction(request, self._responses[at]))
+            for at, request in enumerate(self._requests)
+            if at in self._responses
+        ]
+
+    def save(self, path: Path) -> int:
+        """Write the cassette without secrets, if there are exchanges, and return their number.
+
+        Raises:
+            CassetteError: an answer cannot be kept, a secret would be written, or the folder cannot be.
+        """
+        interactions = [each.recorded for each in self.exchanges if each.recorded is not None]
+        if interactions:
+            note = f"Recorded by a test, with harness, on {dt.datetime.now(dt.UTC).date()}."
+            replace(path, text(Cassette(tuple(interactions)), note, str(path), self._allowed))
+        return len(interactions)
+
+    def _keep(self, at: int, response: HttpResponse) -> None:
+        with self._lock:
+            self._responses[at] = response
+
+
+def text(
+    cassette: Cassette, note: str, file: str, allowed: Sequence[str] = (), option: str = "--harness-allow-secret"
+) -> bytes:
+    """Return the text of a test's cassette without secrets.
+
+    `file` is named in errors. Suspected secrets in a conversation may be stored in the `allowed` places, which `option`
+    sets.
+
+    Raises:
+        CassetteError: an answer is missing or cannot be unpacked, a secret or what looks like one would be in it, or
+            YAML cannot carry it.
+    """
+    clean = redactor([each.request for each in cassette.interactions], learned(cassette.interactions))
+    kept: list[Interaction] = []
+    for at, each in enumerate(cassette.interactions):
+        response = each.response
+        if response is not None and "content-encoding" in response.headers:
+            encoding = response.headers["content-encoding"]
+            package = missing().get(encoding.strip().lower())
+            way_out = f": pip install {package}." if package else "."
+            reason = f"the answer to {told(each.request)} came as {encoding!r}, which cannot be unpacked here{way_out}"
+            raise CassetteError(file, reason, f"interaction {at}")
+        answer = response and response_as_stored(each.request, response, clean)
+        kept.append(Interaction(request_as_stored(each.request, clean), answer))
+    found = suspects(kept, [spoken(each.request) for each in cassette.interactions], Path(file))
+    refused = unallowed(found, allowed, option)
+    if refused is not None:
+        raise CassetteError(file, f"{refused}.")
+    data = dumps_of_test(Cassette(tuple(kept)), note, file)
+    if clean.finds(data):
+        raise CassetteError(file, "a key would be in it, so nothing was written. Please report this.")
+    return data

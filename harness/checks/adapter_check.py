@@ -1,0 +1,159 @@
+"""Adapter checks: the sample of scenarios, and the report on capabilities."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from harness.apis.targets import Target
+from harness.model.protocols import Adapter, Capability
+from harness.results import CellResult, Checked, RunResult, Tried, Verdict
+from harness.runner.cells import Cell, cells
+from harness.scenarios.schema import Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterCheck:
+    """Selection of the cells of an adapter check. `everything` selects the whole suite instead of the sample. `named`:
+    the user named the targets."""
+
+    everything: bool = False
+    named: bool = False
+
+    def select_cells(self, cells: Sequence[Cell]) -> Sequence[Cell]:
+        """Select the cells to run. Loops that the adapter owns can run only half of the suite, so they get all of it,
+        except recorded misbehaviour."""
+        of_targets = cells if self.everything or self.named else first_target_cells(cells)
+        if self.everything:
+            return of_targets
+        if any(cell.target.adapter.drive is not None for cell in of_targets):
+            return [cell for cell in of_targets if not cell.scenario.provocations]
+        return sampled_cells(of_targets)
+
+    def report(self, every: Sequence[Cell], played: Sequence[Cell], result: RunResult, play: Play) -> Checked:
+        """Report on a finished check. `every` are all cells, `played` the selected ones; `play` runs additional
+        cells."""
+        scenarios = list({cell.scenario.id: cell.scenario for cell in every}.values())
+        targets = {cell.target.name: cell.target for cell in played}.values()
+        return Checked(
+            tuple(tried for target in targets for tried in find_undeclared(scenarios, target, play)),
+            find_broken(played, result.cells),
+            describe_omissions(every, played),
+        )
+
+
+RECUTS = 1
+"""Additional runs of each streamed cell, with the stream cut at other places."""
+
+_SAMPLED_IDS = """
+call-single call-after-text call-sequential call-parallel-same-tool call-identical-twice call-results-reordered
+call-without-parameters stream-provoked-interleaved-calls call-truncated call-malformed arguments-escapes
+arguments-large-integers
+result-error result-null result-boolean result-empty-text result-long result-image results-escapes
+history-two-turns history-long-ids history-foreign-metadata system-plain system-absent system-changed
+choice-none choice-none-behind-results choice-named json-mode json-schema json-with-tools schema-references
+schema-recursive schema-optional tool-description-long schema-nested-arrays image-from-user file-from-user
+audio-from-user thinking-tool-loop thinking-provider-tool seeds-code-generator-cache seeds-code-search-embeddings
+stop-max-tokens stop-refusal usage-cached-prompt usage-cached-unasked
+stream-split-characters stream-parallel-long-arguments stream-cut-in-arguments stream-error-behind-text
+error-400 error-429-retry-after error-in-tool-loop body-html connection-cut
+"""
+
+SAMPLE = frozenset(_SAMPLED_IDS.split())
+"""Ids of the sampled scenarios. They cover each subject and each capability that needs a request."""
+
+
+def sampled_cells(cells: Sequence[Cell]) -> Sequence[Cell]:
+    """Return the cells whose scenario belongs to the sample."""
+    return [cell for cell in cells if cell.scenario.id in SAMPLE]
+
+
+def first_target_cells(cells: Sequence[Cell]) -> Sequence[Cell]:
+    """Return the cells of the first target: further models of an API exercise little more of its adapter."""
+    first = cells[0].target.name
+    return [cell for cell in cells if cell.target.name == first]
+
+
+def describe_omissions(every: Sequence[Cell], chosen: Sequence[Cell]) -> tuple[str, ...]:
+    """Name what the check leaves out, with the option that includes it."""
+    said: list[str] = []
+    played = {cell.scenario.id for cell in chosen}
+    scenarios = {cell.scenario.id: cell.scenario for cell in every if cell.scenario.id not in played}
+    if scenarios and all(each.provocations for each in scenarios.values()):
+        said.append(f"{len(scenarios)} scenarios, of what no provider was recorded doing: --all plays them too.")
+    elif scenarios:
+        subjects = Counter(each.covers[0].value for each in scenarios.values()).most_common()
+        added = ", ".join(f"{subject} {count}" for subject, count in subjects)
+        total = len(scenarios) + len(played)
+        said.append(f"{len(scenarios)} of {total} scenarios, since this was a sample. --all adds them: {added}.")
+    targets = sorted({cell.target.cassettes for cell in every} - {cell.target.cassettes for cell in chosen})
+    if targets:
+        said.append(f"the targets {', '.join(targets)}: --target NAME plays one.")
+    if chosen and Capability.STREAMING not in chosen[0].target.adapter.capabilities:
+        said.append("streamed answers: the adapter does not declare 'streaming'.")
+    return tuple(said)
+
+
+_TRIED = 2
+"""Scenarios that probe one undeclared capability."""
+
+_UNTRIED = frozenset({Capability.RETRIES, Capability.EMBEDDINGS, Capability.CACHE_MARKS})
+"""Capabilities that a probe cannot show. An adapter that sends a request once, or leaves a cache mark out, breaks
+nothing. Embeddings need their own client."""
+
+_WORKED = (Verdict.PASS, Verdict.NOTE, Verdict.WARN)
+
+Play = Callable[[Sequence[Cell]], Sequence[CellResult]]
+"""Runs cells and returns their results in order."""
+
+
+def find_undeclared(scenarios: Sequence[Scenario], target: Target, play: Play) -> tuple[Tried, ...]:
+    """Find capabilities that the adapter does not declare although all cells that need them pass."""
+    can = set(target.adapter.capabilities)
+    found: list[Tried] = []
+    for capability in Capability:
+        if capability in can | target.profile.lacks | _UNTRIED:
+            continue
+        able = _able(target, frozenset({*can, capability}))
+        tried = cells([each for each in scenarios if _needs(each, can) == {capability}], [able], ["whole"])[:_TRIED]
+        if capability is Capability.STREAMING:
+            plain = [each for each in scenarios if not _needs(each, can) and not each.faults]
+            tried = cells(plain, [able], ["stream"])[:_TRIED]
+        worked = sum(result.verdict in _WORKED for result in play(tried)) if tried else 0
+        if tried and worked == len(tried):
+            can.add(capability)
+            found.append(Tried(target.name, capability.value, worked, len(tried)))
+    return tuple(found)
+
+
+def find_broken(played: Sequence[Cell], results: Sequence[CellResult]) -> tuple[Tried, ...]:
+    """Find declared capabilities with which no cell passes, although cells without them do."""
+    found: list[Tried] = []
+    judged = [
+        (cell, result)
+        for cell, result in zip(played, results, strict=True)
+        if result.verdict not in (Verdict.NOT_APPLICABLE, Verdict.MISSING)
+    ]
+    for target in dict.fromkeys(cell.target.name for cell in played):
+        of_target = [(cell, result) for cell, result in judged if cell.target.name == target]
+        for capability in Capability:
+            able = [result for cell, result in of_target if capability in _uses(cell)]
+            others = [result for cell, result in of_target if capability not in _uses(cell)]
+            works_without = any(result.verdict in _WORKED for result in others)
+            if able and works_without and not any(result.verdict in _WORKED for result in able):
+                found.append(Tried(target, capability.value, 0, len(able)))
+    return tuple(found)
+
+
+def _uses(cell: Cell) -> set[Capability]:
+    return {*cell.scenario.requires, *([Capability.STREAMING] if cell.variant == "stream" else [])}
+
+
+def _needs(scenario: Scenario, can: set[Capability]) -> set[Capability]:
+    return set(scenario.requires) - can
+
+
+def _able(target: Target, capabilities: frozenset[Capability]) -> Target:
+    adapter: Adapter = replace(target.adapter, capabilities=capabilities)
+    return replace(target, adapter=adapter)

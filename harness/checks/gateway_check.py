@@ -1,0 +1,345 @@
+"""The check of a gateway: its cells, one after the other, and the fate of each fact."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from harness import catalog
+from harness.apis.fact_files import FactSelection
+from harness.apis.targets import ShippedTarget, Target
+from harness.cassettes.redact import Redactor
+from harness.cassettes.redact.urls import shown
+from harness.catalog import versions
+from harness.checks.checked_endpoints import suggestion, with_strictness
+from harness.checks.gateway_exchange import ApiPair, GatewayExchange, GatewayFact, Side
+from harness.checks.gateway_findings import (
+    FACTS,
+    DirectRun,
+    JudgedRun,
+    judge_run,
+    unreached_finding,
+    unsupported_reason,
+)
+from harness.checks.gateway_traffic import (
+    FIRST,
+    GatewayEndpoint,
+    GatewayRun,
+    Upstream,
+    extras_unsupported,
+    play_cell,
+    with_extras,
+)
+from harness.equivalence.choice_meaning import is_model_name
+from harness.model.errors import ChatError, UsageError
+from harness.platform.environment import utc_now
+from harness.results import (
+    CellResult,
+    Checked,
+    Conversation,
+    FactFates,
+    Fate,
+    Finding,
+    Provenance,
+    RunResult,
+    Sent,
+    Severity,
+    Verdict,
+    verdict_of,
+)
+from harness.rules import EVERYTHING, Scope
+from harness.rules.conversation_report import chat_messages, fit_exchanges, max_conversation_chars, shown_exchange
+from harness.rules.evidence import Evidence
+from harness.runner.cells import VARIANTS, Cell, cells, not_applicable
+from harness.runner.expected_failures import ExpectedFailure, mark_expected, stale, unmatched
+from harness.runner.live import NO_SUCH_PATH
+from harness.runner.plan import Plan
+from harness.runner.run import Progress
+from harness.scenarios.schema import Scenario, Variant
+
+
+def conversation_of(run: GatewayRun, redactor: Redactor, most: int) -> Conversation:
+    """Return the conversation of a cell, in about `most` characters. No finding refers to the numbers of its exchanges:
+    findings carry both bodies."""
+    words = chat_messages(run.chats, redactor)
+    left = most - sum(len(each.text) for each in words)
+    return Conversation(words, fit_exchanges(_exchanges(run, redactor), left))
+
+
+def _exchanges(play_cell: GatewayRun, redactor: Redactor) -> Iterator[Sent]:
+    number = 0
+    for exchange in play_cell.exchanges:
+        ends = [("client to gateway", exchange.client), *(("gateway to upstream", each) for each in exchange.upstream)]
+        for end, side in ends:
+            number -= 1
+            yield _exchange(number, end, side, redactor)
+
+
+def _exchange(number: int, end: str, side: Side, redactor: Redactor) -> Sent:
+    exchange = side.exchange
+    shown = shown_exchange(number, exchange.request, exchange.response, side.response, redactor)
+    return replace(shown, request=f"{end}: {shown.request}", chat=exchange.chat)
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayRoute:
+    """A column of the result: a client's API and an upstream. `target` is the client, with the model name that the
+    gateway routes. `upstream` is the reference server's target, with the model that the gateway requests."""
+
+    target: Target
+    upstream: Target
+
+    @property
+    def way(self) -> ApiPair:
+        """The APIs of both ends."""
+        return ApiPair(catalog.api(self.target.api), catalog.api(self.upstream.api))
+
+
+def gateway_route(
+    client: ShippedTarget, upstream: ShippedTarget, models: Mapping[str, str], asked: str, edition: FactSelection
+) -> GatewayRoute:
+    """Return the route between two targets. `models` maps upstream targets to models, `asked` is the client's model."""
+    there = _target(upstream, models.get(upstream.name, upstream.model), edition)
+    here = replace(_target(client, asked, edition), name=f"{client.api}>{upstream.name}")
+    return GatewayRoute(here, there)
+
+
+def _target(shipped: ShippedTarget, model: str, edition: FactSelection) -> Target:
+    profile = catalog.api(shipped.api).profile_for(model, edition)
+    return Target(shipped.name, catalog.adapter(shipped.adapter), model, profile, shipped.name, edition)
+
+
+_Done: TypeAlias = tuple[GatewayRoute, CellResult, JudgedRun]
+
+
+class GatewayCheck:
+    """The check of one gateway at `endpoint`, in front of the reference server `upstream`. The other parameters are
+    those of a run."""
+
+    def __init__(  # noqa: PLR0913 - what a check is made of
+        self,
+        endpoint: GatewayEndpoint,
+        upstream: Upstream,
+        *,
+        expected: Sequence[ExpectedFailure] = (),
+        redactor: Redactor | None = None,
+        scope: Scope = EVERYTHING,
+        conversations: bool = False,
+        strict: bool = False,
+    ) -> None:
+        self._door = endpoint
+        self._upstream = upstream
+        self._expected = expected
+        self._scope = scope
+        self._redactor = redactor or Redactor()
+        self._conversations = conversations
+        self._strict = strict
+        self._room = 0
+        self._direct: dict[tuple[str, str, Variant], DirectRun] = {}
+        self._reached: set[str] = set()
+        self._unreached: dict[str, str] = {}
+
+    @staticmethod
+    def cells(
+        pairs: Sequence[GatewayRoute], scenarios: Sequence[Scenario], variants: Sequence[Variant] = VARIANTS
+    ) -> list[tuple[GatewayRoute, Cell]]:
+        """Return the cells by route. The first cell of a route shows whether the gateway reaches the upstream."""
+        return [(each, cell) for each in pairs for cell in cells(scenarios, [each.target], variants)]
+
+    def __call__(
+        self, asked: Sequence[tuple[GatewayRoute, Cell]], progress: Progress = lambda _cell: None
+    ) -> RunResult:
+        """Run the cells, one after the other.
+
+        Raises:
+            UsageError: the gateway cannot be reached, or reaches none of its upstreams.
+        """
+        started, at = time.perf_counter(), utc_now()
+        done: list[_Done] = []
+        self._room = max_conversation_chars(len(asked)) if self._conversations else 0
+        pairs = len({each.target.name for each, _ in asked})
+        for each, cell in asked:
+            done.append((each, *self._cell(each, cell)))
+            progress(done[-1][1])
+            if len(self._unreached) == pairs:
+                raise UsageError(f"check gateway {shown(self._door.url)}: {' '.join(self._unreached.values())}")
+        results = tuple(result for _, result, _ in done)
+        return RunResult(
+            "reference",
+            results,
+            (),
+            stale(
+                self._expected, [each for each in results if each.verdict is not Verdict.NOT_APPLICABLE], self._scope
+            ),
+            versions(),
+            {"seconds": round(time.perf_counter() - started, 3)},
+            played_at=at,
+            unmatched=unmatched(self._expected, results),
+            rules=self._scope.only,
+            ignored=self._scope.ignored,
+            check=Checked(gateway=tuple(_table(done))),
+        )
+
+    def _cell(self, each: GatewayRoute, cell: Cell) -> tuple[CellResult, JudgedRun]:
+        result = CellResult(
+            cell.scenario.id,
+            each.target.name,
+            each.target.adapter.name,
+            each.upstream.api,
+            cell.variant,
+            Verdict.PASS,
+            covers=tuple(subject.value for subject in cell.scenario.covers),
+        )
+        reason = not_applicable(cell, "reference") or extras_unsupported(cell.scenario.id, cell.target)
+        if reason is not None:
+            return replace(result, verdict=Verdict.NOT_APPLICABLE, reason=reason), JudgedRun()
+        if each.target.name in self._unreached:
+            reason = f"it was not played: nothing of this gateway reaches {each.upstream.name}"
+            return replace(result, verdict=Verdict.INCONCLUSIVE, reason=reason), JudgedRun()
+        unexpected = len(self._upstream.unexpected)
+        what = play_cell(cell, each.way, self._door, self._upstream)
+        declines = unsupported_reason(what.chats)
+        if declines is not None:
+            return replace(result, verdict=Verdict.NOT_APPLICABLE, reason=declines), JudgedRun()
+        astray = self._astray(each, cell, what, self._upstream.unexpected[unexpected:])
+        if astray is not None:
+            self._unreached[each.target.name] = astray
+            return self._result(result, each, what, [unreached_finding(what.exchanges, astray)]), JudgedRun()
+        said = judge_run(what, lambda: self._directly(each, cell))
+        return self._result(result, each, what, said.findings), said
+
+    def _result(self, result: CellResult, each: GatewayRoute, what: GatewayRun, found: Sequence[Finding]) -> CellResult:
+        taken, hidden = self._scope.split(found)
+        findings = mark_expected(self._expected, result, with_strictness(taken, strict=self._strict))
+        made = replace(
+            result,
+            verdict=verdict_of(findings),
+            findings=findings,
+            hidden=hidden,
+            provenance=Provenance("reference", model_requested=each.upstream.model),
+            exchanges=len(what.exchanges),
+        )
+        if made.verdict is Verdict.EXPECTED_FAILURE:
+            made = replace(made, reason="; ".join(sorted({f.accepted for f in findings if f.accepted is not None})))
+        crashed = next((chat for chat in what.chats if chat.crashed), None)
+        if crashed is not None and not any(finding.severity is Severity.ERROR for finding in findings):
+            reason = f"{crashed.error}: {crashed.error_text}"
+            made = replace(made, verdict=Verdict.ERROR, reason=reason, traceback=crashed.traceback)
+        made = self._redactor.result(made)
+        return replace(made, conversation=conversation_of(what, self._redactor, self._room)) if self._room else made
+
+    def _directly(self, each: GatewayRoute, cell: Cell) -> DirectRun:
+        key = (each.upstream.name, cell.scenario.id, cell.variant)
+        if key not in self._direct:
+            self._direct[key] = _direct(Cell(cell.scenario, each.upstream, cell.variant))
+        return self._direct[key]
+
+    @staticmethod
+    def _may_be_refused(cell: Cell, exchange: GatewayExchange) -> bool:
+        """Return whether the gateway may refuse the request for its content. Plain text has nothing to refuse."""
+        response = exchange.client.exchange.response
+        is_there = response is not None and response.status not in NO_SUCH_PATH
+        return cell.scenario.id != FIRST and is_there and exchange.is_refused
+
+    def _astray(self, each: GatewayRoute, cell: Cell, what: GatewayRun, unexpected: Sequence[str]) -> str | None:
+        """Explain why the gateway does not reach the upstream. Only the first cells of a route can show it."""
+        if each.target.name in self._reached:
+            return None
+        asked = [exchange.requests[1].model for exchange in what.exchanges if exchange.requests is not None]
+        if asked and not is_model_name(asked[0] or "", each.upstream.model):
+            return (
+                f"the gateway requests the model {asked[0]!r} of {each.upstream.name} instead of "
+                f"{each.upstream.model!r}. Correct its configuration, or pass --upstream-model "
+                f"{each.upstream.name}={asked[0]}."
+            )
+        if any(exchange.upstream or self._may_be_refused(cell, exchange) for exchange in what.exchanges):
+            self._reached.add(each.target.name)
+            return None
+        exchange = what.exchanges[0] if what.exchanges else None
+        response = exchange.client.exchange.response if exchange is not None else None
+        if exchange is None or response is None:
+            return "the gateway does not answer. Is it running?"
+        if exchange.client.is_answer:
+            return (
+                f"the gateway answers {each.target.model!r} without a request to the reference server: "
+                f"{_required_route(each, self._upstream.origin)}"
+            )
+        error = exchange.client.response.error if exchange.client.response is not None else None
+        said = _sentence(error.message if error is not None else response.body.decode(errors="replace")[:200])
+        answers = f"the gateway answers HTTP {response.status}"
+        turned = next(iter(what.turned_away), None)
+        if turned is not None:
+            return (
+                f"{answers}: {said} The upstream rejects its {turned.request} with {_sentence(turned.answer)} The "
+                f"reason: {turned.reason}. {_required_route(each, self._upstream.origin)}"
+            )
+        arrived = f" What arrived at the reference server: {'; '.join(unexpected)}." if unexpected else ""
+        is_lost = response.status in NO_SUCH_PATH
+        meant = suggestion(each.way.client, self._door.url, exchange.client.exchange.request.url) if is_lost else ""
+        return (
+            f"{answers} and has sent no chat to the reference server: {said}{arrived}{meant} "
+            f"{_required_route(each, self._upstream.origin)}"
+        )
+
+
+def _sentence(text: str) -> str:
+    return f"{text.strip().rstrip('.') or 'without words'}."
+
+
+def _required_route(each: GatewayRoute, origin: str) -> str:
+    """Describe the configuration that the gateway needs for an upstream."""
+    base = origin + each.way.upstream.base_url_ending
+    return (
+        f"It has to route the model name {each.target.model!r} to {each.upstream.model!r} of {each.upstream.api}, at "
+        f"{base}. 'harness help gateways' shows how."
+    )
+
+
+def _direct(cell: Cell) -> DirectRun:
+    if (
+        not_applicable(cell, "reference") or extras_unsupported(cell.scenario.id, cell.target, in_form=False)
+    ) is not None:
+        return DirectRun(possible=False)
+    cell = replace(cell, target=with_extras(cell.scenario.id, cell.target))
+    try:
+        result, evidence = Plan(mode="reference").run([cell.target]).look(cell)
+    except ChatError:
+        return DirectRun(possible=False)
+    if result.verdict is Verdict.NOT_APPLICABLE or evidence is None:
+        return DirectRun(possible=False)
+    return DirectRun(unsupported_reason(evidence.transcript.chats) is None, frozenset(_violated(evidence)))
+
+
+def _violated(evidence: Evidence) -> Iterator[str]:
+    for reading in evidence.readings:
+        yield from (violation.rule for violation in evidence.violations(reading))
+
+
+def _table(done: Sequence[_Done]) -> Iterator[FactFates]:
+    """Count the fates of each fact by route. A fact that a refused request states counts as refused, unless an accepted
+    request states the same."""
+    names = list(dict.fromkeys(gateway_route.target.name for gateway_route, _, _ in done))
+    of_pair = {
+        name: [(gateway_route, said) for gateway_route, _, said in done if gateway_route.target.name == name]
+        for name in names
+    }
+    taken = {
+        name: {(fact.id, fact.said(request)) for _, said in those for request in said.taken for fact in FACTS}
+        for name, those in of_pair.items()
+    }
+    for fact in FACTS:
+        for name, those in of_pair.items():
+            fates = [fate for _, said in those if (fate := _fate(fact, said, taken[name])) is not None]
+            if fates:
+                client, upstream = those[0][0].target.api, those[0][0].upstream.name
+                numbers = {fate.value: fates.count(fate) for fate in Fate}
+                yield FactFates(client, upstream, fact.name, fact.of_answer, **numbers)
+
+
+def _fate(fact: GatewayFact, said: JudgedRun, taken: Container[tuple[str, str | bool]]) -> Fate | None:
+    fate = said.fates.get(fact.id)
+    values = {value for request in said.refused if (value := fact.said(request))}
+    is_refused = any((fact.id, value) not in taken for value in values)
+    return Fate.REFUSED if is_refused and fate is not Fate.LOST else fate

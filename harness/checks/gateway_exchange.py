@@ -1,0 +1,292 @@
+"""A client's exchange through a gateway as the wire reader sees it at both ends, and the form of gateway facts."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import wraps
+
+from harness.apis.api import Api
+from harness.apis.jsonvalue import equal
+from harness.apis.server import json_response
+from harness.apis.view import CallView, ModelStep, RequestView, ResponseView, WireError
+from harness.checks.checked_endpoints import readable_part
+from harness.model.messages import JSON
+from harness.results import Exchange, Fate, Severity
+from harness.rules.evidence import parse_exchange
+from harness.scenarios.schema import Scenario, StepSpec
+
+
+@dataclass(frozen=True, slots=True)
+class ApiPair:
+    """The API that the client speaks, and the one that the upstream speaks."""
+
+    client: Api
+    upstream: Api
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """An HTTP exchange at one end of the gateway. `unread` is the reason why the wire reader cannot read the request or
+    the whole response. The view is then `None`, or covers as much as can be read."""
+
+    exchange: Exchange
+    request: RequestView | None
+    response: ResponseView | None
+    unread: str | None = None
+
+    @property
+    def is_cut(self) -> bool:
+        """The connection or the stream ended too early."""
+        response, view = self.exchange.response, self.response
+        broken = response is None or response.delivery.ending != "complete"
+        return broken or (view is not None and not view.complete)
+
+    @property
+    def is_answer(self) -> bool:
+        """The response is complete and no error."""
+        return self.response is not None and self.response.error is None and not self.is_cut
+
+    @property
+    def is_refusal(self) -> bool:
+        """The upstream refuses the request, as opposed to an error that the scenario injects."""
+        response = self.response
+        return response is not None and response.error is not None and self.exchange.chat is None
+
+
+_REFUSED_CONTENT = (400, 404, 405, 413, 415, 422, 501)
+"""Status codes that reject a request's content, as opposed to authentication, rate limits or overload."""
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayExchange:
+    """A request of the client, with everything that the gateway sent upstream for it.
+
+    `client` is the exchange between client and gateway. `upstream` holds the exchanges between gateway and upstream:
+    several if the gateway retried. `before` holds the earlier exchanges of the conversation. `own` is the same answer
+    as the client's API itself would express it. The API has no field for what is missing there.
+    """
+
+    way: ApiPair
+    number: int
+    client: Side
+    upstream: tuple[Side, ...] = ()
+    before: tuple[GatewayExchange, ...] = field(default=(), repr=False)
+    own: ResponseView | None = field(default=None, repr=False)
+
+    @property
+    def last(self) -> Side | None:
+        """The upstream exchange that the client's answer was made from."""
+        return self.upstream[-1] if self.upstream else None
+
+    @property
+    def requests(self) -> tuple[RequestView, RequestView] | None:
+        """The client's and the gateway's request, if both can be read."""
+        if self.last is None or self.client.request is None or self.last.request is None:
+            return None
+        return self.client.request, self.last.request
+
+    @property
+    def responses(self) -> tuple[ResponseView, ResponseView] | None:
+        """The upstream's and the gateway's response, if both are complete."""
+        if self.last is None or not (self.last.is_answer and self.client.is_answer):
+            return None
+        sent, received = self.last.response, self.client.response
+        return None if sent is None or received is None else (sent, received)
+
+    @property
+    def is_refused(self) -> bool:
+        """The client's request was rejected: by the gateway, or by the upstream through it."""
+        error = self.client.response.error if self.client.response is not None else None
+        status = 0 if error is None else error.meant or error.status
+        if self.last is None:
+            return status in _REFUSED_CONTENT
+        return status in range(400, 500) and self.last.is_refusal
+
+
+def side(api: Api, exchange: Exchange) -> Side:
+    """Read an HTTP exchange."""
+    reading = parse_exchange(api, 0, exchange)
+    return Side(exchange, reading.request, reading.response, reading.unread)
+
+
+def client_side(api: Api, exchange: Exchange) -> Side:
+    """Read an HTTP exchange of the client, and as much of a malformed response as possible."""
+    found = side(api, exchange)
+    if found.response is not None or exchange.response is None:
+        return found
+    for done in (True, False):
+        with contextlib.suppress(WireError):
+            return replace(found, response=api.read(readable_part(exchange.response, done=done)))
+    return found
+
+
+def gateway_exchanges(
+    way: ApiPair, scenario: Scenario, client: Sequence[Exchange], upstream: Sequence[tuple[int, Exchange]]
+) -> tuple[GatewayExchange, ...]:
+    """Pair the client's exchanges with the upstream's, each of which has the number of the client's request."""
+    script = [step for turn in scenario.turns for step in turn.model]
+    found: list[GatewayExchange] = []
+    for number, exchange in enumerate(client):
+        sides = tuple(side(way.upstream, each) for during, each in upstream if during == number)
+        step = sides[-1].exchange.chat if sides else None
+        own = None if step is None else _own_answer(way.client, scenario, script[step])
+        found.append(GatewayExchange(way, number, client_side(way.client, exchange), sides, tuple(found), own))
+    return tuple(found)
+
+
+def _own_answer(api: Api, scenario: Scenario, step: StepSpec) -> ResponseView | None:
+    said = ModelStep(
+        step.text, step.thinking, step.named_calls, step.refusal, step.stop, (), step.truncated
+    )  # raw wire parts belong to one API
+    model = api.targets[0].model
+    body = api.build(said, scenario.id, model, api.profile_for(model))
+    try:
+        return api.read(json_response(body))
+    except WireError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class FactOutcome:
+    """The fate of a fact in one exchange. `message` says how the fact was lost. `origin` points into the body that the
+    gateway received, `pointer` into the one that it sent. `added`: the fact was not stated; the gateway made it up."""
+
+    fate: Fate
+    message: str = ""
+    origin: str = ""
+    pointer: str = ""
+    actual: JSON = None
+    expected: JSON = None
+    severity: Severity = Severity.ERROR
+    added: bool = False
+
+
+Outcomes = Iterable[FactOutcome]
+
+
+def _no_outcomes(_exchange: GatewayExchange) -> Outcomes:
+    return ()
+
+
+def _states_nothing(_request: RequestView) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayFact:
+    """A fact that a gateway has to preserve.
+
+    Findings of its loss have the rule `id`; `name` is its name in tables. `requirement` is what has to hold, `because`
+    the consequence of a loss. `of_answer`: the upstream states it, otherwise the client. `check` yields nothing for an
+    exchange that does not state it. `said` returns the value that a request states, which separates refused requests
+    from accepted ones. `severity` caps the severity of its findings.
+    """
+
+    id: str
+    name: str
+    requirement: str
+    because: str
+    check: Callable[[GatewayExchange], Outcomes] = _no_outcomes
+    said: Callable[[RequestView], str | bool] = _states_nothing
+    of_answer: bool = False
+    severity: Severity = Severity.ERROR
+
+
+def exchange_fact(  # noqa: PLR0913 - all but the first three have a default
+    id: str,  # noqa: A002 - as the field that it fills
+    name: str,
+    because: str,
+    *,
+    said: Callable[[RequestView], str | bool] = _states_nothing,
+    of_answer: bool = False,
+    severity: Severity = Severity.ERROR,
+) -> Callable[[Callable[[GatewayExchange], Outcomes]], GatewayFact]:
+    """Make a fact of a check. The first line of the check's docstring is the requirement."""
+
+    def make(check: Callable[[GatewayExchange], Outcomes]) -> GatewayFact:
+        requirement = (check.__doc__ or "").partition("\n")[0]
+        return GatewayFact(id, name, requirement, because, check, said, of_answer, severity)
+
+    return make
+
+
+def request_fact(
+    id: str,  # noqa: A002 - as the field that it fills
+    name: str,
+    because: str,
+    *,
+    said: Callable[[RequestView], str | bool] = _states_nothing,
+    severity: Severity = Severity.ERROR,
+) -> Callable[[Callable[[RequestView, RequestView], Outcomes]], GatewayFact]:
+    """Make a fact of a check of the client's request against the gateway's, which runs if both can be read."""
+
+    def make(check: Callable[[RequestView, RequestView], Outcomes]) -> GatewayFact:
+        @wraps(check)
+        def both(exchange: GatewayExchange) -> Outcomes:
+            return check(*exchange.requests) if exchange.requests is not None else ()
+
+        return exchange_fact(id, name, because, said=said, severity=severity)(both)
+
+    return make
+
+
+def response_fact(
+    id: str,  # noqa: A002 - as the field that it fills
+    name: str,
+    because: str,
+) -> Callable[[Callable[[ResponseView, ResponseView], Outcomes]], GatewayFact]:
+    """Make a fact of a check of the upstream's response against the gateway's, which runs if both are complete."""
+
+    def make(check: Callable[[ResponseView, ResponseView], Outcomes]) -> GatewayFact:
+        @wraps(check)
+        def both(exchange: GatewayExchange) -> Outcomes:
+            return check(*exchange.responses) if exchange.responses is not None else ()
+
+        return exchange_fact(id, name, because, of_answer=True)(both)
+
+    return make
+
+
+def preserved(*, same: bool) -> FactOutcome:
+    """Return the outcome of a fact that reaches the other end, in the same form or translated."""
+    return FactOutcome(Fate.PRESERVED if same else Fate.TRANSLATED)
+
+
+def lost(  # noqa: PLR0913, PLR0917 - a loss with its evidence
+    message: str,
+    origin: str = "",
+    pointer: str = "",
+    actual: JSON = None,
+    expected: JSON = None,
+    severity: Severity = Severity.ERROR,
+) -> FactOutcome:
+    """Return the outcome of a fact that is missing or changed at the other end."""
+    return FactOutcome(Fate.LOST, message, origin, pointer, actual, expected, severity)
+
+
+def added(message: str, pointer: str, actual: JSON, severity: Severity = Severity.ERROR) -> FactOutcome:
+    """Return the outcome of something that the gateway made up."""
+    return FactOutcome(Fate.LOST, message, "", pointer, actual, None, severity, added=True)
+
+
+def matched_calls(sent: Iterable[CallView], received: Iterable[CallView]) -> Iterator[tuple[CallView, CallView]]:
+    """Pair the calls of both ends, up to the first that differ in name."""
+    for call, found in zip(sent, received, strict=False):
+        if call.name != found.name:
+            return
+        yield call, found
+
+
+def argument_outcomes(pairs: Iterable[tuple[CallView, CallView]]) -> Iterator[FactOutcome]:
+    """Compare the arguments of calls that are complete."""
+    for call, found in pairs:
+        if call.malformed is not None:
+            continue
+        if found.malformed is None and equal(call.arguments, found.arguments):
+            yield preserved(same=True)
+        else:
+            actual = found.arguments if found.malformed is None else found.malformed
+            message = f"the arguments of the call of {call.name} arrive changed"
+            yield lost(message, call.arguments_pointer, found.arguments_pointer, actual, call.arguments)

@@ -1,0 +1,336 @@
+"""Findings of a gateway cell, with the bodies of both ends, and the fate of each fact."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from harness import catalog
+from harness.apis.jsonvalue import loads
+from harness.apis.view import CallView, OpaqueView, RequestView, ResponseView, TextView, WireError
+from harness.cassettes.redact.json_strings import REDACTED
+from harness.checks.gateway_answer_facts import ANSWERS, FAILURES
+from harness.checks.gateway_exchange import FactOutcome, GatewayExchange, GatewayFact, Side, lost
+from harness.checks.gateway_history_facts import HISTORY, STATE
+from harness.checks.gateway_request_facts import DECLARATIONS, PROMPTS, SETTINGS
+from harness.model.messages import JSON
+from harness.results import Blame, Body, Chat, Exchange, Fate, Finding, Kind, Severity, Subject
+from harness.rules.evidence import Evidence, ParsedExchange
+from harness.runner.exhibits import excerpt, json_lines
+
+FACTS: tuple[GatewayFact, ...] = (*PROMPTS, *DECLARATIONS, *SETTINGS, *HISTORY, *ANSWERS, *FAILURES)
+
+
+if TYPE_CHECKING:  # `harness list rules` needs nothing of what plays
+    from harness.checks.gateway_traffic import GatewayRun
+
+SOURCE = "harness help gateways"
+
+REFUSED = GatewayFact(
+    "gateway-refused",
+    "requests",
+    "The gateway accepts requests that the upstream accepts.",
+    "the client cannot use a feature of its upstream",
+    lambda _passage: (),
+    severity=Severity.WARNING,
+)
+UNREADABLE = GatewayFact(
+    "gateway-answer-unreadable",
+    "answers",
+    "The official SDK of the client's API can read the gateway's answers.",
+    "the client has no answer",
+    lambda _passage: (),
+    of_answer=True,
+)
+TURNED_AWAY = GatewayFact(
+    "gateway-turned-away",
+    "requests",
+    "The gateway's requests have the headers that a provider requires, and refer only to earlier answers.",
+    "the provider refuses it before it looks at the chat",
+    lambda _passage: (),
+)
+UNREACHED = GatewayFact(
+    "gateway-unreached",
+    "upstreams",
+    "The gateway routes each model name to its upstream.",
+    "that upstream cannot be used",
+    lambda _passage: (),
+)
+OTHERS = (REFUSED, UNREADABLE, TURNED_AWAY, UNREACHED)
+"""Rules that need more than one exchange. They are in no table."""
+
+RULES = frozenset(fact.id for fact in (*FACTS, *OTHERS))
+"""Ids of all gateway rules, except the limits of the upstreams."""
+
+_WIDTH_COLUMNS = 100
+_MAX_LINES = 20
+
+_RANK = {fate: rank for rank, fate in enumerate((Fate.PRESERVED, Fate.TRANSLATED, Fate.REFUSED, Fate.LOST))}
+
+
+@dataclass(frozen=True, slots=True)
+class DirectRun:
+    """Result of the same cell without the gateway. `possible`: the adapter of the upstream's API can express it.
+    `broken` are the limits that it exceeds even so."""
+
+    possible: bool
+    broken: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedRun:
+    """Judgement of a gateway cell. `fates` are by fact id. `taken` and `refused` are the client's accepted and refused
+    requests."""
+
+    findings: tuple[Finding, ...] = ()
+    fates: Mapping[str, Fate] = field(default_factory=dict[str, Fate])
+    taken: tuple[RequestView, ...] = ()
+    refused: tuple[RequestView, ...] = ()
+
+
+def judge_run(run: GatewayRun, direct: Callable[[], DirectRun]) -> JudgedRun:
+    """Judge a gateway cell. `direct` runs it without the gateway, if the judgement needs that."""
+    fates: dict[str, Fate] = {}
+    found: dict[tuple[str, str], Finding] = {}
+
+    def note(fact: GatewayFact, outcome: FactOutcome, exchange: GatewayExchange) -> None:
+        if exchange.is_refused and outcome.fate is not Fate.LOST:
+            return  # the request was refused with everything that it states
+        if not outcome.added:
+            fates[fact.id] = max(fates.get(fact.id, outcome.fate), outcome.fate, key=_RANK.__getitem__)
+        if outcome.fate is Fate.LOST:
+            found.setdefault((fact.id, outcome.message), _finding(fact, outcome, exchange))
+
+    for exchange in run.exchanges:
+        for fact in FACTS:
+            for outcome in fact.check(exchange):
+                note(fact, outcome, exchange)
+    for outcome, exchange in _state(run):
+        note(STATE, outcome, exchange)
+    findings = (*found.values(), *_limits(run, direct), *_refusals(run, direct), *_unreadable(run, found))
+    asked = [(each.client.request, each.is_refused) for each in run.exchanges if each.client.request is not None]
+    return JudgedRun(
+        _linked(findings),
+        fates,
+        tuple(request for request, is_refused in asked if not is_refused),
+        tuple(request for request, is_refused in asked if is_refused),
+    )
+
+
+def _linked(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Link findings to their causes. The upstream refuses a request because something was lost from it. In some APIs
+    the stop reason follows from the words of a refusal."""
+
+    def cause(finding: Finding) -> int | None:
+        for at, other in enumerate(findings):
+            if other is finding or other.exchange != finding.exchange or other.severity is not Severity.ERROR:
+                continue
+            if finding.kind is Kind.LIMIT and other.kind is Kind.LOSS and not other.of_response:
+                return at
+            if finding.rule == "gateway-answer-stop-reason" and other.rule == "gateway-answer-refusal":
+                return at
+        return None
+
+    return tuple(replace(each, follows=cause(each)) for each in findings)
+
+
+def _finding(
+    fact: GatewayFact, outcome: FactOutcome, exchange: GatewayExchange, bodies: tuple[Body, ...] | None = None
+) -> Finding:
+    severity = max(outcome.severity, fact.severity, key=list(Severity).index)
+    return Finding(
+        fact.id,
+        Kind.LOSS,
+        severity,
+        Blame.GATEWAY,
+        outcome.message,
+        outcome.pointer or outcome.origin or None,
+        outcome.actual,
+        outcome.expected,
+        SOURCE,
+        exchange.number,
+        of_response=fact.of_answer,
+        subject=Subject.RESPONSES if fact.of_answer else Subject.REQUESTS,
+        bodies=tuple(_bodies(exchange, outcome, of_answer=fact.of_answer)) if bodies is None else bodies,
+    )
+
+
+def _client_bodies(exchange: GatewayExchange) -> tuple[Body, ...]:
+    request = _request("the client's request", exchange.client, "")
+    return request, _answer("the gateway's answer", exchange.client, "")
+
+
+def _bodies(exchange: GatewayExchange, outcome: FactOutcome, *, of_answer: bool) -> Iterator[Body]:
+    """Yield the bodies of both ends, the sender's first."""
+    upstream = exchange.last
+    if of_answer:
+        if upstream is not None:
+            yield _answer("the upstream's answer", upstream, outcome.origin)
+        yield _answer("the gateway's answer", exchange.client, outcome.pointer)
+        return
+    yield _request("the client's request", exchange.client, outcome.origin)
+    if upstream is not None:
+        yield _request("the gateway's request", upstream, outcome.pointer)
+
+
+def _request(end: str, side: Side, pointer: str) -> Body:
+    body = side.exchange.request.body
+    return Body(end, body.decode(errors="replace"), pointer, _piece(lambda: loads(body), pointer, "/:"))
+
+
+def _answer(end: str, side: Side, pointer: str) -> Body:
+    response, view = side.exchange.response, side.response
+    if response is None:
+        return Body(end, "", pointer)
+    kept = (f"{name}: {value}" for name, value in response.headers.items() if value != REDACTED)
+    head = [f"HTTP {response.status}", *kept]
+    text = "\n".join([*head, "", response.body.decode(errors="replace")])
+    return Body(end, text, pointer, () if view is None else _piece(lambda: view.body, pointer, *head))
+
+
+def _piece(body: Callable[[], JSON], pointer: str, *head: str) -> tuple[str, ...]:
+    """Return an excerpt around a place, or the beginning if there is no pointer."""
+    try:
+        return (
+            excerpt(body(), pointer)
+            if pointer
+            else (*head, *(line.text for line in json_lines(body(), _WIDTH_COLUMNS)))[:_MAX_LINES]
+        )
+    except WireError:  # what is shown is the text
+        return ()
+
+
+def _state(run: GatewayRun) -> Iterator[tuple[FactOutcome, GatewayExchange]]:
+    rule = next(each for each in catalog.rules() if each.id == "opaque-state-lost")
+    evidence = _with_refusals(run.upstream)
+    numbers = {id(side.exchange): exchange for exchange in run.exchanges for side in exchange.upstream}
+    without_state: set[int] = set()
+    for flaw in rule.check(evidence):
+        exchange = numbers.get(id(run.upstream.readings[flaw.exchange or 0].exchange))
+        if exchange is None or flaw.kind is Kind.CONVENTION:
+            continue
+        without_state.add(exchange.number)
+        issued = next((each for each in exchange.before if _has_state(_theirs(each))), exchange)
+        fieldless = issued.own is not None and not _has_state(issued.own)
+        has_none = f"; {exchange.way.client.name} has no field of its own for it" if fieldless else ""
+        bad = flaw.severity or rule.severity
+        severity = Severity.WARNING if fieldless and not exchange.is_refused else bad
+        outcome = FactOutcome(
+            Fate.LOST, f"{flaw.message}{has_none}", "", flaw.pointer or "", flaw.actual, flaw.expected, severity
+        )
+        yield outcome, exchange
+    for exchange in run.exchanges:
+        if (
+            exchange.number not in without_state
+            and exchange.requests
+            and any(_has_state(_theirs(each)) for each in exchange.before)
+        ):
+            yield FactOutcome(Fate.PRESERVED), exchange
+
+
+def _with_refusals(evidence: Evidence) -> Evidence:
+    """Return the upstream's evidence with each refused request in the script's place that it was meant for. The
+    upstream may refuse a request for what it has lost."""
+    played, exchanges = 0, list[Exchange]()
+    for reading in evidence.readings:
+        exchange, response = reading.exchange, reading.response
+        if exchange.chat is not None:
+            played = exchange.chat + 1
+        elif response is not None and response.error is not None:
+            exchange = replace(exchange, chat=played)
+        exchanges.append(exchange)
+    return Evidence(replace(evidence.transcript, exchanges=tuple(exchanges)))
+
+
+def _theirs(exchange: GatewayExchange) -> ResponseView | None:
+    return exchange.responses[0] if exchange.responses else None
+
+
+def _has_state(view: ResponseView | None) -> bool:
+    for part in view.parts if view is not None else ():
+        if isinstance(part, OpaqueView) and part.returns and part.kind not in ("thought", "refusal"):
+            return True
+        if isinstance(part, CallView | TextView) and part.opaque is not None and not _is_label(part.opaque):
+            return True
+    return False
+
+
+def _is_label(state: JSON) -> bool:
+    """Return whether the state only labels words and holds nothing of the model's."""
+    return isinstance(state, dict) and state.keys() == {"phase"}
+
+
+def _limits(run: GatewayRun, direct: Callable[[], DirectRun]) -> Iterator[Finding]:
+    """Yield the limits that the gateway's requests exceed although a direct request would not."""
+    evidence, seen = run.upstream, set[str]()
+    numbers = {id(side.exchange): exchange for exchange in run.exchanges for side in exchange.upstream}
+    for reading in evidence.readings:
+        for violation in evidence.violations(reading):
+            without, exchange = direct(), numbers.get(id(reading.exchange))
+            theirs = _of_client(run, reading, exchange) if exchange is not None else ()
+            if not without.possible or violation.rule in (*without.broken, *theirs, *seen):
+                continue
+            seen.add(violation.rule)
+            outcome = FactOutcome(Fate.LOST, pointer=violation.pointer)
+            yield Finding(
+                violation.rule,
+                Kind.LIMIT,
+                Severity(violation.severity),
+                Blame.GATEWAY,
+                violation.message,
+                violation.pointer,
+                violation.actual,
+                violation.expected,
+                violation.source,
+                None if exchange is None else exchange.number,
+                subject=Subject.LIMITS,
+                bodies=() if exchange is None else tuple(_bodies(exchange, outcome, of_answer=False)),
+            )
+    for each in run.turned_away:
+        answer = f"{each.answer.rstrip('.')} ({each.reason})"
+        message = f"the upstream rejects the gateway's request, {each.request}, with {answer}"
+        yield Finding(TURNED_AWAY.id, Kind.LIMIT, Severity.ERROR, Blame.GATEWAY, message, source=SOURCE)
+
+
+def _of_client(run: GatewayRun, reading: ParsedExchange, exchange: GatewayExchange) -> list[str]:
+    """Return the limits that the client itself exceeds, if it speaks the upstream's API."""
+    if exchange.way.client is not exchange.way.upstream:
+        return []
+    request, law = exchange.client.exchange.request, run.upstream.law(reading)
+    return [each.rule for each in exchange.way.upstream.judge(request, law)]
+
+
+def _refusals(run: GatewayRun, direct: Callable[[], DirectRun]) -> Iterator[Finding]:
+    for exchange in run.exchanges:
+        response = exchange.client.response
+        if not exchange.is_refused or exchange.last is not None or response is None or response.error is None:
+            continue
+        if direct().possible:
+            error = response.error
+            refused = f"the gateway refuses a request that {exchange.way.upstream.name} accepts"
+            message = f"{refused}: HTTP {error.status}: {error.message}"
+            yield _finding(REFUSED, lost(message), exchange, _client_bodies(exchange))
+
+
+def _unreadable(run: GatewayRun, found: Iterable[object]) -> Iterator[Finding]:
+    chat = next((each for each in run.chats if each.error is not None), None)
+    if chat is None or chat.error != "MalformedResponse" or any(True for _ in found) or not run.exchanges:
+        return
+    last: GatewayExchange = run.exchanges[-1]
+    if last.last is not None and not last.last.is_answer:
+        return  # nor could it be of the upstream's
+    message = f"the client cannot read the gateway's answer: {chat.error_text}"
+    yield _finding(UNREADABLE, lost(message), last)
+
+
+def unreached_finding(gateway_exchanges: Sequence[GatewayExchange], message: str) -> Finding:
+    """Return the finding for a gateway that does not reach an upstream."""
+    bodies = _client_bodies(gateway_exchanges[0]) if gateway_exchanges else ()
+    found = Finding(UNREACHED.id, Kind.LOSS, Severity.ERROR, Blame.GATEWAY, message, source=SOURCE)
+    return replace(found, subject=Subject.REQUESTS, bodies=bodies)
+
+
+def unsupported_reason(chats: Sequence[Chat]) -> str | None:
+    """Return why the client's API cannot express the scenario, or `None`."""
+    return next((each.error_text or "" for each in chats if each.error == "Unsupported"), None)

@@ -1,0 +1,217 @@
+"""Gateway facts of the history: earlier calls, their ids, their results and errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from harness.apis.view import CallView, JsonView, MediaView, RequestView, ResultView, TextView
+from harness.checks.gateway_exchange import (
+    FactOutcome,
+    GatewayExchange,
+    GatewayFact,
+    Outcomes,
+    argument_outcomes,
+    exchange_fact,
+    lost,
+    matched_calls,
+    preserved,
+    request_fact,
+)
+from harness.equivalence.request_meaning import pair_results
+from harness.equivalence.result_meaning import carries, core_text
+from harness.model.messages import JSON, ToolResult
+from harness.results import Severity
+
+
+@request_fact(
+    "gateway-calls",
+    "calls of the history",
+    "the model does not see what it called",
+    said=lambda request: bool(request.calls),
+)
+def _calls(sent: RequestView, arrived: RequestView) -> Outcomes:
+    """The calls of the history reach the upstream, in their order."""
+    if not sent.calls:
+        return
+    given, found = [call.name for call in sent.calls], [call.name for call in arrived.calls]
+    if given == found:
+        yield preserved(same=True)
+        return
+    at = next((at for at, (one, other) in enumerate(zip(given, found, strict=False)) if one != other), len(found))
+    missing = sent.calls[min(at, len(given) - 1)]
+    what = "in another order" if sorted(given) == sorted(found) else "not as they were made"
+    there = arrived.calls[at].pointer if at < len(found) else ""
+    yield lost(f"the calls of the history arrive {what}", missing.pointer, there, [*found], [*given])
+
+
+def _matched(exchange: GatewayExchange) -> Iterator[tuple[CallView, CallView]]:
+    if exchange.requests is not None:
+        sent, arrived = exchange.requests
+        yield from matched_calls(sent.calls, arrived.calls)
+
+
+@exchange_fact(
+    "gateway-arguments",
+    "arguments of the history",
+    "the model reads another call than it made",
+    said=lambda request: bool(request.calls),
+)
+def _arguments(exchange: GatewayExchange) -> Outcomes:
+    """The arguments of earlier calls reach the upstream as the model made them."""
+    return argument_outcomes(_matched(exchange))
+
+
+@exchange_fact(
+    "gateway-call-ids",
+    "call ids of the history",
+    "a result answers a call that the upstream never issued, or another one",
+    said=lambda request: any(call.id for call in request.calls),
+)
+def _ids(exchange: GatewayExchange) -> Outcomes:
+    """A call id that the upstream issued comes back to it, or one that replaces it consistently."""
+    # This holds within the request and in all later ones.
+    issued, before, taken = _issued(exchange), _mapped(exchange), dict[str, str]()
+    same_id = [call.id for call, _ in _matched(exchange)]
+    for call, found in _matched(exchange):
+        if call.id is None:
+            continue
+        name = f"the id {call.id!r} of the call of {call.name}"
+        repeated = same_id.count(call.id) > 1
+        if found.id is not None and taken.setdefault(found.id, call.id) != call.id:
+            yield lost(f"{name} arrives as that of another call", call.id_pointer, found.id_pointer, found.id, call.id)
+        elif call.id in issued and issued[call.id] == found.id:
+            yield preserved(same=call.id == found.id)
+        elif not repeated and call.id in before and before[call.id] != found.id:
+            was = before[call.id]
+            message = f"{name} arrives as another one than in an earlier request, and was issued as {_of(issued, call)}"
+            yield lost(message, call.id_pointer, found.id_pointer, found.id, was)
+        else:
+            yield preserved(same=call.id == found.id and call.id not in issued)
+
+
+def _of(issued: Mapping[str, str | None], call: CallView) -> str:
+    return repr(issued[call.id]) if call.id and call.id in issued else "none of the upstream's"
+
+
+def _issued(exchange: GatewayExchange) -> dict[str, str | None]:
+    """Map the call ids that the client received to those that the upstream issued."""
+    found: dict[str, str | None] = {}
+    for earlier in exchange.before:
+        if earlier.responses is not None:
+            theirs, ours = earlier.responses
+            for one, other in zip(theirs.calls, ours.calls, strict=False):
+                if other.id:
+                    found[other.id] = one.id or None
+    return found
+
+
+def _mapped(exchange: GatewayExchange) -> dict[str, str | None]:
+    """Map the client's call ids to those that arrived in earlier requests."""
+    return {
+        call.id: found.id for earlier in exchange.before for call, found in _matched(earlier) if call.id is not None
+    }
+
+
+@exchange_fact(
+    "gateway-results",
+    "results",
+    "the model reads another answer than the tool's",
+    said=lambda request: bool(request.results),
+)
+def _results(exchange: GatewayExchange) -> Outcomes:
+    """The results of tools reach the upstream, each with its call."""
+    if exchange.requests is None or not exchange.requests[0].results:
+        return
+    arrived_view = exchange.requests[1]
+    sent, arrived = map(pair_results, exchange.requests)
+    found = [_core(results[0]) if results else None for results in arrived.results]
+    for place, (call, results) in enumerate(zip(sent.calls, sent.results, strict=True)):
+        if not results or place >= len(arrived.calls) or arrived.calls[place].name != call.name:
+            continue  # gateway-calls says the latter
+        given, there = results[0], arrived.results[place]
+        if not there:
+            yield lost(f"the result of {call.name} ({call.id}) does not arrive", given.pointer, "", None, _core(given))
+        elif _means(given, there[0], arrived_view):
+            yield preserved(same=_plain(given) == _plain(there[0]))
+        else:
+            yield _changed(call, given, there[0], found)
+    for orphan in arrived.orphans:
+        if not sent.orphans:
+            message = "a result arrives under an id that no call has"
+            yield lost(message, "", orphan.id_pointer, orphan.call_id, [call.id for call in arrived.calls])
+
+
+def _means(given: ResultView, there: ResultView, request: RequestView) -> bool:
+    """Return whether two results say the same: as text, as JSON, or wrapped in an object that an API requires."""
+    if _core(given) == _core(there):
+        return True
+    plain = _plain(given)
+    content = plain[0] if len(plain) == 1 else "".join(each for each in plain if isinstance(each, str))
+    payload = tuple(part for part in there.payload if not isinstance(part, MediaView))
+    told_as = ToolResult("", there.name or given.name or "", content, given.error_mark is not None)
+    if carries(replace(there, payload=payload), told_as, request):
+        return True
+    moved = any(isinstance(part, MediaView) for part in given.payload) and len(payload) == len(there.payload)
+    return moved and (_core(there) or "").startswith(_core(given) or "")  # a note may follow that says where they are
+
+
+def _changed(call: CallView, given: ResultView, there: ResultView, found: list[str | None]) -> FactOutcome:
+    said, arrives = _core(given) or "", _core(there) or ""
+    swapped = "that of another call" if _core(given) in found else "changed"
+    message = f"the result of {call.name} ({call.id}) arrives {swapped}"
+    return lost(message, given.pointer, there.pointer, arrives, said)
+
+
+def _core(result: ResultView) -> str | None:
+    payload = tuple(part for part in result.payload if not isinstance(part, MediaView))
+    return core_text(replace(result, payload=payload))
+
+
+def _plain(result: ResultView) -> list[JSON]:
+    return [
+        part.text if isinstance(part, TextView) else part.value
+        for part in result.payload
+        if isinstance(part, TextView | JsonView)
+    ]
+
+
+@exchange_fact(
+    "gateway-error-flag",
+    "error flag",
+    "the model takes a failure for an answer, or an answer for a failure",
+    said=lambda request: any(result.error_mark for result in request.results),
+)
+def _errors(exchange: GatewayExchange) -> Outcomes:
+    """The error mark of a failed tool reaches the upstream."""
+    if exchange.requests is None:
+        return
+    sent, arrived = map(pair_results, exchange.requests)
+    flags = exchange.way.upstream.traits.flags_errors
+    for call, results, there in zip(sent.calls, sent.results, arrived.results, strict=False):
+        if not results or not there:
+            continue
+        given, found = results[0], there[0]
+        if given.error_mark == "flag" and found.error_mark is None:
+            has = "" if flags else f", which {exchange.way.upstream.name} can say in words only"
+            message = f"the failure of {call.name} does not arrive{has}"
+            severity = Severity.ERROR if flags else Severity.WARNING
+            yield lost(message, given.pointer, found.pointer, _plain(found), _plain(given), severity)
+        elif given.error_mark is None and found.error_mark == "flag":
+            yield lost(
+                f"the result of {call.name} arrives as a failure, which it was not", given.pointer, found.pointer
+            )
+        elif given.error_mark is not None and found.error_mark is not None:
+            yield preserved(same=given.error_mark == found.error_mark)
+
+
+STATE = GatewayFact(
+    "gateway-opaque-state",
+    "signatures and state",
+    "Signatures and other state that the upstream issued come back to it untouched.",
+    "the model goes on without its own reasoning, or the provider refuses it",
+    lambda _passage: (),
+)
+"""Judged over a whole conversation, by the state that the upstream gets back."""
+
+HISTORY = (_calls, _arguments, _ids, _results, _errors, STATE)

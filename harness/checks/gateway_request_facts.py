@@ -1,0 +1,458 @@
+"""Gateway facts of the client's request: prompts, media, tools, formats and settings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import groupby
+
+from harness.apis.jsonvalue import equal
+from harness.apis.view import FormatView, MediaView, RequestView, ResultView, TextView, ToolView
+from harness.checks.gateway_exchange import (
+    FactOutcome,
+    GatewayExchange,
+    GatewayFact,
+    Outcomes,
+    added,
+    exchange_fact,
+    lost,
+    preserved,
+    request_fact,
+)
+from harness.equivalence import choice_meaning
+from harness.equivalence.choice_meaning import tool_family
+from harness.equivalence.result_meaning import is_same_text, joined_texts
+from harness.equivalence.schema_changes import SchemaChange, change
+from harness.model.messages import JSON
+from harness.results import Severity
+
+
+@request_fact(
+    "gateway-system-prompt",
+    "system prompt",
+    "the model does not know its instructions, or follows others",
+    said=lambda request: any(part.text for part in request.system),
+)
+def _system(sent: RequestView, arrived: RequestView) -> Outcomes:
+    """The system prompt reaches the upstream as one, and no other does."""
+    given, found = [part.text for part in sent.system], [part.text for part in arrived.system]
+    place, there = (sent.system[0].pointer if sent.system else ""), (arrived.system[0].pointer if found else "")
+    if not any(given):
+        if any(found) and sent.response_format is None:  # which may take an instruction
+            yield added("the client sends no system prompt, and the upstream gets one", there, "".join(found))
+        return
+    if is_same_text(given, found):
+        yield preserved(same=len(given) == len(found))
+    elif any(text in "".join(found) for text in joined_texts(given)):
+        yield preserved(same=False)
+    elif any(text in part.text for text in joined_texts(given) for _, part in _user_texts(arrived)):
+        yield lost("the system prompt reaches the upstream as words of the user", place, "", None, "".join(given))
+    else:
+        what = "arrives changed" if any(found) else "does not arrive"
+        yield lost(f"the system prompt {what}", place, there, "".join(found) if found else None, "".join(given))
+
+
+def _user_texts(view: RequestView) -> Iterator[tuple[str, TextView]]:
+    for turn in view.turns:
+        for part in turn.parts:
+            if isinstance(part, TextView) and turn.role == "user":
+                yield turn.role, part
+
+
+def _runs(view: RequestView) -> list[tuple[str, list[TextView]]]:
+    """Group adjacent texts by role, whatever calls and results are between them."""
+    texts = (
+        (turn.role, part)
+        for turn in view.turns
+        for part in turn.parts
+        if isinstance(part, TextView) and part.text.strip()
+    )
+    return [(role, [part for _, part in run]) for role, run in groupby(texts, key=lambda text: text[0])]
+
+
+@request_fact("gateway-texts", "message texts", "the model reads other words than were said")
+def _texts(sent: RequestView, arrived: RequestView) -> Outcomes:
+    """The texts of the conversation reach the upstream to the code point, each under its role."""
+    given, found = _runs(sent), _runs(arrived)
+    adds = sent.response_format is not None or any(_media(sent))  # an instruction, or a caption
+    system = "".join(part.text for part in sent.system)
+    is_same = True
+    for place in range(max(len(given), len(found))):
+        role, texts = given[place] if place < len(given) else ("", [])
+        there, parts = found[place] if place < len(found) else ("", [])
+        words, told_words = [part.text for part in texts], [part.text for part in parts]
+        if role == there and is_same_text(words, told_words):
+            is_same &= len(words) == len(told_words)
+        elif (
+            role == there
+            and any(text in "".join(told_words) for text in joined_texts(words))
+            and (
+                adds or (system and system in "".join(told_words))  # system-prompt says the second
+            )
+        ):
+            is_same = False
+        else:
+            yield _text_lost(role, texts, there, parts)
+            return
+    if given:
+        yield preserved(same=is_same)
+
+
+def _text_lost(role: str, texts: list[TextView], there: str, parts: list[TextView]) -> FactOutcome:
+    given, found = "".join(part.text for part in texts), "".join(part.text for part in parts)
+    if not texts:
+        what = "the upstream gets a text that the client did not send"
+    elif not parts:
+        what = "a text of the conversation does not arrive"
+    else:
+        what = "a text of the conversation arrives changed, or with words added"
+    return lost(
+        what,
+        texts[0].pointer if texts else "",
+        parts[0].pointer if parts else "",
+        f"{there}: {found}" if parts else None,
+        f"{role}: {given}" if texts else None,
+    )
+
+
+def _media(view: RequestView) -> Iterator[tuple[MediaView, bool]]:
+    """Yield each medium, and whether it is part of a tool's result."""
+    for turn in view.turns:
+        for part in turn.parts:
+            if isinstance(part, MediaView):
+                yield part, False
+            elif isinstance(part, ResultView):
+                yield from ((each, True) for each in part.payload if isinstance(each, MediaView))
+
+
+@request_fact(
+    "gateway-media",
+    "images and files",
+    "the model sees another picture, or none",
+    said=lambda request: any(True for _ in _media(request)),
+)
+def _pictures(sent: RequestView, arrived: RequestView) -> Outcomes:
+    """Images and files reach the upstream to the byte."""
+    found = [*_media(arrived)]
+    for medium, inside in _media(sent):
+        same = [(each, within) for each, within in found if _is_same(medium, each)]
+        if same:
+            yield preserved(same=inside in [within for _, within in same])
+        elif medium.uri is not None and any(each.data is not None for each, _ in found):
+            yield preserved(same=False)  # fetched by the gateway; the bytes are unknown here
+        else:
+            arrives: JSON = [_shown(each) for each, _ in found]
+            pointer = found[0][0].pointer if found else ""
+            yield lost(f"{_shown(medium)} does not arrive", medium.pointer, pointer, arrives, _shown(medium))
+
+
+def _is_same(one: MediaView, other: MediaView) -> bool:
+    if one.data is not None:
+        return one.data == other.data and one.media_type == other.media_type
+    return one.uri == other.uri
+
+
+def _shown(medium: MediaView) -> str:
+    size = f"{len(medium.data)} bytes" if medium.data is not None else str(medium.uri)
+    return f"a medium of type {medium.media_type} ({size})"
+
+
+PROMPTS = (_system, _texts, _pictures)
+
+
+def _functions(view: RequestView) -> dict[str, ToolView]:
+    return {tool.name: tool for tool in view.tools if tool.kind == "function"}
+
+
+def _format_tool(sent: RequestView, arrived: RequestView) -> ToolView | None:
+    """Return the forced tool, unknown to the client, that a gateway emulates a response format with."""
+    choice, given = arrived.tool_choice, _functions(sent)
+    if sent.response_format is None or choice is None:
+        return None
+    for name, tool in _functions(arrived).items():
+        if name not in given and (choice.mode == "required" or (choice.mode == "named" and choice.name == name)):
+            return tool
+    return None
+
+
+@request_fact(
+    "gateway-tools",
+    "tools",
+    "the model calls missing tools, or cannot call existing ones",
+    said=lambda request: bool(_functions(request)),
+)
+def _tools(sent: RequestView, arrived: RequestView) -> Outcomes:
+    """The tools that were given reach the upstream, and no others."""
+    given, found, format_tool = _functions(sent), _functions(arrived), _format_tool(sent, arrived)
+    forbidden = sent.tool_choice is not None and sent.tool_choice.mode == "none"
+    if not found and forbidden:
+        yield preserved(same=False)  # without declarations nothing can be called, which is what `none` asks for
+        return
+    for name, tool in given.items():
+        if name in found:
+            yield preserved(same=True)
+        else:
+            yield lost(f"the tool {name!r} does not arrive", tool.pointer, "", [*found], [*given])
+    for name, tool in found.items():
+        if name not in given and tool is not format_tool:
+            yield added(f"the upstream gets a tool {name!r} that the client did not send", tool.pointer, [*found])
+
+
+@request_fact(
+    "gateway-provider-tools",
+    "provider's tools",
+    "the model cannot search where the client allows it",
+    said=lambda request: any(tool.kind != "function" for tool in request.tools),
+)
+def _hosted(sent: RequestView, arrived: RequestView) -> Outcomes:
+    """Tools that the provider runs reach the upstream."""
+    found = {tool_family(tool.kind): tool.kind for tool in arrived.tools if tool.kind != "function"}
+    for tool in sent.tools:
+        if tool.kind != "function":
+            name = tool_family(tool.kind)
+            if name in found:
+                yield preserved(same=found[name] == tool.kind)
+            else:
+                yield lost(f"the provider's tool {tool.kind!r} does not arrive", tool.pointer, "", [*found.values()])
+
+
+def _common(exchange: GatewayExchange) -> Iterator[tuple[ToolView, ToolView]]:
+    if exchange.requests is not None:
+        sent, arrived = map(_functions, exchange.requests)
+        yield from ((tool, arrived[name]) for name, tool in sent.items() if name in arrived)
+
+
+@exchange_fact("gateway-tool-descriptions", "tool descriptions", "the model reads another description of the tool")
+def _descriptions(exchange: GatewayExchange) -> Outcomes:
+    """The descriptions of tools reach the upstream as given."""
+    for tool, found in _common(exchange):
+        if not tool.description and not found.description:
+            continue
+        if tool.description == found.description:
+            yield preserved(same=True)
+        else:
+            message = f"the description of {tool.name} arrives changed"
+            yield lost(message, tool.pointer, found.pointer, found.description, tool.description)
+
+
+@exchange_fact("gateway-tool-schemas", "tool schemas", "the model makes arguments that the tool does not take")
+def _schemas(exchange: GatewayExchange) -> Outcomes:
+    """The schemas of tools keep their meaning and their wording."""
+    for tool, found in _common(exchange):
+        apart = change(tool.parameters, found.parameters, found.dialect, tool.dialect)
+        if apart is None:
+            yield preserved(same=equal(tool.parameters, found.parameters))
+        else:
+            yield _changed_schema(f"the schema of {tool.name}", apart, tool.pointer, found.pointer)
+
+
+def _changed_schema(name: str, change: SchemaChange, origin: str, pointer: str) -> FactOutcome:
+    instance = change.said("the given schema", "the one that arrives")
+    message = f"{name} arrives changed at {change.pointer or '/'}{instance}"
+    return lost(message, origin, pointer, change.actual, change.expected)
+
+
+@exchange_fact(
+    "gateway-tool-strict",
+    "strict tools",
+    "arguments may violate the schema",
+    severity=Severity.WARNING,
+    said=lambda request: any(tool.strict for tool in request.tools),
+)
+def _strict(exchange: GatewayExchange) -> Outcomes:
+    """The strict flag of tools reaches the upstream."""
+    for tool, found in _common(exchange):
+        if tool.strict:
+            if found.strict:
+                yield preserved(same=True)
+            elif found.strict is None and exchange.way.upstream.traits.strict_unless_told:
+                yield preserved(same=False)
+            else:
+                message = f"the strict flag of {tool.name} does not arrive"
+                yield lost(message, tool.pointer, found.pointer)
+
+
+@request_fact(
+    "gateway-tool-choice",
+    "tool choice",
+    "the model may or must call tools, against the client's choice",
+    said=lambda request: request.tool_choice is not None and request.tool_choice.mode,
+)
+def _choice(sent: RequestView, arrived: RequestView) -> Outcomes:
+    """The tool choice keeps its meaning."""
+    if not sent.tools or _format_tool(sent, arrived) is not None:
+        return
+    names = [*_functions(sent)]
+    wanted, found = (
+        choice_meaning.wire_meaning(sent.tool_choice, names),
+        choice_meaning.wire_meaning(arrived.tool_choice, names),
+    )
+    if not arrived.tools and wanted is not None and not wanted.forced:
+        return  # nothing can be called; whether that is right, gateway-tools says
+    if wanted == found:
+        if sent.tool_choice is not None:
+            yield preserved(same=arrived.tool_choice is not None and sent.tool_choice.mode == arrived.tool_choice.mode)
+        return
+    yield lost(
+        "the tool choice arrives as another one",
+        sent.tool_choice.pointer if sent.tool_choice else "",
+        arrived.tool_choice.pointer if arrived.tool_choice else "",
+        choice_meaning.describe_choice(found, names),
+        choice_meaning.describe_choice(wanted, names),
+    )
+
+
+@request_fact(
+    "gateway-response-format",
+    "response format",
+    "the answer is not the JSON that the client reads",
+    said=lambda request: request.response_format is not None and request.response_format.kind,
+)
+def _format(sent: RequestView, arrived: RequestView) -> Outcomes:
+    """JSON is requested where the client requests it, with the same schema."""
+    wanted, found = sent.response_format, arrived.response_format
+    if wanted is None:
+        if found is not None:
+            yield added("the gateway requests JSON, and the client does not", found.pointer, found.kind)
+        return
+    if found is None:
+        yield _otherwise(sent, arrived, wanted)
+    elif found.kind != wanted.kind:
+        yield lost("JSON is requested in another way", wanted.pointer, found.pointer, found.kind, wanted.kind)
+    elif wanted.kind == "json":
+        yield preserved(same=True)
+    else:
+        apart = change(wanted.schema, found.schema, found.dialect, wanted.dialect)
+        if apart is None:
+            yield preserved(same=equal(wanted.schema, found.schema))
+        else:
+            yield _changed_schema("the schema of the answer", apart, wanted.schema_pointer, found.schema_pointer)
+
+
+def _otherwise(sent: RequestView, arrived: RequestView, wanted: FormatView) -> FactOutcome:
+    """Judge a response format that the gateway emulates: with a forced tool, or by instructions."""
+    tool = _format_tool(sent, arrived)
+    if tool is not None and (
+        wanted.kind == "json" or change(wanted.schema, tool.parameters, tool.dialect, wanted.dialect) is None
+    ):
+        return preserved(same=False)
+    added = "\n".join(text for text in _words(arrived) if text not in set(_words(sent)))
+    if wanted.kind == "json" and "json" in added.lower():
+        return preserved(same=False)
+    if wanted.kind == "json-schema" and _names(wanted) and all(json.dumps(name) in added for name in _names(wanted)):
+        return preserved(same=False)
+    what = "the schema of the answer" if wanted.kind == "json-schema" else "that the answer has to be JSON"
+    return lost(f"{what} does not arrive", wanted.pointer, tool.pointer if tool else "", None, wanted.kind)
+
+
+def _words(view: RequestView) -> Iterator[str]:
+    yield from (part.text for part in view.system)
+    yield from (part.text for turn in view.turns for part in turn.parts if isinstance(part, TextView))
+
+
+def _names(wanted: FormatView) -> list[str]:
+    properties = wanted.schema.get("properties") if isinstance(wanted.schema, dict) else None
+    return [*properties] if isinstance(properties, dict) else []
+
+
+DECLARATIONS = (_tools, _descriptions, _schemas, _strict, _hosted, _choice, _format)
+
+
+_DEMANDED = frozenset({"max_tokens"})
+"""Settings that an upstream may require, so that the gateway has to add them (anthropic-required-fields)."""
+
+
+def _setting(name: str, exchange: GatewayExchange) -> Outcomes:
+    if exchange.requests is None:
+        return
+    sent, arrived = (view.settings.get(name) for view in exchange.requests)
+    if sent is None:
+        if arrived is not None and name not in _DEMANDED and not _is_no_reasoning(exchange, name):
+            message = f"the gateway adds the setting {name}"
+            yield added(message, arrived.pointer, arrived.value, Severity.WARNING)
+    elif arrived is None:
+        yield lost(f"the setting {name} does not arrive", sent.pointer, "", None, sent.value)
+    elif name == "thinking":
+        yield _effort(*exchange.requests, same=equal(sent.value, arrived.value))
+    elif equal(sent.value, arrived.value):
+        yield preserved(same=True)
+    else:
+        yield lost(f"the setting {name} arrives changed", sent.pointer, arrived.pointer, arrived.value, sent.value)
+
+
+def _is_no_reasoning(exchange: GatewayExchange, name: str) -> bool:
+    """Return whether the gateway disables reasoning because of tools. Some models accept no tools otherwise
+    (openai-chat-tools-want-no-reasoning)."""
+    arrived = exchange.requests[1] if exchange.requests is not None else None
+    effort = arrived.effort if arrived is not None and arrived.tools else None
+    return name == "thinking" and effort is not None and effort.value == "none"
+
+
+def _effort(one: RequestView, other: RequestView, *, same: bool) -> FactOutcome:
+    """Compare the reasoning effort. Each API has its own words; a token budget may replace any word."""
+    sent, arrived = one.effort, other.effort
+    if sent is None or (arrived is not None and not (isinstance(sent.value, str) and isinstance(arrived.value, str))):
+        return preserved(same=same)
+    if arrived is None:
+        return lost("the effort of reasoning does not arrive", sent.pointer, "", None, sent.value)
+    if sent.value == arrived.value:
+        return preserved(same=same)
+    return lost("the effort of reasoning arrives changed", sent.pointer, arrived.pointer, arrived.value, sent.value)
+
+
+@exchange_fact("gateway-stream", "stream", "a client that parses a stream fails")
+def _stream(exchange: GatewayExchange) -> Outcomes:
+    """A client that requests a stream gets one."""
+    if exchange.requests is None:
+        return
+    sent, arrived = exchange.requests
+    received = exchange.client.response
+    if sent.stream and received is not None and received.error is None and not received.streamed:
+        yield lost("the client requested a stream, and gets a single body", "", "", "one body", "a stream")
+    elif sent.stream:
+        yield preserved(same=arrived.stream)
+
+
+@request_fact(
+    "gateway-cache-marks",
+    "cache marks",
+    "the prompt is billed in full each time; no content is lost",
+    severity=Severity.WARNING,
+    said=lambda request: bool(request.cache_marks),
+)
+def _cache(sent: RequestView, arrived: RequestView) -> Outcomes:
+    """Cache marks reach the upstream."""
+    if not sent.cache_marks:
+        return
+    if arrived.cache_marks:
+        yield preserved(same=len(arrived.cache_marks) == len(sent.cache_marks or ()))
+    else:
+        has = "" if arrived.cache_marks is not None else f"; {arrived.api} has none"
+        pointer = (sent.cache_marks or ("",))[0]
+        yield lost(f"the cache marks do not arrive{has}", pointer)
+
+
+def _fact(slug: str, name: str, setting: str, because: str) -> GatewayFact:
+    check: Callable[[GatewayExchange], Outcomes] = partial(_setting, setting)
+    return GatewayFact(
+        f"gateway-{slug}",
+        name,
+        f"The setting {setting} reaches the upstream as given, and is not made up.",
+        because,
+        check,
+        lambda request: setting in request.settings,
+    )
+
+
+SETTINGS = (
+    _fact("max-tokens", "max tokens", "max_tokens", "answers end sooner or later than requested"),
+    _fact("temperature", "temperature", "temperature", "the model samples differently than requested"),
+    _fact("top-p", "top_p", "top_p", "the model samples differently than requested"),
+    _fact("stop", "stop texts", "stop", "answers continue after the stop text"),
+    _fact("one-call", "one call at a time", "one_call", "a client that runs one call gets several"),
+    _fact("several-answers", "several answers", "answers", "the client gets another number of answers"),
+    _fact("thinking", "reasoning", "thinking", "the model reasons more or less than requested"),
+    _stream,
+    _cache,
+)

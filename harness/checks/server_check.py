@@ -1,0 +1,320 @@
+"""The check of a server: first contact, the checks, the monitored responses, the result."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import sqrt
+
+from harness.apis.response_rules import RESPONSE_RULES, ResponseRule
+from harness.apis.view import RequestView, WireError
+from harness.cassettes.redact import Redactor
+from harness.cassettes.redact.urls import origin, shown
+from harness.checks.checked_endpoints import suggestion, with_strictness
+from harness.checks.scripted_server import ScriptedServer
+from harness.checks.server_checks import CHECKS
+from harness.checks.server_checks.answer_checks import PLAIN
+from harness.checks.server_results import CheckAttempt, Price, ResponseMonitor, ServerCellBuilder, run_check, spending
+from harness.checks.server_session import (
+    BOTH,
+    BUSY,
+    NoResponse,
+    Reply,
+    RequestLimitReached,
+    RetryingClient,
+    ServerCheck,
+    ServerUnderTest,
+)
+from harness.model.errors import UsageError
+from harness.model.http import HttpResponse
+from harness.model.messages import ChatRequest, Message, Usage
+from harness.platform.environment import utc_now
+from harness.results import CellResult, Checked, Invocation, Provenance, Rate, RunResult, Spending, verdict_of
+from harness.rules import EVERYTHING, Scope
+from harness.rules.conversation_report import max_conversation_chars
+from harness.runner.backends import NO_KEY
+from harness.runner.costs import price_version
+from harness.runner.expected_failures import ExpectedFailure, mark_expected, stale, unmatched
+from harness.runner.tool_loop import ADAPTER_EXCEPTIONS
+from harness.scenarios.schema import Subject, Variant
+
+INTERRUPTED = "interrupted"
+"""Reason of a check that the user interrupted."""
+
+_NO_SUCH_PATH = frozenset({404, 405})
+_NO_ACCESS = frozenset({401, 402, 403})
+_REFUSED = frozenset({400, 422})
+
+
+_FAILS = f"it was not run, since {PLAIN} is answered with an error"
+
+_VARIANTS: Mapping[Variant, tuple[Variant, ...]] = {"whole": ("whole", "stream"), "stream": ("stream",)}
+"""Variants that fail together: without whole answers there are no streams."""
+
+_PLAINEST = frozenset({PLAIN, "server-call", "server-parallel", "server-error-messages"})
+"""Checks whose answers contain something of everything."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckSelection:
+    """Selection of checks and promises: `only` these ids (`None`: all), in these variants, each `repeat` times."""
+
+    only: frozenset[str] | None = None
+    variants: tuple[Variant, ...] = ("whole", "stream")
+    repeat: int = 1
+
+    def cells(self) -> Iterator[tuple[ServerCheck, Variant]]:
+        """Yield the selected checks with their variants. If only promises are selected, the plainest checks run."""
+        named = CHECKS.keys() if self.only is None else (CHECKS.keys() & self.only) or _PLAINEST
+        for check in CHECKS.values():
+            for variant in check.variants if check.id in named else ():
+                if variant in self.variants:
+                    yield check, variant
+
+    def promises(self) -> Iterator[tuple[ResponseRule, Variant]]:
+        """Yield the selected promises with their variants."""
+        for promise in RESPONSE_RULES.values():
+            if self.only is None or promise.id in self.only or not CHECKS.keys() & self.only:
+                variants: tuple[Variant, ...] = ("stream",) if promise.subject is Subject.STREAMING else BOTH
+                for variant in variants:
+                    if variant in self.variants:
+                        yield promise, variant
+
+
+def greet(server: ServerUnderTest, line: RetryingClient) -> ServerUnderTest:
+    """Send a first request and return the server with the token bound that it accepts.
+
+    Raises:
+        UsageError: the server does not answer, has no such path, or refuses the key.
+        RequestLimitReached: no request may be sent.
+    """
+    refused: list[ServerUnderTest] = []
+    bounds = dict.fromkeys((server.bound, *server.request_builder.bounds))
+    for bound in bounds:
+        asked = replace(server, bound=bound)
+        plain = ChatRequest(model=server.model, messages=[Message.user("Hello.")], max_tokens=64)
+        request = asked.request(asked.body_of(plain), stream=False)
+        try:
+            response = line(request)
+        except NoResponse as reason:
+            raise UsageError(
+                f"check server {shown(server.base_url)}: nothing answers at {shown(request.url)}: {reason}. Is the "
+                "server up?"
+            ) from None
+        if response.status in _NO_SUCH_PATH or 300 <= response.status < 400:
+            raise UsageError(
+                f"check server {shown(server.base_url)}: {request.method} {shown(request.url)} was answered with HTTP "
+                f"{response.status}: {_words(server, response)}. Name the base URL as SDKs take it"
+                f"{_ending(server)}, and by --model one of its models."
+                f"{suggestion(server.api, server.base_url, request.url)}"
+            )
+        if response.status in _NO_ACCESS:
+            variables = " or ".join(server.api.key_variables)
+            raise UsageError(
+                f"check server {shown(server.base_url)}: the key is refused with HTTP {response.status}: "
+                f"{_words(server, response)}. {variables} holds the key that is sent."
+            )
+        if response.status not in _REFUSED:
+            return asked
+        refused.append(asked)
+    return refused[0]
+
+
+def _ending(server: ServerUnderTest) -> str:
+    return f", which for {server.api.name} ends in {server.api.base_path}" if server.api.base_path else ""
+
+
+def _words(server: ServerUnderTest, response: HttpResponse) -> str:
+    try:
+        error = server.api.read(response).error
+    except WireError:
+        error = None
+    return (error.message if error is not None else "").strip().rstrip(".") or "no reason is given"
+
+
+@dataclass(slots=True)
+class ServerCheckRun:
+    """Runs the selected checks of a server and assembles the result."""
+
+    server: ServerUnderTest
+    line: RetryingClient
+    asked: CheckSelection
+    redactor: Redactor
+    price: Price | None = None
+    command: tuple[str, ...] = ()
+    expected: Sequence[ExpectedFailure] = ()
+    facts: tuple[str, ...] = ()
+    scope: Scope = EVERYTHING
+    conversations: bool = False
+    strict: bool = False
+
+    def __call__(self, told: Callable[[CellResult], object] = lambda _cell: None) -> RunResult:
+        """Run the checks, and pass each finished cell to the callback.
+
+        Raises:
+            UsageError: see `greet`.
+        """
+        begun, at = time.monotonic(), utc_now()
+        cells: list[CellResult] = []
+        attempts: list[CheckAttempt] = []
+        watching = ResponseMonitor(self.redactor)
+        stopped: str | None = None
+        failing: dict[Variant, str] = {}
+        url = self.server.base_url
+        kind = "provider" if self.server.api.is_provider(url) else "server"
+        provenance = Provenance(kind, model_requested=self.server.model, recorded_from=origin(url))
+        try:
+            most = max_conversation_chars(sum(1 for _ in self.asked.cells())) if self.conversations else 0
+            judge = ServerCellBuilder(greet(self.server, self.line), provenance, self.redactor, self.price, most)
+            for check, variant in self.asked.cells():
+                if variant in failing:
+                    cell, done = judge.skipped(check, variant, failing[variant]), ()
+                else:
+                    cell, done = self._cell(judge, watching, check, variant)
+                    if any(self._fails_altogether(watching, check, each) for each in done):
+                        failing |= dict.fromkeys(_VARIANTS[variant], _FAILS)
+                cells.append(cell)
+                attempts += done
+                told(cell)
+        except RequestLimitReached:
+            stopped = f"--max-requests is reached: {self.line.sent} were sent"
+        except KeyboardInterrupt:
+            stopped = INTERRUPTED
+        cells += watching.cells(self.server, provenance, self.asked.promises())
+        cells = [self._apply_policy(cell) for cell in cells]
+        result = RunResult(
+            "live",
+            tuple(cells),
+            versions={} if self.price is not None else price_version(),
+            timing={"seconds": time.monotonic() - begun},
+            played_at=at,
+            invocation=self._invocation(watching),
+            stopped=stopped,
+            facts=self.facts,
+            stale=stale(self.expected, cells, self.scope),
+            unmatched=unmatched(self.expected, cells),
+            rules=self.scope.only,
+            ignored=self.scope.ignored,
+            check=Checked(rates=tuple(_rates(self.server.name, attempts))),
+        )
+        return self.redactor.result(result)
+
+    def _cell(
+        self, judge: ServerCellBuilder, watching: ResponseMonitor, check: ServerCheck, variant: Variant
+    ) -> tuple[CellResult, Sequence[CheckAttempt]]:
+        lack = check.lacks(judge.server)
+        if lack is not None:
+            return judge.not_applicable(check, variant, lack), ()
+        done: list[CheckAttempt] = []
+        try:
+            done.extend(run_check(check, judge.server, self.line, watching, variant) for _ in range(self.asked.repeat))
+        except RequestLimitReached:
+            raise
+        except ADAPTER_EXCEPTIONS as error:  # one cell, not the check
+            return judge.crashed(check, variant, error), done
+        return judge.cell(check, variant, done), done
+
+    def _fails_altogether(self, watching: ResponseMonitor, check: ServerCheck, attempt: CheckAttempt) -> bool:
+        """Return whether the plainest question gets an error, so that every other one would, too. If that check is not
+        selected, it runs once after a check that was answered with an error."""
+        if not _is_refused(attempt):
+            return False
+        if check.id == PLAIN:
+            return True
+        if self.asked.only is None or PLAIN in self.asked.only:
+            return False
+        variant: Variant = "stream" if attempt.session.stream else "whole"
+        return _is_refused(run_check(CHECKS[PLAIN], self.server, self.line, watching, variant))
+
+    def _apply_policy(self, cell: CellResult) -> CellResult:
+        """Apply the scope, `--strict` and the expected failures to a cell."""
+        taken, hidden = self.scope.split(cell.findings)
+        taken = with_strictness(taken, strict=self.strict)
+        if taken != cell.findings:
+            cell = replace(cell, findings=taken, hidden=hidden, verdict=verdict_of(taken))
+        findings = mark_expected(self.expected, cell, cell.findings)
+        if findings == cell.findings:
+            return cell
+        reasons = sorted({each.accepted for each in findings if each.accepted is not None})
+        return replace(cell, findings=findings, verdict=verdict_of(findings), reason="; ".join(reasons))
+
+    def _invocation(self, watching: ResponseMonitor) -> Invocation:
+        """Return the options that repeat a check, or the check that broke a promise."""
+        words = {check: f"--only={check}" for check in CHECKS}
+        for promise, check in watching.first_seen().items():
+            words[promise] = f"--only={promise},{check}"
+        return Invocation(rerun=self.command, scenarios=words, targets={self.server.name: ()}, show=())
+
+
+def _is_refused(attempt: CheckAttempt) -> bool:
+    """Return whether the only request of a check got an error other than overload."""
+    replies = attempt.session.replies
+    return (
+        bool(attempt.session.failures)
+        and len(replies) == 1
+        and (replies[0].view is not None and replies[0].view.error is not None)
+        and replies[0].response.status not in BUSY
+    )
+
+
+def _rates(target: str, attempts: Sequence[CheckAttempt]) -> Iterator[Rate]:
+    tries: dict[str, list[bool]] = {}
+    for each in attempts:
+        for name, came_out in each.session.tries:
+            tries.setdefault(name, []).append(came_out)
+    yield from (rate(name, target, every) for name, every in tries.items())
+
+
+_BYTES_PER_TOKEN = 4
+
+_MODEL = "rehearsal"
+"""A model unknown to the reference server, so that it applies no provider's limits."""
+
+_GREETING = Usage(20, 20)
+"""Approximate usage of the first request."""
+
+
+def estimate(server: ServerUnderTest, asked: CheckSelection, most: int | None, price: Price | None) -> Spending:
+    """Estimate the requests and tokens of the checks by playing their scripts. Sends nothing."""
+    understudy = ScriptedServer(server.api, _MODEL)
+    stand_in = replace(server, model=_MODEL, bound=server.request_builder.bounds[0])
+    usages = [_GREETING]
+    with RetryingClient(server.api, NO_KEY, send=understudy) as line:
+        for check, variant in asked.cells():
+            if check.lacks(server) is not None:
+                continue
+            try:
+                session = run_check(check, stand_in, line, _unseen, variant).session
+            except ADAPTER_EXCEPTIONS:  # the check itself will tell
+                continue
+            usages += [_usage(reply) for reply in session.replies] * asked.repeat
+    sent = usages[:most]
+    return spending(sent, len(sent), api=server.api.name, model=server.model, url=server.base_url, price=price)
+
+
+def _unseen(check: str, reply: Reply, asked: RequestView | None) -> None:
+    del check, reply, asked
+
+
+def _usage(reply: Reply) -> Usage:
+    view = reply.view
+    calls = [json.dumps({call.name: call.arguments}) for call in view.calls] if view is not None else []
+    said = "".join([view.text if view is not None else "", *calls])
+    return Usage(-(-len(reply.request.body) // _BYTES_PER_TOKEN), -(-len(said.encode()) // _BYTES_PER_TOKEN))
+
+
+_Z = 1.959963984540054
+"""Normal quantile of a 95 % interval."""
+
+
+def rate(name: str, target: str, tries: Iterable[bool]) -> Rate:
+    """Return the share of successful tries with its Wilson interval, which stays within 0 and 1 for few tries. `tries`
+    must not be empty."""
+    every = list(tries)
+    run_check, hits = len(every), sum(every)
+    share, square = hits / run_check, _Z * _Z
+    centre = (share + square / (2 * run_check)) / (1 + square / run_check)
+    reach = _Z * sqrt(share * (1 - share) / run_check + square / (4 * run_check * run_check)) / (1 + square / run_check)
+    return Rate(name, target, hits, run_check, round(max(centre - reach, 0.0), 4), round(min(centre + reach, 1.0), 4))

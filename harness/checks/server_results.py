@@ -1,0 +1,465 @@
+"""Results of server checks: attempts, cells, findings with excerpts, and costs."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal, InvalidOperation
+from http import HTTPStatus
+from typing import Literal
+
+from harness.apis.eventstream import is_event_stream, starts_as_one
+from harness.apis.jsonvalue import loads
+from harness.apis.response_rules import (
+    ARGUMENTS,
+    CALL_ID,
+    CONTENT_TYPE,
+    END,
+    ERROR_BODY,
+    ERROR_STATUS,
+    EVENTS,
+    FIELDS,
+    FRAMING,
+    INDEX,
+    RESPONSE_RULES,
+    STOP_REASON,
+    USAGE,
+    ResponseRule,
+    ResponseViolation,
+)
+from harness.apis.view import RequestView, WireError
+from harness.cassettes.redact import Redactor
+from harness.checks.server_session import (
+    CheckFailure,
+    CheckSession,
+    Inapplicable,
+    Inconclusive,
+    Reply,
+    ResponseObserver,
+    RetryingClient,
+    ServerCheck,
+    ServerUnderTest,
+    SessionEnded,
+)
+from harness.model.errors import UsageError
+from harness.model.http import HttpRequest, HttpResponse
+from harness.model.messages import JSON, Usage
+from harness.platform.exceptions import shorten, text_with_line, traceback_text
+from harness.results import (
+    Blame,
+    CellResult,
+    Conversation,
+    Finding,
+    Kind,
+    Provenance,
+    Severity,
+    Spending,
+    Verdict,
+    total_usage,
+    verdict_of,
+)
+from harness.rules.conversation_report import fit_exchanges, shown_exchange
+from harness.runner.costs import cost
+from harness.runner.exhibits import excerpt, json_lines, marked_line
+from harness.scenarios.schema import Variant
+
+Outcome = Literal["judged", "inconclusive", "inapplicable"]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckAttempt:
+    """An attempt of a check; `reason` explains why it could not be judged."""
+
+    session: CheckSession
+    outcome: Outcome
+    reason: str = ""
+
+
+def run_check(
+    check: ServerCheck, server: ServerUnderTest, line: RetryingClient, watch: ResponseObserver, variant: Variant
+) -> CheckAttempt:
+    """Run a check once. Raises `RequestLimitReached`."""
+    session = CheckSession(check.id, server, line, watch, stream=variant == "stream")
+    try:
+        check.play(session)
+    except SessionEnded:
+        pass
+    except Inconclusive as reason:
+        return CheckAttempt(session, "judged" if session.failures else "inconclusive", str(reason))
+    except Inapplicable as reason:
+        return CheckAttempt(session, "inapplicable", str(reason))
+    return CheckAttempt(session, "judged")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerCellBuilder:
+    """Builds the cells of checks."""
+
+    server: ServerUnderTest
+    provenance: Provenance
+    redactor: Redactor
+    price: Price | None
+    room: int = 0
+
+    def not_applicable(
+        self, check: ServerCheck, variant: Variant, reason: str, attempts: Sequence[CheckAttempt] = ()
+    ) -> CellResult:
+        """Return the cell of a check that is not applicable, even if that showed only during it."""
+        return self._cell(check, variant, Verdict.NOT_APPLICABLE, reason=reason, attempts=attempts)
+
+    def skipped(self, check: ServerCheck, variant: Variant, reason: str) -> CellResult:
+        """Return the cell of a check that was skipped because the server would repeat an error."""
+        return self._cell(check, variant, Verdict.INCONCLUSIVE, reason=reason)
+
+    def crashed(self, check: ServerCheck, variant: Variant, error: BaseException) -> CellResult:
+        """Return the cell of a check that crashed: a defect of the harness."""
+        cell = self._cell(check, variant, Verdict.ERROR, reason=f"{type(error).__name__}: {text_with_line(error)}")
+        return replace(cell, traceback=traceback_text(error))
+
+    def cell(self, check: ServerCheck, variant: Variant, attempts: Sequence[CheckAttempt]) -> CellResult:
+        """Return the cell of a check that ran."""
+        findings = (*self._failures(check, attempts), *self._never(check, attempts))
+        outcomes = {each.outcome for each in attempts}
+        if "inapplicable" in outcomes and not findings:
+            return self.not_applicable(check, variant, attempts[0].reason, attempts)
+        verdict, reason = verdict_of(findings), None
+        if verdict is Verdict.PASS and "judged" not in outcomes:
+            verdict, reason = Verdict.INCONCLUSIVE, attempts[0].reason
+        return self._cell(check, variant, verdict, findings=findings, reason=reason, attempts=attempts)
+
+    def _cell(  # noqa: PLR0913 - what a cell is made of
+        self,
+        check: ServerCheck,
+        variant: Variant,
+        verdict: Verdict,
+        *,
+        findings: tuple[Finding, ...] = (),
+        reason: str | None = None,
+        attempts: Sequence[CheckAttempt] = (),
+    ) -> CellResult:
+        replies = [reply for each in attempts for reply in each.session.replies]
+        server = self.server
+        served = next((reply.view.model for reply in replies if reply.view is not None and reply.view.model), None)
+        spent = spending(
+            (usage for each in attempts for usage in each.session.usage),
+            len(replies),
+            api=server.api.name,
+            model=server.model,
+            url=server.base_url,
+            price=self.price,
+        )
+        return CellResult(
+            scenario=check.id,
+            target=server.name,
+            adapter="",
+            api=server.api.name,
+            variant=variant,
+            verdict=verdict,
+            provenance=replace(self.provenance, model_served=served) if replies else None,
+            findings=findings,
+            reason=reason,
+            exchanges=len(replies),
+            conversation=self._conversation(replies) if self.room else None,
+            covers=(check.subject,),
+            spending=spent if replies else None,
+        )
+
+    def _conversation(self, replies: Sequence[Reply]) -> Conversation:
+        told = (
+            shown_exchange(at, each.request, each.response, each.view, self.redactor) for at, each in enumerate(replies)
+        )
+        return Conversation(exchanges=fit_exchanges(told, self.room))
+
+    def _failures(self, check: ServerCheck, attempts: Sequence[CheckAttempt]) -> Iterator[Finding]:
+        before = 0
+        for each in attempts:
+            for failure in each.session.failures:
+                yield self._finding(check, each, failure, before)
+            before += len(each.session.replies)
+
+    def _finding(self, check: ServerCheck, attempt: CheckAttempt, failure: CheckFailure, before: int) -> Finding:
+        """Return the finding of a failure in an attempt after `before` exchanges."""
+        reply, replies = failure.reply, attempt.session.replies
+        came = reply in replies
+        return Finding(
+            rule=check.id,
+            kind=Kind.LOSS,
+            severity=failure.severity,
+            blame=Blame.PROVIDER,
+            message=failure.message,
+            pointer=failure.pointer or None,
+            actual=failure.actual,
+            expected=failure.expected,
+            source=self.server.sources(check.source),
+            exchange=before + replies.index(reply) if came else None,
+            of_response=True,
+            piece=response_excerpt(reply.request, reply.response if came else None, self.redactor, failure.pointer),
+            subject=check.subject,
+        )
+
+    def _never(self, check: ServerCheck, attempts: Sequence[CheckAttempt]) -> Iterator[Finding]:
+        """Yield a warning for what no single answer proves but all of them together suggest."""
+        judged = [each for each in attempts if each.outcome == "judged"]
+        tries = [out for each in judged for name, out in each.session.tries if name == check.counted]
+        if not check.never or not tries or any(tries):
+            return
+        times = f"{len(tries)} asked for" + ("; --repeat 10 tells more" if len(tries) < 10 else "")
+        last = judged[-1].session.replies[0]
+        yield Finding(
+            rule=check.id,
+            kind=Kind.LOSS,
+            severity=Severity.WARNING,
+            blame=Blame.PROVIDER,
+            message=f"{check.never} ({times})",
+            source=self.server.sources(check.source),
+            exchange=0,
+            of_response=True,
+            piece=response_excerpt(last.request, last.response, self.redactor),
+            subject=check.subject,
+        )
+
+
+_MILLION = Decimal(1_000_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """US dollars per million input tokens and per million output tokens."""
+
+    input: Decimal
+    output: Decimal
+
+    @staticmethod
+    def of(text: str, place: str = "--price") -> Price:
+        """Parse `IN,OUT`. Raises `UsageError`, which names the `place` of the text."""
+        said = f"{place} {text!r}: it has to be two prices in US dollars for a million tokens, read and written, as in "
+        said += "0.15,0.60."
+        try:
+            prices = [Decimal(each) for each in text.split(",")]
+        except InvalidOperation:
+            raise UsageError(said) from None
+        if len(prices) != 2 or not all(each.is_finite() and each >= 0 for each in prices):
+            raise UsageError(said)
+        return Price(*prices)
+
+    def dollars(self, usage: Usage) -> Decimal | None:
+        """Return the cost of an answer, or `None` if it reports no usage."""
+        if usage.input_tokens is None or usage.output_tokens is None:
+            return None
+        return (self.input * usage.input_tokens + self.output * usage.output_tokens) / _MILLION
+
+
+def spending(  # noqa: PLR0913 - what was sent, and where
+    usages: Iterable[Usage], requests: int, *, api: str, model: str, url: str, price: Price | None
+) -> Spending:
+    """Sum up the usage and the cost of requests."""
+    every = list(usages)
+    prices = [cost(api, model, usage, url=url) if price is None else price.dollars(usage) for usage in every]
+    known = [each for each in prices if each is not None]
+    total = sum(known, Decimal(0)) if known or not prices else None
+    return Spending(model, requests, total_usage(every), total, len(prices) - len(known))
+
+
+_VALUE = re.compile(r"'[^']*'|\d+")
+
+BECAUSE = "clients read what the API promises, and break or lose something where an answer has it otherwise"
+"""Consequence of a broken promise."""
+
+
+@dataclass(frozen=True, slots=True)
+class _FirstSighting:
+    """A broken promise with the check that showed it first, and an excerpt."""
+
+    departure: ResponseViolation
+    check: str
+    evidence: tuple[str, ...]
+
+
+class ResponseMonitor:
+    """Collects the broken promises of all responses."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._looked: Counter[tuple[str, Variant]] = Counter()
+        self._found: dict[tuple[str, Variant], list[_FirstSighting]] = {}
+        self._alike: Counter[tuple[str, Variant, str]] = Counter()
+
+    def __call__(self, check: str, reply: Reply, asked: RequestView | None) -> None:
+        """Record the promises that a response keeps and breaks."""
+        variant: Variant = "stream" if asked is not None and asked.stream else "whole"
+        broken = {departure.rule.id for departure in reply.departures}
+        for promise in {each.id for each in _looked_for(reply, variant)} | broken:
+            self._looked[promise, variant] += 1
+        for departure in reply.departures:
+            self._note(departure, check, variant, reply)
+
+    def _note(self, departure: ResponseViolation, check: str, variant: Variant, reply: Reply) -> None:
+        key = (departure.rule.id, variant)
+        alike = (*key, _VALUE.sub("", departure.message))
+        self._alike[alike] += 1
+        if self._alike[alike] == 1:  # what is the same in every answer is shown of the first
+            shown = response_excerpt(reply.request, reply.response, self._redactor, departure.pointer, departure.event)
+            self._found.setdefault(key, []).append(_FirstSighting(departure, check, shown))
+
+    def cells(
+        self, server: ServerUnderTest, provenance: Provenance, promises: Iterable[tuple[ResponseRule, Variant]]
+    ) -> Iterator[CellResult]:
+        """Yield a cell for each selected promise, and for each other one that is broken."""
+        wanted: dict[tuple[str, Variant], None] = dict.fromkeys((promise.id, variant) for promise, variant in promises)
+        for name, variant in dict.fromkeys((*wanted, *self._found)):
+            yield self._cell(RESPONSE_RULES[name], variant, server, provenance)
+
+    def _cell(
+        self, promise: ResponseRule, variant: Variant, server: ServerUnderTest, provenance: Provenance
+    ) -> CellResult:
+        found = self._found.get((promise.id, variant), [])
+        looked = self._looked[promise.id, variant]
+        verdict = Verdict.FAIL if found else Verdict.PASS if looked else Verdict.INCONCLUSIVE
+        return CellResult(
+            scenario=promise.id,
+            target=server.name,
+            adapter="",
+            api=server.api.name,
+            variant=variant,
+            verdict=verdict,
+            provenance=provenance if looked else None,
+            findings=tuple(self._finding(seen, variant, server) for seen in found),
+            reason=None if looked else "no answer could show it",
+            exchanges=looked,
+            covers=(promise.subject,),
+        )
+
+    def _finding(self, seen: _FirstSighting, variant: Variant, server: ServerUnderTest) -> Finding:
+        departure = seen.departure
+        times = self._alike[departure.rule.id, variant, _VALUE.sub("", departure.message)]
+        where = "" if departure.event is None else f"event {departure.event + 1}: "
+        more = f", and {times - 1} more like it" if times > 1 else ""
+        return Finding(
+            rule=departure.rule.id,
+            kind=Kind.LOSS,
+            severity=Severity.ERROR,
+            blame=Blame.PROVIDER,
+            message=f"{where}{departure.message} (first in {seen.check}{more})",
+            pointer=departure.pointer or None,
+            actual=departure.actual,
+            expected=departure.expected,
+            source=server.sources(departure.rule.source),
+            of_response=True,
+            piece=seen.evidence,
+            subject=departure.rule.subject,
+        )
+
+    def first_seen(self) -> dict[str, str]:
+        """Map each broken promise to the check that showed it first."""
+        return {promise: found[0].check for (promise, _), found in reversed(self._found.items())}
+
+
+def _looked_for(reply: Reply, variant: Variant) -> Iterator[ResponseRule]:
+    """Yield the promises that a response can show to be kept."""
+    view = reply.view
+    if reply.response.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return
+    if reply.response.status >= HTTPStatus.BAD_REQUEST or (view is not None and view.error is not None):
+        yield from (ERROR_BODY, ERROR_STATUS)
+        return
+    yield from (CONTENT_TYPE, FIELDS, STOP_REASON, USAGE)
+    if variant == "stream":
+        yield from (FRAMING, EVENTS, END)
+    calls = view.calls if view is not None else ()
+    if calls:
+        yield ARGUMENTS
+        if any(call.id is not None for call in calls):
+            yield CALL_ID
+        if variant == "stream":
+            yield INDEX
+
+
+_WIDTH_COLUMNS = 100
+_REQUEST_LINES = 24
+_BODY_CONTEXT_LINES = 5
+_STREAM_CONTEXT_LINES = 2
+_LINE_END = re.compile(r"\r\n|\n|\r")
+
+
+def response_excerpt(
+    request: HttpRequest, response: HttpResponse | None, redactor: Redactor, pointer: str = "", event: int | None = None
+) -> tuple[str, ...]:
+    """Return the shortened request, and the response around an event or a pointer, marked by `>`. Both are redacted
+    before they are cut. `response` is `None` if none came."""
+    asked = redactor.request(request)
+    if response is None:
+        return (f"{asked.method} {asked.url}", *_request(asked), "> (no answer)")
+    came = redactor.response(response)
+    head = f"{came.status} {came.headers.get('content-type', 'without a content type')}"
+    return (
+        f"{asked.method} {asked.url}",
+        *_request(asked),
+        f"HTTP {head}",
+        *(_stream(came, pointer, event) if _is_stream(came) else _body(came, pointer)),
+    )
+
+
+def _is_stream(response: HttpResponse) -> bool:
+    content_type = response.headers.get("content-type", "")
+    return is_event_stream(content_type, response.body) or starts_as_one(response.body)
+
+
+def _request(request: HttpRequest) -> Iterator[str]:
+    try:
+        shown = [line.text for line in json_lines(_short_first(loads(request.body)), _WIDTH_COLUMNS)]
+    except WireError:
+        shown = [shorten(request.body.decode("utf-8", "replace"), _WIDTH_COLUMNS)]
+    yield from (f"  {line}" for line in shown[:_REQUEST_LINES])
+    if len(shown) > _REQUEST_LINES:
+        yield f"  ({len(shown) - _REQUEST_LINES} lines below)"
+
+
+def _short_first(body: JSON) -> JSON:
+    """Move long fields to the end, so that the excerpt shows switches rather than tools."""
+    if not isinstance(body, dict):
+        return body
+    return dict(sorted(body.items(), key=lambda item: len(json.dumps(item[1]))))
+
+
+def _body(response: HttpResponse, pointer: str) -> Iterator[str]:
+    try:
+        body: JSON = loads(response.body)
+    except WireError:
+        yield f"> {shorten(response.body.decode('utf-8', 'replace'), 4 * _WIDTH_COLUMNS) or '(nothing)'}"
+        return
+    shown = json_lines(body, _WIDTH_COLUMNS, opened=(pointer,) if pointer else ())
+    at = marked_line(shown, pointer) if pointer else 0
+    yield from _around([line.text for line in shown], at, _BODY_CONTEXT_LINES)
+
+
+def _stream(response: HttpResponse, pointer: str, event: int | None) -> Iterator[str]:
+    """Yield the lines around an event and the place in its data, or the end of the stream."""
+    kept = [line for line in _LINE_END.split(response.body.decode("utf-8", "replace")) if line]
+    number, at = -1, len(kept) - 1
+    for place, line in enumerate(kept):
+        if line.startswith("data:"):
+            number += 1
+            if number == event:
+                at = place
+    yield from _around([shorten(line, 2 * _WIDTH_COLUMNS) for line in kept], at, _STREAM_CONTEXT_LINES)
+    if event is not None and pointer:
+        yield from _place(kept[at].removeprefix("data:"), pointer)
+
+
+def _place(data: str, pointer: str) -> Iterator[str]:
+    try:
+        yield from excerpt(loads(data), pointer, _WIDTH_COLUMNS)
+    except WireError:
+        return
+
+
+def _around(shown: list[str], at: int, most: int) -> Iterator[str]:
+    first, last = max(at - most, 0), min(at + most + 1, len(shown))
+    if first:
+        yield f"  ({first} lines above)"
+    yield from (f"{'>' if number == at else ' '} {shown[number]}" for number in range(first, last))
+    if last < len(shown):
+        yield f"  ({len(shown) - last} lines below)"

@@ -1,0 +1,533 @@
+"""A server under test, the client that sends it requests, and the session of one check."""
+
+from __future__ import annotations
+
+import copy
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
+from http import HTTPStatus
+from typing import Any, NoReturn, Protocol, Self
+
+import httpx2
+
+from harness.apis.api import Api
+from harness.apis.conversion import AnsweredCall, Body, RequestBuilder
+from harness.apis.eventstream import starts_as_one
+from harness.apis.fact_files import SHIPPED, FactSelection
+from harness.apis.jsonvalue import loads
+from harness.apis.response_rules import CALL_ID, END, FIELDS, ResponseCheck, ResponseViolation
+from harness.apis.server import waiting_time
+from harness.apis.services import RuleSet
+from harness.apis.targets import Profile
+from harness.apis.view import CallView, RequestView, ResponseView, WireError
+from harness.checks.checked_endpoints import readable_part
+from harness.model.errors import UsageError
+from harness.model.http import AT_ONCE, Delivery, HttpRequest, HttpResponse
+from harness.model.messages import JSON, ChatRequest, StopReason, Tool, Usage
+from harness.results import Severity
+from harness.scenarios.schema import HistoryMessage, StepSpec, Subject, Variant
+
+LONGEST = 1024
+"""Default token bound of an answer. Reasoning models need more."""
+
+NAME = "server"
+"""Default target name of a check's cells."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerUnderTest:
+    """A server at a base URL that speaks an API, with one of its models. `name` is the target in reports. `bound` is
+    the field that limits the answer, by default to `longest` tokens."""
+
+    api: Api
+    model: str
+    base_url: str
+    profile: Profile
+    law: RuleSet
+    request_builder: RequestBuilder
+    strictly: ResponseCheck
+    bound: str
+    longest: int = LONGEST
+    name: str = NAME
+
+    @staticmethod
+    def of(
+        api: Api, model: str, base_url: str, longest: int = LONGEST, edition: FactSelection = SHIPPED
+    ) -> ServerUnderTest:
+        """Return the server at a base URL, with the facts of an edition.
+
+        Raises:
+            UsageError: the API has no request builder for server checks.
+            FactsError: see `Api.profile_for`.
+        """
+        if api.request_builder is None or api.check_response is None or api.minimal_request is None:
+            raise UsageError(f"--api {api.name}: 'harness check server' has no checks for this API.")
+        profile = api.profile_for(model, edition)
+        law = api.services.rules_at(profile, model, base_url)
+        bounds = api.request_builder.bounds
+        own = api.is_provider(base_url)
+        bound = bounds[-1] if own else bounds[0]  # the newest is the provider's own, and others know the oldest
+        root = _root(base_url, api.request_builder.path)
+        return ServerUnderTest(api, model, root, profile, law, api.request_builder, api.check_response, bound, longest)
+
+    def sources(self, source: str) -> str:
+        """Return the sources of a rule that concern this API, or all if none does."""
+        own = [each for each in source.split(", ") if each.startswith(f"{self.api.name}-")]
+        return ", ".join(own) or source
+
+    def body_of(self, request: ChatRequest) -> Body:
+        """Return the body of a request."""
+        return self.request_builder.write(request, self.bound)
+
+    def request(self, body: Body | bytes, *, stream: bool, model: str | None = None) -> HttpRequest:
+        """Return the HTTP request for a body, without a key. Bytes are sent unchanged."""
+        path = self.request_builder.stream_path if stream else self.request_builder.path
+        url = self.base_url + path.format((model or self.model).removeprefix("models/"))
+        headers = {
+            "content-type": "application/json",
+            **(self.api.minimal_request.headers if self.api.minimal_request else {}),
+        }
+        if isinstance(body, bytes):
+            return HttpRequest("POST", url, headers, body)
+        made: dict[str, Any] = copy.deepcopy(body)
+        if stream:
+            made |= self.request_builder.streaming
+        return HttpRequest("POST", url, headers, json.dumps(made, ensure_ascii=False).encode())
+
+
+def _root(base_url: str, path: str) -> str:
+    """Remove the version that the path begins with: users write base URLs with it or without."""
+    return base_url.rstrip("/").removesuffix(f"/{path.split('/')[1]}")
+
+
+_MAX_TRIES = 3
+
+BUSY = frozenset({429, 503, 529})
+
+_MAX_WAIT_SECONDS = 60.0
+
+Send = Callable[[HttpRequest], HttpResponse]
+
+
+class RequestLimitReached(Exception):
+    """`--max-requests` is reached."""
+
+
+class NoResponse(Exception):
+    """No response arrived; the message explains why."""
+
+
+@dataclass
+class RetryingClient:
+    """Sends authorised requests with the user's `headers` and retries while the server is busy. It sends at most `most`
+    requests; `sent` counts them. `send` replaces HTTP for a server in this process."""
+
+    api: Api
+    key: str
+    most: int | None = None
+    _: KW_ONLY
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    send: Send | None = None
+    wait: Callable[[float], None] = time.sleep
+    sent: int = field(default=0, init=False)
+    _client: httpx2.Client | None = field(default=None, init=False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._client is not None:
+            self._client.close()
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Send a request, with retries while the server is busy.
+
+        Raises:
+            RequestLimitReached: the request may not be sent.
+            NoResponse: no response arrived.
+        """
+        authorized = self.api.minimal_request.authorized(request, self.key) if self.api.minimal_request else request
+        own = {name: value for name, value in authorized.headers.items() if name.lower() not in self.headers}
+        authorized = replace(authorized, headers={**own, **self.headers})
+        send = self.send or self._over_http
+        for tries in range(1, _MAX_TRIES + 1):
+            if self.sent == self.most:
+                raise RequestLimitReached
+            self.sent += 1
+            response = send(authorized)
+            asked = waiting_time(response.headers)
+            pause = float(2**tries) if asked is None else asked
+            if response.status not in BUSY or tries == _MAX_TRIES or pause > _MAX_WAIT_SECONDS:
+                return response
+            self.wait(pause)
+        raise AssertionError("the last try returns")
+
+    def _over_http(self, request: HttpRequest) -> HttpResponse:
+        import httpx2  # noqa: PLC0415 - the checks are listed without a way to any server
+
+        from harness.cassettes.transport import ALONE  # noqa: PLC0415 - the same
+        from harness.runner.backends import TIMEOUT_SECONDS  # noqa: PLC0415 - the same
+
+        if self._client is None:
+            transport = httpx2.HTTPTransport(trust_env=False, limits=ALONE)
+            self._client = httpx2.Client(transport=transport, trust_env=False, timeout=TIMEOUT_SECONDS)
+        pieces: list[bytes] = []
+        delivery = AT_ONCE
+        try:
+            with self._client.stream(
+                request.method, request.url, headers=dict(request.headers), content=request.body
+            ) as got:
+                try:
+                    pieces.extend(got.iter_bytes())
+                except httpx2.TransportError:  # what came by then is judged
+                    delivery = Delivery(ending="cut")
+        except httpx2.TransportError as error:
+            raise NoResponse(str(error) or type(error).__name__) from None
+        return HttpResponse(got.status_code, dict(got.headers.items()), b"".join(pieces), delivery)
+
+
+_UNHELPFUL = (StopReason.MAX_TOKENS, StopReason.REFUSAL)
+"""Stop reasons that end an answer before it shows anything."""
+
+
+class Inconclusive(Exception):
+    """The model did not do what the check needs; the message says what it did."""
+
+
+class Inapplicable(Exception):
+    """The server is known to refuse the check's request; the message names the fact."""
+
+
+class SessionEnded(Exception):
+    """The conversation cannot go on; the session has recorded the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A response. `view` is `None` if the wire reader cannot read it; `damage` explains why. `departures` are the
+    promises that it breaks, whatever the request was."""
+
+    body: Body
+    request: HttpRequest
+    response: HttpResponse
+    view: ResponseView | None
+    damage: str = ""
+    departures: tuple[ResponseViolation, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """The error message of the server."""
+        error = self.view.error if self.view is not None else None
+        return error.message if error is not None and error.message else "no reason is given"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckFailure:
+    """Something wrong in a response, given its request."""
+
+    message: str
+    reply: Reply
+    pointer: str = ""
+    actual: JSON = None
+    expected: JSON = None
+    severity: Severity = Severity.ERROR
+
+
+class ResponseObserver(Protocol):
+    """Receives every response of a check."""
+
+    def __call__(self, check: str, reply: Reply, asked: RequestView | None) -> None:
+        """Record a response and what is wrong with it."""
+        ...
+
+
+class CheckSession:
+    """The requests of one attempt of a check, and what they show. `stream` requests streams."""
+
+    def __init__(
+        self, check: str, server: ServerUnderTest, line: RetryingClient, watch: ResponseObserver, *, stream: bool
+    ) -> None:
+        self.server = server
+        self.stream = stream
+        self.failures: list[CheckFailure] = []
+        self.tries: list[tuple[str, bool]] = []
+        self.replies: list[Reply] = []
+        self._check = check
+        self._line = line
+        self._watch = watch
+
+    def ask(
+        self,
+        request: ChatRequest,
+        *,
+        refused: str | Callable[[], str] = "the server refuses the request",
+        stream: bool | None = None,
+        way: Iterable[str] = (),
+    ) -> Reply:
+        """Send a valid request and return the response.
+
+        `refused` explains a refusal, or finds the explanation. `way` names methods of `RequestBuilder` that modify the
+        body.
+
+        Raises:
+            Inapplicable: the server is known to refuse the request.
+            SessionEnded: there is no usable response, which is recorded.
+            Inconclusive: `refused` finds that the refusal proves nothing.
+        """
+        bound = self.server.longest if request.max_tokens is None else request.max_tokens
+        body = self.server.body_of(replace(request, model=self.server.model, max_tokens=bound))
+        for name in way:
+            body = getattr(self.server.request_builder, name)(body)
+        streamed = self.stream if stream is None else stream
+        for violation in self.server.api.judge(self.server.request(body, stream=streamed), self.server.law):
+            if violation.severity == "error":
+                raise Inapplicable(f"the server is known to refuse it: {violation.message} ({violation.source})")
+        return self._answered(body, refused, streamed)
+
+    def refuses(self, request: ChatRequest) -> bool:
+        """Return whether the server answers a request with an error. Raises `SessionEnded`."""
+        body = self.server.body_of(replace(request, model=self.server.model, max_tokens=self.server.longest))
+        view = self.send(body).view
+        return view is not None and view.error is not None
+
+    def send_results(self, reply: Reply, results: Sequence[AnsweredCall], *, refused: str) -> Reply:
+        """Send the response back unchanged, with results of its calls.
+
+        The server has to accept what it issued itself, whatever limits apply to other clients.
+
+        Raises:
+            SessionEnded: there is no usable response, which is recorded.
+            Inconclusive: the calls cannot be sent back.
+        """
+        if any(call.malformed is not None for call, _ in results):
+            raise Inconclusive("the arguments of a call are no JSON object, so that it cannot be answered")
+        answer = reply.view.body if reply.view is not None else None
+        return self._answered(
+            self.server.request_builder.append_answer(reply.body, answer, results), refused, self.stream
+        )
+
+    def send_text(self, reply: Reply, text: str, *, refused: str = "the conversation is refused") -> Reply:
+        """Send the response back unchanged, with another user message. Raises as `send_results` does."""
+        answer = reply.view.body if reply.view is not None else None
+        body = self.server.request_builder.append_text(
+            self.server.request_builder.append_answer(reply.body, answer, ()), text
+        )
+        return self._answered(body, refused, self.stream)
+
+    def send(self, body: Body | bytes, *, model: str | None = None) -> Reply:
+        """Send a possibly invalid request and return any response. Raises `SessionEnded` if none arrives."""
+        request = self.server.request(body, stream=self.stream, model=model)
+        return self._sent(request, {} if isinstance(body, bytes) else body)
+
+    def calls(self, reply: Reply, count: int = 1) -> tuple[CallView, ...]:
+        """Return the calls of a response. Raises `Inconclusive` if there are fewer than `count`."""
+        calls = reply.view.calls if reply.view is not None else ()
+        if len(calls) < count:
+            wanted = "called nothing" if count == 1 else f"made {len(calls)} calls where {count} were asked for"
+            raise Inconclusive(f"the model {wanted}")
+        return calls
+
+    def fail(  # noqa: PLR0913 - a failure with its evidence
+        self,
+        message: str,
+        reply: Reply,
+        pointer: str = "",
+        *,
+        actual: JSON = None,
+        expected: JSON = None,
+        severity: Severity = Severity.ERROR,
+    ) -> None:
+        """Record a failure."""
+        self.failures.append(CheckFailure(message, reply, pointer, actual, expected, severity))
+
+    def record_try(self, name: str, *, came_out: bool) -> None:
+        """Record whether the model did something that only a rate can judge."""
+        self.tries.append((name, came_out))
+
+    @property
+    def usage(self) -> list[Usage]:
+        """Usage of all responses that are not refusals."""
+        return [each.view.usage for each in self.replies if each.view is not None and each.response.status < 400]
+
+    def _answered(self, body: Body, refused: str | Callable[[], str], stream: bool) -> Reply:
+        reply = self._sent(self.server.request(body, stream=stream), body)
+        if reply.view is None:
+            if reply.departures:
+                raise Inconclusive(f"the answer cannot be read, as {reply.departures[0].rule.id} reports")
+            self._end(f"the answer cannot be read: {reply.damage}", reply)
+        if reply.view.error is not None:
+            meaning = refused if isinstance(refused, str) else refused()
+            self._end(f"{meaning}: HTTP {reply.response.status}: {reply.words}", reply)
+        if reply.view.streamed and not reply.view.complete and not any(reply.departures):
+            self._end("the stream breaks off", reply)
+        return reply
+
+    def _end(self, message: str, reply: Reply) -> NoReturn:
+        self.fail(message, reply)
+        raise SessionEnded
+
+    def _sent(self, request: HttpRequest, body: Body) -> Reply:
+        try:
+            response = self._line(request)
+        except NoResponse as reason:
+            self._end(f"no response arrived: {reason}", Reply(body, request, HttpResponse(0), None))
+        view, damage = self._read(response)
+        asked = self._view(request)
+        found = () if asked is None else tuple(self._departures(response, asked, view))
+        reply = Reply(body, request, response, view, damage, found)
+        self._watch(self._check, reply, asked)
+        self.replies.append(reply)
+        return reply
+
+    def _read(self, response: HttpResponse) -> tuple[ResponseView | None, str]:
+        """Return as much of the response as can be read, and why the rest cannot."""
+        told, damage = _called_what_it_is(response), ""
+        for part in (lambda: told, lambda: readable_part(told), lambda: readable_part(told, done=False)):
+            try:
+                return self.server.api.read(part()), damage
+            except WireError as error:
+                damage = damage or str(error)
+        return None, damage
+
+    def _view(self, request: HttpRequest) -> RequestView | None:
+        """Return the request as the wire reader sees it, or a valid one if the request is invalid on purpose."""
+        try:
+            return self.server.api.view(request)
+        except WireError:
+            plain = self.server.body_of(ChatRequest(model=self.server.model, max_tokens=self.server.longest))
+            return self.server.api.view(self.server.request(plain, stream=self.stream))
+
+    def _departures(
+        self, response: HttpResponse, asked: RequestView, view: ResponseView | None
+    ) -> Iterator[ResponseViolation]:
+        if response.delivery.ending != "complete":
+            yield END.broken("the connection is closed before the answer has ended")
+        if response.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            return  # which the check reports; the form of the error follows from it
+        if view is not None and view.error is None and not asked.stream:
+            try:
+                loads(response.body)
+            except WireError as damage:
+                yield FIELDS.broken(f"the body cannot be parsed: {damage.reason}")
+                response = replace(response, body=readable_part(response).body)
+        yield from self.server.strictly(response, asked)
+        known = {call.id for each in self.replies if each.view is not None for call in each.view.calls}
+        sent = {call.id for call in asked.calls}
+        for call in view.calls if view is not None else ():
+            if call.id is not None and call.id in known & sent:
+                said = "an earlier call of the same conversation has this id"
+                yield CALL_ID.broken(said, call.id_pointer, actual=call.id)
+
+
+def _called_what_it_is(response: HttpResponse) -> HttpResponse:
+    """Return a stream with the content type of one. A wrong content type is one finding; without this it would cause
+    many."""
+    if not starts_as_one(response.body):
+        return response
+    return replace(response, headers={**response.headers, "content-type": "text/event-stream"})
+
+
+def conclusive(reply: Reply) -> ResponseView:
+    """Return the response as the wire reader sees it. Raises `Inconclusive` if it shows nothing."""
+    view = reply.view
+    if view is None:
+        raise SessionEnded
+    if view.stop_reason in _UNHELPFUL:
+        raise Inconclusive(f"the answer stopped for {view.stop_reason.value}")
+    return view
+
+
+_STRICT: dict[str, JSON] = {api: {"strict": True} for api in ("anthropic", "openai-chat", "openai-responses")}
+"""Metadata that marks a strict tool. APIs without the mark ignore it."""
+
+
+def _city(name: str, description: str) -> Tool:
+    city: JSON = {"type": "string", "description": "The name of the city."}
+    schema: dict[str, JSON] = {
+        "type": "object",
+        "properties": {"city": city},
+        "required": ["city"],
+        "additionalProperties": False,
+    }
+    return Tool(name, description, schema)
+
+
+WEATHER = _city("get_weather", "The current weather in a city.")
+TIME = _city("get_time", "The current local time in a city.")
+PING = Tool("ping", "Says whether the service is up. It takes no arguments.", {"type": "object", "properties": {}})
+ORDER = Tool(
+    "find_order",
+    "Finds an order by its number.",
+    {
+        "type": "object",
+        "properties": {"number": {"type": "integer", "description": "The number, all digits of it."}},
+        "required": ["number"],
+        "additionalProperties": False,
+    },
+)
+NOTE = Tool(
+    "save_note",
+    "Saves a note word for word.",
+    {
+        "type": "object",
+        "properties": {"text": {"type": "string", "description": "The text of the note, unchanged."}},
+        "required": ["text"],
+        "additionalProperties": False,
+    },
+)
+TABLE = Tool(
+    "book_table",
+    "Books a table.",
+    {
+        "type": "object",
+        "properties": {
+            "place": {"type": "string", "enum": ["garden", "hall"]},
+            "meal": {"type": "string", "enum": ["lunch", "dinner"]},
+            "guests": {"type": "integer"},
+        },
+        "required": ["place", "meal", "guests"],
+        "additionalProperties": False,
+    },
+    _STRICT,
+)
+
+
+BOTH: tuple[Variant, ...] = ("whole", "stream")
+
+
+def needs(name: str, reason: str) -> Callable[[ServerUnderTest], str | None]:
+    """Return a condition for a check: the API's questions have a value under `name`; `reason` explains its absence."""
+    return lambda server: None if getattr(server.request_builder, name) else reason
+
+
+def _anybody(_server: ServerUnderTest) -> str | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerCheck:
+    """A check with a stable kebab-case `id`.
+
+    `promise` is the requirement, `source` its origin, `because` the consequence of a breach. `sends` describes the
+    requests. `prompt` is the first user text, by which the scripted server recognises the check. `script` holds the
+    answers of a model that follows instructions; it serves cost estimates and tests. `history` is the conversation of
+    another server. `play` sends the requests and records failures. `lacks(server)` explains why the check does not
+    apply. `never` is the warning if no attempt succeeds at what is counted under `counted`.
+    """
+
+    id: str
+    subject: Subject
+    promise: str
+    source: str
+    because: str
+    sends: str
+    prompt: str
+    script: tuple[StepSpec, ...]
+    play: Callable[[CheckSession], None]
+    history: tuple[HistoryMessage, ...] = ()
+    variants: tuple[Variant, ...] = BOTH
+    lacks: Callable[[ServerUnderTest], str | None] = _anybody
+    counted: str = ""
+    never: str = ""

@@ -1,0 +1,173 @@
+"""Normal form of requests, and the pairing of results with calls."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import TypeAlias
+
+from harness.apis.view import (
+    CallView,
+    MediaView,
+    OpaqueView,
+    PartView,
+    RequestView,
+    ResultView,
+    SystemView,
+    TextView,
+    ToolView,
+    TurnView,
+)
+from harness.equivalence import choice_meaning
+from harness.equivalence.choice_meaning import tool_family
+from harness.equivalence.result_meaning import core_text
+from harness.model.messages import JSON
+
+_Key: TypeAlias = tuple[str, str | None]
+"""Kind of a result's reference to its call, and the reference."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """Calls with their results. `results` holds the results of each call (several: duplicates), `orphans` those without
+    an earlier call. Ids may repeat within a conversation: a result answers the first open call of its id."""
+
+    calls: tuple[CallView, ...]
+    results: tuple[tuple[ResultView, ...], ...]
+    orphans: tuple[ResultView, ...]
+    _places: Mapping[int, int] = field(compare=False, repr=False)
+
+    def of(self, call: CallView) -> tuple[ResultView, ...]:
+        """The results of one call."""
+        return self.results[self._places[id(call)]]
+
+
+def pair_results(view: RequestView) -> Pairing:
+    """Pair the results of a request with its calls: by id where the wire has ids, else by name in order."""
+    calls, orphans = list[CallView](), list[ResultView]()
+    results: list[tuple[ResultView, ...]] = []
+    waiting: defaultdict[_Key, deque[int]] = defaultdict(deque)
+    latest: dict[_Key, int] = {}
+    for part in (part for turn in view.turns for part in turn.parts):
+        if isinstance(part, CallView):
+            for key in (("id", part.id), ("name", part.name)):
+                waiting[key].append(len(calls))
+                latest[key] = len(calls)
+            calls.append(part)
+            results.append(())
+        elif isinstance(part, ResultView):
+            key = ("name", part.name) if part.call_id is None else ("id", part.call_id)
+            unanswered = waiting[key]
+            while unanswered and results[unanswered[0]]:
+                unanswered.popleft()
+            again = latest.get(key) if part.call_id is not None else None
+            place = unanswered[0] if unanswered else again
+            if place is None:
+                orphans.append(part)
+            else:
+                results[place] = (*results[place], part)
+    return Pairing(tuple(calls), tuple(results), tuple(orphans), {id(call): at for at, call in enumerate(calls)})
+
+
+def with_ids_of(model: RequestView, view: RequestView, issued: Container[str]) -> RequestView:
+    """Replace ids in `view` that no API issued by those of `model`, in calls and results. Adapters make ids at random,
+    by a function of their own, or send none. Only the pairing of calls and results can be compared. A call without
+    counterpart in `model`, or with an ambiguous id, keeps its own."""
+    pairing = pair_results(view)
+    ids = [call.id for call in view.calls]
+    renamed: dict[int, str | None] = {}
+    for call, counterpart, results in zip(pairing.calls, model.calls, pairing.results, strict=False):
+        own = call.id is None or (call.id not in issued and ids.count(call.id) == 1)
+        foreign = counterpart.id is None or counterpart.id not in issued
+        if own and foreign and call.name == counterpart.name:
+            renamed |= {id(part): counterpart.id for part in (call, *results)}
+    turns = [replace(turn, parts=tuple(_renamed(part, renamed) for part in turn.parts)) for turn in view.turns]
+    return replace(view, turns=tuple(turns))
+
+
+def _renamed(part: PartView, names: dict[int, str | None]) -> PartView:
+    if id(part) not in names:
+        return part
+    if isinstance(part, CallView):
+        return replace(part, id=names[id(part)])
+    return replace(part, call_id=names[id(part)]) if isinstance(part, ResultView) else part
+
+
+def normal_form(view: RequestView) -> RequestView:
+    """Return the normal form of a request. Adjacent texts and adjacent entries of one role are joined. Results follow
+    the order of their calls, reduced to what a model reads, with media at the end. System texts are joined, tools
+    sorted by name. Labels, cache marks and transport switches are left out."""
+    pairing = pair_results(view)
+    order = {id(result): place for place, results in enumerate(pairing.results) for result in results}
+    runs = groupby(view.turns, key=lambda turn: turn.role)
+    turns = [_turn([*run], order) for _, run in runs]
+    functions = [tool.name for tool in view.tools if tool.kind == "function"]
+    return replace(
+        view,
+        system=tuple(_system(view.system)),
+        turns=tuple(turn for turn in turns if turn.parts),
+        tools=tuple(sorted(map(_tool, view.tools), key=lambda tool: tool.name)),
+        tool_choice=choice_meaning.normal_choice(view.tool_choice, functions),
+        stream=False,
+        usage_pointer=None,
+        cache_marks=None,
+        stream_format="events",
+    )
+
+
+def _system(parts: Iterable[SystemView]) -> Iterator[SystemView]:
+    for before, group in groupby(parts, key=lambda part: part.before_turn):
+        told = [*group]
+        yield SystemView("".join(part.text for part in told), "system", told[0].pointer, before)
+
+
+def _turn(run: list[TurnView], order: dict[int, int]) -> TurnView:
+    parts = [part for turn in run for part in turn.parts]
+    results = [part for part in parts if isinstance(part, ResultView)]
+    results.sort(key=lambda result: order.get(id(result), len(order)))
+    media = [part for result in results for part in result.payload if isinstance(part, MediaView)]
+    rest = [_unlabelled(part) for part in parts if not isinstance(part, ResultView)]
+    told = (*map(_result, results), *media, *_texts_in_one(rest))
+    return TurnView(run[0].role, told, run[0].pointer, run[0].role)
+
+
+def _result(result: ResultView) -> ResultView:
+    """Return the result without its form: the kind of payload, a verbal error mark, and the media."""
+    payload = tuple(part for part in result.payload if not isinstance(part, MediaView))
+    said = core_text(replace(result, payload=payload))
+    if said is not None:
+        payload = (TextView(said, result.payload[0].pointer if result.payload else result.pointer),)
+    mark = result.error_mark if result.error_mark == "flag" else None
+    return replace(result, payload=payload, error_mark=mark)
+
+
+def _texts_in_one(parts: list[PartView]) -> list[PartView]:
+    told: list[PartView] = []
+    for part in parts:
+        last = told[-1] if told else None
+        if isinstance(part, TextView) and isinstance(last, TextView) and not (part.opaque and last.opaque):
+            told[-1] = replace(last, text=last.text + part.text, opaque=last.opaque or part.opaque)
+        elif not isinstance(part, TextView) or part.text or part.opaque:
+            told.append(part)
+    return told
+
+
+def _unlabelled(part: PartView) -> PartView:
+    match part:
+        case OpaqueView(raw={**fields}):
+            return replace(part, raw={key: item for key, item in fields.items() if key not in part.labels})
+        case CallView():
+            return replace(part, item_id=None)
+        case _:
+            return part
+
+
+def _tool(tool: ToolView) -> ToolView:
+    """Return the tool with one form for schemas without arguments, and a provider's tool without its version."""
+    if tool.kind != "function":
+        return replace(tool, name=tool_family(tool.name), kind=tool_family(tool.kind))
+    takes_none = tool.parameters in (None, {}, {"type": "object"})
+    nothing: JSON = {"type": "object", "properties": {}}
+    return replace(tool, parameters=nothing) if takes_none else tool

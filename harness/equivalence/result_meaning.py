@@ -1,0 +1,293 @@
+"""Meaning of tool results: the content that a model reads, whether sent as text, as JSON, or wrapped by a key.
+
+JSON compares as a value, whatever its whitespace. Text compares as text: added quotes, Python spelling (`True`, `{'a':
+1}`), other number formats (`1.50` and `1.5`) and JSON with repeated keys are different results.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from harness.apis.jsonvalue import canonical, equal, every, loads
+from harness.apis.view import JsonView, MediaView, OpaqueView, RequestView, ResultView, SystemView, TextView, WireError
+from harness.model.messages import JSON, File, Image, Opaque, Text, ToolResult
+
+_JOINTS = ("", "\n", "\n\n")
+"""Separators of separate texts that are sent as one. A text that was given whole has no such places."""
+
+
+def joined_texts(given: Sequence[str]) -> list[str]:
+    """Return the texts that several given texts may become."""
+    return [joint.join(given) for joint in _JOINTS] if len(given) > 1 else ["".join(given)]
+
+
+def is_same_text(given: Sequence[str], sent: Sequence[str]) -> bool:
+    """Return whether adjacent texts on the wire are the given ones, wherever their borders are."""
+    return "".join(sent) in joined_texts(given)
+
+
+def fold_system_texts(parts: Sequence[SystemView], text: str) -> list[SystemView]:
+    """Join adjacent system texts that amount to `text`."""
+    for start in range(len(parts)):
+        told = ""
+        for end in range(start, len(parts)):
+            told += parts[end].text
+            if not text.startswith(told) or _place(parts[end]) != _place(parts[start]):
+                break
+            if told == text:
+                first = parts[start]
+                whole = SystemView(text, first.place, first.pointer, first.before_turn)
+                return [*parts[:start], whole, *fold_system_texts(parts[end + 1 :], text)]
+    return [*parts]
+
+
+def _place(part: SystemView) -> tuple[str, int]:
+    return part.place, part.before_turn
+
+
+WRAPPERS = frozenset(
+    {
+        *("result", "results", "output", "content", "return_value", "returnValue", "response", "tool_response"),
+        *("value", "text", "data", "message", "error"),
+    }
+)
+"""Keys that libraries wrap a result in (gemini-function-response-form). `error` is one of them; whether the tool really
+failed is checked elsewhere."""
+
+_LABELS = frozenset({"name", "tool_name", "tool"})
+_IDS = frozenset({"id", "call_id", "tool_call_id", "tool_use_id", "type", "role"})
+_FAILED = {"is_error": True, "isError": True, "success": False, "ok": False, "status": "error"}
+_WENT_WELL = {"is_error": False, "isError": False, "success": True, "ok": True, "status": "success"}
+
+_OBJECT = re.compile(r"[\[{]")
+
+
+def carries(view: ResultView, result: ToolResult, request: RequestView) -> bool:
+    """Return whether the payload is the tool's answer: equal text, equal JSON, equal media. An error's text may be
+    among other words. Media that an API does not accept inside a result may be in a user turn
+    (openai-chat-result-text-only)."""
+    if isinstance(result.content, tuple):
+        given_files = any(isinstance(part, File) for part in result.content)
+        return _carries_parts(view if given_files else _with_texts(view), result, result.content, request)
+    if any(isinstance(part, MediaView | OpaqueView) for part in view.payload):
+        return False
+    readings = [*_readings(view, result.name, is_error=result.is_error)]
+    return _is_said(readings, result.content) or (result.is_error and _is_mentioned(readings, result.content))
+
+
+def _with_texts(view: ResultView) -> ResultView:
+    """Return the result with plain-text media as texts: Gemini's `functionResponse.parts` takes texts only so."""
+    return replace(view, payload=tuple(map(_as_text, view.payload)))
+
+
+def _as_text(part: TextView | MediaView | JsonView | OpaqueView) -> TextView | MediaView | JsonView | OpaqueView:
+    if not isinstance(part, MediaView) or part.media_type != "text/plain" or part.data is None:
+        return part
+    try:
+        return TextView(part.data.decode(), part.pointer)
+    except UnicodeDecodeError:
+        return part
+
+
+def is_sent_by_item(view: ResultView, result: ToolResult) -> bool:
+    """Return whether a list is sent as one text part per item, in order, without the list itself."""
+    content, told = result.content, [part.text for part in view.payload if isinstance(part, TextView)]
+    if not isinstance(content, list) or not content or not len(told) == len(view.payload) == len(content):
+        return False
+    return all(_is_said([text], item) for text, item in zip(told, content, strict=True))
+
+
+def says_no_more(view: ResultView, result: ToolResult) -> bool:
+    """Return whether the payload is the tool's own words, without a key such as `error` around them."""
+    words = result.text if isinstance(result.content, tuple) else result.content
+    for reading in _readings(view, result.name, is_error=False):
+        if _means(reading, words):
+            return True
+        if isinstance(reading, dict) and "error" in reading:
+            return False
+    return False
+
+
+def core_text(view: ResultView) -> str | None:
+    """Return a text that is equal for all forms of one result; `None` if it is not text or JSON alone."""
+    if any(isinstance(part, MediaView | OpaqueView) for part in view.payload):
+        return None
+    *_, innermost = _readings(view, view.name, is_error=None)
+    if _is_nothing(innermost):
+        return ""
+    return innermost if isinstance(innermost, str) else canonical(innermost)
+
+
+def _readings(view: ResultView, name: str | None, *, is_error: bool | None) -> Iterator[JSON]:
+    """Yield the possible readings of a payload, from the outside inwards: text, JSON in text, wrapped values."""
+    values = [part.value for part in view.payload if isinstance(part, JsonView)]
+    texts = [part.text for part in view.payload if isinstance(part, TextView)]
+    value: JSON = "".join(texts)
+    if values:
+        value = values[0] if len(values) == 1 and not texts else [*texts, *values]
+    yield value
+    # An object that has to be one, where the API takes nothing else, may name what it wraps as it likes
+    # (gemini-function-response-form).
+    if values and isinstance(value, dict) and len(value) == 1 and not value.keys() & WRAPPERS:
+        value = next(iter(value.values()))
+        yield value
+    while (inner := _inside(value, name, is_error=is_error)) is not None:
+        value = inner[0]
+        yield value
+
+
+def _inside(value: JSON, name: str | None, *, is_error: bool | None) -> tuple[JSON] | None:
+    if isinstance(value, str):
+        read = _parsed(value)
+        return None if read is None else (read,)
+    if isinstance(value, dict):
+        return _unwrapped(value, name, is_error=is_error)
+    if isinstance(value, list) and value and all(map(_is_text_block, value)):
+        return ("".join(str(block["text"]) for block in value if isinstance(block, dict)),)
+    match value:
+        case [{"json": inner, **beside}] if all(key == "type" or item is None for key, item in beside.items()):
+            return (inner,)  # a block of Bedrock's Converse, as clients of several APIs write it
+        case _:
+            return None
+
+
+def _unwrapped(value: dict[str, JSON], name: str | None, *, is_error: bool | None) -> tuple[JSON] | None:
+    wrapping = [key for key in value if key in WRAPPERS]
+    keys = [key for key in wrapping if value[key] is not None] or wrapping[:1]
+    beside = {key: item for key, item in value.items() if key not in keys and item is not None}
+    if len(keys) != 1 or not all(_adds_nothing(key, item, name, is_error=is_error) for key, item in beside.items()):
+        return None
+    return (value[keys[0]],)
+
+
+def _adds_nothing(key: str, item: JSON, name: str | None, *, is_error: bool | None) -> bool:
+    if key in _LABELS:
+        return name is None or item == name
+    return key in _IDS or _agrees(key, item, is_error=is_error)
+
+
+def _agrees(key: str, item: JSON, *, is_error: bool | None) -> bool:
+    tellings = (_FAILED, _WENT_WELL) if is_error is None else (_FAILED,) if is_error else (_WENT_WELL,)
+    return any(key in telling and telling[key] == item for telling in tellings)
+
+
+def _is_text_block(value: JSON) -> bool:
+    if not isinstance(value, dict) or not isinstance(value.get("text"), str):
+        return False
+    return {key for key, item in value.items() if item is not None} <= {"type", "text"}
+
+
+def _parsed(text: str) -> JSON:
+    """Parse an object or list, or return `None`, also for repeated keys."""
+    if not text.lstrip().startswith(("{", "[")):
+        return None
+    try:
+        value = loads(text)
+        json.loads(text, object_pairs_hook=_once)
+    except (WireError, ValueError, RecursionError):
+        return None
+    return value
+
+
+def _once(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key stands twice")
+    return found
+
+
+def _is_said(readings: Sequence[JSON], content: JSON) -> bool:
+    given = _parsed(content) if isinstance(content, str) else None
+    return any(_means(reading, content) or (given is not None and _means(reading, given)) for reading in readings)
+
+
+def _means(reading: JSON, content: JSON) -> bool:
+    if content is None or content == "":
+        return _is_nothing(reading) or (content is None and reading == "null")
+    if isinstance(content, str):
+        return reading == content or (isinstance(reading, bool | int | float) and json.dumps(reading) == content)
+    if isinstance(reading, str):
+        try:
+            return equal(loads(reading), content)
+        except WireError:
+            return False
+    return equal(reading, content)
+
+
+def _is_nothing(reading: JSON) -> bool:
+    return reading is None or reading in ("", {})
+
+
+def _is_mentioned(readings: Sequence[JSON], content: JSON) -> bool:
+    """Return whether an error's content occurs among other words."""
+    if content is None or content == "":
+        return True
+    return any(_holds(value, content) for reading in readings for value in every(reading))
+
+
+def _holds(value: JSON, content: JSON) -> bool:
+    if not isinstance(value, str):
+        return _means(value, content)
+    if isinstance(content, dict | list):
+        return any(equal(each, content) for each in _json_in(value))
+    words = content if isinstance(content, str) else json.dumps(content)
+    return re.search(rf"(?<!\w){re.escape(words)}(?!\w)", value) is not None
+
+
+def _json_in(text: str) -> Iterator[JSON]:
+    decoder = json.JSONDecoder()
+    position = 0
+    while (start := _OBJECT.search(text, position)) is not None:
+        try:
+            value, position = decoder.raw_decode(text, start.start())
+        except (ValueError, RecursionError):
+            position = start.end()
+        else:
+            yield value
+
+
+def _carries_parts(
+    view: ResultView, result: ToolResult, content: tuple[Text | Image | File | Opaque, ...], request: RequestView
+) -> bool:
+    inside = [part for part in view.payload if isinstance(part, MediaView)]
+    outside = [part for turn in request.turns for part in turn.parts if isinstance(part, MediaView)]
+    wanted = [part for part in content if isinstance(part, Image | File)]
+    if not all(any(same_medium(medium, part) for medium in inside or outside) for part in wanted):
+        return False
+    given = [part.text for part in content if isinstance(part, Text)]
+    readings = [*_readings(view, result.name, is_error=result.is_error)]
+    tellings = {"".join(_strings(reading)) for reading in readings}
+    moved = wanted and not inside  # if the media had to move, a note may follow the result's own text
+    for text in joined_texts(given):
+        if any(telling.startswith(text) if moved else telling == text for telling in tellings):
+            return True
+        if _is_said(readings, text) or (result.is_error and _is_mentioned(readings, text)):
+            return True
+    return False
+
+
+def _strings(value: JSON) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, list):
+        return [text for item in value for text in _strings(item)]
+    if isinstance(value, dict):
+        return [text for key, item in value.items() if key not in ("$ref", *_IDS, *_LABELS) for text in _strings(item)]
+    return []
+
+
+def same_medium(view: MediaView, part: Image | File) -> bool:
+    """Return whether a medium on the wire is the given one: by bytes and type, or by address."""
+    if part.data is not None:
+        return view.data == part.data and _kind(view.media_type) == _kind(part.media_type)
+    return view.uri == part.uri
+
+
+def _kind(media_type: str | None) -> str | None:
+    return _NAMES.get(media_type, media_type) if media_type is not None else None
+
+
+_NAMES = {"audio/mp3": "audio/mpeg", "audio/x-wav": "audio/wav", "audio/wave": "audio/wav"}

@@ -1,0 +1,400 @@
+"""Comparison of a schema on the wire with the given one: by normal form, wording and instances."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import chain, islice
+from random import Random
+from typing import Any, Literal
+
+from harness.apis.jsonvalue import equal, join, resolve
+from harness.equivalence.schema_documents import Dialect, SchemaDocument, UnreadableError, find_wording_change
+from harness.equivalence.schema_forms import (
+    KINDS,
+    Acceptance,
+    Branch,
+    NormalForm,
+    anything,
+    nothing,
+    nullable,
+    read_form,
+    resolve_cycle,
+)
+from harness.equivalence.schema_instances import at_random, candidates, of_case
+from harness.model.messages import JSON
+
+_CONSTRUCTED = 5000
+_GENERATED = 300
+_SEED = 9
+_ITEMS = ("prefixItems", "items")
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaDifference:
+    """A difference of two normal forms, shown by an instance. `given_accepts`: only the given schema accepts
+    `instance`, otherwise only the other one. The instance belongs at `inside`, a place in the value of the whole schema
+    (empty: all of it). `pointer` and `given_pointer` lead to the schemas, `keyword` is what differs."""
+
+    instance: JSON
+    given_accepts: bool
+    pointer: str
+    given_pointer: str
+    keyword: str
+    inside: str = ""
+
+
+class SchemaComparison:
+    """Compares forms of one pair of schemas."""
+
+    def __init__(self, *, openapi: bool) -> None:
+        self._openapi = openapi
+        self._seen: set[tuple[int, int, bool]] = set()
+        self._kept: list[NormalForm] = []  # alive, so that their identity stays theirs
+
+    def first(
+        self,
+        given: NormalForm,
+        wire: NormalForm,
+        given_above: Sequence[NormalForm] = (),
+        wire_above: Sequence[NormalForm] = (),
+        *,
+        optional: bool = False,
+    ) -> SchemaDifference | None:
+        """Return the first difference. `optional`: a strict API had to make this property nullable."""
+        given, given_above = resolve_cycle(given, given_above)
+        wire, wire_above = resolve_cycle(wire, wire_above)
+        mark = (id(given), id(wire), optional)
+        if mark in self._seen or given.key == wire.key:
+            return None
+        self._seen.add(mark)
+        self._kept += [given, wire]
+        inside = (*given_above, given), (*wire_above, wire)
+        level = self._rewritten(given, wire, *inside, optional=optional)
+        for kind, one, other in _pairs(level, wire):
+            was = given.kinds[kind][level.kinds[kind].index(one)]
+            for step in _steps(kind, one, other, (given.pointer, wire.pointer), one.required - was.required):
+                found = self.first(step.given, step.wire, *inside, optional=step.optional)
+                if found is not None:
+                    carried = replace(found, inside=f"{step.inside}{found.inside}")
+                    return self._widened(carried, step, (kind, other), (level, given_above), (wire, wire_above))
+        alike = _alike(level, wire)
+        return None if alike.key == wire.key else self._at(alike, wire, wire_above, given.pointer)
+
+    def _rewritten(
+        self,
+        given: NormalForm,
+        wire: NormalForm,
+        given_inside: Sequence[NormalForm],
+        wire_inside: Sequence[NormalForm],
+        *,
+        optional: bool,
+    ) -> NormalForm:
+        """Return the given form as an API may force it on this level, if the wire's looks like that."""
+        kinds = dict(given.kinds)
+        case = given.only("object")
+        if [*wire.kinds] == ["object"] and kinds.keys() == {*KINDS} and case is not None and case.properties:
+            kinds = {"object": kinds["object"]}
+        if "object" in kinds:
+            cases = [*kinds["object"]]
+            for kind, one, other in _pairs(given, wire):
+                if kind == "object":
+                    cases[cases.index(one)] = self._rewritten_object(one, other, given_inside, wire_inside)
+            kinds["object"] = tuple(cases)
+        form = replace(given, kinds=kinds)
+        return nullable(form) if optional and wire.takes_null else form
+
+    def _rewritten_object(
+        self, given: Branch, wire: Branch, given_inside: Sequence[NormalForm], wire_inside: Sequence[NormalForm]
+    ) -> Branch:
+        keywords = dict(given.keywords)
+        forced = {
+            name
+            for name in wire.required - given.required
+            if name in given.properties
+            and name in wire.properties
+            and (
+                resolve_cycle(wire.properties[name], wire_inside)[0].takes_null
+                or resolve_cycle(given.properties[name], given_inside)[0].takes_null
+            )
+        }
+        if forced:
+            keywords["required"] = sorted(given.required | forced)
+        says_nothing = "additionalProperties" not in keywords and not given.says_open
+        if says_nothing and "properties" in keywords and wire.is_closed:
+            keywords["additionalProperties"] = nothing()
+        if self._openapi and given.is_closed and "additionalProperties" not in wire.keywords:
+            del keywords["additionalProperties"]
+        return Branch(keywords)
+
+    def _at(
+        self, given: NormalForm, wire: NormalForm, above: Sequence[NormalForm], given_pointer: str
+    ) -> SchemaDifference | None:
+        accepted, sent = Acceptance(given, above), Acceptance(wire, above)
+        random = Random(_SEED)  # noqa: S311 - nothing secret
+        constructed = islice(chain(candidates(given, above), candidates(wire, above)), _CONSTRUCTED)
+        generated = (at_random(each, above, random) for _ in range(_GENERATED) for each in (given, wire))
+        for value in chain(constructed, generated):
+            one = accepted(value)
+            if one != sent(value):
+                keyword = _keyword(given, wire, value)
+                return SchemaDifference(value, one, wire.pointer, given_pointer, keyword)
+        return None
+
+    def _widened(
+        self,
+        found: SchemaDifference,
+        step: _InnerPair,
+        of: tuple[str, Branch],
+        given: tuple[NormalForm, Sequence[NormalForm]],
+        wire: tuple[NormalForm, Sequence[NormalForm]],
+    ) -> SchemaDifference:
+        """Return an inner difference as one of the whole value, if an instance is easily made."""
+        if found.inside != step.inside:
+            return found
+        whole = step.around(of_case(*of, (*wire[1], wire[0])), found.instance)
+        verdicts = Acceptance(*given)(whole), Acceptance(*wire)(whole)
+        if verdicts != (found.given_accepts, not found.given_accepts):
+            return found
+        return replace(found, instance=whole, inside="")
+
+
+@dataclass(frozen=True, slots=True)
+class _InnerPair:
+    """A pair of inner forms. `key` is a property, an index, or `None` for any other property."""
+
+    given: NormalForm
+    wire: NormalForm
+    key: str | int | None
+    optional: bool = False
+
+    @property
+    def inside(self) -> str:
+        return join("", "another" if self.key is None else self.key)
+
+    def around(self, base: JSON, value: JSON) -> JSON:
+        """Return `base` with the value at this place."""
+        if isinstance(self.key, int):
+            items = base if isinstance(base, list) else []
+            return [*items[: self.key], value, *items[self.key + 1 :]]
+        return {**(base if isinstance(base, dict) else {}), "another" if self.key is None else self.key: value}
+
+
+def _steps(
+    kind: str, given: Branch, wire: Branch, pointers: tuple[str, str], forced: frozenset[str]
+) -> Iterator[_InnerPair]:
+    one, other = given.form("additionalProperties"), wire.form("additionalProperties")
+    places = [join(pointer, "additionalProperties") for pointer in pointers]
+    if kind == "object" and "patternProperties" not in {**given.keywords, **wire.keywords}:
+        for name in (*given.properties, *(name for name in wire.properties if name not in given.properties)):
+            at = [join(pointer, "properties", name) for pointer in pointers]
+            here = given.properties.get(name) or replace(one or anything(), pointer=at[0])
+            there = wire.properties.get(name) or replace(other or anything(), pointer=at[1])
+            yield _InnerPair(_placed(here, at[0]), _placed(there, at[1]), name, name in forced)
+    if kind == "object" and one is not None and other is not None:
+        yield _InnerPair(_placed(one, places[0]), _placed(other, places[1]), None)
+    if kind == "array":
+        tuples = given.keywords.get("prefixItems", ()), wire.keywords.get("prefixItems", ())
+        if len(tuples[0]) == len(tuples[1]):
+            for at, (here, there) in enumerate(zip(*tuples, strict=True)):
+                yield _InnerPair(here, there, at)
+            if "items" in {**given.keywords, **wire.keywords}:
+                at = [join(pointer, "items") for pointer in pointers]
+                here, there = given.form("items") or anything(), wire.form("items") or anything()
+                yield _InnerPair(_placed(here, at[0]), _placed(there, at[1]), len(tuples[0]))
+
+
+def _placed(form: NormalForm, pointer: str) -> NormalForm:
+    """Return the form with a pointer, which the forms of `true` and `false` lack."""
+    return form if form.pointer or form.cycle is not None else replace(form, pointer=pointer)
+
+
+def _pairs(given: NormalForm, wire: NormalForm) -> Iterator[tuple[str, Branch, Branch]]:
+    """Yield comparable branches: the only ones of a kind, or those with the same properties."""
+    for kind in ("array", "object"):
+        one, other = given.only(kind), wire.only(kind)
+        if one is not None and other is not None:
+            yield kind, one, other
+        elif kind == "object":
+            others = {_names(case): case for case in wire.kinds.get(kind, ())}
+            for case in given.kinds.get(kind, ()):
+                if _names(case) in others:
+                    yield kind, case, others[_names(case)]
+
+
+def _names(case: Branch) -> tuple[str, ...]:
+    marks = (
+        f"{name}={form.key}"
+        for name, form in case.properties.items()
+        if (text := form.only("string")) is not None and "enum" in text.keywords and len(form.kinds) == 1
+    )
+    return (*sorted(case.properties), *sorted(marks))
+
+
+def _alike(given: NormalForm, wire: NormalForm) -> NormalForm:
+    """Return the given form with the wire's inner forms, which are compared separately."""
+    cases: dict[str, list[Branch]] = {kind: [*own] for kind, own in given.kinds.items()}
+    for kind, one, other in _pairs(given, wire):
+        at = next(index for index, case in enumerate(cases[kind]) if case is one)
+        cases[kind][at] = Branch(_with_inner(one.keywords, other.keywords))
+    kinds = {kind: tuple(sorted(own, key=lambda case: case.key)) for kind, own in cases.items()}
+    return NormalForm(kinds, given.pointer)
+
+
+def _with_inner(given: Mapping[str, Any], wire: Mapping[str, Any]) -> dict[str, Any]:
+    keywords = dict(given)
+    if "patternProperties" not in {**given, **wire}:
+        keywords |= {"properties": wire.get("properties", {})}
+    if "additionalProperties" in given and "additionalProperties" in wire:
+        keywords["additionalProperties"] = wire["additionalProperties"]
+    if len(given.get("prefixItems", ())) == len(wire.get("prefixItems", ())):
+        keywords = {name: value for name, value in keywords.items() if name not in _ITEMS}
+        keywords |= {name: wire[name] for name in _ITEMS if name in wire}
+    return keywords
+
+
+def _keyword(given: NormalForm, wire: NormalForm, value: JSON) -> str:
+    kind = next(kind for kind in KINDS if Acceptance(NormalForm({kind: (Branch({}),)}))(value))
+    one, other = given.kinds.get(kind, ()), wire.kinds.get(kind, ())
+    if len(one) == len(other) == 1:
+        facts = one[0].facts, other[0].facts
+        differing = sorted(name for name in {**facts[0], **facts[1]} if facts[0].get(name) != facts[1].get(name))
+        if differing:
+            return "type" if differing[0] == "integer" else differing[0]
+    return "enum" if any("enum" in case.keywords for case in (*one, *other)) else "type"
+
+
+_MAX_SHOWN_CHARACTERS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaChange:
+    """A difference between the given schema and the wire's. `pointer` is relative to the schema. Only the schema in
+    `accepted_by` accepts `instance`. If it is `None`, only the wording differs. The instance belongs at `inside`, a
+    place in the value of the whole schema (empty: all of it)."""
+
+    pointer: str
+    actual: JSON
+    expected: JSON
+    instance: JSON = None
+    accepted_by: Literal["given", "wire"] | None = None
+    inside: str = ""
+
+    def said(self, given: str = "the given schema", wire: str = "the one sent") -> str:
+        """Describe the instance as the end of a message; empty for a change of wording."""
+        if self.accepted_by is None:
+            return ""
+        text = json.dumps(self.instance, ensure_ascii=False)
+        text = (
+            text if len(text) <= _MAX_SHOWN_CHARACTERS else f"{text[:_MAX_SHOWN_CHARACTERS]}… ({len(text)} characters)"
+        )
+        place = f" at {self.inside}" if self.inside else ""
+        accepts, refuses = (given, wire) if self.accepted_by == "given" else (wire, given)
+        return f": {accepts} accepts {text}{place}, {refuses} does not"
+
+
+def change(
+    given: JSON, wire: JSON, dialect: Dialect = "json-schema", given_dialect: Dialect = "json-schema"
+) -> SchemaChange | None:
+    """Return the first change that no documented rewrite explains, or `None`. Equal normal forms are no change. If they
+    differ, an instance has to show it. The search is bounded; without an instance the schemas count as equal. A value
+    that is no schema compares as JSON."""
+    if equal(given, wire):
+        return None
+    if isinstance(given, dict) and _takes_nothing(given):
+        if wire is None:
+            return None
+        given = {"type": "object", "properties": {}, **given}  # the long form says the same
+    try:
+        return _changed(json.dumps(given), json.dumps(wire), dialect, given_dialect)
+    except RecursionError:
+        return SchemaChange("", wire, given)
+
+
+def apart(
+    one: JSON, other: JSON, dialect: Dialect = "json-schema", other_dialect: Dialect = "json-schema"
+) -> SchemaChange | None:
+    """Return the first change between two schemas made from one, apart from what their APIs force, or `None`. `one` is
+    the given schema, `other` the wire's, which needs the wording of `one`."""
+    found = change(one, other, other_dialect, dialect)
+    if found is None or found.accepted_by is None or change(other, one, dialect, other_dialect) is not None:
+        return found
+    return _reworded(*_documents(json.dumps(one), json.dumps(other), other_dialect, dialect))
+
+
+def accepts(schema: JSON, value: JSON) -> bool:
+    """Return whether a value is an instance of a schema in either dialect; `False` if it is no schema."""
+    text = json.dumps(schema)
+    for dialect in _DIALECTS:
+        try:
+            form = read_form(SchemaDocument(json.loads(text), dialect, nullable='"nullable"' in text))
+        except (UnreadableError, RecursionError):
+            continue
+        return Acceptance(form)(value)
+    return False
+
+
+_DIALECTS: tuple[Dialect, ...] = ("json-schema", "openapi")
+
+
+@lru_cache(maxsize=1024)  # a conversation sends the same tools with every request
+def _changed(given_text: str, wire_text: str, dialect: Dialect, given_dialect: Dialect) -> SchemaChange | None:
+    given, wire = json.loads(given_text), json.loads(wire_text)
+    try:
+        documents = _documents(given_text, wire_text, dialect, given_dialect)
+        one, other = read_form(documents[0]), read_form(documents[1])
+        parting = SchemaComparison(openapi=dialect == "openapi").first(one, other)
+        return _reworded(*documents) if parting is None else _shown(parting, given, wire)
+    except UnreadableError:
+        return SchemaChange("", wire, given)
+
+
+def _documents(
+    given_text: str, wire_text: str, dialect: Dialect, given_dialect: Dialect
+) -> tuple[SchemaDocument, SchemaDocument]:
+    nullable = '"nullable"' in given_text  # whose author writes OpenAPI means it
+    return (
+        SchemaDocument(json.loads(given_text), given_dialect, nullable=nullable),
+        SchemaDocument(json.loads(wire_text), dialect, nullable=nullable),
+    )
+
+
+def _reworded(given: SchemaDocument, wire: SchemaDocument) -> SchemaChange | None:
+    found = find_wording_change(given, wire)
+    return None if found is None else SchemaChange(found.pointer, found.actual, found.expected)
+
+
+def _shown(parting: SchemaDifference, given: JSON, wire: JSON) -> SchemaChange:
+    actual, expected, pointer = resolve(wire, parting.pointer), resolve(given, parting.given_pointer), parting.pointer
+    if isinstance(actual, dict) and isinstance(expected, dict):
+        for name in (parting.keyword, *_ALSO.get(parting.keyword, ())):
+            says_it = all(name in node or not _COMBINED & node.keys() for node in (actual, expected))
+            if says_it and not equal(actual.get(name), expected.get(name)):
+                actual, expected, pointer = actual.get(name), expected.get(name), join(pointer, name)
+                break
+    return SchemaChange(
+        pointer, actual, expected, parting.instance, "given" if parting.given_accepts else "wire", parting.inside
+    )
+
+
+_COMBINED = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
+"""Keywords that may contain another one, so that its absence next to them proves nothing."""
+
+_ALSO = {
+    "type": ("nullable", "anyOf", "oneOf", "enum", "const", "$ref"),
+    "enum": ("const", "anyOf", "type", "nullable"),
+    "minimum": ("exclusiveMinimum",),
+    "maximum": ("exclusiveMaximum",),
+}
+"""Keywords with the same meaning."""
+
+
+def _takes_nothing(schema: dict[str, JSON]) -> bool:
+    return (
+        schema.keys() <= {"type", "properties", "required", "additionalProperties"}
+        and schema.get("type", "object") == "object"
+        and not schema.get("properties")
+        and schema.get("additionalProperties", False) is False
+    )

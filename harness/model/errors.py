@@ -1,0 +1,384 @@
+"""The error tree. Errors carry data; `harness.cli` renders them.
+
+HarnessError
+├── UsageError                    the user's input has to change before anything can run (exit 2)
+│   ├── UnknownName               an adapter, target, capability, rule or report that does not exist
+│   ├── PluginError               an adapter, rule or report that cannot be loaded
+│   ├── MissingDependency         the SDK of a chosen adapter is not installed
+│   │   └── OutdatedDependency    the SDK is installed, but too old
+│   ├── MissingKey                no API key in the environment for a provider
+│   ├── FileError                 a file in strict YAML that cannot be read
+│   │   ├── ScenarioError         a scenario
+│   │   └── FactsError            facts
+│   ├── ExpectedFailuresError     an expected-failures file that cannot be read
+│   └── CassetteError             a cassette that cannot be read or written
+│       ├── CassetteMissing       the cassette does not exist: inconclusive, never a pass
+│       └── CassetteTaken         a cassette exists that must not be overwritten, or another process records it
+├── ChatError                     a chat that did not end in a response
+│   ├── Unsupported               the adapter declines before anything is sent
+│   ├── MalformedResponse         the provider sent a response that cannot be read
+│   ├── ConnectionFailed          no response arrived
+│   └── ProviderError             the provider refused or failed
+│       ├── InvalidRequest        400, 422 and other 4xx
+│       ├── AuthenticationFailed  401
+│       ├── BillingFailed         402
+│       ├── PermissionDenied      403
+│       ├── NotFound              404
+│       ├── TimedOut              408, 504
+│       ├── Conflict              409
+│       ├── RequestTooLarge       413
+│       ├── RateLimited           429
+│       ├── Overloaded            503, 529
+│       └── ServerError           other 5xx
+├── InvalidValue                  an argument that a value of the contract does not accept; also a `ValueError`
+├── EmbeddingMismatch             vectors of two providers, models or lengths were about to be compared
+├── IterationLimit                the tool loop reached its limit; the history is kept
+└── ToolFailed                    a tool refused or failed; the model reads the text
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from harness.model.distribution import install
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class HarnessError(Exception):
+    """Root of every error that this package raises on purpose."""
+
+
+class UsageError(HarnessError):
+    """Wrong input by the user. `str(error)` is one paragraph: what is wrong, where, and the way out."""
+
+
+@dataclass
+class UnknownName(UsageError):
+    """An unknown name. `kind` is the kind of thing ("adapter", "capability"), `place` the place of the name."""
+
+    kind: str
+    name: str
+    known: Sequence[str]
+    place: str | None = None
+
+    def __str__(self) -> str:
+        where = f"{self.place}: " if self.place else ""
+        close = difflib.get_close_matches(self.name, self.known, n=1)
+        guess = f" Did you mean {close[0]!r}?" if close else ""
+        known = ", ".join(sorted(self.known)) or "none"
+        return f"{where}unknown {self.kind} {self.name!r}.{guess} Known: {known}."
+
+
+@dataclass
+class PluginError(UsageError):
+    """A plug-in that cannot be used; `reason` is a sentence."""
+
+    kind: str
+    name: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"the {self.kind} {self.name!r} cannot be used: {self.reason}"
+
+
+@dataclass
+class MissingDependency(UsageError):
+    """An SDK that is not installed. `extra` is the pip extra that installs it."""
+
+    adapter: str
+    module: str
+    extra: str
+
+    def __str__(self) -> str:
+        return (
+            f"the adapter {self.adapter!r} needs the package {self.module!r}, which is not installed. "
+            f"Install it with: {install(self.extra)} (in a checkout: pip install -e '.[{self.extra}]')"
+        )
+
+
+@dataclass
+class OutdatedDependency(MissingDependency):
+    """An SDK that is too old for its adapter: the version `installed` is before `at_least`."""
+
+    at_least: str
+    installed: str
+
+    def __str__(self) -> str:
+        return (
+            f"the adapter {self.adapter!r} needs the package {self.module!r} from {self.at_least} on, and "
+            f"{self.installed} is installed. Bring it up with: {install(self.extra)} "
+            f"(in a checkout: pip install -e '.[{self.extra}]')"
+        )
+
+
+@dataclass
+class MissingKey(UsageError):
+    """A missing API key. The error holds names of variables only, never a value.
+
+    `target` is a target of a run, or, without `is_target`, a provider of `harness.kit.factories`.
+    """
+
+    target: str
+    variables: Sequence[str]
+    is_target: bool = True
+
+    def __str__(self) -> str:
+        names = " or ".join(self.variables)
+        if not self.is_target:
+            return f"the provider {self.target!r} needs a key: set {names}."
+        return (
+            f"the target {self.target!r} needs a key to reach its provider: set {names}, "
+            "or work without a key: 'harness run --mode reference' or 'harness record --from reference'."
+        )
+
+
+@dataclass
+class FileError(UsageError):
+    """A file in strict YAML that cannot be read. Lines and columns count from 1.
+
+    `key` is the path of the key, if known. `what` names the kind of file, and the sentence `form` its structure.
+    """
+
+    file: str
+    reason: str
+    line: int | None = None
+    column: int | None = None
+    key: str | None = None
+    what: ClassVar[str] = "such a file"
+    form: ClassVar[str] = ""
+
+    def __str__(self) -> str:
+        place = ":".join(str(part) for part in (self.file, self.line, self.column) if part is not None)
+        at = f" at {self.key}" if self.key else ""
+        return f"{place}{at}: {self.reason}"
+
+
+class ScenarioError(FileError):
+    """A scenario file that cannot be read."""
+
+    what = "a scenario"
+    form = "A scenario is one mapping with version, id, title, covers, turns."
+
+
+class FactsError(FileError):
+    """A file of facts that cannot be read."""
+
+    what = "a file of facts"
+    form = "A file of facts is one mapping with api and facts."
+
+
+@dataclass
+class ExpectedFailuresError(UsageError):
+    """An expected-failures file that cannot be read."""
+
+    file: str
+    reason: str
+    line: int | None = None
+
+    def __str__(self) -> str:
+        place = self.file if self.line is None else f"{self.file}:{self.line}"
+        return f"{place}: {self.reason}"
+
+
+@dataclass
+class CassetteError(UsageError):
+    """A cassette that cannot be read or written. `place` is a line or the index of an interaction, if known."""
+
+    file: str
+    reason: str
+    place: str | None = None
+
+    def __str__(self) -> str:
+        at = f" ({self.place})" if self.place else ""
+        return f"{self.file}{at}: {self.reason}"
+
+
+class CassetteMissing(CassetteError):
+    """A cassette that does not exist."""
+
+
+class CassetteTaken(CassetteError):
+    """A cassette that must not be overwritten without force, or that another process records."""
+
+
+class ChatError(HarnessError):
+    """A chat that did not end in a response."""
+
+
+@dataclass
+class Unsupported(ChatError):
+    """A request that the adapter cannot express on its API, declined before anything is sent.
+
+    Raised instead of dropping a setting silently, e.g. JSON mode together with tools on Gemini 2.x.
+    """
+
+    adapter: str
+    feature: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.adapter}: {self.feature} is not supported: {self.reason}"
+
+
+@dataclass
+class MalformedResponse(ChatError):
+    """A response that cannot be read: no JSON, no choices, a truncated body."""
+
+    reason: str
+    status: int | None = None
+
+    def __str__(self) -> str:
+        return f"malformed response: {self.reason}"
+
+
+@dataclass
+class ConnectionFailed(ChatError):
+    """No response: the connection was refused, reset, timed out, or redirected, which adapters do not follow."""
+
+    reason: str
+
+    def __str__(self) -> str:
+        return f"connection failed: {self.reason}"
+
+
+@dataclass
+class ProviderError(ChatError):
+    """An error of the provider.
+
+    `status` is the HTTP status, `code` the provider's own machine-readable code, `message` its text, and `retry_after`
+    the seconds to wait, if the provider named them.
+    """
+
+    status: int
+    message: str
+    code: str | None = None
+    retry_after: float | None = None
+
+    def __str__(self) -> str:
+        code = f" {self.code}" if self.code else ""
+        return f"HTTP {self.status}{code}: {self.message}"
+
+
+class InvalidRequest(ProviderError):
+    """The request is wrong (400, 422, and 4xx without a class of their own)."""
+
+
+class AuthenticationFailed(ProviderError):
+    """The key is missing or wrong (401)."""
+
+
+class BillingFailed(ProviderError):
+    """The account cannot pay (402)."""
+
+
+class PermissionDenied(ProviderError):
+    """The key may not do this (403)."""
+
+
+class NotFound(ProviderError):
+    """The model or path does not exist (404)."""
+
+
+class TimedOut(ProviderError):
+    """The provider timed out (408, 504)."""
+
+
+class Conflict(ProviderError):
+    """The request conflicts with another (409)."""
+
+
+class RequestTooLarge(ProviderError):
+    """The body is larger than the provider accepts (413)."""
+
+
+class RateLimited(ProviderError):
+    """Too many requests or tokens (429)."""
+
+
+class Overloaded(ProviderError):
+    """The provider has no capacity at the moment (503, 529)."""
+
+
+class ServerError(ProviderError):
+    """The provider failed (other 5xx)."""
+
+
+_BY_STATUS: dict[int, type[ProviderError]] = {
+    401: AuthenticationFailed,
+    402: BillingFailed,
+    403: PermissionDenied,
+    404: NotFound,
+    408: TimedOut,
+    409: Conflict,
+    413: RequestTooLarge,
+    429: RateLimited,
+    503: Overloaded,
+    504: TimedOut,
+    529: Overloaded,
+}
+
+
+def provider_error(
+    status: int, message: str, *, code: str | None = None, retry_after: float | None = None
+) -> ProviderError:
+    """Return the `ProviderError` of the class that belongs to an HTTP status."""
+    fallback = ServerError if status >= 500 else InvalidRequest
+    return _BY_STATUS.get(status, fallback)(status, message, code, retry_after)
+
+
+@dataclass
+class InvalidValue(HarnessError, ValueError):
+    """An argument that a value of `harness.model.messages` does not accept.
+
+    The constructor raises it, so the traceback shows the caller. `place` names the field; `reason` states the argument
+    and what is allowed.
+    """
+
+    place: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.reason}"
+
+
+@dataclass
+class EmbeddingMismatch(HarnessError):
+    """Vectors of two providers, models or lengths, whose comparison would be meaningless.
+
+    `used` made the stored vectors, `asked` would make the next; each is (provider, model, dimensions).
+    """
+
+    used: tuple[str, str, int]
+    asked: tuple[str, str, int]
+
+    def __str__(self) -> str:
+        used, asked = (
+            f"{model!r} of {provider} ({size} dimensions)" for provider, model, size in (self.used, self.asked)
+        )
+        return (
+            f"these embeddings were made with {used}, and are now requested with {asked}; vectors of the two cannot be "
+            "compared. Go back to that model, or embed the texts again."
+        )
+
+
+@dataclass
+class IterationLimit(HarnessError):
+    """A tool loop that received `limit` responses in one turn, and the last one calls tools or has `paused` again."""
+
+    limit: int
+    paused: bool = False
+
+    def __str__(self) -> str:
+        what = "has paused again" if self.paused else "still calls tools"
+        return f"the model {what} after {self.limit} iterations"
+
+
+class ToolFailed(HarnessError):
+    """A failed tool of `harness.kit.workspace` or of a conversation (`harness.model.loops`).
+
+    `str(error)` is the reason, for the model to read; it names no path outside the workspace.
+    """

@@ -1,0 +1,346 @@
+"""Protocols of all plug-ins: chat clients, message handlers, adapters. Structural types and their values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+
+    from harness.model.loops import Drive
+    from harness.model.messages import ChatRequest, ChatResponse, StreamEvent, ToolCall, ToolResult, Usage
+    from harness.model.process import Command, Completed
+
+
+class Capability(StrEnum):
+    """A feature of a request that an adapter supports. An unknown name is a load error.
+
+    An adapter must not decline what it declares (`errors.Unsupported`): that is a fault. A cell that needs an
+    undeclared capability is not applicable.
+    """
+
+    SYSTEM_PROMPT = "system-prompt"
+    TOOLS = "tools"
+    PARALLEL_TOOL_CALLS = "parallel-tool-calls"
+    TOOL_CHOICE = "tool-choice"
+    FORCED_TOOL_CHOICE = "forced-tool-choice"
+    """Can force a call of any tool, or of a named one. `TOOL_CHOICE` alone covers "auto" and "none"."""
+    JSON_MODE = "json-mode"
+    JSON_SCHEMA = "json-schema"
+    JSON_WITH_TOOLS = "json-with-tools"
+    VISION = "vision"
+    IMAGE_RESULTS = "image-results"
+    FILES = "files"
+    """Accepts documents in user messages: PDF and plain text."""
+    AUDIO = "audio"
+    """Accepts sound in user messages: WAV and MP3."""
+    THINKING = "thinking"
+    CACHE_MARKS = "cache-marks"
+    """Honours `ChatRequest.cache`. On an API that has no cache marks and caches every prefix, this needs no work."""
+    HISTORY = "history"
+    """Accepts a conversation of several turns."""
+    TRUNCATION = "truncation"
+    """Returns the part of a response that was written before `max_tokens`; the `claude` command reports an error."""
+    STREAMING = "streaming"
+    """Has `stream`. An adapter without it runs only in the variant `whole`."""
+    RETRIES = "retries"
+    """Repeats a request up to five times when the provider fails or cannot be reached. An adapter without it sends one
+    request for each chat."""
+    PROVIDER_TOOLS = "provider-tools"
+    """Offers the model tools that the provider runs: the entries of `tools` in the request's `provider_metadata`."""
+    EMBEDDINGS = "embeddings"
+    """Has `Adapter.embeddings`: turns texts into vectors."""
+
+
+class Route(StrEnum):
+    """The way by which the harness intercepts an adapter's requests."""
+
+    CLIENT = "client"
+    """The adapter sends through `Endpoint.http_client`, a synchronous client."""
+    LOOPBACK = "loopback"
+    """The adapter opens its own connections to `Endpoint.base_url`, a loopback server. All asynchronous adapters do."""
+    PROCESS = "process"
+    """The adapter runs a command through `Endpoint.processes` and sends no HTTP request."""
+
+
+@runtime_checkable
+class ChatClient(Protocol):
+    """A client of one model.
+
+    One `chat` is exactly one HTTP request. It follows no continuation and no redirect, and it retries only with
+    `Capability.RETRIES`.
+    """
+
+    def chat(self, request: ChatRequest) -> ChatResponse:
+        """Send a request and return the response.
+
+        Raises:
+            harness.model.errors.ChatError: the provider refused or failed, or the API cannot express the request.
+        """
+        ...
+
+    def close(self) -> None:
+        """Release the client's resources."""
+        ...
+
+
+@runtime_checkable
+class StreamingChatClient(ChatClient, Protocol):
+    """A client that can also stream a response; its adapter has `Capability.STREAMING`."""
+
+    def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
+        """Send one request and yield the events of the response. The last event is `Finish`.
+
+        Raises:
+            harness.model.errors.ChatError: as `chat` does, also after the first events. An error inside the stream
+                is the provider's error. A stream without its end is `MalformedResponse` or `ConnectionFailed`.
+        """
+        ...
+
+
+@runtime_checkable
+class AsyncChatClient(Protocol):
+    """An asynchronous `ChatClient`. `connect` makes it before its event loop runs."""
+
+    async def chat(self, request: ChatRequest) -> ChatResponse:
+        """See `ChatClient.chat`."""
+        ...
+
+    async def close(self) -> None:
+        """Release the client's resources."""
+        ...
+
+
+@runtime_checkable
+class AsyncStreamingChatClient(AsyncChatClient, Protocol):
+    """An asynchronous `StreamingChatClient`: `stream` is an asynchronous generator."""
+
+    def stream(self, request: ChatRequest) -> AsyncIterator[StreamEvent]:
+        """See `StreamingChatClient.stream`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """The text that answers a prompt, and its token counts (`None`: the provider reported none)."""
+
+    text: str
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+class GenerationProvider(Protocol):
+    """Prompt to text, for callers that need neither tools nor a history."""
+
+    def generate(self, prompt: str, *, model: str | None = None, max_tokens: int | None = None) -> Generation:
+        """Send one prompt. Raises `harness.model.errors.ChatError`."""
+        ...
+
+
+class AsyncGenerationProvider(Protocol):
+    """An asynchronous `GenerationProvider`."""
+
+    async def generate(self, prompt: str, *, model: str | None = None, max_tokens: int | None = None) -> Generation:
+        """See `GenerationProvider.generate`."""
+        ...
+
+
+class EmbeddingProvider(Protocol):
+    """Texts to vectors.
+
+    Vectors of two providers, models or lengths must never be compared; `harness.kit.embeddings` refuses to.
+    """
+
+    @property
+    def provider(self) -> str:
+        """The provider's name in `harness.kit.factories`."""
+        ...
+
+    @property
+    def model(self) -> str:
+        """The model that makes the vectors."""
+        ...
+
+    @property
+    def dimensions(self) -> int:
+        """Length of every vector."""
+        ...
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return one vector for each text, in their order. Without texts, no request is sent.
+
+        Raises:
+            harness.model.errors.ChatError: the provider refused or failed, or returned other vectors than requested.
+        """
+        ...
+
+    def close(self) -> None:
+        """Release the provider's resources."""
+        ...
+
+
+class AsyncEmbeddingProvider(Protocol):
+    """An asynchronous `EmbeddingProvider`."""
+
+    @property
+    def provider(self) -> str:
+        """See `EmbeddingProvider.provider`."""
+        ...
+
+    @property
+    def model(self) -> str:
+        """See `EmbeddingProvider.model`."""
+        ...
+
+    @property
+    def dimensions(self) -> int:
+        """See `EmbeddingProvider.dimensions`."""
+        ...
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """See `EmbeddingProvider.embed`."""
+        ...
+
+    async def close(self) -> None:
+        """Release the provider's resources."""
+        ...
+
+
+class MessageHandler(Protocol):
+    """Observer of a thread. It may also have the methods of `PauseHandler` and `UsageHandler`."""
+
+    def on_text(self, text: str) -> None:
+        """Handle a text of the model."""
+        ...
+
+    def on_tool_use(self, call: ToolCall) -> None:
+        """Handle a tool call, before the tool runs."""
+        ...
+
+    def on_tool_result(self, result: ToolResult) -> None:
+        """Handle the result of the call `result.call_id`."""
+        ...
+
+    def on_done(self, error: BaseException | None = None) -> None:
+        """Handle the end of the turn. `error` is the exception that ended it, if any, including a cancellation."""
+        ...
+
+
+@runtime_checkable
+class PauseHandler(Protocol):
+    """Optional method of a `MessageHandler`."""
+
+    def on_pause(self, response: ChatResponse) -> None:
+        """Handle a pause of the model, after which the thread sends the history again, with `response` at its end."""
+        ...
+
+
+@runtime_checkable
+class UsageHandler(Protocol):
+    """Optional method of a `MessageHandler`."""
+
+    def on_usage(self, usage: Usage) -> None:
+        """Handle the token counts after each response; `usage` is the sum over all responses of the turn so far."""
+        ...
+
+
+@runtime_checkable
+class ProcessRunner(Protocol):
+    """Runs commands, without a shell."""
+
+    def run(self, command: Command, timeout: float) -> Completed:
+        """Run a command to its end.
+
+        Raises:
+            TimeoutError: it took longer than `timeout` seconds; it was killed together with its children.
+            OSError: it cannot be started; `FileNotFoundError` if the executable does not exist.
+        """
+        ...
+
+
+MaxTokensField: TypeAlias = Literal["max_completion_tokens", "max_tokens"]
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """The server that an adapter sends its requests to.
+
+    - `base_url` has the form that the API's official SDK expects: with `/v1` for OpenAI, without for Anthropic and
+      Gemini.
+    - `http_client` is an `httpx2.Client` for adapters of `Route.CLIENT`; the caller closes it. Asynchronous adapters
+      use the loopback server instead.
+    - `processes` runs the commands of adapters of `Route.PROCESS`, which ignore the other fields.
+    - `max_tokens_field` is for OpenAI Chat: the field that limits a response, on servers that know another field than
+      OpenAI does.
+    """
+
+    base_url: str
+    api_key: str
+    http_client: object | None = None
+    processes: ProcessRunner | None = None
+    max_tokens_field: MaxTokensField | None = None
+
+
+Connect: TypeAlias = "Callable[[Endpoint, str], ChatClient | AsyncChatClient]"
+
+
+@dataclass(frozen=True, slots=True)
+class Embeddings:
+    """The embeddings of an adapter.
+
+    `connect(endpoint, model, dimensions)` imports the SDK. `model` and `dimensions` are the defaults.
+    """
+
+    model: str
+    dimensions: int
+    connect: Callable[[Endpoint, str, int], EmbeddingProvider]
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """A dependency of an adapter: a package with the pip extra that installs it, or, without an extra, a command.
+
+    `at_least` is the lowest version, as numbers with dots between them.
+    """
+
+    name: str
+    extra: str | None = None
+    at_least: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """The code under test: a name, the API that it speaks, its capabilities, and a factory for clients.
+
+    - `connect(endpoint, model)` imports the SDK; listing adapters imports none.
+    - `embeddings` is set together with `Capability.EMBEDDINGS`.
+    - `requires` is what `harness providers` looks for, without importing it.
+    - `route` is the way of its requests. `LOOPBACK` works for any adapter, in any language.
+    - `drive` is set if the adapter owns its tool loop (`harness.model.loops`). It then receives whole conversations
+      and is never connected.
+    """
+
+    name: str
+    api: str
+    capabilities: frozenset[Capability]
+    connect: Connect
+    embeddings: Embeddings | None = None
+    requires: Requirement | None = None
+    route: Route = Route.LOOPBACK
+    drive: Drive | None = None
+
+
+ToolFunction: TypeAlias = "Callable[[ToolCall], object]"
+"""Runs a tool. It returns a `ToolResult`, or only its content: a JSON value, a part or several parts. An exception
+becomes an error result."""
+
+StatefulToolFunction: TypeAlias = "Callable[[ToolCall, Any], object]"
+"""A `ToolFunction` for a thread with a state, which is the second argument."""
+
+AsyncToolFunction: TypeAlias = "Callable[[ToolCall], Awaitable[object]]"
+"""An asynchronous `ToolFunction`."""
+
+AsyncStatefulToolFunction: TypeAlias = "Callable[[ToolCall, Any], Awaitable[object]]"
+"""An asynchronous `StatefulToolFunction`."""

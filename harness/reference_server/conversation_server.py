@@ -1,0 +1,229 @@
+"""The reference server for foreign clients: a conversation with everything around its chats.
+
+Cells run adapters, which send only chats. Real clients also list models, count tokens, request titles from small
+models, repeat requests and rely on server state. These requests use up no answer of the script.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from threading import Lock
+from typing import TypeAlias
+
+from harness.apis.api import Api, endpoint_violation
+from harness.apis.fact_files import SHIPPED, FactSelection
+from harness.apis.limits import Limit
+from harness.apis.server import StateNotFound, json_response
+from harness.apis.targets import Profile
+from harness.apis.view import CallView, ModelStep, RequestView, SystemView, TextView, WireError
+from harness.model.http import AT_ONCE, EXHAUSTED, Delivery, HttpRequest, HttpResponse
+from harness.model.messages import JSON
+from harness.reference_server.script_session import ScriptSession, event_ends
+from harness.scenarios.schema import Scenario, SideSpec
+
+Known: TypeAlias = Callable[[str], bool]
+"""Returns whether a model name exists."""
+
+_USED_UP = Limit(
+    "script-used-up", "Nothing is asked that the script has no answer to.", "harness.reference_server.script_session"
+)
+"""Not a provider's limit: it gives the message the form of the provider's refusals."""
+
+_Key: TypeAlias = tuple[str, str, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class ServedAnswer:
+    """The server's answer to a client.
+
+    `request` is the chat as if the server kept no state, for the wire reader. `index` is that of the script's answer,
+    or `None` if the client got another one: an answer `beside` the script, or a refusal with its `reason` unless the
+    chat itself is refused. `again`: the same request was answered before. `spoilt`: the answer met a fault of the
+    scenario, and has to be requested again.
+    """
+
+    response: HttpResponse
+    request: HttpRequest
+    index: int | None = None
+    beside: bool = False
+    reason: str | None = None
+    again: bool = False
+    spoilt: bool = False
+
+
+class ConversationServer:
+    """A conversation. Concurrent requests are answered one after the other. `name` distinguishes conversations of a
+    scenario and seeds their ids. `known` tests model names. `pace` is the time between two events of a stream, in
+    seconds. `origin` is as in `ScriptSession`."""
+
+    def __init__(  # noqa: PLR0913 - a conversation, and how it is held
+        self,
+        scenario: Scenario,
+        wire: Api,
+        name: str,
+        *,
+        known: Known,
+        edition: FactSelection = SHIPPED,
+        pace: float = 0.0,
+        origin: str | None = None,
+    ) -> None:
+        self.model: str | None = None
+        """First model that the script answered as."""
+        self.profiles: dict[str, Profile] = {}
+        self._scenario = scenario
+        self._wire = wire
+        self._name = name
+        self._known = known
+        self._edition = edition
+        self._pace = pace
+        self._origin = origin
+        self._session = ScriptSession(scenario, wire, "", wire.profile_for("", edition), name=name, origin=origin)
+        self._kept: dict[str, JSON] = {}
+        self._answers: dict[_Key, ServedAnswer] = {}
+        self._ids: set[str] = set()
+        self._requests = 0
+        self._lock = Lock()
+
+    @property
+    def script(self) -> int:
+        """Number of answers in the script."""
+        return self._session.script
+
+    @property
+    def played(self) -> int:
+        """Number of answers given."""
+        return self._session.played
+
+    def serve(self, request: HttpRequest) -> ServedAnswer:
+        """Answer a chat as the provider would."""
+        with self._lock:
+            self._requests += 1
+            served = self._served(request)
+            model = self._wire.model_of(request) or ""
+            headers = self._wire.server_endpoints.headers(f"{self._scenario.id}/{self._name}/{self._requests}", model)
+        response = replace(served.response, headers={**headers, **served.response.headers})
+        return replace(served, response=self._paced(response, served.request))
+
+    def _served(self, request: HttpRequest) -> ServedAnswer:
+        wire = self._wire
+        if not wire.server_endpoints.has_key(request):
+            return self._failed(request, wire.server_endpoints.status_without_key, "there is no key in the request")
+        if endpoint_violation(wire, request, origin=self._origin) is not None:
+            return ServedAnswer(self._session(request), request)
+        model = wire.model_of(request)
+        if model is not None and not self._known(model):
+            return self._failed(request, HTTPStatus.NOT_FOUND, f"there is no model {model!r}")
+        key = (request.method, request.url, request.body)
+        if key in self._answers:
+            return replace(self._answers[key], again=True)
+        try:
+            whole = wire.server_endpoints.restore(request, self._kept)
+        except StateNotFound as forgotten:
+            response = wire.error_for(forgotten.response, request)
+            return ServedAnswer(response, request, reason=f"the request leans on what was never said: {forgotten}")
+        served = self._chat(whole, model or "")
+        is_whole = served.response.delivery == AT_ONCE and not served.spoilt
+        if served.response.status < HTTPStatus.BAD_REQUEST and is_whole:
+            self._answers[key] = served
+        return served
+
+    def _chat(self, request: HttpRequest, model: str) -> ServedAnswer:
+        profile = self.profiles.setdefault(model, self._wire.profile_for(model, self._edition))
+        view = self._view(request)
+        side = None if view is None else self._beside(view)
+        if view is not None and side is not None:
+            served = ServedAnswer(self._aside(request, view, side, model, profile), request, beside=True)
+        else:
+            self._session.speak_as(model, profile)
+            answer = self._session.answer(request)
+            served = ServedAnswer(self._final(answer.response, request), request, answer.index, spoilt=answer.spoilt)
+            if answer.spoilt:
+                return served
+        self._note(request, served)
+        if served.index is not None and self.model is None:
+            self.model = model
+        return served
+
+    def _note(self, request: HttpRequest, served: ServedAnswer) -> None:
+        """Keep the state that the provider keeps, and the ids of issued calls."""
+        if served.response.status >= HTTPStatus.BAD_REQUEST:
+            return
+        try:
+            answer = self._wire.read(served.response)
+        except WireError:  # a fault of the scenario
+            return
+        self._ids.update(call.id or call.name for call in answer.calls)
+        kept = self._wire.server_endpoints.store(request, answer)
+        if kept is not None:
+            self._kept[kept[0]] = kept[1]
+
+    def _view(self, request: HttpRequest) -> RequestView | None:
+        try:
+            return self._wire.view(request)
+        except WireError:
+            return None
+
+    def _beside(self, view: RequestView) -> SideSpec | None:
+        """Return the answer for a request outside of the conversation, if it is one. The scenario knows it by its
+        words, or it has no tool and no call of the scenario."""
+        said = "\n".join(_texts(view))
+        for side in self._scenario.side:
+            if side.when is not None and side.when in said:
+                return side
+        tools = {tool.name for tool in self._scenario.tools}
+        is_of_it = any(tool.name in tools for tool in view.tools) or any(self._is_issued(call) for call in view.calls)
+        if not tools or is_of_it:
+            return None
+        plain = SideSpec(text="{}" if view.response_format else "OK.")
+        return next((side for side in self._scenario.side if side.when is None), plain)
+
+    def _is_issued(self, call: CallView) -> bool:
+        return bool(self._scenario.history) or (call.id or call.name) in self._ids or call.name in self._ids
+
+    def _aside(
+        self, request: HttpRequest, view: RequestView, side: SideSpec, model: str, profile: Profile
+    ) -> HttpResponse:
+        wire = self._wire
+        law = wire.services.provider_rules(profile, model)
+        refused = [each for each in wire.judge(request, law) if each.severity == "error"]
+        if refused:
+            return wire.error_for(wire.refuse(refused[0]), request)
+        seed = f"{self._scenario.id}/{self._name}/beside {self._requests}"
+        body = wire.build(ModelStep(side.text), seed, model, profile)
+        if wire.server_endpoints.echo is not None:
+            body = wire.server_endpoints.echo(body, request)
+        if view.stream:
+            return wire.stream_of(body, seed, profile, view)
+        return json_response(body)
+
+    def _failed(self, request: HttpRequest, status: int, reason: str) -> ServedAnswer:
+        seed = f"{self._scenario.id}/{self._name}/{self._requests}"
+        response = self._wire.error_for(self._wire.fail(status, None, seed), request)
+        return ServedAnswer(response, request, reason=reason)
+
+    def _final(self, response: HttpResponse, request: HttpRequest) -> HttpResponse:
+        """Return an error that SDKs do not retry, in place of the 500 that marks an exhausted script in runs."""
+        if EXHAUSTED not in response.headers:
+            return response
+        said = json.loads(response.body.strip().removeprefix(b"[").removesuffix(b"]"))["error"]["message"]
+        refusal = self._wire.error_for(self._wire.refuse(_USED_UP.broken(said, "")), request)
+        return replace(refusal, headers={**refusal.headers, EXHAUSTED: "1", "x-should-retry": "false"})
+
+    def _paced(self, response: HttpResponse, request: HttpRequest) -> HttpResponse:
+        """Split a stream into its events, without a length that would announce its end."""
+        view = self._view(request)
+        if response.delivery != AT_ONCE or view is None or not view.stream or response.status != HTTPStatus.OK:
+            return response
+        cuts = tuple(end for end in event_ends(response.body, view) if end < len(response.body))
+        return replace(response, delivery=Delivery(cuts or (len(response.body),), self._pace))
+
+
+def _texts(view: RequestView) -> Sequence[str]:
+    systems: tuple[SystemView, ...] = view.system
+    said = [
+        part.text for turn in view.turns if turn.role == "user" for part in turn.parts if isinstance(part, TextView)
+    ]
+    return [*(system.text for system in systems), *said]

@@ -1,0 +1,390 @@
+"""A conversation with the reference server: each accepted request gets the next answer of the script.
+
+Answers are counted, so that a tool loop that repeats itself does not get the first answer forever. Refused requests use
+up no answer, nor do those that meet a fault: the answer is given to the next try. If the client continues with the
+calls of a cut answer, it has accepted that answer. Ids, usage and signatures depend only on the scenario and the
+conversation's name, so that runs repeat. Cached prompt tokens follow from the requests.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from itertools import takewhile
+from threading import Lock
+
+from harness.apis.api import Api, endpoint_violation
+from harness.apis.embeddings import EmbeddingFormat
+from harness.apis.eventstream import separators_escaped
+from harness.apis.jsonvalue import canonical
+from harness.apis.limits import Violation
+from harness.apis.services import RuleSet
+from harness.apis.targets import Profile
+from harness.apis.view import (
+    CallView,
+    JsonView,
+    MediaView,
+    ModelStep,
+    OpaqueView,
+    Prefix,
+    RequestView,
+    ResponseView,
+    ResultView,
+    TextView,
+    WireError,
+)
+from harness.model.http import EXHAUSTED, Delivery, Ending, HttpRequest, HttpResponse
+from harness.model.messages import JSON
+from harness.scenarios.schema import FaultSpec, Provocation, Scenario
+
+_CHARACTERS_PER_TOKEN = 4
+"""Characters per token. The counts only have to be plausible."""
+
+
+class Prefixes:
+    """Compares each request of a conversation with the previous one."""
+
+    def __init__(self) -> None:
+        self._fixed: list[str] = []
+        self._said: list[str] = []
+
+    def of(self, request: RequestView) -> Prefix:
+        """Return the prefix of the next request."""
+        fixed = [*_fixed(request)]
+        said = fixed + [canonical(_value(part)) for turn in request.turns for part in turn.parts]
+        repeated = takewhile(lambda pair: pair[0] == pair[1], zip(said, self._said, strict=False))
+        prefix = Prefix(
+            repeated=_tokens([piece for piece, _ in repeated]),
+            marked=_tokens(fixed) if request.cache_marks else 0,
+            again=fixed == self._fixed,
+        )
+        self._fixed, self._said = fixed, said
+        return prefix
+
+
+def _tokens(pieces: list[str]) -> int:
+    return sum(map(len, pieces)) // _CHARACTERS_PER_TOKEN
+
+
+def _fixed(request: RequestView) -> Iterator[str]:
+    for tool in request.tools:
+        yield canonical([tool.name, tool.description, tool.parameters])
+    for system in request.system:
+        yield system.text
+
+
+def _value(part: object) -> JSON:
+    match part:
+        case TextView(text):
+            return text
+        case CallView():
+            return [part.name, part.arguments]
+        case ResultView():
+            return [_value(each) for each in part.payload]
+        case JsonView(value):
+            return value
+        case OpaqueView():
+            return part.raw
+        case MediaView():
+            return part.uri or ""
+        case _:
+            return None
+
+
+MAX_ANSWERS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptedAnswer:
+    """The answer to a request. `index` is that of the script's answer, `None` if refused or exhausted. `spoilt`: the
+    answer met a fault, and has to be requested again."""
+
+    response: HttpResponse
+    index: int | None = None
+    spoilt: bool = False
+
+
+class ScriptSession:
+    """A request handler for one cell. Concurrent requests are answered one after the other.
+
+    `origin` is the URL below which the API is; without one, only the end of a path counts. `law` replaces the
+    provider's rules by those of another server. `name` distinguishes conversations of one scenario; named ones repeat
+    request fields as the provider does.
+    """
+
+    def __init__(  # noqa: PLR0913 - who answers, as what, by whose rules
+        self,
+        scenario: Scenario,
+        wire: Api,
+        model: str,
+        profile: Profile,
+        law: RuleSet | None = None,
+        *,
+        name: str = "",
+        origin: str | None = None,
+    ) -> None:
+        self._scenario = scenario
+        self._wire = wire
+        self._model = model
+        self._profile = profile
+        self._law = law or wire.services.provider_rules(profile, model)
+        self._script = [step for turn in scenario.turns for step in turn.model]
+        self._faults = {fault.answer: fault for fault in scenario.faults}
+        self._origin = origin
+        self._seed = f"{scenario.id}/{name}" if name else scenario.id
+        self._echoes = bool(name)
+        self._played = 0
+        self._cut: tuple[ResponseView, int] | None = None
+        """The cut answer, and the number of calls in the request that it answers."""
+        self._lock = Lock()
+        self._memory = wire.issued_state(foreign=bool(scenario.history))
+        self._prefixes = Prefixes()
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Answer one request as the provider would."""
+        return self.answer(request).response
+
+    def answer(self, request: HttpRequest) -> ScriptedAnswer:
+        """Answer one request, and return the index of the script's answer with it."""
+        answer = self._answer_to(request)
+        if answer.response.status < HTTPStatus.BAD_REQUEST:
+            return answer
+        return replace(answer, response=self._wire.error_for(answer.response, request))
+
+    def speak_as(self, model: str, profile: Profile) -> None:
+        """Answer as another model from now on."""
+        self._model, self._profile = model, profile
+        self._law = self._wire.services.provider_rules(profile, model)
+
+    @property
+    def script(self) -> int:
+        """Number of answers in the script."""
+        return len(self._script)
+
+    @property
+    def played(self) -> int:
+        """Number of answers given."""
+        return self._played
+
+    def _answer_to(self, request: HttpRequest) -> ScriptedAnswer:
+        embeddings = self._wire.embeddings if self._scenario.embeddings is not None else None
+        lost = endpoint_violation(self._wire, request, embedded=embeddings is not None, origin=self._origin)
+        if lost is not None:
+            return ScriptedAnswer(self._wire.refuse(lost))
+        if embeddings is not None:
+            return ScriptedAnswer(self._embedded(request, embeddings))
+        with self._lock:
+            return self._answered(request)
+
+    def _embedded(self, request: HttpRequest, embeddings: EmbeddingFormat) -> HttpResponse:
+        refused = [each for each in self._wire.judge_embeddings(request, self._law) if each.severity == "error"]
+        if refused:
+            return self._wire.refuse(refused[0])
+        try:
+            return _json_response(200, embeddings.build(embeddings.view(request)))
+        except WireError as error:
+            return _unread(error)
+
+    def _answered(self, request: HttpRequest) -> ScriptedAnswer:
+        try:
+            asked = self._judged(request)
+        except WireError as error:
+            return ScriptedAnswer(_unread(error))
+        if isinstance(asked, Violation):
+            return ScriptedAnswer(self._wire.refuse(asked))
+        index = self._played
+        if index == len(self._script):
+            return ScriptedAnswer(
+                exhausted_response(f"the script of scenario {self._scenario.id!r} has no answer {index + 1}")
+            )
+        seed = f"{self._seed}/{index}"
+        response = self._answers(self._step(index, asked), seed, asked, request)
+        fault = self._faults.pop(index, None)
+        if fault is not None and fault.fails:
+            self._cut = (self._wire.read(response), len(asked.calls)) if fault.connection is not None else None
+            return ScriptedAnswer(inject_fault(fault, self._wire, response, asked, seed), index, spoilt=True)
+        self._played += 1
+        self._memory.note(self._wire.read(response))
+        return ScriptedAnswer(
+            response if fault is None else inject_fault(fault, self._wire, response, asked, seed), index
+        )
+
+    def _go_on_behind_a_cut(self, request: RequestView) -> None:
+        """Count a cut answer as given if this request has its calls."""
+        if self._cut is not None and len(request.calls) > self._cut[1]:
+            self._memory.note(self._cut[0])
+            self._played += 1
+        self._cut = None
+
+    def _judged(self, request: HttpRequest) -> RequestView | Violation:
+        """Return the request as the provider reads it, or why it is refused. Raises `WireError`."""
+        violations = self._wire.judge(request, self._law)
+        refused = [violation for violation in violations if violation.severity == "error"]
+        if refused:
+            return refused[0]
+        view = self._wire.view(request)
+        self._go_on_behind_a_cut(view)
+        objection = self._memory.objection(view)
+        supported_by_facts = self._wire.supported_by_facts([] if objection is None else [objection], self._law)
+        return supported_by_facts[0] if supported_by_facts and supported_by_facts[0].severity == "error" else view
+
+    def _step(self, index: int, request: RequestView) -> ModelStep:
+        step, api = self._script[index], self._wire.name
+        return ModelStep(
+            step.text,
+            step.thinking,
+            step.named_calls,
+            step.refusal,
+            step.stop,
+            tuple(step.raw.get(api, ())),
+            step.truncated,
+            frozenset(self._scenario.provocations),
+            self._prefixes.of(request),
+            step.served,
+        )
+
+    def _answers(self, step: ModelStep, seed: str, asked: RequestView, request: HttpRequest) -> HttpResponse:
+        """Return the answer, or as many as the request asks for if the API has a form for several."""
+        several, wanted = self._wire.server_endpoints.combine, asked.settings.get("answers")
+        count = wanted.value if wanted is not None and isinstance(wanted.value, int) else 1
+        if several is None or not 1 < count <= MAX_ANSWERS:
+            return self._answer(step, seed, asked, request)
+        seeds = (seed, *(f"{seed} {number}" for number in range(1, count)))
+        return several([self._answer(step, each, asked, request) for each in seeds])
+
+    def _answer(self, step: ModelStep, seed: str, asked: RequestView, request: HttpRequest) -> HttpResponse:
+        wire, echo = self._wire, self._wire.server_endpoints.echo if self._echoes else None
+        model = step.served or self._model
+        if asked.stream and (echo is None or step.provocations):  # what is provoked is made event by event
+            response = wire.build_stream(step, seed, model, self._profile, asked)
+        else:
+            body = wire.build(step, seed, model, self._profile)
+            body = body if echo is None else echo(body, request)
+            if not asked.stream:
+                return _json_response(200, body)
+            response = wire.stream_of(body, seed, self._profile, asked)
+        if Provocation.RAW_LINE_SEPARATORS in step.provocations:
+            return response
+        return replace(response, body=separators_escaped(response.body))
+
+
+def _unread(error: WireError) -> HttpResponse:
+    return exhausted_response(f"the wire reader finds no fault in the request, but cannot read it: {error}")
+
+
+def exhausted_response(reason: str) -> HttpResponse:
+    """Return the answer for an exhausted script. A header marks it as the harness's own."""
+    response = _json_response(500, {"error": {"message": f"harness: {reason}", "type": "harness_exhausted"}})
+    return HttpResponse(response.status, {**response.headers, EXHAUSTED: "1"}, response.body)
+
+
+def _json_response(status: int, body: dict[str, JSON]) -> HttpResponse:
+    return HttpResponse(
+        status, {"content-type": "application/json"}, json.dumps(body, ensure_ascii=False, indent=2).encode()
+    )
+
+
+MAX_PIECES = 40
+"""Maximum pieces of a slow body."""
+
+PAUSE_SECONDS = 0.002
+"""Seconds between two pieces."""
+
+_PAGE = b"""<!DOCTYPE html>
+<html><head><title>502 Bad Gateway</title></head>
+<body><center><h1>502 Bad Gateway</h1></center><hr><center>gateway</center></body></html>
+"""
+"""A typical error page of a proxy, which sometimes comes with HTTP 200."""
+
+_EVENT_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
+_OBJECT_END = re.compile(rb"\}(?=\s*\Z)")
+_EVENT_OBJECT_END = re.compile(rb"\}(?=[ \t]*(?:\r\n\r\n|\n\n|\r\r))")
+_BETWEEN_ELEMENTS = re.compile(r"[\s,[]*")
+
+_ENDINGS: dict[str, Ending] = {"cut": "cut", "cut-clean": "complete", "reset": "reset"}
+
+
+def inject_fault(fault: FaultSpec, wire: Api, response: HttpResponse, request: RequestView, seed: str) -> HttpResponse:
+    """Return what arrives in place of `response` because of a fault. A stream's fault in another response becomes the
+    nearest one: an error status, or a body without its last byte."""
+    if fault.status is not None:
+        return wire.fail(fault.status, fault.retry_after, seed)
+    if fault.stream_error is not None:
+        if not request.stream:
+            return wire.fail(fault.stream_error, None, seed)
+        error = wire.stream_error(fault.stream_error, seed, request)
+        begun = response.body[: _whole_events(response, request, _arrived(fault, wire, response, request))]
+        if not begun and request.stream_format == "json-array":  # no element precedes the error
+            begun, error = b"[", error.lstrip(b"\r\n,")
+        return replace(response, body=begun + error)
+    if fault.connection == "slow":
+        step = max(1, -(-len(response.body) // MAX_PIECES))
+        return replace(response, delivery=Delivery(tuple(range(step, len(response.body), step)), PAUSE_SECONDS))
+    if fault.connection is not None:
+        body = response.body[: _arrived(fault, wire, response, request)]
+        return replace(response, body=body, delivery=Delivery(ending=_ENDINGS[fault.connection]))
+    return _with_another_body(fault, response, request)
+
+
+def _with_another_body(fault: FaultSpec, response: HttpResponse, request: RequestView) -> HttpResponse:
+    match fault.body:
+        case "empty":
+            return replace(response, body=b"")
+        case "invalid-json":
+            return replace(response, body=_without_its_last_brace(response.body, request))
+        case "html":
+            return HttpResponse(200, {"content-type": "text/html; charset=utf-8"}, _PAGE)
+        case _:
+            return replace(response, headers={**response.headers, "content-type": "text/plain; charset=utf-8"})
+
+
+def _without_its_last_brace(body: bytes, request: RequestView) -> bytes:
+    """Remove the last brace of each event, or of the whole body: repairable JSON that must not be repaired."""
+    if request.stream and request.stream_format == "events":
+        return _EVENT_OBJECT_END.sub(b"", body)
+    return _OBJECT_END.sub(b"", body.removesuffix(b"]").rstrip())
+
+
+def _arrived(fault: FaultSpec, wire: Api, response: HttpResponse, request: RequestView) -> int:
+    """Return the bytes of the answer that arrive before the fault."""
+    body = response.body
+    if fault.at != "end":
+        return int(len(body) * fault.at)
+    if not request.stream:
+        return len(body) - 1
+    opened, closing = (1, b"]") if request.stream_format == "json-array" else (0, b"")  # the model says no bracket
+    for end in reversed(event_ends(body, request)):
+        if not wire.read(replace(response, body=body[:end] + closing)).complete:
+            return end
+    return opened
+
+
+def _whole_events(response: HttpResponse, request: RequestView, count: int) -> int:
+    """Round `count` down to the end of an event."""
+    return max((end for end in event_ends(response.body, request) if end <= count), default=0)
+
+
+def event_ends(body: bytes, request: RequestView) -> list[int]:
+    """Return the offsets of event ends, or of element ends in a JSON array."""
+    if request.stream_format == "json-array":
+        return [*_element_ends(body.decode())]
+    return [end.end() for end in _EVENT_END.finditer(body)]
+
+
+def _element_ends(array: str) -> Iterator[int]:
+    decoder = json.JSONDecoder()
+    end = offset = 0
+    while between := _BETWEEN_ELEMENTS.match(array, end):
+        start = between.end()
+        if array[start : start + 1] in ("]", ""):
+            return
+        try:
+            _, behind = decoder.raw_decode(array, start)
+        except ValueError:  # the answer is cut inside of this element
+            return
+        offset += len(array[end:behind].encode())
+        end = behind
+        yield offset

@@ -1,0 +1,386 @@
+"""Backends: where the responses of a run come from, and the routes by which adapters reach them.
+
+A backend opens an environment for each cell: cassettes, the reference server or (in `live`) a provider respond there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Generator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from threading import Lock
+from typing import TYPE_CHECKING, Protocol, Self
+
+import httpx2
+
+from harness import catalog
+from harness.apis.api import Api
+from harness.apis.targets import Target
+from harness.cassettes.cassette import REFERENCE_URL, Cassette, Metadata
+from harness.cassettes.library import Library
+from harness.cassettes.player import Converter, ExchangeLog, Keep, Player, as_asked
+from harness.cassettes.preflight import Outdated
+from harness.cassettes.redact import Redactor
+from harness.cassettes.redact.urls import origin
+from harness.cassettes.transport import Handler, HandlerRunner, HandlerTransport, replaying
+from harness.model.errors import CassetteMissing
+from harness.model.http import HttpRequest, HttpResponse
+from harness.model.process import ORIGIN
+from harness.model.protocols import Capability, Endpoint, ProcessRunner, Route
+from harness.platform.environment import hidden_variables
+from harness.reference_server.script_session import ScriptSession
+from harness.results import Mode, Provenance
+from harness.rules.chat_endings import is_retriable_response
+from harness.runner.cells import Cell
+from harness.scenarios import suite
+from harness.scenarios.load import digest, sent_digest
+from harness.scenarios.schema import Scenario
+
+if TYPE_CHECKING:
+    from harness.cassettes.loopback_server import LoopbackServer
+
+
+@dataclass(frozen=True, slots=True)
+class CellEnvironment:
+    """The environment in which one cell runs.
+
+    `scripted`: the responses follow the scenario's script. `stale`: the requests that the scenario makes have changed
+    since the recording. `recorded_by`: the adapter that made the recording. `too_old`: a message, if the recording
+    exceeds its maximum age.
+    """
+
+    endpoint: Endpoint
+    tap: ExchangeLog
+    scripted: bool
+    provenance: Provenance
+    player: Player | None = None
+    stale: bool = False
+    recorded_by: str | None = None
+    too_old: str | None = None
+
+
+class Backend(Protocol):
+    """Opens the environment of each cell. A context manager for what all cells of a run share."""
+
+    mode: Mode
+
+    def stage(self, cell: Cell, keep: Keep | None = None) -> AbstractContextManager[CellEnvironment]:
+        """Open the environment of one cell. `keep` receives every exchange before its response is passed on, and may
+        already have responses.
+
+        Raises:
+            CassetteMissing, CassetteError: The cassette does not exist or cannot be read.
+            MissingKey: The provider needs a key, and none is set.
+        """
+        ...
+
+    def endpoint(self, target: Target, handler: Handler) -> AbstractContextManager[Endpoint]:
+        """Open an endpoint for a target's adapter at which `handler` responds, whatever the mode. Used to repeat
+        responses."""
+        ...
+
+    def provenance(self, target: Target) -> Provenance:
+        """Return where responses for a target come from. A cassette states its own provenance instead."""
+        ...
+
+    def redactor(self) -> Redactor:
+        """Return the redactor for recordings and results."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exception: object) -> None: ...
+
+
+NO_KEY = "not-a-key"
+"""A key for SDKs that require one where the server checks none."""
+
+TIMEOUT_SECONDS = 600.0
+
+
+class Responder(Protocol):
+    """Responds to the requests of one cell and notes them in a tap, by whichever route they arrive.
+
+    `key` is the key that adapters send. Adapters that accept a client get `client`, and reach the loopback server with
+    it.
+    """
+
+    key: str
+    client: httpx2.Client | None
+
+    def handler(self, tap: ExchangeLog) -> Handler:
+        """Return the handler for requests to the loopback server."""
+        ...
+
+    def transport(self, tap: ExchangeLog) -> httpx2.BaseTransport:
+        """Return the transport of an injected client."""
+        ...
+
+    def runner(self, tap: ExchangeLog) -> ProcessRunner:
+        """Return the runner for commands."""
+        ...
+
+
+class LocalResponder(Responder):
+    """A responder in this process: its responses do not depend on the route."""
+
+    key = NO_KEY
+    client: httpx2.Client | None = None
+
+    def __init__(self, handler: Handler) -> None:
+        self._handler = handler
+
+    def handler(self, tap: ExchangeLog) -> Handler:  # noqa: ARG002 - repeated responses are not noted
+        """See `Responder.handler`."""
+        return self._handler
+
+    def transport(self, tap: ExchangeLog) -> httpx2.BaseTransport:
+        """See `Responder.transport`."""
+        return HandlerTransport(self.handler(tap))
+
+    def runner(self, tap: ExchangeLog) -> ProcessRunner:
+        """See `Responder.runner`."""
+        return HandlerRunner(self.handler(tap))
+
+
+class LateBoundHandler:
+    """A handler that is set once its address is known."""
+
+    handler: Handler
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Handle a request."""
+        return self.handler(request)
+
+
+class RoutedBackend:
+    """Routes from adapters to responders. The loopback server starts when a cell first needs it."""
+
+    def __init__(self) -> None:
+        self.open = ExitStack()
+        self._server: LoopbackServer | None = None
+        self._lock = Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._server = None
+        self.open.close()
+
+    @contextmanager
+    def endpoint(self, target: Target, handler: Handler) -> Generator[Endpoint, None, None]:
+        """See `Backend.endpoint`."""
+        url = REFERENCE_URL + catalog.api(target.api).base_path
+        with self.reached(target, LocalResponder(handler), url) as (endpoint, _):
+            yield endpoint
+
+    @contextmanager
+    def reached(
+        self, target: Target, end: Responder, url: str, keep: Keep | None = None
+    ) -> Generator[tuple[Endpoint, ExchangeLog], None, None]:
+        """Connect a target's adapter to a responder, and yield its endpoint and its tap. `url` is the base URL that
+        exchanges are recorded with, wherever requests really go."""
+        route = target.adapter.route
+        if route is Route.PROCESS:
+            tap = ExchangeLog(ORIGIN, ORIGIN, keep)
+            yield Endpoint(ORIGIN, NO_KEY, processes=end.runner(tap)), tap
+        elif route is Route.CLIENT and end.client is None:
+            tap = ExchangeLog(url, url, keep)
+            with httpx2.Client(transport=end.transport(tap), trust_env=False, timeout=TIMEOUT_SECONDS) as own:
+                yield Endpoint(url, end.key, own), tap
+        else:
+            later = LateBoundHandler()
+            with self._mounted(later, catalog.api(target.api).base_path) as base:
+                tap = ExchangeLog(base, url, keep)
+                later.handler = end.handler(tap)
+                yield Endpoint(base, end.key, end.client if route is Route.CLIENT else None), tap
+
+    @contextmanager
+    def _mounted(self, handler: Handler, path: str) -> Generator[str, None, None]:
+        server = self._loopback()
+        base = server.mount(handler)
+        try:
+            yield base + path
+        finally:
+            server.unmount(base)
+
+    def _loopback(self) -> LoopbackServer:
+        # A replay with injected clients needs no server, and is spared importing one.
+        from harness.cassettes.loopback_server import serve  # noqa: PLC0415
+
+        with self._lock:
+            if self._server is None:
+                self._server = self.open.enter_context(serve())
+            return self._server
+
+
+class OfflineBackend(RoutedBackend):
+    """A backend that must not leave this machine, whatever an adapter reads from its environment."""
+
+    def provenance(self, target: Target) -> Provenance:
+        """See `Backend.provenance`."""
+        return Provenance("reference", model_requested=target.model)
+
+    def redactor(self) -> Redactor:
+        """See `Backend.redactor`: only providers get keys, so there is nothing to redact."""
+        return Redactor()
+
+    def __enter__(self) -> Self:
+        self.open.enter_context(hidden_variables())
+        return super().__enter__()
+
+
+class ReferenceBackend(OfflineBackend):
+    """The reference server, over HTTP on loopback. It answers commands in this process."""
+
+    mode: Mode = "reference"
+
+    def __enter__(self) -> Self:
+        # One plain client for all cells: an SDK's own costs more to build than a conversation takes.
+        transport = _UntimedTransport(verify=False, trust_env=False)
+        self._client = self.open.enter_context(httpx2.Client(transport=transport, trust_env=False))
+        return super().__enter__()
+
+    @contextmanager
+    def stage(self, cell: Cell, keep: Keep | None = None) -> Generator[CellEnvironment, None, None]:
+        """See `Backend.stage`."""
+        target = cell.target
+        wire = catalog.api(target.api)
+        session = ScriptSession(cell.scenario, wire, target.model, target.profile, origin=REFERENCE_URL)
+        end = _ReferenceResponder(session, self._client)
+        with self.reached(target, end, REFERENCE_URL + wire.base_path, keep) as (endpoint, tap):
+            yield CellEnvironment(endpoint, tap, scripted=True, provenance=self.provenance(target))
+
+
+class _UntimedTransport(httpx2.HTTPTransport):
+    """A transport that ignores the SDK's timeout. A late response means that this process was stopped for a while."""
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        """See `httpx2.HTTPTransport.handle_request`."""
+        request.extensions = {**request.extensions, "timeout": {}}
+        return super().handle_request(request)
+
+
+class _ReferenceResponder(LocalResponder):
+    """The reference server. URLs in its responses are the same wherever it listens."""
+
+    def __init__(self, session: ScriptSession, client: httpx2.Client) -> None:
+        self.client = client
+        self._session = session
+
+    def handler(self, tap: ExchangeLog) -> Handler:
+        def handle(request: HttpRequest) -> HttpResponse:
+            response = self._session(tap.public(request))
+            tap.note(request, response)
+            return response
+
+        return handle
+
+
+class ReplayBackend(OfflineBackend):
+    """Cassettes, without a network. The first of `libraries` that has a cell's cassette supplies it.
+
+    `own` has the ids of the user's scenarios, which never use shipped cassettes: a scenario may have the id of a
+    shipped one. `outdated` is the maximum age of cassettes.
+    """
+
+    mode: Mode = "replay"
+
+    def __init__(
+        self, libraries: Sequence[Library], own: Container[str] = (), outdated: Outdated | None = None
+    ) -> None:
+        super().__init__()
+        self._outdated = outdated
+        self._libraries = libraries
+        self._own = own
+        self._last: tuple[Scenario | None, str] = None, ""
+        self._shipped = (
+            suite.shipped("cassettes") if len(libraries) > 1 else None
+        )  # a single library was named by the user
+
+    @contextmanager
+    def stage(self, cell: Cell, keep: Keep | None = None) -> Generator[CellEnvironment, None, None]:
+        """See `Backend.stage`."""
+        cassette = self._cassette(cell)
+        metadata = cassette.metadata
+        assert metadata is not None  # noqa: S101 - Library.load gives no other
+        wire = catalog.api(cell.target.api)
+        retries = Capability.RETRIES in cell.target.adapter.capabilities and cell.scenario.embeddings is None
+        player = Player(cassette, partial(is_retriable_response, wire) if retries else None)
+        unchanged = metadata.scenario_digest == self._digest(cell.scenario)
+        stale = not unchanged and not self._is_of(metadata, cell.scenario)
+        scripted = metadata.origin == "reference" and (unchanged or stale or _follows_script(cassette, cell))
+        url = (REFERENCE_URL if metadata.origin == "reference" else _origin(cassette)) + wire.base_path
+        end = _CassetteResponder(player, as_asked(wire, cell.target.profile, cell.scenario.id))
+        with self.reached(cell.target, end, url, keep) as (endpoint, tap):
+            yield CellEnvironment(
+                endpoint,
+                tap,
+                scripted=scripted,
+                provenance=_actual_provenance(cassette, metadata.provenance, wire),
+                player=player,
+                stale=stale,
+                recorded_by=metadata.adapter,
+                too_old=self._outdated and self._outdated.too_old(metadata.recorded_at),
+            )
+
+    def has(self, cell: Cell) -> bool:
+        """Return whether there is a cassette for what the scenario sends. Raises `CassetteError`."""
+        try:
+            metadata = self._cassette(cell).metadata
+        except CassetteMissing:
+            return False
+        return metadata is not None and self._is_of(metadata, cell.scenario)
+
+    def _is_of(self, metadata: Metadata, scenario: Scenario) -> bool:
+        return metadata.is_of(self._digest(scenario), sent_digest(scenario))
+
+    def _digest(self, scenario: Scenario) -> str:
+        """Return the digest of a scenario. Its cells follow each other, so the last one is cached."""
+        known, made = self._last
+        if known is not scenario:
+            made = digest(scenario)
+            self._last = scenario, made
+        return made
+
+    def _cassette(self, cell: Cell) -> Cassette:
+        missing: CassetteMissing | None = None
+        for library in self._libraries:
+            if cell.scenario.id in self._own and library.root == self._shipped:
+                continue
+            try:
+                return library.load(cell.target.cassettes, cell.scenario.id, cell.variant)
+            except CassetteMissing as error:
+                missing = missing or error
+        assert missing is not None  # noqa: S101 - there is always a library to look in
+        raise missing
+
+
+class _CassetteResponder(LocalResponder):
+    def __init__(self, player: Player, told: Converter) -> None:
+        self._player = player
+        self._told = told
+
+    def handler(self, tap: ExchangeLog) -> Handler:
+        return replaying(self._player, tap, self._told)
+
+
+def _follows_script(cassette: Cassette, cell: Cell) -> bool:
+    """Return whether the reference server still gives the recorded responses: edits may not affect what is sent."""
+    session = ScriptSession(cell.scenario, catalog.api(cell.target.api), cell.target.model, cell.target.profile)
+    stored = Redactor()
+    return all(stored.response(session(each.request)) == each.response for each in cassette.interactions)
+
+
+def _origin(cassette: Cassette) -> str:
+    return origin(cassette.interactions[0].request.url) if cassette.interactions else REFERENCE_URL
+
+
+def _actual_provenance(cassette: Cassette, provenance: Provenance, wire: Api) -> Provenance:
+    """Return the provenance of a cassette. Old ones, without `recorded_from`, call every server a provider."""
+    address = _origin(cassette)
+    if provenance.origin != "provider" or wire.is_provider(address):
+        return provenance
+    return replace(provenance, origin="server", recorded_from=address)

@@ -1,0 +1,236 @@
+"""Estimates the costs of a recording, and keeps a budget in US dollars while it runs.
+
+Before a request is sent, its cost is reserved: its length by a rule of thumb, or the conversation so far, plus the
+longest response that it allows, at list prices. The tokens that the response reports replace the reservation.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from threading import Lock
+from typing import TypeAlias
+
+from harness import catalog
+from harness.apis.api import Api
+from harness.apis.targets import Target
+from harness.apis.view import ResponseView
+from harness.model.errors import UsageError
+from harness.model.http import HttpRequest, HttpResponse
+from harness.model.messages import Usage
+from harness.reference_server.script_session import ScriptSession
+from harness.results import Exchange, Spending
+from harness.runner.backends import ReplayBackend
+from harness.runner.cells import Cell, not_applicable
+from harness.runner.costs import cost, paid_usage
+from harness.runner.recorder import Withheld
+from harness.runner.tool_loop import ADAPTER_EXCEPTIONS, run_scenario
+
+CellKey: TypeAlias = tuple[str, str, str]
+"""Scenario, target and variant."""
+
+_BYTES_PER_TOKEN = 4
+"""A rule of thumb for English."""
+
+
+def estimate(
+    cells: Sequence[Cell], *, base_urls: Mapping[str, str] | None = None, max_requests: int | None = None
+) -> dict[str, Spending]:
+    """Estimate what the cells would cost, by target, without any network traffic.
+
+    Requests count with the bytes of their bodies, responses with those of the script, up to the limit that the request
+    sets. A model may say more. `base_urls` are the servers that replace providers, by target; `max_requests` is the
+    most that would be sent.
+    """
+    estimator = _Estimator(base_urls or {}, max_requests)
+    with ReplayBackend(()) as backend:
+        for cell in cells:
+            try:
+                estimator.play(cell, backend)
+            except _LimitReached:
+                break
+    return {target: Spending.together(parts) for target, parts in estimator.parts.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRequest:
+    """The tokens of a planned request and of its scripted response, and the limit that it sets: `None` for no limit, 0
+    for embeddings."""
+
+    read: int
+    written: int
+    bound: int | None
+
+
+def plan_requests(cells: Sequence[Cell]) -> dict[CellKey, list[PlannedRequest]]:
+    """Return the requests of each cell, without any network traffic. There are none if the adapter cannot run here."""
+    estimator = _Estimator({}, None)
+    with ReplayBackend(()) as backend:
+        for cell in cells:
+            estimator.play(cell, backend)
+    return estimator.requests
+
+
+class _Estimator:
+    def __init__(self, base_urls: Mapping[str, str], max_requests: int | None) -> None:
+        self.parts: dict[str, list[Spending]] = {}
+        self.requests: dict[CellKey, list[PlannedRequest]] = {}
+        self._base_urls = base_urls
+        self._max_requests = max_requests
+        self._begun = 0
+
+    def play(self, cell: Cell, backend: ReplayBackend) -> None:
+        """Run one cell against the script and note the cost of its requests. Raises `_LimitReached`."""
+        target = cell.target
+        wire = catalog.api(target.api)
+        session = ScriptSession(cell.scenario, wire, target.model, target.profile)
+
+        def handle(request: HttpRequest) -> HttpResponse:
+            response = session(request)
+            if response.status < 400:
+                self._note(cell, wire, request, response)
+            return response
+
+        with backend.endpoint(target, handle) as endpoint:
+            try:
+                run_scenario(cell.scenario, target, endpoint, self._begin, cell.variant)
+            except _LimitReached:
+                raise
+            except ADAPTER_EXCEPTIONS:  # the recording will tell, and whose fault it is
+                return
+
+    def _begin(self, _chat: int) -> None:
+        if self._begun == self._max_requests:
+            raise _LimitReached
+        self._begun += 1
+
+    def _note(self, cell: Cell, wire: Api, request: HttpRequest, response: HttpResponse) -> None:
+        target, model, said, most = cell.target, cell.target.model, 0, None
+        if cell.scenario.embeddings is not None and wire.embeddings is not None:
+            model, most = wire.embeddings.view(request).model or model, 0
+        else:
+            said = _tokens(_written_text(wire.read(response)))
+            bound = wire.view(request).settings.get("max_tokens")
+            if bound is not None and isinstance(bound.value, int):
+                said, most = min(said, bound.value), bound.value
+        usage = Usage(_tokens(request.body), said)
+        self.requests.setdefault(key_of(cell), []).append(PlannedRequest(_tokens(request.body), said, most))
+        dollars = cost(target.api, model, usage, url=self._base_urls.get(target.name))
+        part = Spending(model, 1, usage, dollars, int(dollars is None))
+        self.parts.setdefault(target.name, []).append(part)
+
+
+def key_of(cell: Cell) -> CellKey:
+    """Return the key of a cell."""
+    return cell.scenario.id, cell.target.name, cell.variant
+
+
+class _LimitReached(Exception):  # not an error: the recording may send nothing more
+    pass
+
+
+def _written_text(view: ResponseView) -> bytes:
+    calls = [json.dumps({call.name: call.arguments}, ensure_ascii=False) for call in view.calls]
+    return "".join([view.text, *calls]).encode("utf-8", "backslashreplace")
+
+
+def _tokens(text: bytes) -> int:
+    return -(-len(text) // _BYTES_PER_TOKEN)
+
+
+UNBOUNDED_TOKENS = 4096
+"""The assumed length of a response if its request sets no limit."""
+
+
+class Budget:
+    """A budget of `limit` US dollars for all cells of a run. Thread-safe."""
+
+    def __init__(self, limit: Decimal) -> None:
+        self.limit = limit
+        self._requests: Mapping[CellKey, Sequence[PlannedRequest]] = {}
+        self.spent = Decimal(0)
+        self._held = Decimal(0)
+        self._lock = Lock()
+
+    @staticmethod
+    def check(targets: Sequence[Target]) -> None:
+        """Check that the price of each target is known. Raises `UsageError`."""
+        for target in targets:
+            if cost(target.api, target.model, Usage(1000, 1000)) is None:
+                raise UsageError(
+                    f"--budget: no price is known for {target.model} of the target {target.name!r}, so that nothing "
+                    "would stop in time. Leave out that target, or --budget."
+                )
+
+    def foresee(self, cells: Sequence[Cell]) -> None:
+        """Plan the requests of cells that are about to run."""
+        self._requests = plan_requests([cell for cell in cells if not_applicable(cell, "live") is None])
+
+    def account(self, cell: Cell, exchanges: Sequence[Exchange]) -> CellBudget:
+        """Return the budget of a cell. `exchanges` is a list that grows."""
+        return CellBudget(self, cell.target, self._requests.get(key_of(cell), ()), exchanges)
+
+    def hold(self, dollars: Decimal) -> None:
+        """Reserve the cost of a request. Raises `Withheld` if it exceeds the limit."""
+        with self._lock:
+            if self.spent + self._held + dollars > self.limit:
+                raise Withheld(
+                    f"not sent: ${self.spent:.4f} of the budget of ${self.limit:f} is spent, what is under way may "
+                    f"cost ${self._held:.4f}, and this request ${dollars:.4f}"
+                )
+            self._held += dollars
+
+    def settle(self, held: Decimal, dollars: Decimal) -> None:
+        """Replace a reservation by the actual cost."""
+        with self._lock:
+            self._held -= held
+            self.spent += dollars
+
+
+class CellBudget:
+    """The costs of one cell: `requests` as planned, `exchanges` as made; that list grows."""
+
+    def __init__(
+        self, budget: Budget, target: Target, requests: Sequence[PlannedRequest], exchanges: Sequence[Exchange]
+    ) -> None:
+        self._budget = budget
+        self._target = target
+        self._requests = requests
+        self._exchanges = exchanges
+        self._settled = 0
+        self._held = Decimal(0)
+        self._context = 0
+
+    def open(self, chat: int) -> None:
+        """Reserve the cost of a chat before it is sent. Raises `Withheld`."""
+        self.settle()
+        known = self._requests[min(chat, len(self._requests) - 1)] if self._requests else _UNKNOWN_REQUEST
+        dollars = self._cost(Usage(max(known.read, self._context), self._written(known))) or Decimal(0)
+        self._budget.hold(dollars)
+        self._held = dollars
+
+    def settle(self) -> None:
+        """Pay for the responses so far."""
+        done = self._exchanges[self._settled :]
+        self._budget.settle(self._held, sum((self._paid(each) for each in done), Decimal(0)))
+        self._settled, self._held = len(self._exchanges), Decimal(0)
+
+    def _written(self, request: PlannedRequest) -> int:
+        return max(request.written, UNBOUNDED_TOKENS) if request.bound is None else request.bound
+
+    def _paid(self, exchange: Exchange) -> Decimal:
+        usage = paid_usage(self._target.api, exchange)
+        if usage is None:
+            return self._held
+        self._context = (usage.input_tokens or 0) + (usage.output_tokens or 0)
+        found = self._cost(Usage(usage.input_tokens, usage.output_tokens or 0))
+        return self._held if found is None else found
+
+    def _cost(self, usage: Usage) -> Decimal | None:
+        return cost(self._target.api, self._target.model, usage)
+
+
+_UNKNOWN_REQUEST = PlannedRequest(UNBOUNDED_TOKENS, UNBOUNDED_TOKENS, None)
+"""A request of an adapter that cannot run here."""

@@ -1,0 +1,246 @@
+"""Runs one cell: opens its environment, runs its scenario through the adapter, and has the result judged."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import replace
+from functools import partial
+from threading import Lock
+
+from harness import catalog
+from harness.apis.targets import Profile
+from harness.cassettes.cell_recording import CellRecording
+from harness.cassettes.preflight import Preflight
+from harness.model.errors import CassetteError, CassetteMissing, CassetteTaken, UsageError
+from harness.platform.exceptions import class_name, text_with_line, traceback_text
+from harness.results import CellResult, EmbeddingTranscript, Mode, Transcript, Verdict
+from harness.rules.evidence import Evidence
+from harness.rules.replays import is_unreadable_variant
+from harness.runner.backends import Backend, CellEnvironment
+from harness.runner.budget import Budget
+from harness.runner.cells import Cell, not_applicable
+from harness.runner.differences import observe
+from harness.runner.loops import LoopRun, run_loop
+from harness.runner.recorder import Recorder, RequestLimit, Withheld, is_complete, open_recording, served_model
+from harness.runner.replay_variants import replay_variants
+from harness.runner.served_session import StreamRewrite, cut_rewrite, shape_rewrite
+from harness.runner.tool_loop import ADAPTER_EXCEPTIONS, EmbeddingRun, ScenarioRun, run_scenario
+from harness.runner.verdicts import CellJudge, JudgedCell, unreadable_cassette
+from harness.stdio.process import AdapterBroke
+
+
+class CellRunner:
+    """Runs and judges the cells of a run; several threads may use it.
+
+    Each streamed response is repeated as a whole one, unless the whole variant of the cell had it, and `recuts` times
+    in other chunks. With a `recorder`, cells are recorded: `survey` has the state of their cassettes, `recorded` the
+    cells whose cassettes were written, `notes` what happened to interrupted recordings. The `budget` limits the costs.
+    """
+
+    def __init__(
+        self, backend: Backend, judge: CellJudge, recorder: Recorder | None, recuts: int, budget: Budget | None
+    ) -> None:
+        self.survey: Preflight | None = None
+        self.notes: list[str] = []
+        self.recorded: list[Cell] = []
+        self._backend = backend
+        self._judge = judge
+        self._recorder = recorder
+        self._recuts = recuts
+        self._budget = budget
+        self._request_limit = RequestLimit(recorder.max_requests if recorder else None)
+        self._whole: tuple[Cell, Evidence] | None = None  # the last whole cell: the next one is often its stream
+        self._lock = Lock()
+
+    @property
+    def mode(self) -> Mode:
+        """The mode of the run."""
+        return "record" if self._recorder else self._backend.mode
+
+    def end(self) -> None:
+        """Send no more requests. Responses so far are in the journals of their cells."""
+        self._request_limit.end()
+
+    def run_cell(self, cell: Cell) -> JudgedCell:
+        """Run a cell and judge it.
+
+        Raises:
+            UsageError: The adapter cannot be connected, or a key is missing.
+        """
+        target = cell.target
+        result = CellResult(
+            cell.scenario.id,
+            target.name,
+            target.adapter.name,
+            target.api,
+            cell.variant,
+            Verdict.PASS,
+            covers=tuple(subject.value for subject in cell.scenario.covers),
+        )
+        reason = not_applicable(cell, self._backend.mode)
+        if reason is not None:
+            return JudgedCell(replace(result, verdict=Verdict.NOT_APPLICABLE, reason=reason))
+        try:
+            if target.adapter.drive is not None:
+                return self._run_loop_cell(cell, result)
+            environment, transcript = self._run_in_environment(cell)
+            evidence = Evidence(transcript)
+            if cell.variant == "stream":
+                made = replay_variants(cell, evidence, self._backend, self._recuts, self._whole_variant_of(cell))
+                evidence = evidence.with_retellings(tuple(made))
+            else:
+                self._whole = cell, evidence
+            told = self._judge.decide_verdict(result, environment, evidence, self._backend.redactor())
+            return JudgedCell(told, observe(evidence), evidence)
+        except (CassetteMissing, Withheld) as error:
+            return JudgedCell(replace(result, verdict=Verdict.MISSING, reason=str(error)))
+        except CassetteError as error:
+            if self._recorder:
+                raise
+            return JudgedCell(replace(result, verdict=Verdict.FAIL, findings=(unreadable_cassette(error),)))
+        except UsageError:
+            raise
+        except AdapterBroke as broken:
+            told = replace(result, printed=broken.printed or None, traceback=broken.traceback)
+            return JudgedCell(replace(told, verdict=Verdict.ERROR, reason=broken.reason))
+        except ADAPTER_EXCEPTIONS as error:  # the adapter's `connect` or `close`: one cell, not the run
+            return JudgedCell(_error_result(result, error))
+
+    def _whole_variant_of(self, cell: Cell) -> Evidence | None:
+        if self._whole is None:
+            return None
+        whole, evidence = self._whole
+        return evidence if whole.scenario is cell.scenario and whole.target is cell.target else None
+
+    def _run_loop_cell(self, cell: Cell, result: CellResult) -> JudgedCell:
+        """Run a cell through a tool loop. It has no differences, since its exact requests are unknown."""
+        drive = run_loop(cell, self._backend)
+        if drive.declined is not None:
+            reason = f"it declines before anything is sent: {drive.declined}"
+            return JudgedCell(replace(result, verdict=Verdict.NOT_APPLICABLE, reason=reason))
+        evidence = Evidence(drive.transcript)
+        told = self._judge_loop(result, drive, evidence)
+        return JudgedCell(
+            told if told.verdict is Verdict.FAIL else self._repeat_loop(cell, result, told), None, evidence
+        )
+
+    def _judge_loop(self, result: CellResult, drive: LoopRun, evidence: Evidence) -> CellResult:
+        told = self._judge.decide_verdict(result, drive.stage, evidence, self._backend.redactor())
+        return replace(told, traceback=drive.traceback)
+
+    def _repeat_loop(self, cell: Cell, result: CellResult, told: CellResult) -> CellResult:
+        """Repeat a streamed cell with its streams in other chunks. Return the first failing result, else `told`."""
+        ways = self._rewrites_for(cell) if cell.variant == "stream" else []
+        for number, way in enumerate(ways):
+            drive = run_loop(cell, self._backend, way)
+            if not drive.way:  # nothing was streamed
+                return told
+            evidence = Evidence(drive.transcript)
+            again = self._judge_loop(result, drive, evidence)
+            if again.verdict is Verdict.FAIL and not is_unreadable_variant(evidence, drive.way):
+                found = [replace(each, message=f"told {drive.way}: {each.message}") for each in again.findings]
+                return replace(again, findings=tuple(found), recuts=number + 1)
+        return replace(told, recuts=len(ways))
+
+    def _rewrites_for(self, cell: Cell) -> list[StreamRewrite]:
+        cuts = [*map(cut_rewrite, range(self._recuts))]
+        if not (cuts and any(step.calls for turn in cell.scenario.turns for step in turn.model)):
+            return cuts
+        shapes = catalog.api(cell.target.api).stream_shapes
+        return [*cuts, *(shape_rewrite(name, shape) for name, shape in shapes.items() if not shape.departs)]
+
+    def _run_in_environment(self, cell: Cell) -> tuple[CellEnvironment, Transcript]:
+        if self._recorder is None:
+            with self._backend.stage(cell) as environment:
+                return environment, _transcript(
+                    cell, environment, self._run_within_limits(cell, environment), self.mode
+                )
+        tape = open_recording(cell, self._backend, self._recorder, self.survey or Preflight())
+        try:
+            with tape:
+                with self._backend.stage(cell, tape) as environment:
+                    transcript = _transcript(
+                        cell, environment, self._run_within_limits(cell, environment, tape), self.mode
+                    )
+                if is_complete(transcript):
+                    _write_cassette(tape, transcript)
+                    self.recorded.append(cell)
+                return environment, transcript
+        finally:
+            with self._lock:
+                self.notes += tape.notes
+
+    def _run_within_limits(
+        self, cell: Cell, environment: CellEnvironment, tape: CellRecording | None = None
+    ) -> ScenarioRun:
+        begun = returned = 0
+        account = self._budget.account(cell, environment.tap.exchanges) if self._budget else None
+
+        def give_back() -> None:
+            nonlocal returned
+            due = min(tape.taken, begun) - returned if tape else 0
+            returned += due
+            self._request_limit.give_back(due)
+
+        def begin(chat: int) -> None:
+            nonlocal begun
+            give_back()
+            if account:
+                account.open(chat)
+            self._request_limit.spend()
+            begun += 1
+            environment.tap.chat = chat
+
+        try:
+            return run_scenario(cell.scenario, cell.target, environment.endpoint, begin, cell.variant)
+        finally:
+            give_back()
+            if account:
+                account.settle()
+
+
+def _error_result(result: CellResult, error: BaseException) -> CellResult:
+    reason = f"{class_name(error)}: {text_with_line(error)}"
+    return replace(result, verdict=Verdict.ERROR, reason=reason, traceback=traceback_text(error))
+
+
+def _profile_for(cell: Cell, environment: CellEnvironment) -> Profile:
+    """Return the profile by the facts of the recording's day, if it has a date."""
+    recorded = environment.provenance.recorded_at if environment.provenance else None
+    if cell.target.edition.day or not recorded:
+        return cell.target.profile
+    edition = cell.target.edition.on(dt.date.fromisoformat(recorded[:10]))
+    return catalog.api(cell.target.api).profile_for(cell.target.model, edition)
+
+
+def _write_cassette(tape: CellRecording, transcript: Transcript) -> None:
+    try:
+        tape.complete(served_model(transcript))
+    except CassetteTaken as error:
+        raise Withheld(f"not recorded: {error}") from None
+
+
+def _transcript(cell: Cell, environment: CellEnvironment, playing: ScenarioRun, mode: Mode) -> Transcript:
+    made = partial(Transcript)
+    if isinstance(playing, EmbeddingRun):
+        made = partial(EmbeddingTranscript, embedded=playing.embedded)
+    return made(
+        api=cell.target.api,
+        model=cell.target.model,
+        profile=_profile_for(cell, environment),
+        exchanges=tuple(environment.tap.exchanges),
+        mode=mode,
+        adapter=cell.target.adapter.name,
+        variant=cell.variant,
+        scenario=cell.scenario,
+        chats=playing.chats,
+        executions=playing.executions,
+        scripted=environment.scripted,
+        unplayed=environment.player.unplayed if environment.player else 0,
+        stale=environment.stale,
+        too_old=environment.too_old,
+        recorded_by=environment.recorded_by,
+        capabilities=cell.target.adapter.capabilities,
+        handled=playing.handled,
+        printed=playing.printed,
+    )

@@ -1,0 +1,173 @@
+"""The cells of a suite, and the reasons why some are not applicable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from harness import catalog
+from harness.apis.targets import Target
+from harness.model.loops import Conversation, ConversationTool
+from harness.model.messages import ToolCall, ToolResult
+from harness.model.protocols import Capability
+from harness.results import Mode
+from harness.scenarios.canonical import settings_of, user_message
+from harness.scenarios.schema import FaultSpec, Scenario, Variant
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A scenario, a target and a variant."""
+
+    scenario: Scenario
+    target: Target
+    variant: Variant
+
+
+UNOBSERVABLE = frozenset({Capability.CACHE_MARKS, Capability.EMBEDDINGS, Capability.PROVIDER_TOOLS})
+"""Capabilities of a tool loop that cannot be observed from outside, or that a conversation cannot ask for."""
+
+_MAX_RETRY_SECONDS = 1.5
+
+
+def conversation_for(scenario: Scenario, variant: Variant, run: Callable[[ToolCall], ToolResult]) -> Conversation:
+    """Return a scenario as a conversation for a tool loop. `run` runs its tools, except the loop's own."""
+    settings = settings_of(scenario, 0)
+    return Conversation(
+        turns=tuple(map(user_message, scenario.turns)),
+        tools=tuple(
+            ConversationTool(tool.name, tool.description, tool.arguments_schema, run)
+            for tool in scenario.tools
+            if tool.answered_by == "scenario"
+        ),
+        system=scenario.system or None,
+        stream=variant == "stream",
+        tool_choice=settings.choice(),
+        response_format=settings.format(),
+        max_tokens=settings.max_tokens,
+        thinking=settings.reasoning(),
+        max_answers=scenario.max_iterations,
+    )
+
+
+def why_not_drivable(scenario: Scenario, capabilities: AbstractSet[Capability]) -> str | None:
+    """Return why a tool loop with these capabilities cannot run a scenario, or `None` if it can."""
+    if scenario.embeddings is not None:
+        return "embeddings are no conversation"
+    if scenario.history:
+        return "a loop begins its conversations itself, and this one continues another"
+    if scenario.trim is not None:
+        return "what is left out of a history is the loop's own affair"
+    if unseen := sorted(UNOBSERVABLE.intersection(scenario.requires)):
+        return f"what a loop makes of it is not seen from outside: {', '.join(unseen)}"
+    return _why_not_turns(scenario) or _why_not_answers(scenario) or _why_not_failures(scenario, capabilities)
+
+
+def _why_not_turns(scenario: Scenario) -> str | None:
+    every = [settings_of(scenario, index) for index in range(len(scenario.turns))]
+    if any("system" in turn.model_fields_set for turn in scenario.turns):
+        return "a loop is given one system prompt, and here it changes"
+    if any(settings != every[0] for settings in every):
+        return "a loop is given its settings once, and here they change"
+    if every[0].cache or any(each is not None for each in (every[0].temperature, every[0].top_p, every[0].stop)):
+        return "a loop is given no word for these settings"
+    return None
+
+
+def _why_not_answers(scenario: Scenario) -> str | None:
+    if scenario.undeclared_tools:
+        return "what to do about a call of a tool that there is not is the loop's own affair"
+    steps = [step for turn in scenario.turns for step in turn.model]
+    if any(step.truncated for step in steps[:-1]):
+        return "how to go on from an answer that is not whole is the loop's own affair"
+    for step in steps:
+        if step.refusal is not None or step.stop is not None or step.raw:
+            return "what to do about an answer that is refused, or not whole, is the loop's own affair"
+        if not step.text and not step.calls:
+            return "whether to ask again where the model has said nothing is the loop's own affair"
+    return None
+
+
+def _why_not_failures(scenario: Scenario, capabilities: AbstractSet[Capability]) -> str | None:
+    failures = [fault for fault in scenario.faults if fault.fails or fault.body is not None]
+    if not failures:
+        fails = any(turn.expect is not None and turn.expect.error is not None for turn in scenario.turns)
+        return "it ends in an error, which only the loop's caller sees" if fails else None
+    if not all(map(_is_cured_by_retry, failures)):
+        return "it ends in a failure, which only the loop's caller sees"
+    return None if Capability.RETRIES in capabilities else f"the loop does not have: {Capability.RETRIES.value}"
+
+
+def _is_cured_by_retry(fault: FaultSpec) -> bool:
+    """Return whether sending the same request again at once succeeds."""
+    if fault.status is None:
+        return False
+    again = fault.status >= HTTPStatus.INTERNAL_SERVER_ERROR or fault.status == HTTPStatus.TOO_MANY_REQUESTS
+    return again and (fault.retry_after or 0.0) <= _MAX_RETRY_SECONDS
+
+
+VARIANTS: tuple[Variant, ...] = ("whole", "stream")
+
+
+def cells(
+    scenarios: Sequence[Scenario], targets: Sequence[Target], variants: Sequence[Variant] = VARIANTS
+) -> list[Cell]:
+    """Return every scenario with every target in each applicable variant, in the order of the scenarios."""
+    return [
+        Cell(scenario, target, variant)
+        for scenario in scenarios
+        for target in targets
+        for variant in _variants_of(scenario, target, variants)
+    ]
+
+
+def scenarios_of(cells: Iterable[Cell]) -> Iterator[Scenario]:
+    """Return the scenarios of cells, each once, in order."""
+    yield from {cell.scenario.id: cell.scenario for cell in cells}.values()
+
+
+def _variants_of(scenario: Scenario, target: Target, variants: Sequence[Variant]) -> list[Variant]:
+    """An adapter that cannot stream runs the whole variant. It gets the streamed one, as not applicable, if there is no
+    other."""
+    wanted: list[Variant] = [each for each in variants if scenario.variants is None or each in scenario.variants]
+    if "whole" in wanted and Capability.STREAMING not in target.adapter.capabilities:
+        return ["whole"]
+    return wanted
+
+
+def _why_only_clients(scenario: Scenario) -> str | None:
+    if any(tool.answered_by == "client" for tool in scenario.tools):
+        return "its tools are answered by what plays it: 'harness serve' or '--agent-command'"
+    if any(turn.ends_with_call for turn in scenario.turns):
+        return "a turn ends with a call, as only clients with a loop of their own do: 'harness serve', '--conversation'"
+    return None
+
+
+def not_applicable(cell: Cell, mode: Mode) -> str | None:
+    """Return why a cell does not run in a mode, or `None`."""
+    scenario, target = cell.scenario, cell.target
+    if target.adapter.drive is not None and (reason := why_not_drivable(scenario, target.adapter.capabilities)):
+        return reason
+    required = set(scenario.requires)
+    if cell.variant == "stream":
+        required.add(Capability.STREAMING)
+    by_adapter = sorted(required - target.adapter.capabilities)
+    if by_adapter:
+        return f"the adapter {target.adapter.name!r} does not have: {', '.join(by_adapter)}"
+    by_profile = sorted(required & target.profile.lacks)
+    if by_profile:
+        return f"{target.model} (profile {target.profile.name}) does not have: {', '.join(by_profile)}"
+    if scenario.profiles is not None and target.profile.name not in scenario.profiles:
+        return f"it holds only for the profiles {', '.join(scenario.profiles)}"
+    foreign = sorted(each for each in scenario.provocations if each not in catalog.api(target.api).provocations)
+    if foreign:
+        return f"the API {target.api} has nothing that could do it: {', '.join(foreign)}"
+    if scenario.provider_tools and target.api not in scenario.provider_tools:
+        return f"the scenario has no tool that the provider of {target.api} runs"
+    if target.adapter.drive is None and (reason := _why_only_clients(scenario)):
+        return reason
+    if scenario.scripted and mode == "live":
+        return "scripted: no model does this when asked, so it is never sent to a provider"
+    return None

@@ -1,0 +1,262 @@
+"""The costs of requests and the models with a price, from the package `genai-prices`.
+
+Prices are the list prices of the installed package; nothing is fetched. Contracts, batches and service tiers are
+ignored, and a cache write counts as one for five minutes. Some prices depend on the length of each request, so requests
+are priced one by one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from functools import cache, lru_cache
+from importlib.metadata import PackageNotFoundError, version
+
+from harness import catalog
+from harness.apis.view import WireError
+from harness.model.messages import Usage
+from harness.model.protocols import Capability
+from harness.results import Exchange, Provenance, Spending, total_usage
+from harness.rules.evidence import Evidence, ParsedEmbeddingExchange, ParsedExchange
+
+PACKAGE = "genai-prices"
+
+
+@dataclass(frozen=True, slots=True)
+class PricedModel:
+    """A model with a price. `context` is its length in tokens, if known. `images` and `reasoning`: it has a price for
+    images, or for reasoning tokens."""
+
+    id: str
+    context: int | None
+    deprecated: bool
+    images: bool = False
+    reasoning: bool = False
+
+
+def price_version() -> dict[str, str]:
+    """Return the package of the prices and its version."""
+    try:
+        return {PACKAGE: version(PACKAGE)}
+    except PackageNotFoundError:
+        return {}
+
+
+def cost(api: str, model: str, usage: Usage, *, url: str | None = None, day: date | None = None) -> Decimal | None:
+    """Return the price of one request in US dollars.
+
+    `None` if it is unknown: the model has no price, or the usage lacks a count. `url` is where the request went, `None`
+    for the API's own provider: the same model has other prices elsewhere. `day` is the date, `None` for today; hourly
+    prices are those at noon, so that results repeat.
+    """
+    if usage.input_tokens is None or usage.output_tokens is None:
+        return None
+    return _cost(url or _provider_url(api), model.removeprefix("models/"), usage, day or datetime.now(UTC).date())
+
+
+@lru_cache(maxsize=8192)  # the two variants of a cell often take the same
+def _cost(url: str | None, model: str, usage: Usage, day: date) -> Decimal | None:
+    from genai_prices import Usage as Tokens  # noqa: PLC0415 - its tables are large, and most commands want no price
+    from genai_prices import calc_price  # noqa: PLC0415 - the same
+
+    noon = datetime.combine(day, time(12), UTC)
+    try:
+        tokens = Tokens(
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            cache_read_tokens=usage.cache_read_tokens,
+            cache_write_tokens=usage.cache_write_tokens,
+            output_reasoning_tokens=usage.reasoning_tokens,
+        )
+        found = calc_price(tokens, model, provider_api_url=url, genai_request_timestamp=noon)
+    except (LookupError, ValueError):  # an unknown server or model; counts below 0, or that contradict each other
+        return None
+    price = found.model_price
+    if (usage.input_tokens and price.input_mtok is None) or (usage.output_tokens and price.output_mtok is None):
+        return None  # the package knows the model, and counts as nothing what it has no price for
+    return found.total_price
+
+
+@cache
+def _provider_url(api: str) -> str | None:
+    """Return the URL of the API's provider; `None` for a command, whose models are found by name."""
+    url = catalog.api(api).provider_url
+    return url if url.startswith("https://") else None
+
+
+def spending(evidence: Evidence, provenance: Provenance) -> Spending:
+    """Return what the requests of a cell cost, by the usage in the responses.
+
+    Responses of the reference server have the provider's prices; recordings have those of their day.
+    """
+    transcript = evidence.transcript
+    day = _day(provenance.recorded_at)
+    is_real = provenance.origin != "reference" and _provider_url(transcript.api) is not None
+
+    def priced(reading: ParsedExchange, usage: Usage) -> Decimal | None:
+        served = reading.response.model if reading.response else None
+        asked = _requested_model(reading) or transcript.model
+        url = reading.exchange.request.url if is_real else None
+        for model in dict.fromkeys(filter(None, (served, asked))):
+            dollars = cost(transcript.api, model, usage, url=url, day=day)
+            if dollars is not None:
+                return dollars
+        return None
+
+    sent = [reading for reading in evidence.readings if not reading.is_made_up]
+    paid = [(reading, _usage(evidence, reading)) for reading in sent if not _is_refused(reading)]
+    prices = [None if reading.is_cut else priced(reading, usage) for reading, usage in paid]
+    known = [dollars for dollars in prices if dollars is not None]
+    return Spending(
+        next(filter(None, map(_requested_model, sent)), None) or transcript.model,
+        len(sent),
+        total_usage(usage for _, usage in paid),
+        sum(known, Decimal(0)) if known or not prices else None,
+        len(prices) - len(known),
+    )
+
+
+def paid_usage(api: str, exchange: Exchange) -> Usage | None:
+    """Return the tokens that a request is billed for; `None` if the response does not report them."""
+    wire, response = catalog.api(api), exchange.response
+    if response is None:
+        return None
+    if response.status >= 400:
+        return Usage(0, 0)
+    try:
+        view = wire.read(response)
+    except WireError:
+        view = None
+    if view is not None and view.usage.output_tokens is not None:
+        return view.usage
+    counted = wire.embeddings.usage if wire.embeddings is not None else None
+    usage = counted(response) if counted is not None else None
+    return usage if usage is not None and usage.input_tokens is not None else None
+
+
+def _requested_model(reading: ParsedExchange) -> str | None:
+    return (
+        reading.embedding_request.model
+        if isinstance(reading, ParsedEmbeddingExchange) and reading.embedding_request
+        else None
+    )
+
+
+def _usage(evidence: Evidence, reading: ParsedExchange) -> Usage:
+    if reading.response is not None:
+        return reading.response.usage
+    embeddings, response = evidence.api.embeddings, reading.exchange.response
+    if embeddings is None or embeddings.usage is None or response is None:
+        return Usage()
+    came = isinstance(reading, ParsedEmbeddingExchange) and reading.vectors is not None
+    return embeddings.usage(response) if came else Usage()
+
+
+def _day(recorded_at: str | None) -> date | None:
+    try:
+        return date.fromisoformat((recorded_at or "")[:10])
+    except ValueError:  # no recording, or an edited cassette
+        return None
+
+
+def _is_refused(reading: ParsedExchange) -> bool:
+    """Return whether the request was rejected or failed, which providers do not bill."""
+    return reading.exchange.response is not None and reading.exchange.response.status >= 400
+
+
+def priced_models(api: str, model: str) -> tuple[PricedModel, ...]:
+    """Return the models of the API's provider that have a price for text, by name.
+
+    `model` is any of its models, which identifies a provider without a URL. Not all of them have a chat API: the
+    package does not say. Empty for an unknown provider.
+    """
+    from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415 - its tables are large
+
+    snapshot = get_snapshot()
+    home = _provider_url(api)
+    try:
+        provider = snapshot.find_provider(None if home else model, None, home)
+    except LookupError:
+        return ()
+    noon = datetime.combine(datetime.now(UTC).date(), time(12), UTC)
+
+    def is_its_own(name: str) -> bool:  # clouds sell models of others too, through other APIs
+        try:
+            return snapshot.find_provider(name, None, None) is provider
+        except LookupError:
+            return True
+
+    return tuple(
+        PricedModel(
+            each.id,
+            each.context_window,
+            bool(each.deprecated),
+            images=prices.input_image_mtok is not None,
+            reasoning=prices.output_reasoning_mtok is not None,
+        )
+        for each in provider.models
+        if is_its_own(each.id)
+        and (prices := each.get_prices(noon)).input_mtok is not None
+        and prices.output_mtok is not None
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """A model of an API.
+
+    `vision` and `thinking`: whether the API's adapter supports this with the model; `None` if no source states it.
+    `context` is in tokens, `None` if unknown. `targets` are the shipped targets with this model. Some names are those
+    of families, as `gpt-4o`, and some models have no chat API.
+    """
+
+    id: str
+    api: str
+    profile: str
+    vision: bool | None
+    thinking: bool | None
+    context: int | None = None
+    deprecated: bool = False
+    targets: tuple[str, ...] = ()
+
+
+def models(api: str) -> tuple[ModelInfo, ...]:
+    """Return the models of an API, by name. No provider is contacted.
+
+    A capability is claimed only if a source states it for that very model: a price for images or reasoning, or the
+    profile of a shipped target.
+
+    Raises:
+        UnknownName: There is no such API.
+    """
+    of_api = catalog.api(api)
+    shipped = of_api.targets
+    capabilities = catalog.adapter(shipped[0].adapter).capabilities
+    known = {each.id: each for each in priced_models(api, shipped[0].model)}
+    for each in shipped:  # some are names that a provider resolves to another one
+        known.setdefault(each.model, PricedModel(each.model, None, deprecated=False))
+
+    def info(model: PricedModel) -> ModelInfo:
+        profile = of_api.profile_for(model.id)
+        shipped_as = tuple(each.name for each in shipped if each.model == model.id)
+        able = capabilities - profile.lacks
+        thinks = model.reasoning or (bool(shipped_as) and profile.thinking != "none")
+        return ModelInfo(
+            model.id,
+            api,
+            profile.name,
+            _capability_state(Capability.VISION in able, is_said=model.images),
+            _capability_state(Capability.THINKING in able, is_said=thinks),
+            model.context,
+            model.deprecated,
+            shipped_as,
+        )
+
+    return tuple(info(known[name]) for name in sorted(known))
+
+
+def _capability_state(is_able: bool, *, is_said: bool) -> bool | None:
+    if not is_able:
+        return False
+    return True if is_said else None

@@ -1,0 +1,443 @@
+"""Differences: facts observed on the wire, by subject, for each target.
+
+Every value is read from the exchanges of the run, without knowledge of what an API should do. A fact that no exchange
+shows reads `NOT_OBSERVED`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from harness.apis.jsonvalue import equal, parsed, resolve
+from harness.apis.view import CallView, JsonView, OpaqueView, PartView, ResultView, TextView, TurnView, WireError
+from harness.model.http import endpoint
+from harness.model.messages import JSON, JSON_INSTRUCTION, ArgumentsDelta, JsonMode, JsonSchema, ToolCallEnd
+from harness.results import Difference
+from harness.rules.chat_endings import is_retriable
+from harness.rules.evidence import ChatExchange, Evidence
+from harness.scenarios.schema import Subject
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedFact:
+    """A row: its name, and the function that reads its values from a cell. Without values, the cell does not show the
+    fact."""
+
+    subject: Subject
+    name: str
+    observe: Callable[[Evidence], Iterable[str]]
+
+
+@lru_cache(4096)
+def open_pointer(pointer: str) -> str:
+    """Replace the indices of a pointer: `/messages/3/content/0` → `messages[].content[]`."""
+    return re.sub(r"/\d+(?=/|$)", "[]", pointer).lstrip("/").replace("/", ".")
+
+
+def body_of(asked: ChatExchange) -> JSON:
+    """Return the body of a request, or `None` if it cannot be read."""
+    try:
+        return parsed(asked.reading.exchange.request.body)
+    except WireError:
+        return None
+
+
+def parts_of(evidence: Evidence) -> Iterator[tuple[ChatExchange, TurnView, PartView]]:
+    """Yield all parts of the conversation, each once, with its request and turn."""
+    for asked in evidence.chat_exchanges:
+        for turn in evidence.new_turns(asked):
+            for part in turn.parts:
+                yield asked, turn, part
+
+
+def results_of(evidence: Evidence) -> Iterator[ResultView]:
+    """Yield all tool results, each once."""
+    return (part for _, _, part in parts_of(evidence) if isinstance(part, ResultView))
+
+
+def _system_place(evidence: Evidence) -> Iterator[str]:
+    for asked in evidence.chat_exchanges:
+        for part in asked.view.system:
+            if part.text != JSON_INSTRUCTION:
+                yield (
+                    f"{open_pointer(part.pointer)} ({part.place})" if part.place.startswith("message:") else part.place
+                )
+
+
+def _system_in_text(evidence: Evidence) -> Iterator[str]:
+    for asked in evidence.chat_exchanges:
+        system = asked.chat.request.system
+        if not system or any(system in message.text for message in asked.chat.request.messages):
+            continue
+        inside = [
+            open_pointer(part.pointer)
+            for turn in asked.view.turns
+            for part in turn.parts
+            if isinstance(part, TextView) and system in part.text
+        ]
+        yield from inside or ["no"]
+
+
+def _system_count(evidence: Evidence) -> Iterator[str]:
+    for asked in evidence.chat_exchanges:
+        system = asked.chat.request.system
+        if system:
+            yield str(sum(part.text.count(system) for part in asked.view.system))
+
+
+def _system_empty(evidence: Evidence) -> Iterator[str]:
+    for asked in evidence.chat_exchanges:
+        if asked.chat.request.system == "":
+            yield "sent" if asked.view.system else "nothing is sent"
+
+
+def _system_change(evidence: Evidence) -> Iterator[str]:
+    before: ChatExchange | None = None
+    for asked in evidence.chat_exchanges:
+        if before is not None and before.chat.request.system != asked.chat.request.system:
+            texts = [part.text for part in asked.view.system]
+            old = before.chat.request.system
+            kept = old is not None and old in texts
+            new = asked.chat.request.system or None
+            sent = new is None or new in texts
+            yield ("the old one stays" if kept else "the old one goes") + ("" if sent else ", the new one is not sent")
+        before = asked
+
+
+_PROMPTS = (
+    ObservedFact(Subject.SYSTEM_PROMPT, "where the system prompt sits", _system_place),
+    ObservedFact(Subject.SYSTEM_PROMPT, "system prompt inside a message", _system_in_text),
+    ObservedFact(Subject.SYSTEM_PROMPT, "copies in one request", _system_count),
+    ObservedFact(Subject.SYSTEM_PROMPT, "when it is empty", _system_empty),
+    ObservedFact(Subject.SYSTEM_PROMPT, "when it changes", _system_change),
+)
+
+
+def _declarations(evidence: Evidence) -> Iterator[str]:
+    for asked in evidence.chat_exchanges:
+        yield from (open_pointer(tool.pointer) for tool in asked.view.tools if tool.kind == "function")
+
+
+def _tool_dialect(evidence: Evidence) -> Iterator[str]:
+    for asked in evidence.chat_exchanges:
+        for tool in asked.view.tools:
+            if tool.parameters is not None:
+                yield tool.dialect + {True: ", strict", False: ", not strict", None: ""}[tool.strict]
+
+
+def _no_arguments(evidence: Evidence) -> Iterator[str]:
+    for asked in evidence.chat_exchanges:
+        bare = {tool.name for tool in asked.chat.request.tools if not tool.parameters.get("properties")}
+        for tool in asked.view.tools:
+            if tool.name in bare:
+                yield "no schema" if tool.parameters is None else "an empty object schema"
+
+
+def _arguments(evidence: Evidence) -> Iterator[str]:
+    for asked, _, call in parts_of(evidence):
+        if isinstance(call, CallView):
+            sent = resolve(body_of(asked), call.arguments_pointer)
+            yield "JSON inside a string" if isinstance(sent, str) else "an object"
+
+
+def _payload(evidence: Evidence) -> Iterator[str]:
+    for result in results_of(evidence):
+        for part in result.payload:
+            yield "an object" if isinstance(part, JsonView) else "text" if isinstance(part, TextView) else "media"
+
+
+def _forced(evidence: Evidence) -> Iterator[str]:
+    for asked in evidence.chat_exchanges:
+        if asked.chat.request.tool_choice != "required":
+            continue
+        if asked.view.tool_choice is None:
+            yield "none is sent"
+            continue
+        value = resolve(body_of(asked), asked.view.tool_choice.pointer)
+        word = value.get("type", value.get("mode")) if isinstance(value, dict) else value
+        yield str(word)
+
+
+_TOOLS = (
+    ObservedFact(Subject.TOOLS, "where declarations go", _declarations),
+    ObservedFact(Subject.TOOLS, "dialect of parameters", _tool_dialect),
+    ObservedFact(Subject.TOOLS, "a tool without arguments", _no_arguments),
+    ObservedFact(Subject.TOOLS, "arguments travel as", _arguments),
+    ObservedFact(Subject.TOOLS, "results travel as", _payload),
+    ObservedFact(Subject.TOOLS, "word for a forced call", _forced),
+)
+
+
+def _issuer(evidence: Evidence) -> Iterator[str]:
+    for reading in evidence.readings:
+        for call in reading.response.calls if reading.response else ():
+            yield "the API" if call.id is not None else "nobody: no id on the wire"
+
+
+def _id_format(evidence: Evidence) -> Iterator[str]:
+    for reading in evidence.readings:
+        for call in reading.response.calls if reading.response else ():
+            if call.id is not None:
+                prefix = re.match(r"[a-z]+_", call.id)
+                yield f"{prefix.group() if prefix else ''}… ({len(call.id)} characters)"
+
+
+def _has_foreign_ids(evidence: Evidence) -> bool:
+    """Return whether the history has ids of another API, which do not show where this API's own ids go."""
+    scenario = evidence.transcript.scenario
+    return scenario is not None and bool(scenario.history)
+
+
+def _call_id_field(evidence: Evidence) -> Iterator[str]:
+    for _, _, call in () if _has_foreign_ids(evidence) else parts_of(evidence):
+        if isinstance(call, CallView):
+            yield open_pointer(call.id_pointer) if call.id is not None else "none"
+
+
+def _result_id_field(evidence: Evidence) -> Iterator[str]:
+    for result in () if _has_foreign_ids(evidence) else results_of(evidence):
+        yield open_pointer(result.id_pointer) if result.call_id is not None else "none: by name and order"
+
+
+def _result_place(evidence: Evidence) -> Iterator[str]:
+    for _, turn, part in parts_of(evidence):
+        if isinstance(part, ResultView):
+            yield f"{open_pointer(part.pointer)}, {turn.wire_role}"
+
+
+def _parallel_results(evidence: Evidence) -> Iterator[str]:
+    for asked in evidence.chat_exchanges:
+        new = evidence.new_turns(asked)
+        for position, turn in enumerate(new, len(asked.view.turns) - len(new)):
+            results = sum(isinstance(part, ResultView) for part in turn.parts)
+            if results > 1:
+                yield "together in one entry"
+            elif results == 1:
+                before = asked.view.turns[position - 1].parts if position else ()
+                if any(isinstance(part, ResultView) for part in before):
+                    yield "an entry each"
+
+
+def _error(evidence: Evidence) -> Iterator[str]:
+    failed = [execution.chat for execution in evidence.transcript.executions if execution.result.is_error]
+    if not failed:
+        return
+    marks = [_mark(result) for result in results_of(evidence) if result.error_mark is not None]
+    yield from marks
+    if not marks and any(asked.index > min(failed) and asked.view.results for asked in evidence.chat_exchanges):
+        yield "not at all"
+
+
+def _mark(result: ResultView) -> str:
+    if result.error_mark == "error-key":
+        inside = any(isinstance(part, JsonView) for part in result.payload)
+        return "an error key in the object" if inside else "an error key in the JSON text"
+    return "a field of its own" if result.error_mark == "flag" else "words in the text"
+
+
+_CALLS = (
+    ObservedFact(Subject.ID_MATCHING, "who issues a call's id", _issuer),
+    ObservedFact(Subject.ID_MATCHING, "format of issued ids", _id_format),
+    ObservedFact(Subject.ID_MATCHING, "field of the call's id", _call_id_field),
+    ObservedFact(Subject.ID_MATCHING, "field of the result's id", _result_id_field),
+    ObservedFact(Subject.ID_MATCHING, "where results go", _result_place),
+    ObservedFact(Subject.ID_MATCHING, "results of parallel calls", _parallel_results),
+    ObservedFact(Subject.ID_MATCHING, "how an error is marked", _error),
+)
+
+
+def _json_mode(evidence: Evidence) -> Iterator[str]:
+    for asked in evidence.chat_exchanges:
+        if isinstance(asked.chat.request.response_format, JsonMode):
+            yield _switch(asked)
+
+
+def _json_instruction(evidence: Evidence) -> Iterator[str]:
+    for asked in evidence.chat_exchanges:
+        if isinstance(asked.chat.request.response_format, JsonMode):
+            blocks = [part for part in asked.view.system if part.text == JSON_INSTRUCTION]
+            yield from (f"added to {part.place}" for part in blocks)
+            if not blocks:
+                yield "none added"
+
+
+def _json_schema(evidence: Evidence) -> Iterator[str]:
+    for asked in evidence.chat_exchanges:
+        if isinstance(asked.chat.request.response_format, JsonSchema):
+            yield _switch(asked)
+
+
+def _switch(asked: ChatExchange) -> str:
+    """Return the wire field that requests JSON, with its value."""
+    sent = asked.view.response_format
+    if sent is None:
+        return "no switch"
+    if sent.pointer == sent.schema_pointer:
+        return sent.mechanism  # the field holds the schema itself
+    value = resolve(body_of(asked), sent.pointer)
+    word = value.get("type") if isinstance(value, dict) else value
+    return f"{sent.mechanism}: {word}" if isinstance(word, str) else sent.mechanism
+
+
+def _json_dialect(evidence: Evidence) -> Iterator[str]:
+    for asked in evidence.chat_exchanges:
+        sent = asked.view.response_format
+        if sent is not None and sent.kind == "json-schema":
+            strict = {True: ", strict", False: ", not strict", None: ""}[sent.strict]
+            yield f"{sent.dialect}{strict}"
+
+
+def _json_rewrite(evidence: Evidence) -> Iterator[str]:
+    for asked in evidence.chat_exchanges:
+        wanted, sent = asked.chat.request.response_format, asked.view.response_format
+        if isinstance(wanted, JsonSchema) and sent is not None and sent.kind == "json-schema":
+            keywords = sorted(_changed_keywords(wanted.schema, sent.schema))
+            yield f"changed: {', '.join(keywords)}" if keywords else "as given"
+
+
+def _changed_keywords(given: JSON, sent: JSON) -> set[str]:
+    """Return the keywords, at any depth, that differ between two schemas."""
+    if not isinstance(given, dict) or not isinstance(sent, dict):
+        return set()
+    changed: set[str] = set()
+    for key in given.keys() | sent.keys():
+        one, other = given.get(key), sent.get(key)
+        if isinstance(one, dict) and isinstance(other, dict):
+            changed |= _changed_keywords(one, other)
+        elif not equal(one, other):
+            changed.add(key)
+    return changed
+
+
+def _json_with_tools(evidence: Evidence) -> Iterator[str]:
+    for asked in evidence.chat_exchanges:
+        if asked.chat.request.response_format is not None and asked.chat.request.tools:
+            yield "both are sent" if asked.view.response_format and asked.view.tools else "not both are sent"
+    for chat in evidence.transcript.chats:
+        if chat.error == "Unsupported" and chat.request.response_format is not None and chat.request.tools:
+            yield "refused before anything is sent"
+
+
+_JSON = (
+    ObservedFact(Subject.JSON_MODE, "JSON without a schema", _json_mode),
+    ObservedFact(Subject.JSON_MODE, "instruction block for it", _json_instruction),
+    ObservedFact(Subject.JSON_MODE, "JSON with a schema", _json_schema),
+    ObservedFact(Subject.JSON_MODE, "dialect of that schema", _json_dialect),
+    ObservedFact(Subject.JSON_MODE, "schema on its way", _json_rewrite),
+    ObservedFact(Subject.JSON_MODE, "together with tools", _json_with_tools),
+)
+
+
+def _opaque(evidence: Evidence) -> Iterator[str]:
+    for _, turn, part in parts_of(evidence):
+        if isinstance(part, OpaqueView):
+            yield f"{part.kind} in an entry of its own" if len(turn.parts) == 1 else f"{part.kind} part"
+        elif isinstance(part, CallView | TextView) and part.opaque is not None:
+            yield f"signature on the {'call' if isinstance(part, CallView) else 'text'}"
+
+
+def _stop_word(evidence: Evidence) -> Iterator[str]:
+    for reading in evidence.readings:
+        if reading.response is not None and reading.response.calls and reading.response.raw_stop_reason:
+            yield reading.response.raw_stop_reason
+
+
+def _limit_word(evidence: Evidence) -> Iterator[str]:
+    for reading in evidence.readings:
+        if reading.response is not None and reading.response.stop_reason == "max_tokens":
+            yield str(reading.response.raw_stop_reason)
+
+
+def _stream_switch(evidence: Evidence) -> Iterator[str]:
+    for asked in evidence.chat_exchanges:
+        if asked.view.stream:
+            body = body_of(asked)
+            asks = isinstance(body, dict) and body.get("stream") is True
+            yield "stream: true" if asks else endpoint(asked.reading.exchange.request.url).rpartition(":")[2]
+
+
+def _stream_usage(evidence: Evidence) -> Iterator[str]:
+    for asked in evidence.chat_exchanges:
+        answer = asked.reading.answer
+        if answer is None or not answer.streamed:
+            continue
+        pointer = asked.view.usage_pointer
+        counted = "no count" if answer.usage.output_tokens is None else "unasked"
+        yield counted if pointer is None else f"asked for by {open_pointer(pointer)}"
+
+
+def _stream_arguments(evidence: Evidence) -> Iterator[str]:
+    for chat in evidence.transcript.chats:
+        deltas = Counter(event.index for event in chat.events if isinstance(event, ArgumentsDelta))
+        for event in chat.events:
+            if isinstance(event, ToolCallEnd) and deltas[event.index]:
+                yield "in pieces" if deltas[event.index] > 1 else "at once"
+
+
+def _requests_after_failure(evidence: Evidence) -> Iterator[str]:
+    for chat in range(len(evidence.transcript.chats)):
+        exchanges = evidence.exchanges(chat)
+        if exchanges and is_retriable(exchanges[0]) and not exchanges[0].is_made_up:
+            yield str(len(exchanges))
+
+
+_ANSWERS = (
+    ObservedFact(Subject.HISTORY, "opaque state that goes back", _opaque),
+    ObservedFact(Subject.RESPONSES, "stop word with calls", _stop_word),
+    ObservedFact(Subject.RESPONSES, "stop word at the token limit", _limit_word),
+    ObservedFact(Subject.STREAMING, "how a stream is asked for", _stream_switch),
+    ObservedFact(Subject.STREAMING, "token count of a stream", _stream_usage),
+    ObservedFact(Subject.STREAMING, "arguments arrive", _stream_arguments),
+    ObservedFact(Subject.ERRORS, "requests for an answer that fails", _requests_after_failure),
+)
+
+
+NOT_OBSERVED = "not observed"
+
+FACTS: tuple[ObservedFact, ...] = (*_CALLS, *_PROMPTS, *_JSON, *_TOOLS, *_ANSWERS)
+
+Observations = Mapping[str, frozenset[str]]
+"""Name of a fact → the values that a cell shows; facts without values are left out."""
+
+
+def observe(evidence: Evidence) -> Observations:
+    """Return the facts that one cell shows."""
+    shown = ((fact.name, frozenset(fact.observe(evidence))) for fact in FACTS)
+    return {name: values for name, values in shown if values}
+
+
+class ObservedValues:
+    """The values of each fact that the cells of a target show."""
+
+    def __init__(self, cells: Iterable[Observations] = ()) -> None:
+        self._values: dict[str, set[str]] = {fact.name: set() for fact in FACTS}
+        for each in cells:
+            self.see(each)
+
+    def see(self, cell: Mapping[str, Iterable[str]]) -> None:
+        """Add the values of a cell."""
+        for name, values in cell.items():
+            self._values[name].update(values)
+
+    def __getitem__(self, fact: str) -> list[str]:
+        """Return the values of a fact, sorted."""
+        return sorted(self._values[fact])
+
+    @property
+    def values(self) -> dict[str, tuple[str, ...]]:
+        """The values of each observed fact, sorted."""
+        return {fact: tuple(sorted(values)) for fact, values in self._values.items() if values}
+
+
+def difference_rows(observed: Mapping[str, ObservedValues]) -> tuple[Difference, ...]:
+    """Return a row for each fact; `observed` has the values by target."""
+    rows: list[Difference] = []
+    for fact in FACTS:
+        values = {target: " · ".join(seen[fact.name]) or NOT_OBSERVED for target, seen in observed.items()}
+        known = {value for value in values.values() if value != NOT_OBSERVED}
+        rows.append(Difference(fact.subject.value, fact.name, values, differs=len(known) > 1))
+    return tuple(rows)

@@ -1,0 +1,382 @@
+"""Excerpts of requests and responses that findings show."""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import httpx2
+
+from harness import catalog
+from harness.apis.eventstream import starts_as_one
+from harness.apis.jsonvalue import equal, join, loads, parsed, resolve
+from harness.apis.targets import Target
+from harness.apis.view import ResponseView, WireError
+from harness.cassettes.cassette import REFERENCE_URL
+from harness.cassettes.redact import Redactor
+from harness.cassettes.transport import HandlerTransport
+from harness.model.errors import HarnessError
+from harness.model.http import HttpRequest, HttpResponse
+from harness.model.messages import JSON
+from harness.model.protocols import Adapter, Endpoint, Route
+from harness.platform.environment import is_installed
+from harness.reference_server.script_session import ScriptSession
+from harness.results import Body, EmbeddingTranscript, Finding, Transcript
+from harness.rules.evidence import ParsedExchange
+from harness.runner.backends import NO_KEY
+from harness.runner.tool_loop import run_scenario
+from harness.scenarios.schema import Subject
+
+_FRAME = re.compile(rb".+?(?:(?:\r\n|\n|\r){2,}|\Z)", re.DOTALL)
+"""An event with the blank line that ends it, or the rest of the body."""
+
+_MAX_ALL_EVENTS = 100
+_EVENTS_AROUND = 3
+_MAX_LINE_CHARACTERS = 240
+
+_OF_ANSWERS = frozenset({Subject.STREAMING, Subject.RESPONSES, Subject.ERRORS})
+"""Subjects of findings that concern a response if they have no pointer into a request."""
+
+
+@dataclass(frozen=True)
+class RawStream:
+    """The events of a streamed response."""
+
+    api: str
+    response: HttpResponse
+
+    @cached_property
+    def frames(self) -> list[bytes]:
+        """The events with their line ends, or the lines of a stream that has no events."""
+        body = self.response.body
+        return _FRAME.findall(body) if starts_as_one(body) else body.splitlines(keepends=True)
+
+    @cached_property
+    def ending(self) -> str:
+        """A note on how the stream ended, if it ended too early; else empty."""
+        match self.response.delivery.ending:
+            case "cut":
+                return "(the connection is closed here)"
+            case "reset":
+                return "(the connection is reset here)"
+            case _:
+                view = self._read(len(self.frames))
+                return "" if view is None or view.complete else "(the stream ends here, without its last event)"
+
+    def marks(self, pointer: str) -> frozenset[int]:
+        """Return the events that a finding about this place of the response concerns: those that build the value, the
+        one with an error, or the first that cannot be read. The end counts as one more event."""
+        number = len(self.frames)
+        view = self._read(number)
+        if view is None:
+            return frozenset({self._first(lambda each: each is None)})
+        if view.error is not None:
+            return frozenset({self._first(lambda each: each is not None and each.error is not None)})
+        final = resolve(view.body, pointer) if pointer else None
+        if final is None:
+            return frozenset({number if self.ending else number - 1})
+        begun = self._first(lambda each: each is not None and resolve(each.body, pointer) not in (None, "", {}, []))
+        done = self._first(lambda each: each is not None and equal(resolve(each.body, pointer), final))
+        return frozenset({min(begun, done), done})
+
+    def lines(self, marks: Collection[int] = ()) -> list[tuple[str, int]]:
+        """Return the lines, each with the number of its event; `-1` marks a note about omitted events."""
+        number = len(self.frames)
+        near = {at + step for at in (0, number - 1, *marks) for step in range(-_EVENTS_AROUND, _EVENTS_AROUND + 1)}
+        shown: list[tuple[str, int]] = []
+        left_out = 0
+        for at, frame in enumerate(self.frames):
+            if number > _MAX_ALL_EVENTS and at not in near:
+                left_out += 1
+                continue
+            if left_out:
+                shown.append((f"({left_out} events are left out)", -1))
+                left_out = 0
+            shown += [(_short(line), at) for line in frame.decode(errors="replace").splitlines() if line]
+        return [*shown, (self.ending, number)] if self.ending else shown
+
+    def _first(self, holds: Callable[[ResponseView | None], bool]) -> int:
+        """Return the first event from which on the condition holds. It holds for the whole stream."""
+        counts = range(1, len(self.frames) + 1)
+        return min(bisect_left(counts, True, key=lambda count: holds(self._read(count))), len(self.frames) - 1)
+
+    def _read(self, count: int) -> ResponseView | None:
+        body = b"".join(self.frames[:count])
+        try:
+            return catalog.api(self.api).read(replace(self.response, body=body))
+        except WireError:
+            return None
+
+
+def raw_stream(api: str, reading: ParsedExchange) -> RawStream | None:
+    """Return the response of an exchange, if it is a stream."""
+    response = reading.exchange.response
+    if response is None or not response.body:
+        return None
+    is_stream = reading.response.streamed if reading.response is not None else starts_as_one(response.body)
+    return RawStream(api, response) if is_stream else None
+
+
+def is_about_response(finding: Finding) -> bool:
+    """Return whether a finding concerns the response of its exchange."""
+    return finding.of_response or (not finding.pointer and finding.subject in _OF_ANSWERS)
+
+
+def raw_stream_title(exchange: int) -> str:
+    """Return the title of a raw stream among the bodies of a finding."""
+    return f"the raw stream of response {exchange + 1}"
+
+
+def stream_body(stream: RawStream, finding: Finding) -> Body:
+    """Return the stream with the events marked that the finding concerns."""
+    marks = stream.marks(finding.pointer or "")
+    lines = [f"{'>' if at in marks else ' '} {line}" for line, at in stream.lines(marks)]
+    head = f"{len(stream.frames)} events"
+    return Body(raw_stream_title(finding.exchange or 0), _text(stream.frames), finding.pointer or "", (head, *lines))
+
+
+def _text(frames: Sequence[bytes]) -> str:
+    return b"".join(frames).decode(errors="replace")
+
+
+def _short(line: str) -> str:
+    half = (_MAX_LINE_CHARACTERS - 20) // 2
+    return (
+        line if len(line) <= _MAX_LINE_CHARACTERS else f"{line[:half]} ...{len(line) - 2 * half} more... {line[-half:]}"
+    )
+
+
+_MAX_STRING_CHARACTERS = 160
+_MAX_DIFFERENT_LINES = 60
+_LINES_AROUND = 4
+
+
+@dataclass(frozen=True, slots=True)
+class JsonLine:
+    """A line. `pointer` leads to the value that the line shows or opens."""
+
+    text: str
+    pointer: str
+
+
+def json_lines(value: JSON, width: int, pointer: str = "", opened: Collection[str] = ()) -> list[JsonLine]:
+    """Lay out a value over several lines. A value that fits into `width` columns takes one line, except the containers
+    around the pointers in `opened`."""
+    ways = {way for each in opened for way in _parents(each)}
+    return list(_JsonLayout(width, ways).of(value, pointer))
+
+
+def _parents(pointer: str) -> Iterator[str]:
+    while "/" in pointer:
+        pointer = pointer.rpartition("/")[0]
+        yield pointer
+
+
+@dataclass(frozen=True, slots=True)
+class _JsonLayout:
+    width: int
+    ways: Collection[str]
+
+    def of(self, value: JSON, pointer: str, before: str = "", behind: str = "") -> Iterator[JsonLine]:
+        """`before` is the margin with the key, `behind` the comma."""
+        members = _members(value)
+        flat = f"{before}{_one_line(value)}{behind}"
+        if not members or (len(flat) <= self.width and pointer not in self.ways):
+            yield JsonLine(flat, pointer)
+            return
+        brackets = "{}" if isinstance(value, dict) else "[]"
+        margin = " " * (len(before) - len(before.lstrip()))
+        yield JsonLine(f"{before}{brackets[0]}", pointer)
+        for number, (key, step, member) in enumerate(members, 1):
+            comma = "," if number < len(members) else ""
+            yield from self.of(member, join(pointer, step), f"{margin}  {key}", comma)
+        yield JsonLine(f"{margin}{brackets[1]}{behind}", pointer)
+
+
+def _members(value: JSON) -> list[tuple[str, str | int, JSON]]:
+    """Return the beginning of each member's line, its key or index, and the member."""
+    if isinstance(value, dict):
+        return [(f"{json.dumps(key, ensure_ascii=False)}: ", key, member) for key, member in value.items()]
+    return [("", at, member) for at, member in enumerate(value)] if isinstance(value, list) else []
+
+
+def _one_line(value: JSON) -> str:
+    return json.dumps(_shortened(value), ensure_ascii=False)
+
+
+def _shortened(value: JSON) -> JSON:
+    if isinstance(value, str) and len(value) > _MAX_STRING_CHARACTERS:
+        half = _MAX_STRING_CHARACTERS // 2
+        return f"{value[:half]} ...{len(value) - 2 * half} more... {value[-half:]}"
+    if isinstance(value, dict):
+        return {key: _shortened(member) for key, member in value.items()}
+    return [_shortened(member) for member in value] if isinstance(value, list) else value
+
+
+def marked_line(shown: list[JsonLine], pointer: str) -> int:
+    """Return the index of the line that shows a place: its own, or that of the innermost value around it."""
+    places = [line.pointer for line in shown]
+    while pointer not in places and pointer:
+        pointer = pointer.rpartition("/")[0]
+    return places.index(pointer) if pointer in places else 0
+
+
+def excerpt(value: JSON, pointer: str, width: int = 100) -> tuple[str, ...]:
+    """Return the part of a body around a place, with its line marked by `>`. The first line names the part. Empty for
+    the whole body."""
+    while pointer and resolve(value, pointer.rpartition("/")[0]) is None:  # what is missing has nothing around it
+        pointer = pointer.rpartition("/")[0]
+    if not pointer:
+        return ()
+    root = pointer if _members(resolve(value, pointer)) else pointer.rpartition("/")[0]
+    shown = json_lines(resolve(value, root), width, root, (pointer,))
+    at = marked_line(shown, pointer)
+    first, last = max(at - _LINES_AROUND, 0), min(at + _LINES_AROUND + 1, len(shown))
+    kept = [f"{'>' if number == at else ' '} {shown[number].text}" for number in range(first, last)]
+    above = [f"  ({first} lines above)"] if first else []
+    below = [f"  ({len(shown) - last} lines below)"] if last < len(shown) else []
+    return (f"{root or '/'}:", *above, *kept, *below)
+
+
+def unchanged(value: JSON, other: JSON) -> set[str]:
+    """Return the pointers of members, and of list entries in members, that mean the same in both bodies."""
+    if not isinstance(value, dict) or not isinstance(other, dict):
+        return set()
+    same = {f"/{key}" for key, now in value.items() if _means_same(now, other.get(key))}
+    for key, now in value.items():
+        then = other.get(key)
+        if isinstance(now, list) and isinstance(then, list) and f"/{key}" not in same:
+            same |= {
+                f"/{key}/{at}" for at, (one, two) in enumerate(zip(now, then, strict=False)) if _means_same(one, two)
+            }
+    return same
+
+
+def _means_same(one: JSON, other: JSON) -> bool:
+    return equal(_meaning(one), _meaning(other))
+
+
+def _meaning(value: JSON) -> JSON:
+    """Return the value without `null` members, and with JSON in texts parsed."""
+    if isinstance(value, dict):
+        return {key: _meaning(member) for key, member in value.items() if member is not None}
+    if isinstance(value, list):
+        return [_meaning(entry) for entry in value]
+    try:
+        return loads(value.encode()) if isinstance(value, str) and value.startswith("{") else value
+    except WireError:
+        return value
+
+
+def differing_lines(value: JSON, other: JSON, width: int = 100) -> tuple[str, ...]:
+    """Return the lines of a body that differ from another one."""
+    if _means_same(value, other):
+        return ()
+    same = unchanged(value, other)
+    opened = [each.rpartition("/")[0] + "/0" for each in same if each.count("/") > 1]
+    made: list[str] = []
+    skipped = 0
+    for line in json_lines(value, width, "", ["/", *opened]):
+        if any(line.pointer == at or line.pointer.startswith(f"{at}/") for at in same):
+            skipped += 1
+            continue
+        made += [_left_out(skipped)] if skipped else []
+        skipped = 0
+        made.append(line.text)
+    return tuple(made[:_MAX_DIFFERENT_LINES]) + (
+        (f"  ... {len(made) - _MAX_DIFFERENT_LINES} more lines",) if len(made) > _MAX_DIFFERENT_LINES else ()
+    )
+
+
+def _left_out(number: int) -> str:
+    return f"  ... {number} {'line' if number == 1 else 'lines'} the same"
+
+
+@dataclass(frozen=True, slots=True)
+class ShippedRequests:
+    """The requests of the shipped adapter in the same conversation, by the index of their chat."""
+
+    adapter: str
+    requests: tuple[HttpRequest | None, ...]
+
+    def body(self, finding: Finding, sent: HttpRequest, chat: int, redactor: Redactor) -> Body | None:
+        """Return the correct request in place of the one that was sent, showing only what differs; `None` if nothing
+        does."""
+        right = self.requests[chat] if chat < len(self.requests) else None
+        if right is None:
+            return None
+        try:
+            wanted, found = redactor.value(parsed(right.body)), redactor.value(_parsed(sent))
+        except WireError:
+            return None
+        lines = differing_lines(wanted, found)
+        if not lines:
+            return None
+        text = redactor.text(right.body.decode(errors="replace"))
+        return Body(self.title, text, finding.pointer or "", ("what differs from the one that was sent:", *lines))
+
+    @property
+    def title(self) -> str:
+        """The title of the request among the bodies of a finding."""
+        return f"the request of the shipped adapter {self.adapter}"
+
+
+def _parsed(request: HttpRequest) -> JSON:
+    try:
+        return parsed(request.body)
+    except WireError:
+        return None
+
+
+def shipped_requests(transcript: Transcript) -> ShippedRequests | None:
+    """Return the requests of the shipped adapter, if another adapter ran against the reference server or a recording of
+    the shipped one. `None` if the API has no shipped adapter, its SDK is not installed, or it cannot run the scenario.
+    """
+    if transcript.scenario is None or isinstance(transcript, EmbeddingTranscript):
+        return None
+    adapter = _shipped_adapter(transcript.api)
+    if adapter is None or adapter.name == transcript.adapter:
+        return None
+    if transcript.mode == "reference":
+        return ShippedRequests(adapter.name, _requests_of(transcript, adapter))
+    recorded: dict[int, HttpRequest] = {}
+    for exchange in transcript.exchanges:
+        if exchange.recorded is not None and exchange.chat is not None and transcript.recorded_by == adapter.name:
+            recorded.setdefault(exchange.chat, exchange.recorded)
+    return ShippedRequests(adapter.name, tuple(recorded.get(chat) for chat in range(max(recorded, default=-1) + 1)))
+
+
+def _shipped_adapter(api: str) -> Adapter | None:
+    name = next((each.adapter for each in catalog.shipped_targets() if each.api == api), None)
+    adapter = catalog.ADAPTERS.load(name) if name is not None else None
+    if adapter is None or adapter.route is not Route.CLIENT:
+        return None
+    return adapter if adapter.requires is None or is_installed(adapter.requires) else None
+
+
+def _requests_of(transcript: Transcript, adapter: Adapter) -> tuple[HttpRequest | None, ...]:
+    """Return the first request of each chat, if the shipped adapter completes the scenario."""
+    scenario, api = transcript.scenario, catalog.api(transcript.api)
+    if scenario is None:
+        return ()
+    session = ScriptSession(scenario, api, transcript.model, transcript.profile, origin=REFERENCE_URL)
+    sent: dict[int, HttpRequest] = {}
+    chats: list[int] = []
+
+    def answer(request: HttpRequest) -> HttpResponse:
+        if chats:
+            sent.setdefault(chats[-1], request)
+        return session(request)
+
+    target = Target(adapter.name, adapter, transcript.model, transcript.profile, adapter.name)
+    with httpx2.Client(transport=HandlerTransport(answer), trust_env=False) as client:
+        endpoint = Endpoint(REFERENCE_URL + api.base_path, NO_KEY, client)
+        try:
+            run_scenario(scenario, target, endpoint, chats.append, transcript.variant)
+        except HarnessError:
+            return ()
+    return tuple(sent.get(chat) for chat in range(max(sent, default=-1) + 1))

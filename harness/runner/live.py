@@ -1,0 +1,342 @@
+"""The live backend: providers, or other servers that speak their APIs, within rate limits."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from threading import Event, Lock
+from typing import Self, TypeVar
+
+import httpx2
+
+from harness import catalog
+from harness.apis.server import waiting_time
+from harness.apis.targets import Target
+from harness.cassettes.player import ExchangeLog, Keep
+from harness.cassettes.redact import Redactor
+from harness.cassettes.redact.urls import origin
+from harness.cassettes.transport import ALONE, Handler, LoggingRunner, LoggingTransport, Proxy
+from harness.kit import factories
+from harness.kit.processes import LocalRunner
+from harness.model.errors import MissingKey, UsageError
+from harness.model.protocols import ProcessRunner, Route
+from harness.platform import credentials
+from harness.results import Mode, Provenance
+from harness.runner.backends import NO_KEY, CellEnvironment, RoutedBackend
+from harness.runner.cells import Cell
+from harness.stdio.workers import RunCancelled
+
+V = TypeVar("V")
+
+MAX_TRIES = 5
+"""Attempts to send a request that the provider asks to send later. After that, the refusal is its response."""
+
+MAX_WAIT_SECONDS = 600.0
+"""The longest wait that a provider may ask for; a longer one counts as a refusal."""
+
+_WAIT_STATUSES = frozenset({429, 503, 529})
+"""Statuses with which a provider asks to wait, if it also states how long."""
+
+_RATE = re.compile(r"([0-9]{1,6})/(s|min|h)")
+_SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
+
+
+@dataclass(frozen=True, slots=True)
+class RateOptions:
+    """The values of `--rate` and `--concurrency` by target; `None` is any other target. `apart` has the seconds between
+    requests, `at_once` the number of concurrent cells."""
+
+    apart: Mapping[str | None, float] = field(default_factory=dict[str | None, float])
+    at_once: Mapping[str | None, int] = field(default_factory=dict[str | None, int])
+
+    @staticmethod
+    def parsed(rates: Sequence[str], concurrency: Sequence[str], known: Sequence[str]) -> RateOptions:
+        """Parse `--rate` and `--concurrency`: `60/min` or `TARGET=60/min`, `4` or `TARGET=4`.
+
+        Raises:
+            UsageError: A value has another form, or names a target that is not in the run.
+        """
+        return RateOptions(
+            _by_target("--rate", rates, _seconds_apart, known, "60/min, 5/s or 1000/h"),
+            _by_target("--concurrency", concurrency, _concurrency, known, "4"),
+        )
+
+
+def _by_target(
+    option: str, given: Sequence[str], read: Callable[[str], V | None], known: Sequence[str], examples: str
+) -> dict[str | None, V]:
+    found: dict[str | None, V] = {}
+    for each in given:
+        target, equals, value = each.rpartition("=")
+        name, read_value = target if equals else None, read(value)
+        if read_value is None:
+            raise UsageError(f"{option} {each!r}: it has to be {examples}, or TARGET= and that.")
+        if name is not None and name not in known:
+            raise UsageError(f"{option} {each!r}: {name} is no target of this run: {', '.join(known)}.")
+        if name in found:
+            raise UsageError(f"{option} {each!r}: it is given twice for {name or 'all targets'}.")
+        found[name] = read_value
+    return found
+
+
+def _seconds_apart(value: str) -> float | None:
+    rate = _RATE.fullmatch(value)
+    return _SECONDS[rate[2]] / int(rate[1]) if rate and int(rate[1]) else None
+
+
+def _concurrency(value: str) -> int | None:
+    return int(value) if re.fullmatch(r"[1-9][0-9]{0,3}", value) else None
+
+
+class RateLimits:
+    """The rate limiters of a run, one for each target."""
+
+    def __init__(self, options: RateOptions | None = None) -> None:
+        self.options = options or RateOptions()
+        self._limiters: dict[str, RateLimiter] = {}
+        self._ended = Event()
+        self._lock = Lock()
+
+    def limiter(self, target: str) -> RateLimiter:
+        """Return the rate limiter of a target."""
+        apart = self.options.apart
+        with self._lock:
+            return self._limiters.setdefault(target, RateLimiter(apart.get(target, apart.get(None, 0.0)), self._ended))
+
+    def end(self) -> None:
+        """Cancel all waits; nothing more is sent."""
+        self._ended.set()
+
+
+class RateLimiter:
+    """Keeps requests of one target `apart` seconds from each other."""
+
+    def __init__(self, apart: float, ended: Event) -> None:
+        self._apart = apart
+        self._ended = ended
+        self._next = self._open = 0.0
+        self._lock = Lock()
+
+    def enter(self) -> None:
+        """Wait until a request may be sent. Raises `RunCancelled`."""
+        with self._lock:
+            at = max(time.monotonic(), self._next)
+            self._next = at + self._apart
+        while (left := max(at, self._open) - time.monotonic()) > 0:
+            if self._ended.wait(left):
+                raise RunCancelled
+
+    def pause(self, seconds: float) -> None:
+        """Send no request for this long."""
+        with self._lock:
+            self._open = max(self._open, time.monotonic() + seconds)
+
+
+class RateLimitedTransport(httpx2.BaseTransport):
+    """Sends requests through another transport as a rate limiter allows. Requests that the provider asks to send later
+    are sent again; only the last response reaches the adapter."""
+
+    def __init__(self, inner: httpx2.BaseTransport, limiter: RateLimiter) -> None:
+        self._inner = inner
+        self._limiter = limiter
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Raises what the inner transport raises, and `RunCancelled`."""
+        for attempt in range(1, MAX_TRIES + 1):
+            self._limiter.enter()
+            response = self._inner.handle_request(request)
+            wait = waiting_time(response.headers) if response.status_code in _WAIT_STATUSES else None
+            if wait is None or wait > MAX_WAIT_SECONDS or attempt == MAX_TRIES:
+                return response
+            response.close()
+            self._limiter.pause(wait)
+        raise AssertionError  # the last attempt returns
+
+    def close(self) -> None:
+        """Close the inner transport."""
+        self._inner.close()
+
+
+class LiveBackend(RoutedBackend):
+    """Providers, within rate limits. `base_urls` replaces the provider of a target by a server with the same API."""
+
+    mode: Mode = "live"
+
+    def __init__(self, base_urls: Mapping[str, str], rate_limits: RateLimits | None = None) -> None:
+        super().__init__()
+        self._rate_limits = rate_limits or RateLimits()
+        self._base_urls = base_urls
+        self._answered: set[str] = set()
+
+    def key(self, target: Target) -> str:
+        """Return the key for a target from the environment. A custom server may need none, and a command may be logged
+        in.
+
+        Raises:
+            MissingKey: No key is set.
+            UsageError: The key does not fit into a header, or `base_urls` has a target that sends no requests.
+        """
+        if target.adapter.route is Route.PROCESS and target.name in self._base_urls:
+            raise UsageError(
+                f"the target {target.name!r} runs a command, and takes no --base-url: "
+                "set the environment variable by which the command is sent elsewhere."
+            )
+        variables = catalog.api(target.api).key_variables
+        found = credentials.read_key(variables)
+        if found is not None:
+            return found
+        if target.name in self._base_urls or target.adapter.route is Route.PROCESS:
+            return NO_KEY
+        raise MissingKey(target.name, variables)
+
+    def check(self, target: Target) -> None:
+        """Check that requests can be sent to a target, before anything costs money.
+
+        Raises:
+            MissingKey, UsageError: See `key`.
+            UsageError: The target's command is not installed, a key does not fit into a header, or a base URL is no
+                URL.
+        """
+        self.key(target)
+        self.address(target)
+        if target.adapter.route is Route.PROCESS:  # the command may read any of them
+            for name in catalog.api(target.api).key_variables:
+                if os.environ.get(name):
+                    credentials.check_key(name, os.environ[name])
+        needed = target.adapter.requires
+        if needed is not None and needed.extra is None and shutil.which(needed.name) is None:
+            raise UsageError(
+                f"the target {target.name!r} runs the command {needed.name!r}, which is not on the path: install it, "
+                "or add its folder to PATH. Without it: 'harness run' plays recordings, and "
+                "'harness run --mode reference' or 'harness record --from reference' the reference server."
+            )
+
+    def provenance(self, target: Target) -> Provenance:
+        """See `Backend.provenance`: at an address of the provider, the provider responds."""
+        url = self.address(target)
+        if catalog.api(target.api).is_provider(url):
+            return Provenance("provider", model_requested=target.model)
+        return Provenance("server", model_requested=target.model, recorded_from=origin(url))
+
+    def redactor(self) -> Redactor:
+        """See `Backend.redactor`."""
+        return Redactor.of_run(self._base_urls.values(), shaped=True)
+
+    def address(self, target: Target) -> str:
+        """Return the base URL for a target's requests."""
+        given = self._base_urls.get(target.name)
+        if target.adapter.route is Route.PROCESS:
+            given = factories.base_url_for(target.api)
+        return given or catalog.api(target.api).provider_url
+
+    @contextmanager
+    def stage(self, cell: Cell, keep: Keep | None = None) -> Generator[CellEnvironment, None, None]:
+        """See `Backend.stage`."""
+        target = cell.target
+        key, url, provenance = self.key(target), self.address(target).rstrip("/"), self.provenance(target)
+        with (
+            _ProviderResponder(url, key, self._rate_limits.limiter(target.name)) as end,
+            self.reached(target, end, url, keep) as (endpoint, tap),
+        ):
+            yield CellEnvironment(endpoint, tap, scripted=False, provenance=provenance)
+        if target.adapter.route is not Route.PROCESS:
+            self._check_answered(target, tap, end.line)
+
+    def _check_answered(self, target: Target, tap: ExchangeLog, line: _ProviderTransport) -> None:
+        """Stop the run if the first requests of a target show that there is no API at its address.
+
+        Raises:
+            UsageError: Nothing responds there, or the server does not know the path.
+        """
+        if not tap.exchanges or target.name in self._answered:
+            return
+        found = [each.response.status for each in tap.exchanges if each.response is not None]
+        if any(status not in NO_SUCH_PATH for status in found) or not (found or line.failure):
+            self._answered.add(target.name)
+            return
+        asked = tap.exchanges[-1].request
+        happened = f"was answered with HTTP {found[-1]}" if found else f"was not answered: {line.failure}"
+        ending = catalog.api(target.api).base_url_ending
+        given = self._base_urls.get(target.name)
+        raise UsageError(
+            f"the target {target.name!r} does not reach its API, so the run was stopped: {asked.method} {asked.url} "
+            f"{happened}. {reach_hint(target.name, given, ending, found)}"
+        )
+
+
+def base_urls_of(given: Mapping[str, str], targets: Sequence[Target]) -> Mapping[str, str]:
+    """Return the servers that replace the providers of targets: from options, else from the environment."""
+    # Given for a shipped target, it holds for whoever plays it: else what is meant for there would go to the provider.
+    shipped = {target.name: given.get(target.cassettes.partition("@")[0]) for target in targets}
+    urls = {**{name: url for name, url in shipped.items() if url is not None}, **given}
+    asked = [each for each in targets if each.name not in urls and each.adapter.route is not Route.PROCESS]
+    set_ = {target.name: factories.base_url_for(target.api) for target in asked}
+    return {**{name: url for name, url in set_.items() if url is not None}, **urls}
+
+
+NO_SUCH_PATH = frozenset({404, 405})
+"""Statuses of a server that does not know the path, or the model in the path."""
+
+
+def reach_hint(name: str, given: str | None, ending: str, found: Sequence[int]) -> str:
+    """Return what to check if a target does not reach its API. `found` are the statuses of the responses, if there were
+    any."""
+    path = "" if given is None else httpx2.URL(given).path.rstrip("/")
+    version = re.search(r"/v\d\w*$", path)
+    asking = [] if found else ["Is the server up?"]
+    if given is not None and not path.endswith(ending):
+        asking.append(f"Its base URL has to end in {ending}, as in --base-url {name}=http://127.0.0.1:4000{ending}.")
+    elif version is not None and not ending:
+        asking.append(f"Its base URL must not end in {version[0]}, which is added to it.")
+    elif found:
+        asking.append("Does the server have this path, and the model?")
+    return " ".join([*asking, f"--base-url {name}=URL and --model {name}=NAME name others."])
+
+
+class _ProviderResponder:
+    """A provider, or another server that speaks its API. Commands run on this machine."""
+
+    client: httpx2.Client | None = None
+
+    def __init__(self, url: str, key: str, limiter: RateLimiter) -> None:
+        self.key = key
+        self.line = _ProviderTransport(trust_env=False, limits=ALONE)
+        self._limiter = limiter
+        self._url = url
+        self._open = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._open.close()
+        self.line.close()
+
+    def handler(self, tap: ExchangeLog) -> Handler:
+        return self._open.enter_context(
+            Proxy(tap.base_url, self._url, tap, RateLimitedTransport(self.line, self._limiter))
+        )
+
+    def transport(self, tap: ExchangeLog) -> httpx2.BaseTransport:
+        return LoggingTransport(RateLimitedTransport(self.line, self._limiter), tap)
+
+    def runner(self, tap: ExchangeLog) -> ProcessRunner:
+        return LoggingRunner(LocalRunner(), tap)
+
+
+class _ProviderTransport(httpx2.HTTPTransport):
+    """The connection to a provider. `failure` is the reason of the last failed connection."""
+
+    failure: str | None = None
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        try:
+            return super().handle_request(request)
+        except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+            self.failure = str(error) or type(error).__name__
+            raise

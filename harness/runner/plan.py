@@ -1,0 +1,117 @@
+"""The options of a run, as the command line and pytest set them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from harness import catalog
+from harness.apis.targets import Target
+from harness.cassettes.library import Library
+from harness.cassettes.preflight import Outdated
+from harness.model.errors import UnknownName, UsageError
+from harness.results import Mode
+from harness.rules import EVERYTHING, Scope
+from harness.runner.backends import Backend, ReferenceBackend, ReplayBackend
+from harness.runner.budget import Budget
+from harness.runner.cells import VARIANTS
+from harness.runner.expected_failures import ExpectedFailure
+from harness.runner.live import LiveBackend, RateLimits
+from harness.runner.recorder import Recorder
+from harness.runner.run import Run
+from harness.scenarios.schema import Variant
+
+CELL_SECONDS = 60.0
+"""Time limit for a cell of a foreign adapter, offline."""
+
+LIVE_CELL_SECONDS = 900.0
+"""Time limit for a cell of a foreign adapter, live."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The options for running and judging cells.
+
+    `mode` selects the backend: cassettes of `libraries`, the reference server, or providers, which `base_urls` replaces
+    by other servers. Scenarios of the user's `own`, by their ids, use no shipped cassettes. With a `recorder` cells are
+    recorded. `outdated` is the maximum age of cassettes. For the rest see `Run`.
+    """
+
+    mode: Mode
+    libraries: Sequence[Library] = ()
+    own: frozenset[str] = frozenset()
+    base_urls: Mapping[str, str] = field(default_factory=dict[str, str])
+    expected: Sequence[ExpectedFailure] = ()
+    recorder: Recorder | None = None
+    recuts: int = 0
+    strict: bool = False
+    conversations: bool = False
+    scope: Scope = EVERYTHING
+    outdated: Outdated | None = None
+    rate_limits: RateLimits | None = None
+    budget: Budget | None = None
+
+    def run(self, targets: Sequence[Target]) -> Run:
+        """Return the run for cells of these targets.
+
+        Raises:
+            UsageError: Requests cannot be sent to one of them.
+        """
+        self._check_loops(targets)
+        return Run(
+            self._backend(targets),
+            catalog.rules(),
+            expected=self.expected,
+            recorder=self.recorder,
+            recuts=self.recuts,
+            strict=self.strict,
+            conversations=self.conversations,
+            scope=self.scope,
+            rate_limits=self.rate_limits,
+            budget=self.budget,
+        )
+
+    def _check_loops(self, targets: Sequence[Target]) -> None:
+        for target in targets:
+            if target.adapter.drive is not None and (self.mode != "reference" or self.recorder is not None):
+                raise UsageError(
+                    f"{target.name} owns its tool loop: what it sends next is its own affair, so that only the "
+                    "reference server can play with it. Use 'harness check', 'harness run --mode reference' or, under "
+                    "pytest, harness_mode = reference."
+                )
+
+    def _backend(self, targets: Sequence[Target]) -> Backend:
+        if self.mode == "replay":
+            return ReplayBackend(self.libraries, self.own, self.outdated)
+        if self.mode == "reference":
+            return ReferenceBackend()
+        live = LiveBackend(self.base_urls, self.rate_limits)
+        for target in targets:
+            live.check(target)
+        return live
+
+
+def variants(names: Sequence[str], option: str) -> list[Variant]:
+    """Return the variants with these names from `option`; all of them, if there are no names.
+
+    Raises:
+        UnknownName: There is no such variant.
+    """
+    for name in names:
+        if name not in VARIANTS:
+            raise UnknownName("variant", name, VARIANTS, option)
+    return [variant for variant in VARIANTS if not names or variant in names]
+
+
+def cell_seconds(given: float | None, option: str, *, live: bool = False) -> float:
+    """Return the time limit for a cell of a foreign adapter: the value of `option`, else the default of the mode.
+
+    Raises:
+        UsageError: The value is out of range.
+    """
+    if given is None:
+        return LIVE_CELL_SECONDS if live else CELL_SECONDS
+    if not 0 < given <= threading.TIMEOUT_MAX:
+        raise UsageError(f"{option}: it has to be a number of seconds above 0.")
+    return given

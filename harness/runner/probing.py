@@ -1,0 +1,401 @@
+"""Probes providers: tests whether facts still hold, with the smallest request that a fact is about, and a control
+request."""
+
+from __future__ import annotations
+
+import datetime as dt
+import difflib
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Literal, Self
+
+import httpx2
+import yaml
+
+from harness import catalog
+from harness.apis.api import Api
+from harness.apis.examples import request_of
+from harness.apis.fact import Example, Fact
+from harness.apis.fact_files import today
+from harness.apis.server import waiting_time
+from harness.apis.services import OTHER, OWN, RuleSet
+from harness.apis.targets import Target
+from harness.apis.view import WireError
+from harness.cassettes.redact.urls import shown
+from harness.cassettes.transport import ALONE
+from harness.model.errors import UnknownName, UsageError
+from harness.model.http import HttpRequest, HttpResponse
+from harness.model.messages import Usage
+from harness.platform.exceptions import shorten
+from harness.runner.backends import TIMEOUT_SECONDS
+from harness.runner.costs import cost
+from harness.runner.live import NO_SUCH_PATH, LiveBackend, reach_hint
+
+_BYTES_PER_TOKEN = 4
+"""A rule of thumb for English."""
+
+_UNBOUNDED_TOKENS = 256
+"""The assumed length of a response to "Hello." without a limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbePair:
+    """Two requests without a key. The fact is about `meant` and not about its `twin`."""
+
+    meant: HttpRequest
+    twin: HttpRequest
+
+
+@dataclass(frozen=True, slots=True)
+class FactProbe:
+    """A fact of a target, to probe at a base URL. Without a `pair` nothing can be sent, and `why` is the reason."""
+
+    target: Target
+    base_url: str
+    fact: Fact
+    pair: ProbePair | None
+    why: str = ""
+
+
+def fact_probes(
+    targets: Sequence[Target], base_urls: Mapping[str, str], service: str | None, ids: Sequence[str]
+) -> list[FactProbe]:
+    """Return the facts of the targets that can be probed, in order; or those with these ids, whether they can or not.
+
+    `base_urls` has the address of each target. `service` selects facts of a service. Without it, the address does; an
+    unknown address stands for the provider.
+
+    Raises:
+        UsageError: The targets' APIs have no such fact, or no requests can be made for one of them.
+        UnknownName: There is no such service.
+        FactsError: See `Facts.all`.
+    """
+    known = {fact.id for target in targets for fact in _all_facts(target)}
+    for each in ids:
+        if each not in known:
+            close = difflib.get_close_matches(each, known, n=1)
+            guess = f" Did you mean {close[0]!r}?" if close else ""
+            apis = " ".join(f"--api {api}" for api in dict.fromkeys(target.api for target in targets))
+            raise UsageError(f"--fact: unknown fact {each!r}.{guess} 'harness list facts {apis}' shows them.")
+    return [each for target in targets for each in _probes_of(target, base_urls[target.name], service, ids)]
+
+
+def _probes_of(target: Target, base_url: str, service: str | None, ids: Sequence[str]) -> Iterator[FactProbe]:
+    api = catalog.api(target.api)
+    if api.minimal_request is None:
+        raise UsageError(f"the target {target.name!r} cannot be probed: no request of {api.name!r} can be made here.")
+    law = _law(api, target, base_url, service)
+    holding = [fact for fact in target.profile.facts if fact.is_at(law.services)]
+    for fact in holding if not ids else [fact for fact in _all_facts(target) if fact.id in ids]:
+        if fact in holding:
+            question = _probe_of(api, target, base_url, law, fact)
+            if ids or question.pair is not None:
+                yield question
+        else:
+            day = target.edition.day or today()
+            why = f"it is not about {target.model} at the service {law.service!r} on {day}"
+            yield FactProbe(target, base_url, fact, None, why)
+
+
+def _all_facts(target: Target) -> tuple[Fact, ...]:
+    return catalog.api(target.api).facts.together(target.api, target.edition.files).all()
+
+
+def _law(api: Api, target: Target, base_url: str, service: str | None) -> RuleSet:
+    services = api.services
+    if service is None:
+        law = services.rules_at(target.profile, target.model, base_url)
+        return services.provider_rules(target.profile, target.model) if law.service == OTHER else law
+    known = {OWN, *(each for fact in _all_facts(target) for each in fact.service or ())}
+    if service not in known:
+        raise UnknownName("service", service, sorted(known), "--service")
+    return services.rules_of(target.profile, service)
+
+
+def _probe_of(api: Api, target: Target, base_url: str, law: RuleSet, fact: Fact) -> FactProbe:
+    if fact.verdict == "behaviour":
+        return FactProbe(target, base_url, fact, None, "it is about what answers are like, and no request can ask that")
+    if not fact.refuses and not fact.accepts:
+        why = fact.unchecked or "it has no example of a request"
+        return FactProbe(target, base_url, fact, None, why)
+    bases = api.facts.together(target.api, target.edition.files).bases
+    pair = probe_pair(api, fact, target.model, base_url, law, bases)
+    why = "" if pair else "no request could be made that it alone is about"
+    return FactProbe(target, base_url, fact, pair, why)
+
+
+def probe_pair(  # noqa: PLR0913, PLR0917 - a fact, and the server that is probed
+    api: Api, fact: Fact, model: str, base_url: str, law: RuleSet, bases: Mapping[str, Example]
+) -> ProbePair | None:
+    """Return the first example that a fact is about and the first that it is not about, otherwise the smallest chat.
+
+    `None`: there is no example, or an "accepted" fact's request would be rejected for another reason.
+    """
+    about, other = (fact.refuses, fact.accepts) if fact.verdict == "refused" else (fact.accepts, fact.accepts[1:])
+    if api.minimal_request is None or not about:
+        return None
+    chosen = {"model": model}
+    meant, twin = (
+        request_of(api, bases, {**each, **chosen}, model, base_url) for each in (about[0], other[0] if other else {})
+    )
+    known = (*api.judge(meant, law), *api.judge(twin, law))
+    if fact.verdict == "accepted" and any(each.severity == "error" for each in known):
+        return None
+    return ProbePair(meant, twin)
+
+
+def estimate_cost(asked: Sequence[FactProbe], most: int | None) -> tuple[int, Decimal | None, int]:
+    """Return the maximum number of requests, their maximum cost, and the number of requests without a known price.
+
+    All requests count, though providers do not bill rejected ones.
+    """
+    requests = [(each, request) for each in asked for request in _requests(each)][:most]
+    prices = [_price(each, request) for each, request in requests]
+    known = [price for price in prices if price is not None]
+    return len(requests), (sum(known, Decimal(0)) if known else None), len(prices) - len(known)
+
+
+def _requests(question: FactProbe) -> Iterator[HttpRequest]:
+    if question.pair is not None:
+        yield question.pair.meant
+        yield question.pair.twin
+
+
+def _price(question: FactProbe, request: HttpRequest) -> Decimal | None:
+    target = question.target
+    try:
+        bound = catalog.api(target.api).view(request).settings.get("max_tokens")
+    except WireError:  # what the fact is about
+        bound = None
+    said = bound.value if bound is not None and isinstance(bound.value, int) else _UNBOUNDED_TOKENS
+    usage = Usage(-(-len(request.body) // _BYTES_PER_TOKEN), said)
+    return cost(target.api, target.model, usage, url=question.base_url)
+
+
+ProbeVerdict = Literal["holds", "no longer holds", "cannot tell"]
+
+_MAX_ERROR_CHARACTERS = 400
+
+_NOT_JUDGED = {
+    401: "the key was refused",
+    402: "the account cannot pay",
+    403: "the key may not do this",
+    404: "the server does not have the path or the model",
+    405: "the server does not have the path",
+    408: "the server timed out",
+    429: "the rate limit is reached",
+}
+"""4xx statuses that say nothing about the request's content, unless the fact states one of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeAnswer:
+    """The outcome of a request. `reason` explains `untold`; `words` is the provider's message; `status` is `None`
+    without a response."""
+
+    outcome: Literal["taken", "refused", "untold"]
+    status: int | None = None
+    words: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeResult:
+    """The result of a probe. `answer` is the decisive response, `why` the explanation."""
+
+    question: FactProbe
+    verdict: ProbeVerdict
+    why: str
+    answer: ProbeAnswer | None = None
+
+
+def read_answer(api: Api, fact: Fact, response: HttpResponse) -> ProbeAnswer:
+    """Return the outcome of a request. An error inside HTTP 200 counts as the status that it represents."""
+    try:
+        view = api.read(response)
+        error, whole = view.error, view.complete
+    except WireError as damage:
+        if response.status < 400:
+            return ProbeAnswer("untold", response.status, _text(response), f"its answer cannot be read: {damage}")
+        error, whole = None, True
+    if error is None and response.status < 400:
+        return (
+            ProbeAnswer("taken", response.status)
+            if whole
+            else ProbeAnswer("untold", response.status, "", "it was cut off")
+        )
+    status = response.status if error is None or error.meant is None else error.meant
+    words = error.message if error is not None else _text(response)
+    if status == fact.status or (400 <= status < 500 and status not in _NOT_JUDGED):
+        return ProbeAnswer("refused", status, words)
+    reason = _NOT_JUDGED.get(status, "the server failed" if status >= 500 else "it is an error of no known kind")
+    return ProbeAnswer("untold", status, words, reason)
+
+
+def _text(response: HttpResponse) -> str:
+    return shorten(response.body.decode("utf-8", "replace"), _MAX_ERROR_CHARACTERS)
+
+
+def conclude(question: FactProbe, answers: Sequence[ProbeAnswer]) -> ProbeResult | None:
+    """Return what the responses to the request and its twin say about the fact; `None` if the twin is needed."""
+    meant = answers[0]
+    refused_one = question.fact.verdict == "refused"
+    if meant.outcome == "untold":
+        return ProbeResult(question, "cannot tell", meant.reason, meant)
+    if meant.outcome == "taken":
+        if refused_one:
+            return ProbeResult(question, "no longer holds", "the request that breaks it is taken", meant)
+        return ProbeResult(question, "holds", "the request is taken", meant)
+    if len(answers) == 1:
+        return None
+    twin = answers[1]
+    if twin.outcome == "untold":
+        return ProbeResult(question, "cannot tell", f"nothing is known of the twin: {twin.reason}", twin)
+    if twin.outcome == "refused":
+        return ProbeResult(question, "cannot tell", "another error came first: the twin is refused too", twin)
+    if refused_one:
+        return ProbeResult(question, "holds", "the request that breaks it is refused, and its twin is taken", meant)
+    return ProbeResult(question, "no longer holds", "the request is refused, and its twin is taken", meant)
+
+
+_OPPOSITE = {"refused": "accepted", "accepted": "refused"}
+
+
+def proposal(api: str, found: Iterable[ProbeResult]) -> str:
+    """Return a file of facts, for `--facts` or to merge into the shipped one; without entries if all facts hold.
+
+    A probe has tested one model at one address. New entries claim no more, and old ones get a note.
+    """
+    entries = [entry for each in found if each.verdict == "no longer holds" for entry in _entries(each, today())]
+    head = "# Proposed by 'harness probe'. The form is that of harness/apis/facts.schema.json.\n"
+    return head + yaml.safe_dump({"api": api, "facts": entries}, sort_keys=False, allow_unicode=True, width=110)
+
+
+def _entries(found: ProbeResult, day: dt.date) -> Iterator[dict[str, Any]]:
+    fact, question = found.question.fact, found.question
+    model, url = question.target.model, shown(question.base_url)
+    ended = max(fact.since or dt.date.min, day - dt.timedelta(days=1))
+    seen = f"A probe of {model} on {day} found that it no longer holds; other models were not asked."
+    yield _fact_json(fact) | {"until": ended.isoformat(), "note": " ".join(filter(None, (fact.note, seen)))}
+    verdict = _OPPOSITE[fact.verdict]
+    new = {
+        "id": f"{fact.id}-{verdict}-{day}",
+        "verdict": verdict,
+        "says": f"{'Taken' if verdict == 'accepted' else 'Refused'} since a probe found so: {fact.says}",
+        "models": [model.removeprefix("models/")],
+        "service": fact.service,
+        "since": day.isoformat(),
+        "words": found.answer.words if verdict == "refused" and found.answer else None,
+        "status": found.answer.status if verdict == "refused" and found.answer else None,
+        "evidence": [{"kind": "probe", "address": url, "date": day.isoformat()}],
+        "when": _fact_json(fact).get("when"),
+        "refuses" if verdict == "refused" else "accepts": fact.accepts[:1] if verdict == "refused" else fact.refuses,
+    }
+    yield {key: value for key, value in new.items() if value}
+
+
+def _fact_json(fact: Fact) -> dict[str, Any]:
+    return fact.model_dump(mode="json", by_alias=True, exclude_unset=True)
+
+
+_MAX_TRIES = 3
+
+_BUSY_STATUSES = frozenset({429, 503, 529})
+
+_MAX_WAIT_SECONDS = 60.0
+
+_NO_ACCESS_STATUSES = frozenset({401, 402})
+"""Statuses that every further request would get, too."""
+
+
+class Probe:
+    """A probe of servers. `most` limits the requests; `None` means no limit."""
+
+    def __init__(self, live: LiveBackend, most: int | None = None, wait: Callable[[float], None] = time.sleep) -> None:
+        self.sent = 0
+        self._live = live
+        self._most = most
+        self._wait = wait
+        self._answered: set[str] = set()
+        self._shut: dict[str, ProbeAnswer] = {}
+        line = httpx2.HTTPTransport(trust_env=False, limits=ALONE)
+        self._client = httpx2.Client(transport=line, trust_env=False, timeout=TIMEOUT_SECONDS)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._client.close()
+
+    def __call__(self, asked: Sequence[FactProbe]) -> Iterator[ProbeResult]:
+        """Probe facts, and yield each result when it is known.
+
+        Raises:
+            UsageError: A target's server does not respond, or does not know the path.
+        """
+        for question in asked:
+            yield self._told(question)
+
+    def _told(self, question: FactProbe) -> ProbeResult:
+        if question.pair is None:
+            return ProbeResult(question, "cannot tell", question.why)
+        shut = self._shut.get(question.target.name)
+        if shut is not None:
+            return ProbeResult(question, "cannot tell", f"it was not asked: {shut.reason}")
+        answers: list[ProbeAnswer] = []
+        for request in (question.pair.meant, question.pair.twin):
+            if self._most is not None and self.sent >= self._most:
+                return ProbeResult(question, "cannot tell", "it was not asked to the end: --max-requests is reached")
+            answers.append(self._answer(question, request))
+            found = conclude(question, answers)
+            if found is not None:
+                return found
+        raise AssertionError("two answers always tell something")
+
+    def _answer(self, question: FactProbe, request: HttpRequest) -> ProbeAnswer:
+        api, name = catalog.api(question.target.api), question.target.name
+        try:
+            response = self._response(api, question, request)
+        except httpx2.TransportError as error:
+            if name not in self._answered:
+                raise self._unreached(question, request, f"was not answered: {error}", []) from None
+            return ProbeAnswer("untold", reason=f"no answer came: {error}")
+        found = read_answer(api, question.fact, response)
+        if name not in self._answered and found.outcome == "untold" and response.status in NO_SUCH_PATH:
+            raise self._unreached(
+                question, request, f"was answered with HTTP {response.status}: {found.words}", [response.status]
+            )
+        self._answered.add(name)
+        if found.outcome == "untold" and found.status in _NO_ACCESS_STATUSES:
+            self._shut[name] = found
+        return found
+
+    def _response(self, api: Api, question: FactProbe, request: HttpRequest) -> HttpResponse:
+        """Return the response, once the server is not too busy. Raises `httpx2.TransportError`."""
+        if api.minimal_request is None:
+            raise AssertionError(api.name)
+        authorized = api.minimal_request.authorized(request, self._live.key(question.target))
+        for tries in range(1, _MAX_TRIES + 1):
+            self.sent += 1
+            got = self._client.request(
+                authorized.method, authorized.url, headers=dict(authorized.headers), content=authorized.body
+            )
+            response = HttpResponse(got.status_code, dict(got.headers.items()), got.content)
+            pause = waiting_time(response.headers)
+            pause = float(2**tries) if pause is None else pause
+            is_bounded = self._most is not None and self.sent >= self._most
+            if response.status not in _BUSY_STATUSES or tries == _MAX_TRIES or is_bounded or pause > _MAX_WAIT_SECONDS:
+                return response
+            self._wait(pause)
+        raise AssertionError("the last try returns")
+
+    def _unreached(self, question: FactProbe, request: HttpRequest, happened: str, found: list[int]) -> UsageError:
+        target = question.target
+        api = catalog.api(target.api)
+        given = None if question.base_url == api.provider_url else question.base_url
+        return UsageError(
+            f"the target {target.name!r} does not reach its API, so the probe was stopped: "
+            f"{request.method} {request.url} {happened}. {reach_hint(target.name, given, api.base_url_ending, found)}"
+        )

@@ -1,0 +1,285 @@
+"""Records the cells of a run, and lists the state of recorded cassettes."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from threading import Lock
+from typing import Any, cast
+
+from harness.cassettes.cassette import Metadata
+from harness.cassettes.cell_recording import CellRecording
+from harness.cassettes.library import Library
+from harness.cassettes.preflight import Claim, Outdated, Place, Preflight, preflight
+from harness.cassettes.read import read
+from harness.cassettes.redact import Redactor
+from harness.catalog import sdk_version
+from harness.model.errors import CassetteError, CassetteTaken
+from harness.platform.environment import utc_now
+from harness.results import EmbeddingTranscript, Transcript, Variant
+from harness.runner.backends import Backend
+from harness.runner.cells import Cell, not_applicable
+from harness.scenarios.load import digest, sent, sent_digest
+from harness.scenarios.schema import Scenario
+from harness.stdio.workers import RunCancelled
+
+
+@dataclass(frozen=True, slots=True)
+class Recorder:
+    """Options of a recording into `library`. `max_requests` limits the requests. `missing` skips cells with a fresh
+    cassette, `outdated` all cells but those whose cassette is too old. Texts that look like secrets may occur at the
+    places that are `allowed`."""
+
+    library: Library
+    force: bool = False
+    max_requests: int | None = None
+    missing: bool = False
+    outdated: Outdated | None = None
+    allowed: tuple[str, ...] = ()
+
+
+class Withheld(Exception):
+    """The reason why a cell is not recorded."""
+
+
+def without_fresh(cells: Sequence[Cell], found: Preflight) -> list[Cell]:
+    """Return the cells without those that have a fresh cassette."""
+    return [cell for cell in cells if _place(cell) not in found.fresh]
+
+
+def without_held(cells: Sequence[Cell], found: Preflight) -> list[Cell]:
+    """Return the cells without those whose cassettes must not be overwritten."""
+    return [cell for cell in cells if _place(cell) not in found.held]
+
+
+def _place(cell: Cell) -> Place:
+    return cell.target.cassettes, cell.scenario.id, cell.variant
+
+
+class RequestLimit:
+    """Counts the chats that a run may send, up to `limit`, until it ends. A chat is one request."""
+
+    def __init__(self, limit: int | None) -> None:
+        self._limit = limit
+        self._spent = 0
+        self._ended = False
+        self._lock = Lock()
+
+    def spend(self) -> None:
+        """Count a chat. Raises `Withheld`, and `RunCancelled` if the run has ended."""
+        with self._lock:
+            if self._ended:
+                raise RunCancelled
+            if self._spent == self._limit:
+                raise Withheld(f"not recorded: {self._limit} requests were sent, --max-requests allows no more")
+            self._spent += 1
+
+    def give_back(self, chats: int) -> None:
+        """Uncount chats whose responses came from a journal."""
+        with self._lock:
+            self._spent -= chats
+
+    def end(self) -> None:
+        """Allow no more requests."""
+        self._ended = True
+
+
+@contextmanager
+def claim_cassettes(recorder: Recorder | None, cells: Sequence[Cell]) -> Generator[None]:
+    """Claim the cassettes of the cells, if there is a recorder.
+
+    Raises:
+        CassetteTaken: Another process records one of them.
+    """
+    if recorder is None:
+        yield
+        return
+    root = recorder.library.root
+    endings = {"whole": ".yaml", "stream": ".stream.yaml"}
+    places = [root / each.scenario.id / f"{each.target.cassettes}{endings[each.variant]}" for each in cells]
+    claim = Claim(root, places)
+    try:
+        yield
+    finally:
+        claim.release()
+
+
+def survey_cells(cells: Sequence[Cell], backend: Backend, recorder: Recorder) -> Preflight:
+    """Preflight the cassettes of the cells to record.
+
+    Raises:
+        UsageError: A cell cannot be recorded: its cassette must not be overwritten, or another process records it.
+    """
+    applicable = [cell for cell in cells if not_applicable(cell, backend.mode) is None]
+    wanted = [_metadata(cell, backend) for cell in applicable]
+    found = preflight(
+        recorder.library, wanted, force=recorder.force, missing=recorder.missing, outdated=recorder.outdated
+    )
+    reasons = _scenarios_with_secrets({cell.scenario.id: cell.scenario for cell in applicable}, backend.redactor())
+    for cell in applicable:
+        if cell.scenario.id in reasons:
+            found.held[_place(cell)] = reasons[cell.scenario.id]
+    return found
+
+
+def _scenarios_with_secrets(scenarios: Mapping[str, Scenario], redactor: Redactor) -> Mapping[str, str]:
+    """Return a reason for each scenario that sends what would be redacted: its recording could not be replayed."""
+    found: dict[str, str] = {}
+    for name, scenario in scenarios.items():
+        place = next((at for at, text in _texts(sent(scenario), "") if redactor.text(text) != text), None)
+        if place is not None:
+            found[name] = (
+                f"not recorded, and nothing was sent: the scenario has what looks like a key, at {place}. No cassette "
+                "stores one, so the recording could not be replayed. Write another text there"
+            )
+    return found
+
+
+def _texts(value: Any, at: str) -> Iterator[tuple[str, str]]:
+    """Yield the texts of a value with their places, except the bytes of media."""
+    if isinstance(value, str):
+        yield at, value
+    elif isinstance(value, dict):
+        for key, item in cast("dict[str, Any]", value).items():
+            if key != "data":
+                yield from _texts(item, f"{at}.{key}" if at else key)
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(cast("Sequence[Any]", value)):
+            yield from _texts(item, f"{at}[{index}]")
+
+
+def open_recording(cell: Cell, backend: Backend, recorder: Recorder, found: Preflight) -> CellRecording:
+    """Open the recording of one cell; `found` is the survey of the run. Raises `Withheld`."""
+    held = found.held.get(_place(cell))
+    if held is not None:
+        raise Withheld(held)
+    try:
+        return CellRecording(
+            recorder.library,
+            _metadata(cell, backend),
+            backend.redactor(),
+            force=recorder.force,
+            replaces=_place(cell) in found.outdated,
+            allowed=recorder.allowed,
+        )
+    except CassetteTaken as error:  # since the survey
+        raise Withheld(f"not recorded: {error}") from None
+
+
+def is_complete(transcript: Transcript) -> bool:
+    """Return whether each chat has its response, or the failure that the scenario expects."""
+    scenario = transcript.scenario
+    fails = scenario is not None and bool(scenario.faults)
+    made = transcript.embedded if isinstance(transcript, EmbeddingTranscript) else ()
+    if any(each.vectors is None and not each.refuses for each in made):
+        return False
+    return all(chat.response is not None or (fails and not chat.crashed) for chat in transcript.chats)
+
+
+def served_model(transcript: Transcript) -> str | None:
+    """Return the last model that a response names."""
+    models = [chat.response.model for chat in transcript.chats if chat.response is not None]
+    return models[-1] if models else None
+
+
+def _metadata(cell: Cell, backend: Backend) -> Metadata:
+    live = backend.mode == "live"
+    provenance = backend.provenance(cell.target)
+    return Metadata(
+        origin=provenance.origin,
+        scenario=cell.scenario.id,
+        target=cell.target.cassettes,
+        api=cell.target.api,
+        adapter=cell.target.adapter.name,
+        variant=cell.variant,
+        model_requested=cell.target.model,
+        scenario_digest=digest(cell.scenario),
+        sent_digest=sent_digest(cell.scenario),
+        recorded_at=utc_now() if live else None,
+        versions=sdk_version(cell.target.adapter) if live else {},
+        recorded_from=provenance.recorded_from,
+    )
+
+
+class CassetteState(StrEnum):
+    """The state of a cassette relative to the scenarios."""
+
+    FRESH = "fresh"
+    STALE = "stale"
+    """The scenario's requests, or the target's model, have changed since the recording."""
+    OLD = "old"
+    """It exceeds its maximum age."""
+    UNUSED = "unused"
+    """Its scenario exists, but no cell uses it."""
+    ORPHANED = "orphaned"
+    """No scenario has its name."""
+    UNREADABLE = "unreadable"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCassette:
+    """A cassette in a folder. `why` explains every state but fresh; `metadata` is missing if it cannot be read."""
+
+    path: Path
+    state: CassetteState
+    why: str = ""
+    metadata: Metadata | None = None
+
+
+class Inventory:
+    """Compares cassettes with all `cells` that could use them and with the `scenarios`."""
+
+    def __init__(self, cells: Sequence[Cell], scenarios: Sequence[Scenario], outdated: Outdated | None) -> None:
+        self._cells = {(cell.target.cassettes, cell.scenario.id, cell.variant): cell for cell in cells}
+        self._targets = {cell.target.cassettes for cell in cells}
+        self._scenarios = {each.id: each for each in scenarios}
+        self._digests: Mapping[str, str] = {sent_digest(each): each.id for each in scenarios}
+        self._outdated = outdated
+
+    def of(self, library: Library) -> Iterator[StoredCassette]:
+        """Yield every cassette of a library, in order."""
+        for path in library.paths():
+            try:
+                metadata = read(path).metadata
+                if metadata is None:
+                    yield StoredCassette(path, CassetteState.UNREADABLE, "nothing in it says where it comes from")
+                    continue
+                place = library.path(metadata.target, metadata.scenario, metadata.variant)
+            except CassetteError as error:
+                yield StoredCassette(path, CassetteState.UNREADABLE, error.reason)
+                continue
+            yield StoredCassette(path, *self._state(metadata, is_in_place=place == path), metadata)
+
+    def _state(self, metadata: Metadata, *, is_in_place: bool) -> tuple[CassetteState, str]:
+        scenario = self._scenarios.get(metadata.scenario)
+        if scenario is None:
+            renamed = self._digests.get(metadata.sent_digest or "")
+            now = f"; {renamed} sends the same" if renamed else ""
+            return CassetteState.ORPHANED, f"there is no scenario {metadata.scenario}{now}"
+        unplayed = self._unplayed(metadata) if is_in_place else _wrong_place(metadata)
+        if unplayed is not None:
+            return CassetteState.UNUSED, unplayed
+        if not metadata.is_of(digest(scenario), sent_digest(scenario)):
+            return CassetteState.STALE, "what the scenario sends has changed"
+        model = self._cells[metadata.target, metadata.scenario, metadata.variant].target.model
+        if metadata.model_requested != model:
+            return CassetteState.STALE, f"the target's model is {model} now: harness record --force replaces it"
+        old = self._outdated and self._outdated.too_old(metadata.recorded_at)
+        return (CassetteState.FRESH, "") if old is None else (CassetteState.OLD, old)
+
+    def _unplayed(self, metadata: Metadata) -> str | None:
+        """Return why no cell uses a cassette at its proper path."""
+        if metadata.target not in self._targets:
+            return f"the target {metadata.target} is not played"
+        cell = self._cells.get((metadata.target, metadata.scenario, metadata.variant))
+        return f"it is not played {_HOW[metadata.variant]}" if cell is None else not_applicable(cell, "replay")
+
+
+_HOW: Mapping[Variant, str] = {"whole": "whole", "stream": "streamed"}
+
+
+def _wrong_place(metadata: Metadata) -> str:
+    return f"it is that of {metadata.scenario} on {metadata.target}, {_HOW[metadata.variant]}, and lies elsewhere"

@@ -1,0 +1,192 @@
+"""Repeats a streamed cell with the same responses as whole bodies or in other chunks.
+
+The responses are those of the cell's own exchanges. An adapter's result must not depend on how the network chunked a
+stream, nor differ from its result for the same response as one body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from threading import Lock
+
+from harness import catalog
+from harness.apis.api import Api, StreamShape
+from harness.apis.jsonvalue import equal
+from harness.apis.view import ResponseView
+from harness.cassettes.player import asks_for_stream, one_body
+from harness.cassettes.rechunk import recut
+from harness.cassettes.redact import REDACTED
+from harness.model.http import Delivery, HttpRequest, HttpResponse
+from harness.model.messages import JSON
+from harness.reference_server.script_session import exhausted_response
+from harness.results import ReplayVariant
+from harness.rules.evidence import Evidence, ParsedExchange
+from harness.rules.replays import is_same_answer
+from harness.runner.backends import Backend
+from harness.runner.cells import Cell
+from harness.runner.tool_loop import run_scenario
+from harness.scenarios.schema import Variant
+
+
+def replay_variants(
+    cell: Cell, evidence: Evidence, backend: Backend, recuts: int, beside: Evidence | None = None
+) -> Iterator[ReplayVariant]:
+    """Repeat a streamed cell with whole responses, where its streams have an equivalent, and with `recuts` other
+    chunkings.
+
+    An adapter that always requests a stream gets the stream. `beside` is the whole variant of the cell. If it received
+    the equivalent responses, it is the repetition, and nothing runs again. The same holds if the whole responses only
+    add empty members, such as `annotations` of Chat Completions, and the adapter's results were the same.
+
+    Raises what connecting and closing the adapter's client raises, and what `run_scenario` raises.
+    """
+    if cell.variant != "stream":
+        return
+    wire = catalog.api(cell.target.api)
+    answered = [reading for reading in evidence.readings if reading.exchange.response is not None]
+    if not any(reading.response is not None and reading.response.streamed for reading in answered):
+        return
+    if beside is not None and (
+        _received_whole(beside, answered, equal)
+        or (_received_whole(beside, answered, _adds_nothing) and is_same_answer(evidence, beside.transcript.chats))
+    ):
+        yield ReplayVariant(_WHOLE, "whole", beside.transcript.chats)
+    elif None not in (whole := [_whole_body(wire, reading) for reading in answered]):
+        streams = [*_responses(answered)]
+        answers = [_ResponsePair(one, stream) for one, stream in zip(whole, streams, strict=True) if one is not None]
+        yield _replay(cell, backend, _WHOLE, "whole", answers)
+    for number in range(recuts):
+        told = [recut(response, number, _seed(cell)) for response in _responses(answered)]
+        ways = dict.fromkeys(way for _, way in told)
+        yield _replay(
+            cell, backend, "; ".join(ways), "stream", [_ResponsePair(response, response) for response, _ in told]
+        )
+    if recuts:
+        yield from _in_other_chunks(cell, answered, backend)
+
+
+def _in_other_chunks(cell: Cell, answered: Sequence[ParsedExchange], backend: Backend) -> Iterator[ReplayVariant]:
+    """Repeat a cell that streams calls in the chunks that other servers of its API were seen to send."""
+    if not any(reading.response is not None and reading.response.calls for reading in answered):
+        return
+    for name, shape in catalog.api(cell.target.api).stream_shapes.items():
+        told = [_shaped(reading, shape, _seed(cell)) for reading in answered]
+        answers = [_ResponsePair(response, response) for response in told if response is not None]
+        if answers != [_ResponsePair(response, response) for response in _responses(answered)]:
+            yield replace(
+                _replay(cell, backend, f"in the chunks of some servers, {name}", "stream", answers), shape=name
+            )
+
+
+def _shaped(reading: ParsedExchange, shape: StreamShape, seed: str) -> HttpResponse | None:
+    response, view = reading.exchange.response, reading.response
+    if response is None or view is None or not view.streamed or not _is_good(response, view):
+        return response
+    return replace(response, body=shape.respell(response.body, seed), delivery=Delivery())
+
+
+_WHOLE = "as a whole body"
+_JSON = "application/json"
+_EMPTY: Sequence[JSON] = (None, [], {})
+
+
+@dataclass(frozen=True, slots=True)
+class _ResponsePair:
+    """A response for a request without a stream, and for one with a stream."""
+
+    whole: HttpResponse
+    streamed: HttpResponse
+
+
+def _replay(
+    cell: Cell, backend: Backend, way: str, variant: Variant, answers: Sequence[_ResponsePair]
+) -> ReplayVariant:
+    with backend.endpoint(cell.target, _respond_in_order(answers, catalog.api(cell.target.api))) as endpoint:
+        playing = run_scenario(cell.scenario, cell.target, endpoint, _ignore, variant)
+    return ReplayVariant(way, variant, playing.chats, playing.printed)
+
+
+def _ignore(_chat: int) -> None:
+    pass
+
+
+def _respond_in_order(answers: Sequence[_ResponsePair], wire: Api) -> Callable[[HttpRequest], HttpResponse]:
+    """Give the responses in order, whatever is requested."""
+    left = iter(answers)
+    lock = Lock()
+
+    def handle(request: HttpRequest) -> HttpResponse:
+        with lock:
+            answer = next(left, None)
+        if answer is None:
+            return exhausted_response("the cell was played with fewer requests than it is retold with")
+        if answer.whole == answer.streamed or not asks_for_stream(wire, request):
+            return answer.whole
+        return answer.streamed
+
+    return handle
+
+
+def _responses(answered: Sequence[ParsedExchange]) -> Iterator[HttpResponse]:
+    for reading in answered:
+        if reading.exchange.response is not None:
+            yield reading.exchange.response
+
+
+def _whole_body(wire: Api, reading: ParsedExchange) -> HttpResponse | None:
+    """Return the response as one body, or `None` if the stream has no equivalent that a server would send."""
+    response, view, asked = reading.exchange.response, reading.response, reading.request
+    if view is None or response is None or not view.streamed:
+        return response and replace(response, headers=_kept_headers(response.headers))
+    if asked is None or not _is_good(response, view):
+        return None
+    whole = one_body(view)
+    departs = wire.check_response is not None and any(wire.check_response(whole, replace(asked, stream=False)))
+    return None if departs else whole
+
+
+def _is_good(response: HttpResponse, view: ResponseView) -> bool:
+    return view.error is None and view.complete and response.delivery.ending == "complete"
+
+
+def _received_whole(beside: Evidence, answered: Sequence[ParsedExchange], alike: Callable[[JSON, JSON], bool]) -> bool:
+    """Return whether the whole variant received these responses: bodies `alike` the results of the streams."""
+    given = beside.readings
+    return len(given) == len(answered) and all(
+        _is_whole_of(whole, told, alike) for whole, told in zip(given, answered, strict=True)
+    )
+
+
+def _is_whole_of(given: ParsedExchange, told: ParsedExchange, alike: Callable[[JSON, JSON], bool]) -> bool:
+    response, other = given.exchange.response, told.exchange.response
+    view, streamed = given.response, told.response
+    if response is None or other is None or view is None or streamed is None or view.streamed:
+        return False
+    if not streamed.streamed:
+        return replace(response, headers=_kept_headers(response.headers)) == replace(
+            other, headers=_kept_headers(other.headers)
+        )
+    is_body = response.status == HTTPStatus.OK and response.headers.get("content-type", "").startswith(_JSON)
+    return is_body and _is_good(response, view) and _is_good(other, streamed) and alike(view.body, streamed.body)
+
+
+def _adds_nothing(whole: JSON, streamed: JSON) -> bool:
+    """Return whether one body equals another except for members that are empty."""
+    if isinstance(whole, dict) and isinstance(streamed, dict):
+        return streamed.keys() <= whole.keys() and all(
+            _adds_nothing(value, streamed[key]) if key in streamed else value in _EMPTY for key, value in whole.items()
+        )
+    if isinstance(whole, list) and isinstance(streamed, list):
+        return len(whole) == len(streamed) and all(map(_adds_nothing, whole, streamed))
+    return equal(whole, streamed)
+
+
+def _kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers that were not redacted."""
+    return {name: value for name, value in headers.items() if value != REDACTED}
+
+
+def _seed(cell: Cell) -> str:
+    return f"{cell.scenario.id}/{cell.target.name}"

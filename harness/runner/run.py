@@ -1,0 +1,401 @@
+"""Runs cells in threads or processes and collects their results."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing, suppress
+from dataclasses import replace
+from functools import partial
+from threading import Lock
+from typing import Generic, Self, TypeVar
+
+from harness.cassettes.preflight import Preflight
+from harness.catalog import versions
+from harness.platform.environment import utc_now
+from harness.results import CellResult, Mode, RunResult, Verdict
+from harness.results.run import Values
+from harness.rules import EVERYTHING, Scope
+from harness.rules.conversation_report import build_conversation, max_conversation_chars
+from harness.rules.evidence import Evidence
+from harness.rules.rule import Rule
+from harness.runner.backends import Backend
+from harness.runner.budget import Budget
+from harness.runner.cell_runner import CellRunner
+from harness.runner.cells import Cell
+from harness.runner.costs import price_version
+from harness.runner.differences import ObservedValues, difference_rows
+from harness.runner.expected_failures import Expectations, ExpectedFailure
+from harness.runner.live import RateLimits
+from harness.runner.processes import MIN_CELLS_PER_FORK, MIN_FOREIGN_CELLS_PER_FORK, can_fork, cpu_count, run_forked
+from harness.runner.recorder import Recorder, survey_cells, without_fresh
+from harness.runner.verdicts import CellJudge, JudgedCell
+from harness.stdio.workers import ForeignAdapter
+
+
+class ResultCollector:
+    """Collects the results of `number` cells as they finish, in any order. `targets` are the names of their targets.
+    Only findings in `scope` count as `expected`."""
+
+    def __init__(
+        self, number: int, targets: Iterable[str], expected: Sequence[ExpectedFailure], scope: Scope = EVERYTHING
+    ) -> None:
+        self._results: list[CellResult | None] = [None] * number
+        self._observed = {target: ObservedValues() for target in targets}
+        self._expectations = Expectations(expected, scope)
+
+    def add(self, number: int, judged: JudgedCell) -> None:
+        """Add the finished cell with this number. Its evidence is not kept."""
+        result = judged.result
+        self._results[number] = result
+        self._expectations.see(result, played=is_judged(result))
+        if judged.observations is not None:
+            self._observed[result.target].see(judged.observations)
+
+    def keep(self, cells: Mapping[int, CellResult], observed: Values) -> None:
+        """Add cells of an earlier run, by their numbers in this one, and the differences observed there."""
+        for number, result in cells.items():
+            self.add(number, JudgedCell(result))
+        for target, values in observed.items():
+            if target in self._observed:
+                self._observed[target].see(values)
+
+    @property
+    def cells(self) -> tuple[CellResult, ...]:
+        """The results of the finished cells, in the order of the run."""
+        return tuple(result for result in self._results if result is not None)
+
+    @property
+    def observed(self) -> Values:
+        """The observed values so far."""
+        return {target: seen.values for target, seen in self._observed.items()}
+
+    def result(self, mode: Mode) -> RunResult:
+        """Return the run of these cells."""
+        return RunResult(
+            mode,
+            self.cells,
+            difference_rows(self._observed),
+            self._expectations.stale,
+            versions() | price_version(),
+            unmatched=self._expectations.unmatched,
+        )
+
+
+def is_judged(cell: CellResult) -> bool:
+    """Return whether all rules checked a cell."""
+    if cell.verdict is Verdict.ERROR:
+        return bool(cell.findings)  # else it broke before a rule saw anything
+    return cell.verdict not in (Verdict.NOT_APPLICABLE, Verdict.MISSING)
+
+
+class MaxFail:
+    """Counts failures for `--maxfail`; `None` means no limit."""
+
+    def __init__(self, enough: int | None) -> None:
+        self._left = enough
+
+    @property
+    def over(self) -> bool:
+        """True once the limit is reached."""
+        return self._left == 0
+
+    def take(self, cell: CellResult) -> None:
+        """Count a finished cell."""
+        if self._left and cell.verdict in (Verdict.FAIL, Verdict.ERROR):
+            self._left -= 1
+
+
+Item = TypeVar("Item")
+
+
+class ThreadSafeIterator(Generic[Item]):
+    """Gives each item to one of the threads that iterate, until `until` returns true or the iterator was ended."""
+
+    def __init__(self, items: Iterator[Item], until: Callable[[], bool]) -> None:
+        self._items = items
+        self._until = until
+        self._ended = False
+        self._lock = Lock()
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Item:
+        with self._lock:
+            if self._ended or self._until():
+                raise StopIteration
+            return next(self._items)
+
+    def end(self) -> None:
+        """Give out no more items."""
+        self._ended = True
+
+
+Progress = Callable[[CellResult], None]
+"""Receives every finished cell. Several threads may call it, one at a time."""
+
+OnCellDone = Callable[[int, JudgedCell], None]
+"""Receives a finished cell and its number in the run; called like `Progress`."""
+
+Execute = Callable[[Sequence[Cell]], Generator[tuple[int, JudgedCell | None]]]
+"""Runs cells in other processes. Yields each number with its cell, or with `None` if the cell raised."""
+
+
+class Run:
+    """A run over some cells.
+
+    Each streamed response is repeated as a whole one and in `recuts` other chunkings (see `CellRunner`). Broken
+    conventions fail a cell only in a `strict` run: third-party adapters need not follow them. With `conversations` each
+    result has the messages and exchanges of its cell. Only findings in `scope` count. Requests to providers respect the
+    rate limits and the budget.
+    """
+
+    def __init__(  # noqa: PLR0913 - all but the first two have a default that most runs keep
+        self,
+        backend: Backend,
+        rules: Sequence[Rule],
+        *,
+        expected: Sequence[ExpectedFailure] = (),
+        recorder: Recorder | None = None,
+        recuts: int = 0,
+        strict: bool = False,
+        conversations: bool = False,
+        scope: Scope = EVERYTHING,
+        rate_limits: RateLimits | None = None,
+        budget: Budget | None = None,
+    ) -> None:
+        self._backend = backend
+        self._runner = CellRunner(backend, CellJudge(rules, expected, strict, scope), recorder, recuts, budget)
+        self._scope = scope
+        self._expected = expected
+        self._recorder = recorder
+        self._conversations = conversations
+        self._room = max_conversation_chars(1)
+        self._rate_limits = rate_limits or RateLimits()
+        self._lock = Lock()
+
+    def __enter__(self) -> Self:
+        self._backend.__enter__()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._backend.__exit__(*exception)
+
+    @property
+    def mode(self) -> Mode:
+        """The mode of the run."""
+        return self._runner.mode
+
+    @property
+    def recorded(self) -> Sequence[Cell]:
+        """The cells whose cassettes were written."""
+        return self._runner.recorded
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Sentences about interrupted recordings, earlier ones and this one."""
+        return self._runner.notes
+
+    def surveyed(self, cells: Sequence[Cell]) -> Preflight:
+        """Preflight the cassettes of the cells to record.
+
+        Raises:
+            UsageError: A cell cannot be recorded: its cassette must not be overwritten, or another process records it.
+        """
+        if self._recorder is None:
+            return Preflight()
+        found = self._runner.survey = survey_cells(cells, self._backend, self._recorder)
+        return found
+
+    def __call__(  # noqa: PLR0913 - options of one call
+        self,
+        cells: Sequence[Cell],
+        *,
+        jobs: int | None = None,
+        progress: Progress | None = None,
+        enough: int | None = None,
+        gathering: ResultCollector | None = None,
+        elsewhere: Execute | None = None,
+        skip: Container[int] = (),
+    ) -> RunResult:
+        """Run the cells, `jobs` at a time. Those of a recording are surveyed first.
+
+        Without `jobs` cells run one at a time, or in one process per processor if they are offline and use built-in
+        adapters. No cell starts after `enough` failures. `gathering` collects the results, for callers that read them
+        before the end. `elsewhere` runs the cells in other processes. The cells with the numbers `skip` are not run;
+        only live runs can skip.
+
+        Raises:
+            UsageError: An adapter cannot be connected, a key is missing, a cassette must not be overwritten.
+        """
+        started, began = time.perf_counter(), utc_now()
+        if self._recorder is not None and self._runner.survey is None:
+            cells = without_fresh(cells, self.surveyed(cells))
+        self._room = max_conversation_chars(len(cells))
+        gathering = self.gathering(cells) if gathering is None else gathering
+        patience = MaxFail(enough)
+
+        def done(number: int, judged: JudgedCell) -> None:
+            with self._lock:
+                gathering.add(number, judged)
+                patience.take(judged.result)
+                if progress:
+                    progress(judged.result)
+
+        try:
+            self._dispatch(cells, jobs, done, patience, elsewhere, skip)
+        finally:
+            self._runner.survey = None
+        result = gathering.result(self.mode)
+        if len(result.cells) < len(cells):  # what was not played says nothing of what is expected there
+            result = replace(result, unplayed=len(cells) - len(result.cells), stale=(), unmatched=())
+        seconds = round(time.perf_counter() - started, 3)
+        return replace(result, timing={"seconds": seconds}, played_at=began)
+
+    def gathering(self, cells: Sequence[Cell]) -> ResultCollector:
+        """Return a collector for these cells."""
+        return ResultCollector(len(cells), _targets(cells), self._expected, self._scope)
+
+    def play_cell(self, cell: Cell) -> JudgedCell:
+        """Run and judge a cell inside the context of this run. The result is redacted; the evidence is not.
+
+        Raises:
+            UsageError: An adapter cannot be connected, or a key is missing.
+        """
+        began = time.perf_counter()
+        judged = self._runner.run_cell(cell)
+        return self._redact(replace(judged, seconds=time.perf_counter() - began))
+
+    def _redact(self, judged: JudgedCell) -> JudgedCell:
+        result, redactor = judged.result, self._backend.redactor()
+        told = replace(
+            result,
+            provenance=redactor.result(result.provenance),
+            findings=redactor.result(result.findings),
+            reason=redactor.result(result.reason),
+            spending=redactor.result(result.spending),
+            printed=redactor.result(result.printed),
+            traceback=redactor.result(result.traceback),
+            seconds=round(judged.seconds, 4),
+        )
+        if self._conversations and judged.evidence is not None:
+            told = replace(told, conversation=build_conversation(judged.evidence, redactor, self._room))
+        seen = judged.observations and {
+            fact: frozenset(map(redactor.text, values)) for fact, values in judged.observations.items()
+        }
+        return JudgedCell(told, seen, judged.evidence)
+
+    def collect(self, judged: Sequence[JudgedCell]) -> RunResult:
+        """Return the run of these cells."""
+        targets = dict.fromkeys(each.result.target for each in judged)
+        gathering = ResultCollector(len(judged), targets, self._expected, self._scope)
+        for number, each in enumerate(judged):
+            gathering.add(number, each)
+        return gathering.result(self.mode)
+
+    def look(self, cell: Cell) -> tuple[CellResult, Evidence | None]:
+        """Run one cell. Return its result and its redacted evidence, if it ran.
+
+        Raises:
+            UsageError: As in `__call__`.
+        """
+        with self:
+            judged, redactor = self.play_cell(cell), self._backend.redactor()
+        evidence = judged.evidence
+        return judged.result, evidence and Evidence(redactor.result(evidence.transcript))
+
+    def run_some(self, some: Sequence[Cell], cells: int) -> Sequence[JudgedCell | None]:
+        """Run some of the `cells` of a run. From the first cell that raises on, the results are `None`."""
+        self._room = max_conversation_chars(cells)
+        done: list[JudgedCell | None] = []
+        with suppress(Exception):  # the parent process runs the cell again, and raises
+            done.extend(map(self._without_evidence, some))
+        return [*done, *[None] * (len(some) - len(done))]
+
+    def _dispatch(  # noqa: PLR0913, PLR0917 - as in `__call__`
+        self,
+        cells: Sequence[Cell],
+        jobs: int | None,
+        done: OnCellDone,
+        patience: MaxFail,
+        elsewhere: Execute | None,
+        skip: Container[int],
+    ) -> None:
+        processes = 1 if elsewhere is not None else self._fork_count(cells, jobs)
+        if processes > 1:
+            elsewhere = partial(run_forked, self, processes)
+        if elsewhere is not None:
+            with closing(elsewhere(cells)) as playing:
+                for number, judged in playing:
+                    done(number, self._raise_here(cells[number]) if judged is None else judged)
+                    if patience.over:
+                        break
+            return
+        with self:
+            lines = self._queues((each for each in enumerate(cells) if each[0] not in skip), jobs or 1)
+            shared = [(ThreadSafeIterator(iter(each), until=lambda: patience.over), number) for each, number in lines]
+            if sum(number for _, number in shared) == 1:
+                self._run_queue(shared[0][0], done)
+            else:
+                self._run_threads(shared, cells, done)
+
+    def _raise_here(self, cell: Cell) -> JudgedCell:
+        """Run a cell that raised in another process, to raise its exception here."""
+        with self:
+            return self._without_evidence(cell)
+
+    def _fork_count(self, cells: Sequence[Cell], jobs: int | None) -> int:
+        """Return how many forks to use: 1 if cells are recorded or live, or are too few.
+
+        Foreign adapters are forked only on request: several instances at once may not be safe.
+        """
+        if self._recorder is not None or self._backend.mode not in ("replay", "reference") or not can_fork():
+            return 1
+        is_foreign = any(isinstance(cell.target.adapter, ForeignAdapter) for cell in cells)
+        if is_foreign and jobs is None:
+            return 1
+        return min(
+            jobs or cpu_count(), len(cells) // (MIN_FOREIGN_CELLS_PER_FORK if is_foreign else MIN_CELLS_PER_FORK)
+        )
+
+    def _without_evidence(self, cell: Cell) -> JudgedCell:
+        """Run a cell and drop its evidence, which for all cells would not fit into memory."""
+        return replace(self.play_cell(cell), evidence=None)
+
+    def _run_queue(self, left: Iterable[tuple[int, Cell]], done: OnCellDone) -> None:
+        for number, cell in left:
+            done(number, self._without_evidence(cell))
+
+    def _queues(self, cells: Iterable[tuple[int, Cell]], jobs: int) -> list[tuple[Iterable[tuple[int, Cell]], int]]:
+        """Return the queues of cells and the number of concurrent cells in each: one queue, or one per target."""
+        at_once = self._rate_limits.options.at_once
+        if not at_once:
+            return [(cells, jobs)]
+        by_target: dict[str, list[tuple[int, Cell]]] = {}
+        for number, cell in cells:
+            by_target.setdefault(cell.target.name, []).append((number, cell))
+        return [(each, at_once.get(target, at_once.get(None, 1))) for target, each in by_target.items()] or [((), 1)]
+
+    def _run_threads(
+        self, lines: Sequence[tuple[ThreadSafeIterator[tuple[int, Cell]], int]], cells: Sequence[Cell], done: OnCellDone
+    ) -> None:
+        with ThreadPoolExecutor(sum(number for _, number in lines), thread_name_prefix="harness-cell") as pool:
+            try:
+                playing = [pool.submit(self._run_queue, left, done) for left, number in lines for _ in range(number)]
+                for thread in as_completed(playing):
+                    thread.result()
+            except BaseException:
+                for left, _ in lines:
+                    left.end()
+                self._runner.end()
+                self._rate_limits.end()
+                for adapter in {cell.target.adapter for cell in cells}:
+                    if isinstance(adapter, ForeignAdapter):  # else the cells under way would hold up the end
+                        adapter.workers.halt()
+                raise
+
+
+def _targets(cells: Sequence[Cell]) -> Iterable[str]:
+    return dict.fromkeys(cell.target.name for cell in cells)

@@ -1,0 +1,326 @@
+"""A client's session with the reference server, and the cell that results from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import count, zip_longest
+from threading import Condition, Lock
+from time import sleep
+from typing import TypeAlias
+from urllib.parse import urlsplit
+
+from harness import catalog
+from harness.apis.api import Api, StreamShape
+from harness.apis.fact_files import FactSelection
+from harness.apis.jsonvalue import equal
+from harness.cassettes.cassette import REFERENCE_URL
+from harness.cassettes.player import ExchangeLog
+from harness.cassettes.rechunk import recut
+from harness.cassettes.redact import Redactor
+from harness.model.http import Delivery, HttpRequest, HttpResponse
+from harness.model.messages import ToolCall
+from harness.model.protocols import Endpoint
+from harness.reference_server.conversation_server import ConversationServer, Known
+from harness.results import CellResult, Exchange, Provenance, ServedTranscript, ToolRun, TurnedAway, Verdict
+from harness.rules.conversation_report import build_conversation, max_conversation_chars
+from harness.rules.evidence import Evidence
+from harness.rules.replays import is_unreadable_by_sdk
+from harness.runner.backends import NO_KEY, CellEnvironment
+from harness.runner.verdicts import CellJudge
+from harness.scenarios.schema import Scenario, Variant
+
+MAX_TOOL_RUNS = 1000
+"""Tools that run in one session. An endless loop would hardly use up its time."""
+
+_ARRIVAL_SECONDS = 0.15
+"""Time that a call waits for the next one. A loop that runs its tools one by one waits once."""
+
+_FINISH_SECONDS = 1.0
+"""Maximum time that a call waits for later ones."""
+
+_HANDOVER_SECONDS = 0.05
+"""Delay after later calls, so that the loop has their results first."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallPosition:
+    """The position of a call in a response of the script: `index`, of `count` calls."""
+
+    answer: int
+    index: int
+    count: int
+
+
+class CallPositions:
+    """Finds the position of each call that runs. Each position is given out once."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._steps = [step.whole_calls for turn in scenario.turns for step in turn.model]
+        self._left: dict[int, list[int]] = {}
+        self._lock = Lock()
+
+    def of(self, call: ToolCall, answer: int) -> CallPosition | None:
+        """Return the position of a call in a script response, or `None` if no such call is left."""
+        if not 0 <= answer < len(self._steps):
+            return None
+        calls = self._steps[answer]
+        with self._lock:
+            left = self._left.setdefault(answer, list(range(len(calls))))
+            named = [index for index in left if calls[index][0] == call.name]
+            exact = (index for index in named if equal(calls[index][1], call.arguments))
+            index = next(exact, next(iter(named), None))
+            if index is None:
+                return None
+            left.remove(index)
+        return CallPosition(answer, index, len(calls))
+
+
+class ReverseOrder:
+    """Delays parallel calls of one session so that they finish in reverse order.
+
+    A loop that pairs results with calls by order of completion then always fails, instead of sometimes.
+    """
+
+    def __init__(self) -> None:
+        self._changed = Condition()
+        self._answer = -1
+        self._running: set[int] = set()
+        self._begun: set[int] = set()
+        self._one_by_one = False
+
+    def wait(self, place: CallPosition | None) -> None:
+        """Return when the call may finish: after the later calls of its response that run at the same time."""
+        if place is None or place.count == 1:
+            return
+        with self._changed:
+            if place.answer != self._answer:
+                self._answer, self._running, self._begun = place.answer, set(), set()
+            self._running.add(place.index)
+            self._begun.add(place.index)
+            self._changed.notify_all()
+            later = range(place.index + 1, place.count)
+            behind = bool(later) and not self._one_by_one and self._is_behind(place, later)
+        if behind:
+            sleep(_HANDOVER_SECONDS)
+        with self._changed:
+            self._running.discard(place.index)
+            self._changed.notify_all()
+
+    def _is_behind(self, place: CallPosition, later: range) -> bool:
+        """Wait for the later calls that run at the same time. Return whether there are any."""
+        self._changed.wait_for(lambda: place.index + 1 in self._begun or self._is_over(place), _ARRIVAL_SECONDS)
+        if self._is_over(place):
+            return False
+        if self._running == {place.index} == self._begun:
+            self._one_by_one = True
+            return False
+        self._changed.wait_for(
+            lambda: self._is_over(place) or self._running.isdisjoint(later), _FINISH_SECONDS * place.count
+        )
+        return not self._begun.isdisjoint(later)
+
+    def _is_over(self, place: CallPosition) -> bool:
+        return place.answer != self._answer
+
+
+StreamRewrite: TypeAlias = Callable[[HttpResponse, str], tuple[HttpResponse, str]]
+"""Returns a stream in other chunks, and a description; the same for the same stream and seed."""
+
+StreamRewrites: TypeAlias = Callable[[Api], Sequence[StreamRewrite]]
+"""Returns the rewrites for the streams of one session, used in turn."""
+
+
+def cut_rewrite(number: int) -> StreamRewrite:
+    """Return the rewrite of `harness.cassettes.rechunk` with this number."""
+    return lambda response, seed: recut(response, number, seed)
+
+
+def _readable(wire: Api, number: int, response: HttpResponse, seed: str) -> tuple[HttpResponse, str]:
+    """Rewrite a stream with this number, or the next whose framing the API's official SDK can read."""
+    cuts = (recut(response, each, seed) for each in count(number))
+    return next((told, way) for told, way in cuts if not is_unreadable_by_sdk(wire, way))
+
+
+def shape_rewrite(name: str, shape: StreamShape) -> StreamRewrite:
+    """Return a rewrite that sends calls in the chunks of some servers, and cuts other streams."""
+    return partial(_rewrite_shape, name, shape)
+
+
+def _rewrite_shape(name: str, shape: StreamShape, response: HttpResponse, seed: str) -> tuple[HttpResponse, str]:
+    body = shape.respell(response.body, seed)
+    if body == response.body or response.delivery.ending != "complete":
+        return recut(response, 0, seed)
+    told = HttpResponse(response.status, response.headers, body, Delivery((len(body),)))
+    return told, f"in the chunks of some servers, {name}"
+
+
+def stream_rewrites(cuts: int, wire: Api) -> Sequence[StreamRewrite]:
+    """Return the documented shapes of an API's streams, alternating with `cuts` other chunkings."""
+    shapes = [shape_rewrite(name, shape) for name, shape in wire.stream_shapes.items() if not shape.departs]
+    pairs = zip_longest(shapes, [partial(_readable, wire, number) for number in range(cuts)])
+    return [way for pair in pairs for way in pair if way is not None]
+
+
+CLIENT = "client"
+"""The adapter name in reports about clients."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionOptions:
+    """Options of all sessions: facts, models besides those of the API's provider, and speed. With `ways` streams are
+    rewritten."""
+
+    edition: FactSelection
+    models: tuple[str, ...] = ()
+    pace: float = 0.0
+    ways: StreamRewrites | None = None
+
+
+class ServedSession:
+    """A session of one scenario in one API. `base` is the base URL of the client's requests."""
+
+    def __init__(  # noqa: PLR0913, PLR0917 - all are required
+        self, scenario: Scenario, wire: Api, name: str, base: str, known: Known, terms: SessionOptions
+    ) -> None:
+        self.scenario = scenario
+        self.wire = wire
+        self.name = name
+        self._front = ConversationServer(
+            scenario, wire, name, known=known, edition=terms.edition, pace=terms.pace, origin=REFERENCE_URL
+        )
+        self._edition = terms.edition
+        self._ways: Sequence[StreamRewrite] = [] if terms.ways is None else terms.ways(wire)
+        self.ways: dict[int, str] = {}
+        """Descriptions of rewritten streams by the number of the request, from 1."""
+        self._tap = ExchangeLog(base, REFERENCE_URL)
+        self._turned_away: list[TurnedAway] = []
+        self._runs: list[ToolRun] = []
+        self._beside = 0
+        self._asked = 0
+        self._streamed = False
+        self._lock = Lock()
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Respond to a chat, and note it."""
+        public = self._with_one_version(self._tap.public(request))
+        with self._lock:
+            served = self._front.serve(public)
+            self._tap.chat = served.index
+            self._streamed |= served.response.headers.get("content-type", "").startswith("text/event-stream")
+            self._asked += 1
+            self._beside += served.beside
+            if served.reason is not None:
+                path = urlsplit(public.url).path.removeprefix(urlsplit(REFERENCE_URL).path)
+                answer = self._refusal(served.response)
+                self._turned_away.append(TurnedAway(f"{request.method} {path}", served.reason, answer))
+            elif not served.again:
+                # What is judged is what was said: how fast it came is no part of it.
+                self._tap.note(served.request, replace(served.response, delivery=_unpaced(served.response)))
+            return self._told(served.response)
+
+    def _refusal(self, response: HttpResponse) -> str:
+        error = self.wire.read(response).error
+        return f"HTTP {response.status}: {error.message if error is not None else ''}"
+
+    def _with_one_version(self, request: HttpRequest) -> HttpRequest:
+        """Remove a doubled version: Google's SDK adds one to base URLs, and those of other servers end in it."""
+        version = self.wire.base_url_ending.removeprefix(self.wire.base_path)
+        doubled = f"{REFERENCE_URL}{version}{version}/"
+        if not version or not request.url.startswith(doubled):
+            return request
+        return replace(request, url=REFERENCE_URL + request.url.removeprefix(REFERENCE_URL + version))
+
+    def _told(self, response: HttpResponse) -> HttpResponse:
+        """Return the response as it is sent: a stream in its events, or rewritten."""
+        if not self._ways or not response.delivery.cuts:
+            return response
+        way = self._ways[len(self.ways) % len(self._ways)]
+        told, self.ways[self._asked] = way(response, f"{self.scenario.id}/{self.name}")
+        return told
+
+    def note_run(self, call: ToolCall) -> int:
+        """Note that the client ran a tool. Return how many responses of the script were given by then."""
+        with self._lock:
+            answers = self._front.played
+            if len(self._runs) < MAX_TOOL_RUNS:
+                self._runs.append(ToolRun(call.name, call.arguments, answers))
+        return answers
+
+    @property
+    def asked(self) -> int:
+        """The number of requests."""
+        return self._asked
+
+    @property
+    def exchanges(self) -> tuple[Exchange, ...]:
+        """The exchanges, except rejected and repeated requests."""
+        return tuple(self._tap.exchanges)
+
+    @property
+    def turned_away(self) -> tuple[TurnedAway, ...]:
+        """The requests that were rejected for something other than their chat."""
+        return tuple(self._turned_away)
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """The number of responses given, and of those in the script."""
+        return self._front.played, self._front.script
+
+    def evidence(self, *, ended: bool) -> Evidence:
+        """Return the session as evidence for rules. `ended`: no more requests will come."""
+        return Evidence(self.transcript(ended=ended))
+
+    def transcript(self, *, ended: bool) -> ServedTranscript:
+        """Return the transcript so far."""
+        with self._lock:
+            model = self._front.model or ""
+            profile = self._front.profiles.get(model) or self.wire.profile_for(model, self._edition)
+            return ServedTranscript(
+                api=self.wire.name,
+                model=model,
+                profile=profile,
+                exchanges=tuple(self._tap.exchanges),
+                mode="serve",
+                adapter=CLIENT,
+                variant=self._variant,
+                scenario=self.scenario,
+                scripted=True,
+                script=self._front.script,
+                played=self._front.played,
+                beside=self._beside,
+                ended=ended,
+                turned_away=tuple(self._turned_away),
+                profiles=dict(self._front.profiles),
+                runs=tuple(self._runs),
+            )
+
+    def result(self, target: str, *, ended: bool = True, shown: bool = False) -> CellResult:
+        """Return the cell in the column `target`, with its exchanges if `shown`. Clients send keys in headers, which
+        are not kept."""
+        evidence = self.evidence(ended=ended)
+        covers = tuple(subject.value for subject in self.scenario.covers)
+        cell = partial(CellResult, self.scenario.id, target, CLIENT, self.wire.name, self._variant)
+        judge = CellJudge(catalog.rules(), (), strict=False)
+        result = judge.decide_verdict(cell(Verdict.PASS, covers=covers), self.stage, evidence, Redactor())
+        return (
+            replace(result, conversation=build_conversation(evidence, Redactor(), max_conversation_chars(1)))
+            if shown
+            else result
+        )
+
+    @property
+    def stage(self) -> CellEnvironment:
+        """The environment of the session."""
+        provenance = Provenance("reference", model_requested=self._front.model or None)
+        return CellEnvironment(Endpoint(REFERENCE_URL, NO_KEY), self._tap, scripted=True, provenance=provenance)
+
+    @property
+    def _variant(self) -> Variant:
+        return "stream" if self._streamed else "whole"
+
+
+def _unpaced(response: HttpResponse) -> Delivery:
+    delivery = response.delivery
+    return replace(delivery, cuts=(), pause=0.0)

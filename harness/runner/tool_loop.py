@@ -1,0 +1,294 @@
+"""Runs the scenario of a cell through an adapter's client and notes what happens.
+
+The loop is the shipped `Thread.send`, so that cells exercise what applications use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import astuple, dataclass, replace
+
+from harness.apis.targets import Target
+from harness.kit.embeddings import EmbeddingRecord
+from harness.kit.handlers import CollectingHandler
+from harness.kit.thread import Thread, failure
+from harness.kit.trimming import trimmed
+from harness.model import errors
+from harness.model.errors import (
+    ChatError,
+    HarnessError,
+    InvalidValue,
+    IterationLimit,
+    PluginError,
+    ProviderError,
+    UsageError,
+)
+from harness.model.messages import ChatRequest, ChatResponse, StreamEvent, ToolCall, ToolResult
+from harness.model.protocols import Adapter, EmbeddingProvider, Endpoint
+from harness.platform.exceptions import class_name, exception_text, root_origin, text_with_line, traceback_text
+from harness.results import Chat, Embedded, ToolExecution
+from harness.scenarios.canonical import (
+    MissingResult,
+    ToolFailure,
+    UnknownTool,
+    answer,
+    event_word,
+    history,
+    provider_tools,
+    settings_of,
+    system_of,
+    tools,
+    user_message,
+)
+from harness.scenarios.schema import EmbeddingsSpec, QuerySpec, Scenario, Variant
+from harness.stdio.client import ADAPTER_EXCEPTIONS, SyncClient, TrackedObjects
+from harness.stdio.workers import ForeignAdapter
+
+_EMBEDDING_EXCEPTIONS = (Exception, SystemExit)
+
+
+def run_embeddings(
+    spec: EmbeddingsSpec, adapter: Adapter, endpoint: Endpoint, begin: Callable[[int], None]
+) -> tuple[Embedded, ...]:
+    """Embed the texts of a scenario and then each query, with an adapter that sends to `endpoint`.
+
+    `begin(n)` is called before the n-th of these sends anything. A failure ends the cell, unless the scenario expects
+    it.
+
+    Raises:
+        PluginError: The adapter declares embeddings and has none.
+        harness.model.errors.UsageError: It cannot be connected.
+    """
+    if adapter.embeddings is None:
+        raise PluginError(
+            "adapter", adapter.name, "it declares the capability 'embeddings', and its `embeddings` is None."
+        )
+    begin(0)
+    with closing(adapter.embeddings.connect(endpoint, adapter.embeddings.model, spec.dimensions)) as provider:
+        done = [_embed(provider, tuple(spec.texts), lambda: provider.embed(spec.texts))]
+        for place, query in enumerate(spec.queries, start=1):
+            if done[-1].vectors is None and not done[-1].refuses:
+                break
+            begin(place)
+            done.append(_embed_query(provider, query))
+    return tuple(done)
+
+
+def _embed_query(provider: EmbeddingProvider, query: QuerySpec) -> Embedded:
+    def vectors() -> list[list[float]]:
+        record = EmbeddingRecord.of(provider)
+        if query.indexed_with is not None:
+            record = replace(record, **query.indexed_with.model_dump(exclude_none=True))
+        return [record.query(provider, query.text)]
+
+    return replace(_embed(provider, (query.text,), vectors), refuses=query.indexed_with is not None)
+
+
+def _embed(provider: EmbeddingProvider, texts: tuple[str, ...], vectors: Callable[[], list[list[float]]]) -> Embedded:
+    result = Embedded(texts, None)
+    try:
+        provider_name, model, dimensions = astuple(EmbeddingRecord.of(provider))
+        result = replace(result, declared=(provider_name, model, dimensions))
+        return replace(result, vectors=tuple(tuple(map(float, vector)) for vector in vectors()))
+    except UsageError:
+        raise
+    except HarnessError as error:
+        known = [kind.__name__ for kind in type(error).__mro__ if kind.__module__ == errors.__name__]
+        return replace(result, error=known[0], error_text=exception_text(error))
+    except _EMBEDDING_EXCEPTIONS as error:
+        failed = replace(result, error=class_name(error), error_text=text_with_line(error), crashed=True)
+        return replace(failed, traceback=traceback_text(error))
+
+
+DEFAULT_MAX_TOKENS = 1024
+"""The token limit of scenarios that set none, so that adapters with other defaults agree."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioRun:
+    """The chats of a cell, the tools that ran, and the events that a message handler got in each turn. `printed` is the
+    output of an adapter in another process."""
+
+    chats: tuple[Chat, ...] = ()
+    executions: tuple[ToolExecution, ...] = ()
+    handled: tuple[tuple[str, ...], ...] = ()
+    printed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingRun(ScenarioRun):
+    """The result of a cell of embeddings, which has no chats."""
+
+    embedded: tuple[Embedded, ...] = ()
+
+
+class _ToolLoop:
+    def __init__(self, scenario: Scenario, target: Target, begin: Callable[[int], None], *, stream: bool) -> None:
+        self.scenario = scenario
+        self._model = target.model
+        self._begin = begin
+        self._stream = stream
+        self._chats: list[Chat] = []
+        self._executions: list[ToolExecution] = []
+        self._handled: list[tuple[str, ...]] = []
+        self._handed = TrackedObjects()
+
+    def converse(self, client: SyncClient) -> ScenarioRun:
+        scenario = self.scenario
+        thread = Thread(self._template(0, messages=True), max_iterations=scenario.max_iterations)
+        for index, turn in enumerate(scenario.turns):
+            thread.template = self._template(index)
+            asking, handler = _ScriptOrderClient(self, thread, index, client), _EventHandler()
+            try:
+                thread.send(asking, user_message(turn), self.run, handler)
+                if scenario.trim is not None:
+                    thread.messages = trimmed(thread.messages, scenario.trim.tools)
+            except IterationLimit as error:
+                asking.reorder()
+                self._chats[-1] = replace(self._chats[-1], limit_reached=True, error_text=str(error))
+            except _CellEnded:
+                break
+            finally:
+                self._handled.append(tuple(map(event_word, handler.events)))
+        return ScenarioRun(tuple(self._chats), tuple(self._executions), tuple(self._handled))
+
+    def _template(self, turn: int, *, messages: bool = False) -> ChatRequest:
+        scenario, settings = self.scenario, settings_of(self.scenario, turn)
+        hand = self._handed.hand
+        return ChatRequest(
+            model=self._model,
+            messages=tuple(map(hand, history(scenario))) if messages else (),
+            system=system_of(scenario, turn),
+            tools=tuple(map(hand, tools(scenario))),
+            tool_choice=settings.choice(),
+            response_format=hand(settings.format()),
+            max_tokens=settings.max_tokens or DEFAULT_MAX_TOKENS,
+            temperature=settings.temperature,
+            top_p=settings.top_p,
+            stop=tuple(settings.stop or ()),
+            thinking=settings.reasoning(),
+            cache=settings.cache,
+            provider_metadata=hand(provider_tools(scenario)),
+        )
+
+    def ask(self, request: ChatRequest, turn: int, step: int, client: SyncClient) -> ChatResponse:
+        """Run one chat and note its result. Raises `_CellEnded` if it failed."""
+        self._begin(len(self._chats))
+        handed = self._handed
+        original = handed.request(request)
+        asked = Chat(turn, step, original)
+        events: list[StreamEvent] = []
+        try:
+            try:
+                response = client.stream(request, events.append) if self._stream else client.chat(request)
+            finally:
+                asked = replace(asked, changes=(*handed.changes(request, original), *client.changes))
+        except ChatError as error:
+            self._chats.append(_failed_chat(asked, error, events))
+            raise _CellEnded from error
+        except ADAPTER_EXCEPTIONS as error:
+            if isinstance(error, HarnessError) and not isinstance(error, InvalidValue):
+                raise
+            failed = replace(_failed_chat(asked, error, events), error_text=text_with_line(error), crashed=True)
+            self._chats.append(replace(failed, traceback=traceback_text(error)))
+            raise _CellEnded from error
+        self._chats.append(replace(asked, response=handed.response(response), events=tuple(events)))
+        return response
+
+    def run(self, call: ToolCall) -> ToolResult:
+        """Return the scenario's result of a tool."""
+        execution = self._execution(self._handed.original(call))
+        self._executions.append(execution)
+        return self._handed.hand(execution.result)
+
+    def _execution(self, call: ToolCall) -> ToolExecution:
+        chat = len(self._chats) - 1
+        try:
+            return ToolExecution(chat, call, answer(self.scenario, call, [each.call for each in self._executions]))
+        except (ToolFailure, UnknownTool, MissingResult) as raised:
+            return ToolExecution(chat, call, failure(call, raised), unanswered=isinstance(raised, MissingResult))
+
+
+class _ScriptOrderClient:
+    """The client of the thread in one turn. It sorts tool results into the order of the script."""
+
+    def __init__(self, conversation: _ToolLoop, thread: Thread, turn: int, client: SyncClient) -> None:
+        self._conversation = conversation
+        self._thread = thread
+        self._turn = turn
+        self._client = client
+        self._answers = 0
+
+    def chat(self, request: ChatRequest) -> ChatResponse:
+        if self.reorder():
+            request = replace(request, messages=self._thread.messages)
+        response = self._conversation.ask(request, self._turn, self._answers, self._client)
+        self._answers += 1
+        return response
+
+    def close(self) -> None:
+        pass
+
+    def reorder(self) -> bool:
+        """Sort the results of the last response into the order of the script, if it has one."""
+        script = self._conversation.scenario.turns[self._turn].model
+        order = script[self._answers - 1].answers if 0 < self._answers <= len(script) else None
+        if order is None:
+            return False
+        *before, last = self._thread.messages
+        results = last.tool_results
+        if len(order) != len(results):
+            return False
+        self._thread.messages = (*before, replace(last, parts=tuple(results[position] for position in order)))
+        return True
+
+
+class _EventHandler(CollectingHandler):
+    """A handler that gets the exception of a failed chat in place of the internal one that ends the cell."""
+
+    def on_done(self, error: BaseException | None = None) -> None:
+        super().on_done(error.__cause__ if isinstance(error, _CellEnded) else error)
+
+
+def _failed_chat(asked: Chat, error: BaseException, events: list[StreamEvent]) -> Chat:
+    failed = replace(
+        asked,
+        error=class_name(error),
+        error_text=exception_text(error),
+        events=tuple(events),
+        origin=root_origin(error),
+    )
+    if isinstance(error, ProviderError):
+        failed = replace(failed, status=error.status, retry_after=error.retry_after)
+    return failed
+
+
+class _CellEnded(Exception):  # not an error: a chat has failed, and the cell ends there
+    pass
+
+
+def run_scenario(
+    scenario: Scenario, target: Target, endpoint: Endpoint, begin: Callable[[int], None], variant: Variant = "whole"
+) -> ScenarioRun:
+    """Run a scenario through a target's adapter, which sends to `endpoint`, by its `chat` or its `stream`.
+
+    `begin(n)` is called before chat n sends anything. A failed chat ends the cell, and its exception is noted. An
+    asynchronous client gets one event loop for the cell. A foreign adapter runs in a worker.
+
+    Raises:
+        harness.model.errors.UsageError: The adapter cannot be connected.
+        harness.stdio.process.AdapterBroke: A foreign adapter broke outside a chat, ended its process or exceeded its
+            time.
+        harness.stdio.workers.RunCancelled: The run was cancelled.
+    """
+    adapter = target.adapter
+    if isinstance(adapter, ForeignAdapter):
+        with adapter.workers.lease(adapter) as lease:
+            playing = run_scenario(scenario, replace(target, adapter=lease.adapter), endpoint, begin, variant)
+        return replace(playing, printed=lease.printed)
+    if scenario.embeddings is not None:
+        return EmbeddingRun(embedded=run_embeddings(scenario.embeddings, adapter, endpoint, begin))
+    stream = variant == "stream"
+    with closing(SyncClient(adapter.connect(endpoint, target.model), stream=stream)) as client:
+        return _ToolLoop(scenario, target, begin, stream=stream).converse(client)

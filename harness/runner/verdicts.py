@@ -1,0 +1,236 @@
+"""Judges cells: collects the findings of the rules and decides the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from harness import catalog
+from harness.apis.api import PATH_UNKNOWN
+from harness.apis.fact_files import SHIPPED, FactSelection
+from harness.apis.jsonvalue import parsed
+from harness.apis.view import WireError
+from harness.cassettes.redact import Redactor
+from harness.model.errors import CassetteError
+from harness.platform.exceptions import shorten
+from harness.results import (
+    Blame,
+    Body,
+    CellResult,
+    Embedded,
+    EmbeddingTranscript,
+    Finding,
+    Kind,
+    ServedTranscript,
+    Severity,
+    ToolExecution,
+    Transcript,
+    Verdict,
+    blame_client,
+    verdict_of,
+)
+from harness.rules import EVERYTHING, Scope
+from harness.rules.evidence import Evidence, ParsedExchange
+from harness.rules.expected_outcomes import decline_reason as why_declined
+from harness.rules.expected_outcomes import declined_chat
+from harness.rules.replays import CASSETTE_AGE_RULE
+from harness.rules.rule import Rule
+from harness.runner import exhibits
+from harness.runner.backends import CellEnvironment
+from harness.runner.causes import link_causes
+from harness.runner.costs import spending
+from harness.runner.differences import Observations
+from harness.runner.exhibits import ShippedRequests, excerpt, shipped_requests
+from harness.runner.expected_failures import ExpectedFailure, mark_expected
+from harness.runner.recorder import is_complete
+from harness.stdio.process import MAX_OUTPUT_BYTES
+
+CASSETTE_UNREADABLE = "cassette-unreadable"
+TOOL_UNANSWERED = "tool-unanswered"
+"""Findings that come from no rule."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedCell:
+    """A finished cell: its result, the observed differences and the evidence; the last two only if it ran to its end.
+    `seconds` is its duration."""
+
+    result: CellResult
+    observations: Observations | None = None
+    evidence: Evidence | None = None
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class CellJudge:
+    """Judges cells by `rules`. A broken convention fails a cell only if the judge is `strict`. An `expected` failure
+    fails none. Findings outside `scope` are only counted."""
+
+    rules: Sequence[Rule]
+    expected: Sequence[ExpectedFailure]
+    strict: bool
+    scope: Scope = EVERYTHING
+
+    def decide_verdict(
+        self, result: CellResult, stage: CellEnvironment, evidence: Evidence, redactor: Redactor
+    ) -> CellResult:
+        """Decide the verdict of a cell that ran.
+
+        Findings become a verdict in this order: rules find, severities are set, causes are linked, expected failures
+        are marked, and `verdict_of` takes the worst that remains. Excerpts of bodies are redacted.
+        """
+        transcript = evidence.transcript
+        terms = catalog.api(transcript.api).terms
+        found = ((rule, flaw) for rule in self.rules for flaw in rule.check(evidence))
+        findings = tuple(self._weighed(rule.finding(flaw, terms)) for rule, flaw in found)
+        if not any(finding.severity is Severity.ERROR for finding in findings):
+            # after an error, unplanned tool calls are no fault of the scenario
+            findings += tuple(
+                _unanswered_tool(execution) for execution in transcript.executions if execution.unanswered
+            )
+        findings, hidden = self.scope.split(findings)
+        findings = mark_expected(self.expected, result, link_causes(findings))
+        pictures = _Exhibits(evidence, redactor)
+        findings = tuple(_with_turn(transcript, pictures.of(finding)) for finding in findings)
+        if isinstance(transcript, ServedTranscript):
+            findings = tuple(map(blame_client, findings))
+        crashed = next((each for each in (*transcript.chats, *_embedded(transcript)) if each.crashed), None)
+        printed = "".join(part.printed for part in (transcript, *transcript.retellings))
+        recuts = sum(retelling.variant == "stream" for retelling in transcript.retellings)
+        verdict = verdict_of(findings)
+        result = replace(
+            result,
+            verdict=verdict,
+            provenance=stage.provenance if _has_responses(stage, transcript) else None,
+            findings=findings,
+            hidden=hidden,
+            exchanges=len(transcript.exchanges),
+            recuts=recuts,
+            spending=spending(evidence, stage.provenance),
+            printed=shorten(printed, MAX_OUTPUT_BYTES) or None,
+            traceback=crashed.traceback if crashed else None,
+        )
+        if transcript.mode == "record" and not is_complete(transcript):
+            result = replace(result, reason="not recorded: a chat failed, and what was there before stays")
+        if verdict is Verdict.EXPECTED_FAILURE:
+            reasons = {finding.accepted for finding in findings if finding.accepted is not None}
+            return replace(result, reason="; ".join(sorted(reasons)))
+        if crashed is not None and (
+            verdict is Verdict.FAIL or not findings
+        ):  # else all that is wrong is what it raised
+            return replace(result, verdict=Verdict.ERROR, reason=f"{crashed.error}: {crashed.error_text}")
+        said_no = declined_chat(evidence)
+        if said_no is not None and verdict is not Verdict.FAIL:
+            why = why_declined(evidence, said_no)
+            return replace(result, verdict=Verdict.NOT_APPLICABLE, provenance=None, reason=why)
+        return result
+
+    def _weighed(self, finding: Finding) -> Finding:
+        if finding.rule == CASSETTE_AGE_RULE and self.strict:
+            return replace(finding, severity=Severity.ERROR)
+        if finding.kind is not Kind.CONVENTION:
+            return finding
+        return replace(finding, severity=Severity.ERROR if self.strict else Severity.NOTE)
+
+
+class _Exhibits:
+    """Adds excerpts of bodies to the findings of one cell. Bodies are redacted before they are cut: half a key is not
+    recognised."""
+
+    def __init__(self, evidence: Evidence, redactor: Redactor) -> None:
+        self._evidence = evidence
+        self._redactor = redactor
+
+    @cached_property
+    def _exemplar(self) -> ShippedRequests | None:
+        return shipped_requests(self._evidence.transcript)
+
+    def of(self, finding: Finding) -> Finding:
+        """Return the finding with the excerpt at its pointer, the raw stream and the correct request."""
+        if finding.exchange is None:
+            return finding
+        reading = self._evidence.readings[finding.exchange]
+        shown = tuple(each for each in (self._stream(finding, reading), self._right(finding, reading)) if each)
+        return replace(finding, piece=self._piece(finding, reading), exhibits=shown)
+
+    def _piece(self, finding: Finding, reading: ParsedExchange) -> tuple[str, ...]:
+        if not finding.pointer:
+            return ()
+        try:
+            of_answer = reading.response.body if reading.response else None
+            shown = of_answer if finding.of_response else parsed(reading.exchange.request.body)
+        except WireError:  # a body that is none is shown by the rule that says so
+            return ()
+        return excerpt(self._redactor.value(shown), finding.pointer)
+
+    def _stream(self, finding: Finding, reading: ParsedExchange) -> Body | None:
+        if (
+            finding.severity is Severity.NOTE
+            or not exhibits.is_about_response(finding)
+            or reading.exchange.response is None
+        ):
+            return None
+        clean = replace(reading.exchange, response=self._redactor.response(reading.exchange.response))
+        stream = exhibits.raw_stream(self._evidence.transcript.api, replace(reading, exchange=clean))
+        return exhibits.stream_body(stream, finding) if stream is not None else None
+
+    def _right(self, finding: Finding, reading: ParsedExchange) -> Body | None:
+        is_cause = finding.severity is not Severity.NOTE and finding.follows is None
+        if not is_cause or finding.blame is not Blame.ADAPTER or exhibits.is_about_response(finding):
+            return None
+        chat = reading.index if reading.exchange.chat is None else reading.exchange.chat
+        found = self._exemplar
+        return found.body(finding, reading.exchange.request, chat, self._redactor) if found is not None else None
+
+
+def _with_turn(transcript: Transcript, finding: Finding) -> Finding:
+    """Return the finding with the user turn of its request. A tool loop shows no turns."""
+    if finding.exchange is None or not transcript.chats:
+        return finding
+    chat = transcript.exchanges[finding.exchange].chat
+    return finding if chat is None else replace(finding, turn=transcript.chats[chat].turn)
+
+
+def _has_responses(stage: CellEnvironment, transcript: Transcript) -> bool:
+    """Return whether there are responses from the environment: those of a provider may all be missing."""
+    live = stage.player is None and stage.provenance.origin != "reference"
+    return not live or any(each.response is not None for each in transcript.exchanges)
+
+
+def _embedded(transcript: Transcript) -> tuple[Embedded, ...]:
+    return transcript.embedded if isinstance(transcript, EmbeddingTranscript) else ()
+
+
+def unreadable_cassette(error: CassetteError) -> Finding:
+    """Return the finding for a cassette that cannot be read."""
+    return Finding(
+        CASSETTE_UNREADABLE, Kind.LOSS, Severity.ERROR, Blame.CASSETTE, str(error), source="harness.cassettes.cassette"
+    )
+
+
+def _unanswered_tool(execution: ToolExecution) -> Finding:
+    return Finding(
+        TOOL_UNANSWERED,
+        Kind.LOSS,
+        Severity.ERROR,
+        Blame.SCENARIO,
+        str(execution.result.content),
+        source="harness.scenarios.schema",
+    )
+
+
+def known_finding_ids(edition: FactSelection = SHIPPED) -> frozenset[str]:
+    """Return the ids of all findings that a run can have: of rules, limits, and facts with conditions. Raises
+    `FactsError`."""
+    rules = catalog.rules()
+    return frozenset(
+        (
+            CASSETTE_UNREADABLE,
+            TOOL_UNANSWERED,
+            PATH_UNKNOWN.id,
+            *(rule.id for rule in rules),
+            *(each for rule in rules for each in rule.also),
+            *(each for api in catalog.apis() for each in api.violation_ids(edition)),
+        )
+    )

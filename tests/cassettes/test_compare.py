@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from harness.model.http import HttpRequest
+
+from harness import catalog
+from harness.cassettes.compare import differences
+
+BODY: dict[str, Any] = {
+    "model": "gpt-5.4",
+    "temperature": 0.5,
+    "messages": [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Weather?"},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [
+                {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Paris"}'}}
+            ],
+        },
+        {"role": "tool", "tool_call_id": "call_1", "content": "18"},
+    ],
+    "tools": [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}],
+}
+URL = "http://reference-server.invalid/v1/chat/completions"
+ISSUED = frozenset({"call_1", "call_2"})
+RECORDED = HttpRequest("POST", URL, {"content-type": "application/json"}, json.dumps(BODY).encode())
+
+
+def edited(*path: Any, to: Any) -> HttpRequest:
+    body = json.loads(json.dumps(BODY))
+    node = body
+    for key in path[:-1]:
+        node = node[key]
+    node[path[-1]] = to
+    return replace(RECORDED, body=json.dumps(body).encode())
+
+
+def compared(sent: HttpRequest) -> list[tuple[str, bool, str]]:
+    found = differences(RECORDED, sent, catalog.api("openai-chat"), issued=ISSUED)
+    return [(each.pointer, each.neutral, each.message) for each in found]
+
+
+def test_equal_requests_do_not_differ_wherever_and_however_they_are_sent() -> None:
+    sorted_body = json.dumps(BODY, sort_keys=True, indent=1).encode()
+    elsewhere = HttpRequest(
+        "POST", URL.replace("reference-server.invalid", "127.0.0.1:99"), RECORDED.headers, sorted_body
+    )
+    assert compared(elsewhere) == []
+    assert compared(replace(RECORDED, headers={**RECORDED.headers, "user-agent": "x", "authorization": "y"})) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "pointer", "words"),
+    [
+        (("messages", 0, "content"), "Be long.", "/messages/0", 'recorded "Be brief.", sent "Be long."'),
+        (("messages", 1, "content"), "Rain?", "/messages/1/content", 'recorded "Weather?", sent "Rain?"'),
+        (("messages", 3, "tool_call_id"), "call_2", "/messages/3/tool_call_id", 'recorded "call_1", sent "call_2"'),
+        (
+            ("messages", 2, "tool_calls", 0, "function", "arguments"),
+            '{"city": "Rome"}',
+            "/messages/2/tool_calls/0/function/arguments",
+            'recorded {"city": "Paris"}, sent {"city": "Rome"}',
+        ),
+        (("temperature",), 1, "/temperature", "recorded 0.5, sent 1"),
+    ],
+)
+def test_another_meaning_is_a_neutral_difference_with_its_place(
+    path: tuple[Any, ...], value: Any, pointer: str, words: str
+) -> None:
+    [(place, neutral, message)] = compared(edited(*path, to=value))
+    assert neutral
+    assert place.startswith(pointer)
+    assert words in message
+
+
+def test_whether_the_answer_is_to_be_streamed_is_no_part_of_what_is_asked() -> None:
+    assert [(place, neutral) for place, neutral, _ in compared(edited("stream", to=True))] == [("/stream", False)]
+
+
+def test_a_message_more_says_how_many_and_which() -> None:
+    [(pointer, neutral, message)] = compared(
+        edited("messages", to=[*BODY["messages"], {"role": "user", "content": "Hi"}])
+    )
+    assert (pointer, neutral) == ("/messages/4/content", True)
+    assert message.startswith("turns[2].parts: 1 recorded, 2 sent; sent only: ")
+
+
+def test_a_message_less_says_what_is_gone() -> None:
+    [(_, neutral, message)] = compared(edited("messages", to=BODY["messages"][:-1]))
+    assert neutral
+    assert "turns: 3 recorded, 2 sent; recorded only: " in message
+
+
+def test_arguments_spelled_otherwise_do_not_differ() -> None:
+    assert compared(edited("messages", 2, "tool_calls", 0, "function", "arguments", to='{"city":"Paris"}')) == []
+
+
+def test_a_result_that_is_json_spelled_otherwise_does_not_differ() -> None:
+    recorded = edited("messages", 3, "content", to='{"temp_c":18,"sky":"clear"}')
+    sent = edited("messages", 3, "content", to='{"sky": "clear", "temp_c": 18}')
+    wrapped = edited("messages", 3, "content", to='{"result": {"sky": "clear", "temp_c": 18}}')
+    changed = edited("messages", 3, "content", to='{"temp_c": 18, "sky": "dark"}')
+
+    def found(other: HttpRequest) -> list[tuple[str, bool]]:
+        return [(d.pointer, d.neutral) for d in differences(recorded, other, catalog.api("openai-chat"))]
+
+    assert found(sent) == []
+    assert found(wrapped) == [("/messages/3/content", False)]
+    assert found(changed) == [("/messages/3/content", True)]
+
+
+def test_the_borders_between_texts_differ_in_spelling_only() -> None:
+    def told(*texts: str) -> HttpRequest:
+        return edited("messages", 1, "content", to=[{"type": "text", "text": text} for text in texts])
+
+    assert {neutral for _, neutral, _ in compared(told("Wea", "ther?"))} == {False}
+    assert {neutral for _, neutral, _ in compared(told("Wea", " ther?"))} == {True}
+
+
+def with_ids(*ids: str, answered: tuple[str, ...]) -> HttpRequest:
+    calls = [{"id": each, "type": "function", "function": {"name": "weather", "arguments": "{}"}} for each in ids]
+    results = [{"role": "tool", "tool_call_id": each, "content": "18"} for each in answered]
+    body = {**BODY, "messages": [*BODY["messages"][:2], {"role": "assistant", "tool_calls": calls}, *results]}
+    return replace(RECORDED, body=json.dumps(body).encode())
+
+
+@pytest.mark.parametrize(
+    ("sent", "neutral"),
+    [
+        (with_ids("x", "y", answered=("y", "x")), False),
+        (with_ids("x", "y", answered=("x", "y")), False),  # said of the same calls in another order
+        (with_ids("x", "x", answered=("x", "x")), True),  # two ids have become one
+        (with_ids("x", "y", answered=("y", "z")), True),  # a result has lost its call
+    ],
+)
+def test_ids_that_no_api_issued_only_have_to_pair(sent: HttpRequest, neutral: bool) -> None:
+    recorded = with_ids("call_1", "call_2", answered=("call_2", "call_1"))
+
+    assert {each.neutral for each in differences(recorded, sent, catalog.api("openai-chat"))} == {neutral}
+    issued = differences(recorded, sent, catalog.api("openai-chat"), issued=ISSUED)
+    assert {each.neutral for each in issued} == {True}
+
+
+def test_a_field_that_no_view_knows_differs_in_spelling_only() -> None:
+    [(pointer, neutral, message)] = compared(edited("store", to=True))
+    assert (pointer, neutral, message) == ("/store", False, "body /store: recorded nothing, sent true")
+
+
+def test_another_base_url_is_no_difference() -> None:
+    assert compared(replace(RECORDED, url="https://gateway.example/openai/v1/chat/completions")) == []
+    [(_, neutral, message)] = compared(replace(RECORDED, url="http://reference-server.invalid/v1/completions"))
+    assert (neutral, message) == (False, 'path: recorded "chat/completions", sent "v1/completions"')
+
+
+def test_path_query_and_allowed_headers_differ_in_spelling_only() -> None:
+    sent = replace(RECORDED, url=URL + "?beta=1", headers={"content-type": "text/plain"})
+    assert [each[1:] for each in compared(sent)] == [
+        (False, 'query: recorded "", sent "beta=1"'),
+        (False, 'header content-type: recorded "application/json", sent "text/plain"'),
+    ]
+
+
+def test_a_request_that_cannot_be_read_is_a_neutral_difference() -> None:
+    [(pointer, neutral, message)] = compared(replace(RECORDED, body=b"{"))
+    assert (pointer, neutral) == ("", True)
+    assert message.startswith("cannot be read: ")
+
+
+def test_two_that_cannot_be_read_are_compared_as_bytes() -> None:
+    broken = replace(RECORDED, body=b"{")
+    wire = catalog.api("openai-chat")
+    assert differences(broken, broken, wire, issued=ISSUED) == []
+    [found] = differences(broken, replace(broken, body=b"[["), wire, issued=ISSUED)
+    assert (found.neutral, found.message) == (False, "body: 1 bytes recorded, 2 other bytes sent")
+
+
+def test_bodies_without_a_bottom_are_compared_as_bytes() -> None:
+    deep = replace(RECORDED, body=b"[" * 5000 + b"]" * 5000)
+    assert differences(deep, deep, catalog.api("openai-chat"), issued=ISSUED) == []
+
+
+def with_parameters(schema: Any) -> HttpRequest:
+    return edited("tools", 0, "function", "parameters", to=schema)
+
+
+NAMED = {"type": "object", "properties": {"mode": {"type": ["string", "null"], "maxLength": 3}}, "required": ["mode"]}
+IN_OTHER_WORDS = {
+    "properties": {"mode": {"anyOf": [{"$ref": "#/$defs/mode"}, {"type": "null"}]}},
+    "required": ["mode"],
+    "type": "object",
+    "$defs": {"mode": {"type": "string", "maxLength": 3, "title": "Mode"}},
+}
+
+
+def test_a_schema_in_other_words_is_a_difference_in_spelling() -> None:
+    found = differences(with_parameters(NAMED), with_parameters(IN_OTHER_WORDS), catalog.api("openai-chat"))
+    assert found
+    assert not any(each.neutral for each in found)
+
+
+def test_a_schema_that_accepts_something_else_is_a_difference_in_meaning_with_an_instance() -> None:
+    longer = json.loads(json.dumps(IN_OTHER_WORDS).replace('"maxLength": 3', '"maxLength": 4'))
+    [found] = differences(with_parameters(NAMED), with_parameters(longer), catalog.api("openai-chat"))
+    assert found.neutral
+    assert found.pointer == "/tools/0"
+    assert found.message == (
+        'tools[0].parameters/properties/mode: recorded {"type": ["string", "null"], "maxLength": 3}, '
+        'sent {"anyOf": [{"$ref": "#/$defs/mode"}, {"type": "null"}]}'
+        ': the one sent accepts {"mode": "aaaa"}, the recorded schema does not'
+    )
+
+
+def test_the_two_schema_languages_of_gemini_are_compared_as_one() -> None:
+    def asked(**declared: Any) -> HttpRequest:
+        body = {
+            "contents": [{"role": "user", "parts": [{"text": "Weather?"}]}],
+            "tools": [{"functionDeclarations": [{"name": "weather", **declared}]}],
+        }
+        url = "http://reference-server.invalid/v1beta/models/gemini-3-pro:generateContent"
+        return HttpRequest("POST", url, RECORDED.headers, json.dumps(body).encode())
+
+    def neutral(mode: Any) -> list[bool]:
+        openapi = {"type": "OBJECT", "properties": {"mode": mode}, "required": ["mode"]}
+        found = differences(asked(parametersJsonSchema=NAMED), asked(parameters=openapi), catalog.api("gemini"))
+        return [each.neutral for each in found]
+
+    assert set(neutral({"type": "STRING", "nullable": True, "maxLength": "3"})) == {False}
+    assert neutral({"type": "STRING", "maxLength": "3"}) == [True]

@@ -1,0 +1,228 @@
+from __future__ import annotations
+
+import json
+import os
+import select
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness.model.errors import ConnectionFailed, ServerError
+from harness.model.http import Delivery, HttpRequest, HttpResponse
+from harness.model.messages import ChatRequest, Message
+from harness.model.process import Command, Completed, from_request, from_response, to_request, to_response
+from harness.model.protocols import ChatClient, Endpoint
+
+from harness.adapters.claude_cli import ADAPTER
+from harness.cassettes.player import ExchangeLog
+from harness.cassettes.transport import HandlerRunner, LoggingRunner
+from harness.kit.processes import LocalRunner
+from tests.cassettes.samples import Kept
+
+ECHO = """
+import json, os, sys
+told = {"argv": sys.argv[1:], "stdin": sys.stdin.read(), "environment": dict(os.environ), "folder": os.getcwd(),
+        "files": os.listdir()}
+print(json.dumps({"type": "result", "subtype": "success", "is_error": False, "num_turns": 1,
+                  "result": json.dumps(told), "stop_reason": "end_turn"}))
+sys.stderr.write("by the way: 18 \\u00b0C")
+"""
+HANGS = "(echo alive; exec sleep 600) > {fifo} &\nwait"
+KEY = "sk-ant-1234567890abcdefghij"
+
+
+def executable(folder: Path, interpreter: str, text: str) -> None:
+    script = folder / "claude"
+    script.write_text(f"#!{interpreter}\n{text}", encoding="utf-8")
+    script.chmod(0o755)
+
+
+@pytest.fixture
+def bin_(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    return tmp_path
+
+
+def told(completed: Completed) -> dict[str, Any]:
+    return json.loads(json.loads(completed.stdout)["result"])
+
+
+# --- the real one -----------------------------------------------------------------------------------------------------
+
+
+def test_a_command_runs_without_a_shell_in_an_empty_folder_that_goes(bin_: Path) -> None:
+    executable(bin_, sys.executable, ECHO)
+    argv = ("claude", "--system-prompt", "", "$HOME; `id` 'x' \"y\" * \n", "°")
+
+    completed = LocalRunner().run(Command(argv, "18 °C\n\n", {"BOUND": "64"}, ("PATH",)), 60)
+
+    said = told(completed)
+    assert (completed.status, completed.stderr) == (0, "by the way: 18 °C")
+    assert said["argv"] == list(argv[1:])
+    assert said["stdin"] == "18 °C\n\n"
+    assert said["files"] == []
+    assert not Path(said["folder"]).exists()
+
+
+def test_of_the_environment_it_gets_only_what_is_named(bin_: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    executable(bin_, sys.executable, ECHO)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    monkeypatch.setenv("OTHER_SECRET", "must not get there")
+
+    command = Command(("claude",), "", {"BOUND": "64"}, ("PATH", "ANTHROPIC_API_KEY", "NOT_SET"))
+    environment = told(LocalRunner().run(command, 60))["environment"]
+
+    assert (environment["ANTHROPIC_API_KEY"], environment["BOUND"]) == (KEY, "64")
+    assert not {"OTHER_SECRET", "NOT_SET", "HOME"} & {*environment}
+
+
+@pytest.mark.parametrize(("ending", "status"), [("exit 7", 7), ("kill -9 $$", -9)])
+def test_a_command_that_fails_leaves_its_status_behind(bin_: Path, ending: str, status: int) -> None:
+    executable(bin_, "/bin/sh", f"echo half; echo why >&2; {ending}")
+
+    assert LocalRunner().run(Command(("claude",), "unread", {}, ("PATH",)), 60) == Completed(status, "half\n", "why\n")
+
+
+def test_output_that_is_no_text_is_shown_as_far_as_it_is(bin_: Path) -> None:
+    executable(bin_, "/bin/sh", "printf 'a\\377b'")
+
+    assert LocalRunner().run(Command(("claude",), "", {}, ("PATH",)), 60).stdout == "a\ufffdb"
+
+
+def test_a_command_that_takes_too_long_ends_with_all_that_it_started(bin_: Path) -> None:
+    fifo = bin_ / "fifo"
+    os.mkfifo(fifo)
+    executable(bin_, "/bin/sh", HANGS.format(fifo=fifo))
+    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        with pytest.raises(TimeoutError, match="claude has not ended after 3 seconds"):
+            LocalRunner().run(Command(("claude",), "", {}, ("PATH",)), 3)
+
+        assert os.read(reader, 100) == b"alive\n"
+        select.select([reader], [], [], 60)
+        assert os.read(reader, 100) == b""  # nobody is left to write to it
+    finally:
+        os.close(reader)
+
+
+def test_what_cannot_be_started_is_an_error_of_the_system(bin_: Path) -> None:
+    (bin_ / "claude").write_text("not executable")
+
+    with pytest.raises(FileNotFoundError):
+        LocalRunner().run(Command(("no-such-executable",), "", {}, ("PATH",)), 60)
+    with pytest.raises(PermissionError):
+        LocalRunner().run(Command((str(bin_ / "claude"),), "", {}, ("PATH",)), 60)
+    with pytest.raises(OSError, match="null byte"):
+        LocalRunner().run(Command(("sh", "a\0b"), "", {}, ("PATH",)), 60)
+
+
+def test_the_adapter_runs_it(bin_: Path) -> None:
+    executable(bin_, sys.executable, ECHO)
+    client = ADAPTER.connect(Endpoint("process://local", "", processes=LocalRunner()), "claude-opus-5-5")
+    assert isinstance(client, ChatClient)
+
+    said = json.loads(client.chat(ChatRequest("", (Message.user("@secrets 18 °C"),), system="Be brief.")).text)
+
+    assert said["stdin"] == "@secrets 18 °C"
+    assert said["argv"][-1] == "Be brief."
+    assert "@secrets" not in " ".join(said["argv"])
+
+
+def test_the_adapter_says_that_it_is_not_there(bin_: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(bin_))
+    client = ADAPTER.connect(Endpoint("process://local", "", processes=LocalRunner()), "claude-opus-5-5")
+    assert isinstance(client, ChatClient)
+
+    with pytest.raises(ConnectionFailed, match="there is no executable 'claude' on the path"):
+        client.chat(ChatRequest("", (Message.user("Hi"),)))
+
+
+# --- noted ------------------------------------------------------------------------------------------------------------
+
+
+class Fixed:
+    def __init__(self, outcome: Completed | OSError) -> None:
+        self._outcome = outcome
+
+    def run(self, command: Command, timeout: float) -> Completed:
+        if isinstance(self._outcome, OSError):
+            raise self._outcome
+        return self._outcome
+
+
+def test_a_run_is_noted_as_an_exchange_as_it_was() -> None:
+    kept = Kept()
+    tap = ExchangeLog("process://local", "process://local", kept)
+    command = Command(("claude", "--print"), f"My key is {KEY}.")
+
+    assert LoggingRunner(Fixed(Completed(0, f"Is it {KEY}?")), tap).run(command, 1) == Completed(0, f"Is it {KEY}?")
+
+    (exchange,) = tap.exchanges
+    assert from_request(exchange.request) == command
+    assert exchange.response is not None
+    assert from_response(exchange.response) == Completed(0, f"Is it {KEY}?")
+    assert [from_request(request) for request, _ in kept.exchanges] == [command]
+
+
+def test_a_command_whose_answer_is_there_already_is_not_run() -> None:
+    command = Command(("claude", "--print"), "What is 2 + 2?")
+    known = Kept({to_request(command).body: to_response(Completed(0, "4"))})
+    tap = ExchangeLog("process://local", "process://local", known)
+
+    assert LoggingRunner(Fixed(OSError("run")), tap).run(command, 1) == Completed(0, "4")
+
+    assert len(tap.exchanges) == 1
+    assert known.exchanges == []
+
+
+def test_a_run_without_an_end_is_noted_without_a_response() -> None:
+    tap = ExchangeLog("process://local", "process://local")
+
+    with pytest.raises(TimeoutError):
+        LoggingRunner(Fixed(TimeoutError("late")), tap).run(Command(("claude",)), 1)
+
+    assert [exchange.response for exchange in tap.exchanges] == [None]
+
+
+# --- answered ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_handler_answers_in_place_of_a_command() -> None:
+    seen: list[HttpRequest] = []
+
+    def handle(request: HttpRequest) -> HttpResponse:
+        seen.append(request)
+        return to_response(Completed(1, "out", "err"))
+
+    command = Command(("claude", "--print"), "Hi")
+    assert HandlerRunner(handle).run(command, 1) == Completed(1, "out", "err")
+    assert seen == [to_request(command)]
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        (HttpResponse(500, {}, b'{"error": {"message": "harness: nothing left"}}'), 1),
+        (HttpResponse(200, {}, b'{"status": 0, "stdo'), 0),
+        (HttpResponse(200, {}, b""), 0),
+    ],
+)
+def test_an_answer_that_no_command_leaves_behind_is_its_output(response: HttpResponse, expected: int) -> None:
+    assert HandlerRunner(lambda _: response).run(Command(("claude",)), 1) == Completed(expected, response.body.decode())
+
+
+def test_an_answer_that_is_reset_is_no_answer() -> None:
+    response = HttpResponse(200, {}, b"", Delivery(ending="reset"))
+
+    with pytest.raises(ConnectionResetError, match="claude broke off"):
+        HandlerRunner(lambda _: response).run(Command(("claude",)), 1)
+
+
+def test_the_adapter_takes_a_played_out_cassette_for_a_failure() -> None:
+    runner = HandlerRunner(lambda _: HttpResponse(500, {}, b"nothing left"))
+    client = ADAPTER.connect(Endpoint("process://local", "", processes=runner), "claude-opus-5-5")
+    assert isinstance(client, ChatClient)
+
+    with pytest.raises(ServerError, match="nothing left"):
+        client.chat(ChatRequest("", (Message.user("Hi"),)))

@@ -1,0 +1,87 @@
+"""Adapters that spell schemas in their own way pass, against the reference server and in replay; wrong ones do not."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.cassettes.library import Library
+from harness.equivalence.schema_changes import SchemaComparison, _changed
+from harness.results import CellResult, Verdict
+from harness.runner.backends import ReplayBackend
+from harness.runner.recorder import Recorder
+from harness.runner.run import Run
+from tests.broken.fault import Wrap
+from tests.broken.playing import RULES, cell, played, said
+from tests.equivalence.unusual import RIGHT, WRONG
+from tests.stages import InProcess, shipped_scenarios
+
+_ENDLESS = "schema-recursive"  # which nobody can write out
+SCENARIOS = sorted(
+    name for name in shipped_scenarios() if name.startswith(("schema-", "json-schema")) and name != _ENDLESS
+)
+PLAYABLE = [*SCENARIOS, *sorted({scenario for _, _, scenario, _ in WRONG} - set(SCENARIOS))]
+TARGETS = ("anthropic", "openai-chat", "gemini-3")
+"""One of each way to send a schema: as it is, in strict form, beside the OpenAPI dialect."""
+
+FINE = {Verdict.PASS, Verdict.NOT_APPLICABLE}
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    """Cassettes that the shipped adapters recorded."""
+    recorded = Library(tmp_path_factory.mktemp("cassettes"))
+    cells = [cell(scenario, target) for scenario in PLAYABLE for target in TARGETS]
+    assert {each.verdict for each in Run(InProcess(), RULES, recorder=Recorder(recorded))(cells).cells} <= FINE
+    return recorded
+
+
+def replayed(library: Library, scenario: str, target: str, wrap: Wrap) -> CellResult:
+    return Run(ReplayBackend([library]), RULES)([cell(scenario, target, wrap)]).cells[0]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("way", RIGHT)
+def test_another_spelling_is_right(way: str, target: str) -> None:
+    results = [played(scenario, target, RIGHT[way]) for scenario in SCENARIOS]
+    assert {result.verdict for result in results} <= FINE, "\n".join(said(result.findings) for result in results)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("way", RIGHT)
+def test_in_replay_another_spelling_is_at_most_a_warning(library: Library, way: str, target: str) -> None:
+    results = [replayed(library, scenario, target, RIGHT[way]) for scenario in SCENARIOS]
+    allowed = {*FINE, Verdict.WARN}
+    assert {result.verdict for result in results} <= allowed, "\n".join(said(result.findings) for result in results)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("wrap", "scenario", "words"), [pytest.param(*row[1:], id=row[0]) for row in WRONG])
+def test_changed_schema_is_found_with_an_instance(wrap: Wrap, scenario: str, words: str, target: str) -> None:
+    result = played(scenario, target, wrap)
+    messages = [each.message for each in result.findings if each.rule == "tool-declaration-changed"]
+    assert result.verdict is Verdict.FAIL
+    assert any(words in message for message in messages), messages
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("wrap", "scenario", "words"), [pytest.param(*row[1:], id=row[0]) for row in WRONG])
+def test_in_replay_another_schema_is_a_difference_in_meaning(
+    library: Library, wrap: Wrap, scenario: str, words: str, target: str
+) -> None:
+    result = replayed(library, scenario, target, wrap)
+    messages = [each.message for each in result.findings if each.rule == "recorded-request"]
+    assert result.verdict is Verdict.FAIL
+    assert any("tools[0].parameters" in message for message in messages), messages
+    if "accepts" in words:
+        assert any("accepts" in message and "the recorded schema" in message for message in messages), messages
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_shipped_adapters_need_no_search_for_instances(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def searched(*_: object) -> None:
+        raise AssertionError("looked for instances")
+
+    _changed.cache_clear()
+    monkeypatch.setattr(SchemaComparison, "_at", searched)
+    results = [played(scenario, target) for scenario in SCENARIOS]
+    assert {result.verdict for result in results} <= FINE

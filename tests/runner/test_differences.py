@@ -1,0 +1,253 @@
+"""The difference tables say what the wire says, whoever is on it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness.model.errors import Overloaded
+from harness.model.messages import ChatRequest, ChatResponse, Message, Role, Text
+
+from harness.apis.targets import Target
+from harness.cassettes.library import Library
+from harness.results import RunResult
+from harness.runner.backends import ReplayBackend
+from harness.runner.cells import Cell, cells
+from harness.runner.differences import FACTS, NOT_OBSERVED, Observations, ObservedValues, difference_rows
+from harness.runner.run import Run
+from tests.stages import InProcess, shipped_scenarios, shipped_targets
+from tests.wrapped import Chat, chatting
+
+SCENARIOS = ("call-parallel-same-tool", "result-error", "system-changed", "json-mode", "choice-required")
+
+
+def run_on(targets: Sequence[Target], *names: str) -> RunResult:
+    return Run(InProcess(), [])(cells([shipped_scenarios()[name] for name in names], targets))
+
+
+@cache
+def shipped() -> RunResult:
+    return run_on(list(shipped_targets().values()), *SCENARIOS)
+
+
+def row(result: RunResult, fact: str) -> dict[str, str]:
+    (found,) = (dict(difference.values) for difference in result.differences if difference.fact == fact)
+    return found
+
+
+def test_the_shipped_adapters_differ_as_their_apis_do() -> None:
+    assert row(shipped(), "who issues a call's id") == {
+        "anthropic": "the API",
+        "anthropic-opus-5": "the API",
+        "openai-chat": "the API",
+        "openai-responses": "the API",
+        "gemini-4": "nobody: no id on the wire",
+        "gemini-3": "the API",
+        "gemini-2.5": "nobody: no id on the wire",
+    }
+    assert row(shipped(), "field of the result's id") == {
+        "anthropic": "messages[].content[].tool_use_id",
+        "anthropic-opus-5": "messages[].content[].tool_use_id",
+        "openai-chat": "messages[].tool_call_id",
+        "openai-responses": "input[].call_id",
+        "gemini-4": "none: by name and order",
+        "gemini-3": "contents[].parts[].functionResponse.id",
+        "gemini-2.5": "none: by name and order",
+    }
+    assert row(shipped(), "results of parallel calls")["openai-chat"] == "an entry each"
+    assert row(shipped(), "results of parallel calls")["anthropic"] == "together in one entry"
+    assert row(shipped(), "where the system prompt sits")["anthropic"] == "system"
+    assert row(shipped(), "where the system prompt sits")["gemini-3"] == "systemInstruction"
+    assert row(shipped(), "when it changes")["anthropic"] == "the old one goes"
+    assert row(shipped(), "JSON without a schema")["openai-chat"] == "response_format: json_object"
+    assert row(shipped(), "JSON without a schema")["anthropic"] == "no switch"
+    assert row(shipped(), "how an error is marked")["anthropic"] == "a field of its own"
+    assert row(shipped(), "word for a forced call")["anthropic"] == NOT_OBSERVED
+    assert row(shipped(), "word for a forced call")["anthropic-opus-5"] == "any"
+
+
+def test_only_rows_that_differ_are_flagged() -> None:
+    for difference in shipped().differences:
+        seen = {value for value in difference.values.values() if value != NOT_OBSERVED}
+        assert difference.differs is (len(seen) > 1)
+    flagged = {difference.fact: difference.differs for difference in shipped().differences}
+    assert flagged["where the system prompt sits"]
+    assert not flagged["system prompt inside a message"]
+    assert set(row(shipped(), "system prompt inside a message").values()) == {"no"}
+
+
+def test_there_is_a_row_for_each_fact_and_a_column_for_each_target() -> None:
+    assert [(d.subject, d.fact) for d in shipped().differences] == [(fact.subject.value, fact.name) for fact in FACTS]
+    assert all(list(difference.values) == list(shipped_targets()) for difference in shipped().differences)
+    assert len({fact.name for fact in FACTS}) == len(FACTS)
+
+
+def test_without_exchanges_nothing_is_observed(tmp_path: Path) -> None:
+    targets = list(shipped_targets().values())[:2]
+    missing = Run(ReplayBackend([Library(tmp_path)]), [])(cells([shipped_scenarios()["json-mode"]], targets))
+    assert all(set(difference.values.values()) == {NOT_OBSERVED} for difference in missing.differences)
+    assert not any(difference.differs for difference in missing.differences)
+    assert run_on([], "json-mode").differences[0].values == {}
+
+
+def test_what_no_scenario_shows_is_not_observed() -> None:
+    result = run_on([shipped_targets()["anthropic"]], "json-mode")
+    assert row(result, "who issues a call's id") == {"anthropic": NOT_OBSERVED}
+    assert row(result, "JSON without a schema") == {"anthropic": "no switch"}
+
+
+def system_as_user_text(inner: Chat, request: ChatRequest) -> ChatResponse:
+    first, *rest = request.messages
+    moved = Message(Role.USER, (Text(f"{request.system}\n\n{first.text}"), *first.parts[1:]))
+    return inner(replace(request, system=None, messages=(moved, *rest)))
+
+
+def system_dropped(inner: Chat, request: ChatRequest) -> ChatResponse:
+    return inner(replace(request, system=None))
+
+
+def system_twice(inner: Chat, request: ChatRequest) -> ChatResponse:
+    return inner(replace(request, system=f"{request.system}\n{request.system}"))
+
+
+def json_ignored(inner: Chat, request: ChatRequest) -> ChatResponse:
+    return inner(replace(request, response_format=None))
+
+
+def errors_hidden(inner: Chat, request: ChatRequest) -> ChatResponse:
+    def plain(message: Message) -> Message:
+        return replace(
+            message, parts=tuple(replace(p, is_error=False) if hasattr(p, "is_error") else p for p in message.parts)
+        )  # type: ignore[call-arg]
+
+    return inner(replace(request, messages=tuple(map(plain, request.messages))))
+
+
+def choice_hard_wired(inner: Chat, request: ChatRequest) -> ChatResponse:
+    return inner(replace(request, tool_choice="auto" if request.tools else None))
+
+
+def asked_again(inner: Chat, request: ChatRequest) -> ChatResponse:
+    try:
+        return inner(request)
+    except Overloaded:
+        return inner(request)
+
+
+Fault = Callable[[Chat, ChatRequest], ChatResponse]
+
+
+@pytest.mark.parametrize(
+    ("name", "scenario", "fault", "fact", "before", "after"),
+    [
+        (
+            "anthropic",
+            "system-plain",
+            system_as_user_text,
+            "where the system prompt sits",
+            "system",
+            NOT_OBSERVED,
+        ),
+        (
+            "anthropic",
+            "system-plain",
+            system_as_user_text,
+            "system prompt inside a message",
+            "no",
+            "messages[].content[].text",
+        ),
+        (
+            "gemini-3",
+            "system-plain",
+            system_as_user_text,
+            "system prompt inside a message",
+            "no",
+            "contents[].parts[].text",
+        ),
+        ("openai-chat", "system-plain", system_twice, "copies in one request", "1", "2"),
+        ("openai-chat", "system-plain", system_dropped, "copies in one request", "1", "0"),
+        (
+            "openai-responses",
+            "system-changed",
+            system_dropped,
+            "when it changes",
+            "the old one goes",
+            "the old one goes, the new one is not sent",
+        ),
+        (
+            "gemini-3",
+            "json-mode",
+            json_ignored,
+            "JSON without a schema",
+            "responseMimeType: application/json",
+            "no switch",
+        ),
+        ("anthropic", "result-error", errors_hidden, "how an error is marked", "a field of its own", "not at all"),
+        ("openai-chat", "choice-required", choice_hard_wired, "word for a forced call", "required", "none is sent"),
+        ("anthropic", "error-529", asked_again, "requests for an answer that fails", "1", "2"),
+    ],
+)
+def test_a_broken_adapter_changes_its_row(
+    *, name: str, scenario: str, fault: Fault, fact: str, before: str, after: str
+) -> None:
+    target = shipped_targets()[name]
+    broken = replace(chatting(target, fault), name="broken")
+    found = row(run_on([target, broken], scenario), fact)
+    assert (found[name], found["broken"]) == (before, after)
+
+
+@cache
+def streamed() -> RunResult:
+    scenarios = [shipped_scenarios()[name] for name in ("call-parallel-same-tool", "error-529")]
+    every = [Cell(each, target, "stream") for each in scenarios for target in shipped_targets().values()]
+    return Run(InProcess(), [])(every)
+
+
+def test_streams_differ_as_their_apis_do() -> None:
+    assert row(streamed(), "how a stream is asked for") == {
+        "anthropic": "stream: true",
+        "anthropic-opus-5": "stream: true",
+        "openai-chat": "stream: true",
+        "openai-responses": "stream: true",
+        "gemini-4": "streamGenerateContent",
+        "gemini-3": "streamGenerateContent",
+        "gemini-2.5": "streamGenerateContent",
+    }
+    assert row(streamed(), "token count of a stream") == {
+        "anthropic": "unasked",
+        "anthropic-opus-5": "unasked",
+        "openai-chat": "asked for by stream_options.include_usage",
+        "openai-responses": "unasked",
+        "gemini-4": "unasked",
+        "gemini-3": "unasked",
+        "gemini-2.5": "unasked",
+    }
+    assert row(streamed(), "arguments arrive")["anthropic"] == "in pieces"
+    assert row(streamed(), "arguments arrive")["gemini-3"] == "at once"
+    assert set(row(streamed(), "requests for an answer that fails").values()) == {"1"}
+    whole = Run(InProcess(), [])([Cell(shipped_scenarios()["system-plain"], shipped_targets()["anthropic"], "whole")])
+    assert row(whole, "how a stream is asked for") == {"anthropic": NOT_OBSERVED}
+
+
+def test_several_values_of_one_target_stand_side_by_side() -> None:
+    name = FACTS[0].name
+    none: Observations = {fact.name: frozenset() for fact in FACTS}
+    seen = [none | {name: frozenset({"y", "x"})}, none | {name: frozenset({"x"})}]
+    rows = difference_rows({"a": ObservedValues(seen), "b": ObservedValues([none])})
+    assert dict(rows[0].values) == {"a": "x · y", "b": NOT_OBSERVED}
+    assert not rows[0].differs
+    one, two = ObservedValues([none | {name: frozenset("x")}]), ObservedValues([none | {name: frozenset("xy")}])
+    assert difference_rows({"a": one, "b": two})[0].differs
+
+
+def test_values_come_from_the_run_and_not_from_its_targets_names() -> None:
+    renamed = replace(shipped_targets()["gemini-2.5"], name="anthropic")
+    result = run_on([renamed], "call-parallel-same-tool")
+    assert row(result, "who issues a call's id") == {"anthropic": "nobody: no id on the wire"}
+    document: dict[str, Any] = json.loads(result.to_json())
+    assert document["differences"][0]["values"] == {"anthropic": "nobody: no id on the wire"}

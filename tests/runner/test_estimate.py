@@ -1,0 +1,100 @@
+"""What recording would cost: counted in a rehearsal."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from harness.model.http import HttpRequest, HttpResponse
+from harness.model.messages import Usage
+from harness.model.protocols import Endpoint
+
+from harness import catalog
+from harness.apis.targets import Target
+from harness.cassettes.transport import Handler
+from harness.results import Spending
+from harness.runner.budget import estimate
+from harness.runner.cells import Cell
+from harness.runner.costs import cost
+from harness.runner.run import Run
+from tests.stages import InProcess, every_target, shipped_scenarios, shipped_targets
+
+
+def cell(scenario: str, target: Target, variant: str = "whole") -> Cell:
+    return Cell(shipped_scenarios()[scenario], target, variant)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("name", shipped_targets())
+@pytest.mark.parametrize("variant", ["whole", "stream"])
+def test_it_counts_the_bytes_that_are_sent_and_the_words_of_the_script(name: str, variant: str) -> None:
+    target = shipped_targets()[name]
+    lengths: list[int] = []
+
+    def provider(request: HttpRequest, session: Handler) -> HttpResponse:
+        lengths.append(-(-len(request.body) // 4))
+        return session(request)
+
+    found = estimate([cell("call-single", target, variant)])[name]
+    Run(InProcess(provider), [])([cell("call-single", target, variant)])
+
+    sent = lengths[:2]
+    assert (found.model, found.requests, found.unpriced) == (target.model, 2, 0)
+    assert found.usage.input_tokens == sum(sent)
+    said = found.usage.output_tokens
+    assert said is not None
+    assert 0 < said < 100
+    assert found.dollars == cost(target.api, target.model, Usage(sum(sent), said))
+
+
+def test_an_answer_is_no_longer_than_its_bound() -> None:
+    scenario = shipped_scenarios()["call-single"]
+    target = shipped_targets()["anthropic"]
+    assert scenario.settings is not None
+    bounded = scenario.model_copy(update={"settings": scenario.settings.model_copy(update={"max_tokens": 2})})
+
+    found = estimate([Cell(bounded, target, "whole")])["anthropic"]
+
+    assert found.usage.output_tokens == 4
+
+
+def test_no_more_is_counted_than_would_be_sent() -> None:
+    cells = [cell("call-single", shipped_targets()[name]) for name in ("anthropic", "gemini-3")]
+    found = estimate(cells, max_requests=3)
+    assert {name: each.requests for name, each in found.items()} == {"anthropic": 2, "gemini-3": 1}
+
+
+def test_another_server_has_no_known_price() -> None:
+    cells = [cell("call-single", shipped_targets()["openai-chat"])]
+    found = estimate(cells, base_urls={"openai-chat": "http://127.0.0.1:4000/v1"})["openai-chat"]
+    assert (found.requests, found.dollars, found.unpriced) == (2, None, 2)
+
+
+def test_embeddings_are_counted_with_their_own_model() -> None:
+    found = estimate([cell("seeds-code-search-embeddings", shipped_targets()["openai-chat"])])["openai-chat"]
+    assert (found.model, found.usage.output_tokens, found.unpriced) == ("text-embedding-3-small", 0, 0)
+    assert found.dollars
+
+
+def test_a_command_is_rehearsed_too() -> None:
+    found = estimate([cell("system-plain", every_target()["claude-cli"])])["claude-cli"]
+    assert found.requests == 1
+    assert found.dollars
+
+
+def test_an_adapter_that_breaks_is_the_recordings_to_tell() -> None:
+    def connect(_endpoint: Endpoint, _model: str) -> None:
+        raise RuntimeError("boom")
+
+    target = shipped_targets()["anthropic"]
+    broken = replace(target, name="broken", adapter=replace(target.adapter, connect=connect))
+
+    found = estimate([cell("call-single", broken), cell("call-single", target)])
+
+    assert {name: each.requests for name, each in found.items()} == {"anthropic": 2}
+
+
+def test_nothing_is_sent_to_a_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("socket.socket.connect", lambda *_: pytest.fail("a connection"))
+    for name, target in shipped_targets().items():
+        assert isinstance(estimate([cell("call-single", target)])[name], Spending)
+        assert catalog.api(target.api).provider_url.startswith("https://")

@@ -1,0 +1,155 @@
+"""Cells that are shared by processes. By commands: a process that has threads, as that of the tests, is not forked."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from harness.runner.cells import cells
+from harness.runner.processes import CHUNK_CELLS, _chunks
+from tests.stages import every_target, shipped_scenarios
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def forks_of(process: int, many: int) -> list[str]:
+    """The processes of a run, once there are as many."""
+    children = Path(f"/proc/{process}/task/{process}/children")
+    while len(found := children.read_text().split()) < many:
+        time.sleep(0.01)
+    return found
+
+
+def runs(process: str) -> bool:
+    """Whether a process has not ended; an orphan may be left for its new parent to bury."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def test_cells_that_need_one_sdk_go_to_one_process_and_the_rest_is_cut_small() -> None:
+    scenarios = list(shipped_scenarios().values())[:30]
+    every = cells(scenarios, [*every_target().values()])
+
+    chunks = [*_chunks(every, 2)]
+
+    assert sorted(number for chunk in chunks for number, _ in chunk) == [*range(len(every))]
+    assert all(every[number] is cell for chunk in chunks for number, cell in chunk)
+    apis = [{cell.target.api for _, cell in chunk} for chunk in chunks]
+    assert apis[:2] == [{"anthropic"}, {"openai-chat", "openai-responses"}]
+    assert all(len(chunk) <= CHUNK_CELLS for chunk in chunks[2:])
+    assert apis[-1] == {"claude-cli"}
+
+
+def test_a_fork_that_is_killed_ends_the_run_and_is_said(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "harness", "run", "--target", "openai-chat", "-n", "2"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as run:
+        os.kill(int(forks_of(run.pid, 2)[0]), signal.SIGKILL)
+        _, said = run.communicate()
+    assert re.fullmatch(r"harness: a process that played cells, [\w-]+ or later, was ended from outside\n", said)
+    assert run.returncode == 2
+
+
+def test_a_run_is_the_same_by_one_process_and_by_several(tmp_path: Path) -> None:
+    said: list[str] = []
+    for jobs in ("1", "3"):
+        words = ["run", "-k", "errors and openai", "-n", jobs, "--report", f"json:{jobs}.json"]
+        command = [sys.executable, "-m", "harness", *words, "--mode", "reference", "--report", "terminal"]
+        environment = os.environ | {"PYTHONPATH": str(ROOT)}
+        played = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+        said.append(re.sub(r"\(\d+\.\d s\)", "", played.stdout))
+    one, several = (json.loads((tmp_path / f"{jobs}.json").read_text()) for jobs in ("1", "3"))
+    assert len(one["cells"]) >= 2 * 40
+    for each in (one, several):
+        del each["timing"]
+    assert one == several
+    assert said[0] == said[1]
+
+
+def test_forks_end_with_who_asks_them_however_that_ends(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "harness", "run", "--target", "openai-chat", "-n", "3"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL) as run:
+        forks = forks_of(run.pid, 3)
+        run.kill()
+    while any(map(runs, forks)):
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("adapter", [[], ["--adapter", "tests.examples.plain_http:ADAPTER"]], ids=["ours", "foreign"])
+def test_an_interrupted_run_ends_its_processes_and_keeps_its_report(tmp_path: Path, adapter: list[str]) -> None:
+    words = ["run", *adapter, "--target", "openai-chat", "-n", "2", "--report", "json:run.json"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    code = (  # what a shell starts behind it ignores Ctrl-C
+        "import signal, sys; from harness.cli.main import main\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler); sys.exit(main())"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *words],
+        cwd=tmp_path,
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as run:
+        described, *forks = forks_of(run.pid, 3) if adapter else ["", *forks_of(run.pid, 2)]  # it was asked what it can
+        workers = [described, *(each for fork in forks for each in forks_of(int(fork), 1))] if adapter else []
+        os.killpg(run.pid, signal.SIGINT)  # as a terminal does
+        _, said = run.communicate()
+    assert (run.returncode, said) == (130, "harness: interrupted.\n")
+    assert json.loads((tmp_path / "run.json").read_text())["stopped"] == "interrupted"
+    assert not any(map(runs, forks))
+    while any(map(runs, workers)):  # each ends by itself when nobody asks it any more
+        time.sleep(0.01)
+
+
+ODD = """
+import os, time
+from dataclasses import replace
+from tests.examples.plain_http import ADAPTER as PLAIN, Client
+
+class Odd(Client):
+    def chat(self, request):
+        said = request.messages[0].text
+        if "Portugal" in said:
+            os._exit(3)
+        if "Reykjavik" in said:
+            time.sleep(60)
+        return super().chat(request)
+
+ADAPTER = replace(PLAIN, name="odd", connect=Odd)
+with open("loaded", "a") as loaded:
+    print(os.getpid(), file=loaded)
+"""
+
+
+def test_a_foreign_adapter_has_a_process_in_each_fork_and_breaks_its_cells_there(tmp_path: Path) -> None:
+    (tmp_path / "odd.py").write_text(ODD)
+    words = ["run", "--adapter", "odd:ADAPTER", "--cell-timeout", "3", "--mode", "reference", "-n", "2"]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(tmp_path)])}
+    command = [sys.executable, "-m", "harness", *words, "--report", "json:run.json"]
+
+    played = subprocess.run(command, cwd=tmp_path, env=environment, check=False)
+
+    assert played.returncode == 1
+    cells = json.loads((tmp_path / "run.json").read_text())["cells"]
+    assert len(cells) >= 2 * 80
+    broken = {cell["scenario"]: cell["reason"] for cell in cells if cell["verdict"] == "error"}
+    assert broken.keys() == {"call-not-needed", "call-single"}
+    assert broken["call-not-needed"].startswith("the adapter ended the process with exit code 3")
+    assert broken["call-single"].startswith("the adapter did not come back within 3 seconds (odd.py, line 12)")
+    assert {cell["verdict"] for cell in cells} == {"pass", "not-applicable", "error"}
+    described, *others = (tmp_path / "loaded").read_text().split()
+    assert len({*others} - {described}) == 2 + 2  # one for each fork, and one in the place of each that was ended

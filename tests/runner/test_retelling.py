@@ -1,0 +1,249 @@
+"""Retellings: what a streamed cell's answers are told again as, and that they reach the adapter."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from harness.model.http import Delivery, HttpRequest, HttpResponse
+from harness.model.messages import Text, ToolCall
+from harness.model.protocols import Endpoint
+
+from harness import catalog
+from harness.apis.targets import Target
+from harness.cassettes.transport import Handler
+from harness.results import Chat, Exchange, Kind, Transcript
+from harness.rules.evidence import Evidence
+from harness.rules.rule import Rule, RuleViolation
+from harness.runner.backends import ReferenceBackend
+from harness.runner.cells import Cell
+from harness.runner.replay_variants import replay_variants
+from harness.runner.run import Run
+from harness.scenarios.schema import Subject, Variant
+from tests.stages import InProcess, Provider, shipped_scenarios, shipped_targets
+from tests.wrapped import asynchronous, without_http_client
+
+
+def transcript(
+    scenario: str, target: Target, *, variant: Variant = "stream", recuts: int = 0, provider: Provider | None = None
+) -> Transcript:
+    """What the rules are given of a cell."""
+    seen: list[Transcript] = []
+
+    def check(evidence: Evidence) -> list[RuleViolation]:
+        seen.append(evidence.transcript)
+        return []
+
+    rule = Rule("look", Subject.STREAMING, "It is looked at.", "us", check, Kind.LOSS, "")
+    stages = ReferenceBackend() if provider is None else InProcess(provider)
+    run = Run(stages, [rule], recuts=recuts)
+    run([Cell(shipped_scenarios()[scenario], target, variant)])
+    return seen[0]
+
+
+@pytest.fixture(params=shipped_targets())
+def target(request: pytest.FixtureRequest) -> Target:
+    return shipped_targets()[request.param]
+
+
+@pytest.mark.parametrize(
+    "way", [lambda each: each, without_http_client, asynchronous], ids=["injected", "loopback", "async"]
+)
+def test_a_streamed_cell_is_told_again_whole_and_in_other_pieces(
+    target: Target, way: Callable[[Target], Target]
+) -> None:
+    made = transcript("call-parallel-same-tool", way(target), recuts=3)
+    shapes = [retelling.shape for retelling in made.retellings if retelling.shape]
+    assert shapes
+    assert set(shapes) <= catalog.api(target.api).stream_shapes.keys()
+    assert [each.variant for each in made.retellings] == [
+        "whole",
+        "stream",
+        "stream",
+        "stream",
+        *["stream"] * len(shapes),
+    ]
+    assert len({retelling.way for retelling in made.retellings}) == 4 + len(shapes)
+    for retelling in made.retellings:
+        assert len(retelling.chats) == len(made.chats) == 2
+        assert [chat.response is not None for chat in retelling.chats] == [True, True]
+        assert all(bool(chat.events) is (retelling.variant == "stream") for chat in retelling.chats)
+
+
+def test_a_whole_cell_is_not_told_again(target: Target) -> None:
+    assert transcript("call-single", target, variant="whole", recuts=3).retellings == ()
+
+
+def test_a_stream_that_is_cut_off_has_no_whole(target: Target) -> None:
+    def cut(request: HttpRequest, session: Handler) -> HttpResponse:
+        response = session(request)
+        return replace(response, body=response.body[: len(response.body) // 2])
+
+    made = transcript("call-single", target, recuts=2, provider=cut)
+    assert [retelling.variant for retelling in made.retellings] == ["stream", "stream"]
+    assert [chat.error for retelling in made.retellings for chat in retelling.chats] == ["MalformedResponse"] * 2
+
+
+def test_a_stream_of_a_body_that_no_server_gives_has_no_whole() -> None:
+    def without_ids(request: HttpRequest, session: Handler) -> HttpResponse:
+        response = session(request)
+        return replace(response, body=re.sub(rb'"id":"call_\w+"', b'"id":""', response.body))
+
+    target = shipped_targets()["openai-chat"]
+    assert [each.variant for each in transcript("call-single", target).retellings] == ["whole"]
+    assert transcript("call-single", target, provider=without_ids).retellings == ()
+
+
+def test_recuts_repeat(target: Target) -> None:
+    once, again = (transcript("call-single", target, recuts=2).retellings for _ in range(2))
+    assert [each.way for each in once] == [each.way for each in again]
+
+
+def test_what_asks_more_often_than_the_cell_did_is_told_so(target: Target) -> None:
+    scenario = shipped_scenarios()["call-single"]
+    cell = Cell(scenario, target, "stream")
+    made = transcript("call-single", target)
+    short = Evidence(replace(made, exchanges=made.exchanges[:1]))
+    (whole,) = replay_variants(cell, short, InProcess(), 0)
+    assert [chat.error for chat in whole.chats] == [None, "ServerError"]
+    assert "fewer requests than it is retold with" in (whole.chats[1].error_text or "")
+
+
+class Counting:
+    """A target whose clients count what they are asked, whole and streamed."""
+
+    def __init__(self, target: Target) -> None:
+        self.asked: list[Variant] = []
+        connect = target.adapter.connect
+
+        def counted(endpoint: Endpoint, model: str) -> Any:
+            client: Any = connect(endpoint, model)
+            chat, stream = client.chat, client.stream
+            client.chat = lambda request: self.asked.append("whole") or chat(request)
+            client.stream = lambda request: self.asked.append("stream") or stream(request)
+            return client
+
+        self.target = replace(target, adapter=replace(target.adapter, connect=counted))
+
+
+def test_what_a_whole_cell_was_given_is_not_told_again() -> None:
+    scenario, others = shipped_scenarios()["call-single"], shipped_scenarios()["call-after-text"]
+    ours = Counting(shipped_targets()["anthropic"])
+    whole, stream = (Cell(scenario, ours.target, variant) for variant in ("whole", "stream"))
+    looked: list[Transcript] = []
+    rule = Rule(
+        "look",
+        Subject.STREAMING,
+        "It is looked at.",
+        "us",
+        lambda each: looked.append(each.transcript) or [],
+        Kind.LOSS,
+        "",
+    )
+
+    def played(*cells: Cell) -> list[Variant]:
+        ours.asked.clear()
+        Run(ReferenceBackend(), [rule])(cells, jobs=1)
+        return [*ours.asked]
+
+    alone: list[Variant] = ["stream", "stream", "whole", "whole"]
+    assert played(stream) == alone
+    assert played(whole, stream) == ["whole", "whole", "stream", "stream"]
+    assert played(whole, Cell(others, ours.target, "whole"), stream) == ["whole"] * 4 + alone
+    (told,), (spared,) = looked[0].retellings, looked[2].retellings
+    assert (told.way, told.variant) == (spared.way, spared.variant)
+    assert [chat.response for chat in told.chats] == [chat.response for chat in spared.chats]
+
+
+def test_a_whole_cell_that_was_given_other_answers_spares_nothing() -> None:
+    def other(request: HttpRequest, session: Handler) -> HttpResponse:
+        response = session(request)
+        whole = response.headers.get("content-type", "").startswith("application/json")
+        return (
+            replace(response, body=response.body.replace(b'"stop_sequence": null', b'"stop_sequence": 0'))
+            if whole
+            else response
+        )
+
+    ours = Counting(shipped_targets()["anthropic"])
+    cells = [Cell(shipped_scenarios()["call-single"], ours.target, variant) for variant in ("whole", "stream")]
+    Run(InProcess(other), [])(cells, jobs=1)
+    assert ours.asked[-2:] == ["whole", "whole"]
+    assert ours.asked.count("whole") == 4
+
+
+@pytest.mark.parametrize(
+    ("edit", "is_spared"),
+    [
+        (lambda response: response, True),
+        (lambda response: replace(response, headers={**response.headers, "content-type": "text/plain"}), False),
+        (lambda response: replace(response, status=201), False),
+        (lambda response: replace(response, delivery=Delivery(ending="cut")), False),
+        (
+            lambda response: replace(
+                response, body=response.body.replace(b'"stop_sequence": null', b'"stop_sequence": 0')
+            ),
+            False,
+        ),
+        (lambda _response: None, False),
+    ],
+    ids=["the same", "another type", "another status", "cut off", "another field", "none"],
+)
+def test_the_answers_of_a_whole_cell_are_the_same_to_the_value(
+    edit: Callable[[HttpResponse], HttpResponse | None], *, is_spared: bool
+) -> None:
+    target = shipped_targets()["anthropic"]
+    cell = Cell(shipped_scenarios()["call-single"], target, "stream")
+    streamed, whole = (transcript("call-single", target, variant=variant) for variant in ("stream", "whole"))
+    first, last = whole.exchanges
+    assert first.response is not None
+    exchanges = (replace(first, response=edit(first.response)), last)
+    beside = Evidence(replace(whole, exchanges=exchanges))
+    (told,) = replay_variants(cell, Evidence(streamed), InProcess(), 0, beside)
+    assert (told.chats is whole.chats) is is_spared
+
+
+@pytest.mark.parametrize(
+    ("annotations", "kept", "is_spared"),
+    [
+        (b"[]", False, True),
+        (b"null", False, True),
+        (b'["a"]', False, False),
+        (b"0", False, False),
+        (b"[]", True, False),
+    ],
+    ids=["an empty list", "nothing", "something", "a number", "what the adapter keeps"],
+)
+def test_a_member_that_no_stream_has_and_that_holds_nothing_parts_no_answers(
+    annotations: bytes, *, kept: bool, is_spared: bool
+) -> None:
+    target = shipped_targets()["openai-chat"]
+    cell = Cell(shipped_scenarios()["call-after-text"], target, "stream")
+    streamed, whole = (transcript(cell.scenario.id, target, variant=variant) for variant in ("stream", "whole"))
+
+    def edited(exchange: Exchange) -> Exchange:
+        response = exchange.response
+        assert response is not None
+        assert b'"annotations": []' in response.body
+        body = response.body.replace(b'"annotations": []', b'"annotations": ' + annotations)
+        return replace(exchange, response=replace(response, body=body))
+
+    chats = tuple(with_annotations(chat) if kept else chat for chat in whole.chats)
+    beside = Evidence(replace(whole, exchanges=tuple(map(edited, whole.exchanges)), chats=chats))
+    (told,) = replay_variants(cell, Evidence(streamed), InProcess(), 0, beside)
+    assert (told.chats is chats) is is_spared
+    if not is_spared:
+        assert [chat.response for chat in told.chats] == [chat.response for chat in whole.chats]
+
+
+def with_annotations(chat: Chat) -> Chat:
+    """What an adapter makes of an answer that keeps all that is in it."""
+    response = chat.response
+    assert response is not None
+    first, *others = response.message.parts
+    assert isinstance(first, Text | ToolCall)
+    first = replace(first, provider_metadata={"openai-chat": {"annotations": []}})
+    return replace(chat, response=replace(response, message=replace(response.message, parts=(first, *others))))
