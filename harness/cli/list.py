@@ -154,7 +154,7 @@ def _rules() -> Iterator[Sequence[str]]:
         what = Kind.LOSS, passing.severity, Blame.GATEWAY, SOURCE
         yield passing.id, *what, "-", passing.requirement, passing.because
     facts = {fact.id: fact for api in catalog.apis() for fact in api.facts.all()}
-    why = next(rule.because for rule in catalog.rules() if rule.kind is Kind.LIMIT)
+    why = next(rule.because for rule in catalog.rules() if rule.id == "limits")
     for limit in known_limits():  # the rule `limits` reports each under its own id
         known = best_evidence(facts[each] for each in limit.facts if each in facts)
         yield limit.id, Kind.LIMIT, severity(limit), Blame.ADAPTER, limit.source, known, limit.sentence, why

@@ -234,34 +234,6 @@ def _rule(  # noqa: PLR0913 - a rule, and whom it is about
 
 
 RULES = (
-    Rule(
-        "script-unplayed",
-        Subject.REQUESTS,
-        "A client sends requests until the script is complete.",
-        "harness help serve",
-        _unfinished_script,
-        because="a part of the conversation did not happen",
-        remedy="keep asking until the answer has no calls",
-    ),
-    Rule(
-        "client-tool-missing",
-        Subject.TOOLS,
-        "A client declares the tools that the scenario names.",
-        "harness help serve",
-        _missing_tools,
-        because="the script calls a tool that the client does not have",
-        remedy="declare the tool in {tools} by the scenario's name, or have the scenario name the client's own tool",
-    ),
-    Rule(
-        "request-turned-away",
-        Subject.LIMITS,
-        "A request has a key, names an existing model, and uses only ids and signatures of earlier answers.",
-        "harness help serve",
-        _refused_requests,
-        kind=Kind.LIMIT,
-        because="the provider refuses it before it looks at the chat",
-        remedy="send the key, name a model that exists, and send back only ids and signatures that an answer had",
-    ),
     _rule(
         "loop-system",
         Subject.SYSTEM_PROMPT,
@@ -361,5 +333,33 @@ RULES = (
         _other_endpoints,
         "those requests are not checked",
         remedy="send to `endpoint.base_url` by the API that the loop is declared with",
+    ),
+    Rule(
+        "script-unplayed",
+        Subject.REQUESTS,
+        "A client sends requests until the script is complete.",
+        "harness help serve",
+        _unfinished_script,
+        because="a part of the conversation did not happen",
+        remedy="keep asking until the answer has no calls",
+    ),
+    Rule(
+        "client-tool-missing",
+        Subject.TOOLS,
+        "A client declares the tools that the scenario names.",
+        "harness help serve",
+        _missing_tools,
+        because="the script calls a tool that the client does not have",
+        remedy="declare the tool in {tools} by the scenario's name, or have the scenario name the client's own tool",
+    ),
+    Rule(
+        "request-turned-away",
+        Subject.LIMITS,
+        "A request has a key, names an existing model, and uses only ids and signatures of earlier answers.",
+        "harness help serve",
+        _refused_requests,
+        kind=Kind.LIMIT,
+        because="the provider refuses it before it looks at the chat",
+        remedy="send the key, name a model that exists, and send back only ids and signatures that an answer had",
     ),
 )

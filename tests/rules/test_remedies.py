@@ -65,7 +65,7 @@ def test_every_refused_fact_with_conditions_says_what_to_do() -> None:
 def test_a_remedy_names_the_field_of_its_api(api: str, field: str) -> None:
     found = RULES["system-missing"].finding(RuleViolation("it is not there"), catalog.api(api).terms)
 
-    assert what_to_do(found) == f"put the system prompt into {field}, in every request."
+    assert what_to_do(found) == f"Put the system prompt into {field}, in every request."
 
 
 def test_what_somebody_else_has_to_mend_has_no_remedy_of_the_rules() -> None:
@@ -75,9 +75,9 @@ def test_what_somebody_else_has_to_mend_has_no_remedy_of_the_rules() -> None:
     note = replace(RULES["setting-uninvited"].finding(RuleViolation("one too many"), terms), severity=Severity.NOTE)
 
     assert (provider.remedy, own.remedy) == ("", "raise it")
-    assert what_to_do(provider).startswith("the provider, or the server in its place")
-    assert what_to_do(own) == "raise it."
-    assert what_to_do(note).startswith("nothing has to be done")
+    assert what_to_do(provider).startswith("The server did not answer")
+    assert what_to_do(own) == "Raise it."
+    assert what_to_do(note).startswith("Nothing: ")
 
 
 @pytest.mark.parametrize(
