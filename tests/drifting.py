@@ -8,12 +8,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.model.http import HttpRequest, HttpResponse
-
 from harness import catalog
 from harness.apis.api import Api
 from harness.apis.fact_files import CompiledFacts, FactSelection, today
 from harness.apis.targets import Profile
+from harness.model.http import HttpRequest, HttpResponse
 from harness.reference_server.script_session import ScriptSession
 from harness.scenarios import suite
 from harness.scenarios.load import load_file

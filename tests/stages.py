@@ -7,14 +7,13 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-from harness.model.http import HttpRequest, HttpResponse
-from harness.model.protocols import Route
-
 from harness import catalog
 from harness.apis.targets import Target, target
 from harness.cassettes.cassette import REFERENCE_URL
 from harness.cassettes.player import ExchangeLog, Keep
 from harness.cassettes.transport import Handler
+from harness.model.http import HttpRequest, HttpResponse
+from harness.model.protocols import Route
 from harness.reference_server.script_session import ScriptSession
 from harness.results import Mode
 from harness.runner.backends import CellEnvironment, LocalResponder, OfflineBackend

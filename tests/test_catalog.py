@@ -7,10 +7,10 @@ from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
 import pytest
-from harness.model.errors import MissingDependency, PluginError, UnknownName, UsageError
-from harness.model.protocols import Adapter
 
 from harness import catalog
+from harness.model.errors import MissingDependency, PluginError, UnknownName, UsageError
+from harness.model.protocols import Adapter
 from harness.results import Blame, Kind, Report
 from harness.rules.rule import Rule
 from harness.scenarios.schema import Subject

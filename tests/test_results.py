@@ -8,11 +8,11 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from harness.model.messages import JSON, Usage
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.apis.jsonvalue import equal
+from harness.model.messages import JSON, Usage
 from harness.results import (
     Blame,
     CellResult,

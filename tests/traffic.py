@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
+
 from harness.model.http import HttpRequest, HttpResponse
 
 ROOT = Path(__file__).resolve().parents[2] / "shared" / "traffic"

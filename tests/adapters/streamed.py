@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx2
 import pytest
+
 from harness.model.errors import ChatError
 from harness.model.messages import (
     ArgumentsDelta,

@@ -11,6 +11,8 @@ import httpx2
 import openai.types.chat.chat_completion
 import openai.types.responses.response
 import pytest
+
+from harness.model import errors
 from harness.model.messages import (
     ChatRequest,
     Message,
@@ -22,8 +24,6 @@ from harness.model.messages import (
     ToolResult,
     Usage,
 )
-
-from harness.model import errors
 from tests.adapters.streamed import Server
 from tests.adapters.wires import WIRES
 from tests.adapters.wires.wire import Calls, Wire, calls, says

@@ -5,6 +5,7 @@ from typing import Any
 
 import anthropic.types
 import pytest
+
 from harness.model.messages import (
     JSON_INSTRUCTION,
     ChatRequest,
@@ -25,7 +26,6 @@ from harness.model.messages import (
     ToolCall,
     ToolResult,
 )
-
 from tests.adapters.wires import WIRES
 from tests.adapters.wires.wire import WEATHER, asked, said, user
 from tests.apis.hardened import validator

@@ -4,6 +4,9 @@ import json
 from typing import Any
 
 import pytest
+
+from harness.adapters.anthropic import ADAPTER
+from harness.model import errors
 from harness.model.messages import (
     ArgumentsDelta,
     ChatRequest,
@@ -19,9 +22,6 @@ from harness.model.messages import (
     ToolCallStart,
     Usage,
 )
-
-from harness.adapters.anthropic import ADAPTER
-from harness.model import errors
 from tests.adapters.streamed import Pieces, Player, Server, cut, response, until_error
 
 MODEL = "claude-sonnet-4-6"

@@ -6,10 +6,10 @@ import ast
 from pathlib import Path
 
 import pytest
-from harness.model.protocols import Capability
 
 import harness.adapters
 from harness import catalog
+from harness.model.protocols import Capability
 
 MISSING = {
     "anthropic": {Capability.AUDIO, Capability.EMBEDDINGS, Capability.RETRIES},

@@ -4,6 +4,8 @@ import json
 from typing import Any
 
 import pytest
+
+from harness.adapters.claude_cli import ADAPTER
 from harness.model.errors import (
     AuthenticationFailed,
     ChatError,
@@ -32,8 +34,6 @@ from harness.model.messages import (
 )
 from harness.model.process import Command, Completed
 from harness.model.protocols import ChatClient, Endpoint
-
-from harness.adapters.claude_cli import ADAPTER
 
 ASKED = ChatRequest("claude-opus-5-5", (Message.user("What is 2 + 2?"),), system="Be brief.", max_tokens=64)
 # as version 2.1.197 prints it, without the fields that say nothing here

@@ -7,12 +7,12 @@ from typing import Any
 
 import httpx2
 import pytest
-from harness.model.protocols import Adapter, Capability, EmbeddingProvider, Endpoint
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.adapters import gemini, openai_chat
 from harness.model import errors
+from harness.model.protocols import Adapter, Capability, EmbeddingProvider, Endpoint
 
 SIZE = 3
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import httpx2
 import pytest
-from harness.model.messages import ChatRequest, Message
-from harness.model.protocols import Endpoint
 
 from harness.model import errors
+from harness.model.messages import ChatRequest, Message
+from harness.model.protocols import Endpoint
 from tests.adapters.streamed import BASE, Server
 from tests.adapters.wires import WIRES
 from tests.adapters.wires.wire import WEATHER, Wire, says

@@ -6,6 +6,9 @@ from typing import Any
 
 import httpx2
 import pytest
+
+from harness.adapters.gemini import ADAPTER
+from harness.model import errors
 from harness.model.messages import (
     SYNTHESISED_ID,
     ChatRequest,
@@ -25,9 +28,6 @@ from harness.model.messages import (
     ToolCall,
     ToolResult,
 )
-
-from harness.adapters.gemini import ADAPTER
-from harness.model import errors
 from tests.adapters.streamed import BASE, Server
 from tests.adapters.wires import WIRES
 from tests.adapters.wires.wire import WEATHER, asked, said, user

@@ -5,6 +5,11 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.adapters.gemini import ADAPTER
+from harness.model import errors
 from harness.model.messages import (
     SYNTHESISED_ID,
     ChatRequest,
@@ -23,11 +28,6 @@ from harness.model.messages import (
     ToolCallStart,
     ToolResult,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from harness.adapters.gemini import ADAPTER
-from harness.model import errors
 from tests.adapters.streamed import Pieces, Player, Server, cut, response, until_error
 from tests.adapters.values import JSON_OBJECTS
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import httpx2
 import pytest
-from harness.model.messages import JSON_INSTRUCTION, JsonMode, JsonSchema, Message, Text, ToolResult
 
 from harness.model import errors
+from harness.model.messages import JSON_INSTRUCTION, JsonMode, JsonSchema, Message, Text, ToolResult
 from tests.adapters.streamed import Pieces, Player, Server
 from tests.adapters.test_requests import loop
 from tests.adapters.wires import WIRES

@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+
+from harness.adapters.openai_chat import RECEIVED
 from harness.model.messages import (
     JSON_INSTRUCTION,
     File,
@@ -24,8 +26,6 @@ from harness.model.messages import (
     ToolCall,
     ToolResult,
 )
-
-from harness.adapters.openai_chat import RECEIVED
 from tests.adapters.wires import WIRES
 from tests.adapters.wires.wire import WEATHER, asked, said, user
 from tests.traffic import Recorded, needs_traffic, recorded

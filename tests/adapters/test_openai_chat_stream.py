@@ -5,6 +5,8 @@ from typing import Any
 
 import httpx2
 import pytest
+
+from harness.adapters.openai_chat import ADAPTER, RECEIVED
 from harness.model.messages import (
     SYNTHESISED_ID,
     Message,
@@ -17,8 +19,6 @@ from harness.model.messages import (
     ToolCall,
     Usage,
 )
-
-from harness.adapters.openai_chat import ADAPTER, RECEIVED
 from tests.adapters.streamed import Player, response, started, thinking
 from tests.adapters.wires import WIRES
 from tests.adapters.wires.wire import asked

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+
 from harness.model.messages import (
     JSON_INSTRUCTION,
     File,
@@ -23,7 +24,6 @@ from harness.model.messages import (
     ToolCall,
     ToolResult,
 )
-
 from tests.adapters.wires import WIRES
 from tests.adapters.wires.wire import WEATHER, asked, said, user
 from tests.traffic import Recorded, needs_traffic, recorded

@@ -4,6 +4,9 @@ from itertools import count
 from typing import Any
 
 import pytest
+
+from harness.adapters.openai_responses import ADAPTER
+from harness.model import errors
 from harness.model.messages import (
     SYNTHESISED_ID,
     ArgumentsDelta,
@@ -21,9 +24,6 @@ from harness.model.messages import (
     ToolCallStart,
     Usage,
 )
-
-from harness.adapters.openai_responses import ADAPTER
-from harness.model import errors
 from tests.adapters.streamed import Player, response, thinking
 from tests.adapters.wires import WIRES
 from tests.adapters.wires.wire import asked

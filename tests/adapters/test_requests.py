@@ -9,6 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+
+from harness.model import errors
 from harness.model.messages import (
     SYNTHESISED_ID,
     ChatRequest,
@@ -27,9 +30,6 @@ from harness.model.messages import (
     ToolResult,
 )
 from harness.model.protocols import ChatClient, Endpoint
-from hypothesis import given, settings
-
-from harness.model import errors
 from tests.adapters.streamed import BASE, Server
 from tests.adapters.values import JSON_OBJECTS, JSON_VALUES
 from tests.adapters.wires import WIRES

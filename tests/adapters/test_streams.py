@@ -16,6 +16,11 @@ from typing import Any
 
 import httpx2
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness import catalog
+from harness.model import errors
 from harness.model.messages import (
     ArgumentsDelta,
     ChatRequest,
@@ -31,11 +36,6 @@ from harness.model.messages import (
     ToolCallStart,
 )
 from harness.model.protocols import Capability
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from harness import catalog
-from harness.model import errors
 from harness.rules.response_diff import IssuedValues, response_differences
 from tests.adapters.streamed import BASE, Pieces, Player, Server, cut, random_cuts, response, until_error
 from tests.adapters.values import JSON_OBJECTS, JSON_VALUES

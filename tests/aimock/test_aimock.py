@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from harness.model.protocols import Adapter
 
 from harness import catalog
 from harness.apis.targets import targets_for
@@ -21,6 +20,7 @@ from harness.cassettes.redact import Redactor
 from harness.checks.server_check import CheckSelection, ServerCheckRun
 from harness.checks.server_checks import CHECKS
 from harness.checks.server_session import RetryingClient, ServerUnderTest
+from harness.model.protocols import Adapter
 from harness.results import Blame, Finding, RunResult, Severity, Verdict
 from harness.runner.backends import Backend, ReplayBackend
 from harness.runner.cells import cells

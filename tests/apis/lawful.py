@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from harness.model.http import HttpRequest
-
 from harness import catalog
 from harness.apis.api import Api
 from harness.apis.limits import Violation
 from harness.apis.targets import Profile
+from harness.model.http import HttpRequest
 
 
 def violations(

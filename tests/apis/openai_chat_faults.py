@@ -7,12 +7,11 @@ import datetime as dt
 import json
 from typing import Any
 
-from harness.model.http import HttpRequest
-
 from harness import catalog
 from harness.apis.fact_files import FactSelection
 from harness.apis.limits import Violation
 from harness.apis.openai_chat import API
+from harness.model.http import HttpRequest
 from tests.apis import lawful
 
 OPENAI = "https://api.openai.com/v1/chat/completions"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 
-from harness.model.http import HttpResponse
-
 from harness import catalog
 from harness.apis.view import ModelStep, RequestView
+from harness.model.http import HttpResponse
 
 MODELS = {
     "anthropic": "claude-opus-5",

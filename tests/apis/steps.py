@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from harness.model.messages import JSON, StopReason
 from hypothesis import strategies as st
 
 from harness.apis.view import ModelStep
+from harness.model.messages import JSON, StopReason
 from harness.scenarios.schema import Provocation
 
 _TEXTS = st.text(max_size=60) | st.sampled_from(

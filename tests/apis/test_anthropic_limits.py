@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from harness.model.http import HttpRequest
 
 from harness import catalog
 from harness.apis.anthropic import API
 from harness.apis.limits import Violation
 from harness.apis.targets import Profile
 from harness.apis.view import WireError
+from harness.model.http import HttpRequest
 from tests.apis import lawful
 from tests.apis.hardened import validator
 from tests.apis.pointers import resolve

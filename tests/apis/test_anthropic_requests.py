@@ -7,7 +7,6 @@ import json
 from typing import Any
 
 import pytest
-from harness.model.http import HttpRequest
 
 from harness import catalog
 from harness.apis.anthropic import API
@@ -26,6 +25,7 @@ from harness.apis.view import (
     ToolView,
     WireError,
 )
+from harness.model.http import HttpRequest
 from tests.apis import lawful
 from tests.apis.pointers import without_pointers
 

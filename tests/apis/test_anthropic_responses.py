@@ -7,14 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from harness.model.http import HttpResponse
-from harness.model.messages import StopReason, Usage
 from pydantic import ValidationError
 
 from harness import catalog
 from harness.apis.anthropic import API
 from harness.apis.limits import Limit
 from harness.apis.view import CallView, ErrorView, ModelStep, OpaqueView, Prefix, ResponseView, TextView, WireError
+from harness.model.http import HttpResponse
+from harness.model.messages import StopReason, Usage
 from tests.apis.hardened import validator
 
 PROFILE = catalog.api("anthropic").profile_for("claude-opus-5")

@@ -12,8 +12,6 @@ from random import Random
 from typing import Any
 
 import pytest
-from harness.model.http import HttpRequest, HttpResponse
-from harness.model.messages import JSON, StopReason, Usage
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,6 +20,8 @@ from harness.apis.anthropic import API
 from harness.apis.anthropic.mock import spell
 from harness.apis.eventstream import events, is_event_stream
 from harness.apis.view import ErrorView, ModelStep, ResponseView, WireError
+from harness.model.http import HttpRequest, HttpResponse
+from harness.model.messages import JSON, StopReason, Usage
 from harness.scenarios.schema import Provocation
 from tests.apis.differing import differing
 from tests.apis.hardened import validator

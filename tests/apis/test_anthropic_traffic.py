@@ -6,13 +6,12 @@ import json
 from collections import Counter
 from typing import Any
 
-from harness.model.http import HttpRequest
-from harness.model.messages import StopReason
-
 from harness import catalog
 from harness.apis.anthropic import API
 from harness.apis.limits import Violation
 from harness.apis.view import CallView, MediaView, OpaqueView, RequestView, ResultView, TextView
+from harness.model.http import HttpRequest
+from harness.model.messages import StopReason
 from tests.apis import lawful
 from tests.apis.pointers import resolve
 from tests.traffic import Recorded, needs_traffic, recorded

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import pytest
-from harness.model.errors import UnknownName
-from harness.model.http import HttpRequest
 
 from harness import catalog
 from harness.apis.limits import Limit
 from harness.apis.view import WireError
+from harness.model.errors import UnknownName
+from harness.model.http import HttpRequest
 from tests.apis import lawful
 
 

@@ -6,14 +6,14 @@ import json
 from dataclasses import replace
 
 import pytest
-from harness.model.http import HttpResponse
-from harness.model.messages import StopReason
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness import catalog
 from harness.apis.eventstream import events_of
 from harness.apis.view import ModelStep, WireError
+from harness.model.http import HttpResponse
+from harness.model.messages import StopReason
 from tests.apis.providers import MODELS, STREAMS, streamed, whole
 from tests.apis.steps import steps
 

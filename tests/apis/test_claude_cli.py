@@ -5,9 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from harness.model.http import HttpRequest, HttpResponse
-from harness.model.messages import StopReason, Usage
-from harness.model.process import Command, Completed, from_response, to_request, to_response
 
 from harness import catalog
 from harness.apis.claude_cli import API
@@ -24,6 +21,9 @@ from harness.apis.view import (
     ToolView,
     WireError,
 )
+from harness.model.http import HttpRequest, HttpResponse
+from harness.model.messages import StopReason, Usage
+from harness.model.process import Command, Completed, from_response, to_request, to_response
 from tests.apis import lawful
 
 PROFILE = catalog.api("claude-cli").profile_for("claude-opus-5-5")

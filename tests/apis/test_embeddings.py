@@ -4,11 +4,11 @@ import json
 from typing import Any
 
 import pytest
-from harness.model.http import HttpRequest, HttpResponse
 
 from harness import catalog
 from harness.apis.embeddings import EmbeddingFormat, EmbeddingView
 from harness.apis.view import TextView, WireError
+from harness.model.http import HttpRequest, HttpResponse
 
 OPENAI = "https://api.openai.com/v1/embeddings"
 GEMINI = "https://generativelanguage.googleapis.com/v1/models/gemini-embedding-2:batchEmbedContents"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from harness.model.http import HttpRequest
-from harness.model.messages import JSON
 
 from harness import catalog
 from harness.apis.jsonvalue import cached_per_element, loads, parsed
 from harness.apis.view import RequestView, WireError
+from harness.model.http import HttpRequest
+from harness.model.messages import JSON
 
 CALL: dict[str, dict[str, JSON]] = {
     "anthropic": {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "f", "input": {"a": 1}}]},

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.model.http import HttpResponse
 
 from harness import catalog
 from harness.apis.api import Api, severity
@@ -24,6 +23,7 @@ from harness.apis.matching import RequestData
 from harness.apis.services import OTHER, OWN, SERVERS
 from harness.apis.view import ModelStep, WireError
 from harness.cli.main import main
+from harness.model.http import HttpResponse
 from harness.reference_server.script_session import ScriptSession
 from harness.scenarios import suite
 from harness.scenarios.load import load_file

@@ -8,7 +8,6 @@ import re
 from pathlib import Path
 
 import pytest
-from harness.model.errors import FactsError
 from jsonschema import Draft202012Validator
 
 import harness
@@ -17,6 +16,7 @@ from harness.apis import fact as form
 from harness.apis.api import known_limits
 from harness.apis.fact import Fact
 from harness.apis.fact_files import Facts, FactSelection, read_fact_file
+from harness.model.errors import FactsError
 from harness.scenarios.document import read
 
 PACKAGE = Path(harness.__file__).parent

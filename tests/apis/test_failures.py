@@ -8,13 +8,13 @@ from email.utils import format_datetime
 from typing import Any, get_args
 
 import pytest
-from harness.model.errors import provider_error
-from harness.model.http import HttpResponse
-from harness.model.messages import StopReason
 
 from harness import catalog
 from harness.apis.server import wait_headers, waiting_time
 from harness.apis.view import ErrorView, ModelStep
+from harness.model.errors import provider_error
+from harness.model.http import HttpResponse
+from harness.model.messages import StopReason
 from harness.scenarios.schema import FaultStatus
 from tests.apis.providers import MODELS, STREAMS, streamed
 from tests.traffic import needs_traffic, recorded

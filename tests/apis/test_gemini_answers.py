@@ -4,14 +4,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from harness.model.http import HttpResponse
-from harness.model.messages import StopReason
 
 from harness import catalog
 from harness.apis.gemini import API
 from harness.apis.gemini.proto import camel, messages
 from harness.apis.limits import Limit
 from harness.apis.view import CallView, ModelStep, OpaqueView, Prefix, ResponseView, TextView
+from harness.model.http import HttpResponse
+from harness.model.messages import StopReason
 from tests.apis.test_gemini_limits import good
 from tests.known_profiles import profile_named
 

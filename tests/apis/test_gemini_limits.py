@@ -4,11 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from harness.model.http import HttpRequest
 
 from harness import catalog
 from harness.apis.gemini import API
 from harness.apis.limits import Violation
+from harness.model.http import HttpRequest
 from tests.apis import lawful
 from tests.apis.pointers import oddities
 

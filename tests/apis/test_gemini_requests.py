@@ -2,7 +2,6 @@ import json
 from typing import Any
 
 import pytest
-from harness.model.http import HttpRequest
 
 from harness import catalog
 from harness.apis.gemini import API
@@ -19,6 +18,7 @@ from harness.apis.view import (
     ToolView,
     WireError,
 )
+from harness.model.http import HttpRequest
 from tests.apis import lawful
 
 DEVELOPER = "https://generativelanguage.googleapis.com/v1beta/models/gemini-3.5-flash:generateContent"

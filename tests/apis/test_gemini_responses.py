@@ -3,11 +3,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from harness.model.http import HttpResponse
-from harness.model.messages import StopReason, Usage
 
 from harness.apis.gemini import API
 from harness.apis.view import ErrorView, OpaqueView, ResponseView, TextView, WireError
+from harness.model.http import HttpResponse
+from harness.model.messages import StopReason, Usage
 from tests.apis.pointers import oddities
 
 JSON_TYPE = "application/json; charset=UTF-8"

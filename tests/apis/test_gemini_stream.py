@@ -9,8 +9,6 @@ from random import Random
 from typing import Any, cast
 
 import pytest
-from harness.model.http import HttpRequest, HttpResponse
-from harness.model.messages import JSON, StopReason
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,6 +18,8 @@ from harness.apis.gemini.mock import array, event_stream
 from harness.apis.gemini.responses import array_chunks, event_chunks, fold
 from harness.apis.view import ErrorView, ModelStep, OpaqueView, PartView, RequestView, ResponseView, TextView, WireError
 from harness.equivalence.view_differences import alike
+from harness.model.http import HttpRequest, HttpResponse
+from harness.model.messages import JSON, StopReason
 from tests.apis.differing import differing
 from tests.apis.steps import steps
 from tests.traffic import Recorded, needs_traffic, recorded

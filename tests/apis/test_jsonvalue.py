@@ -6,12 +6,12 @@ import json
 from typing import Any
 
 import pytest
-from harness.model.messages import JSON
 from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.apis.jsonvalue import MAX_DEPTH, canonical, equal, join, loads, resolve
 from harness.apis.view import WireError
+from harness.model.messages import JSON
 
 NUMBERS = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
 VALUES: st.SearchStrategy[Any] = st.recursive(

@@ -3,11 +3,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from harness.model.messages import StopReason, Usage
 
 from harness import catalog
 from harness.apis.limits import Violation
 from harness.apis.view import CallView, OpaqueView, PartView, RequestView, ResponseView, ResultView, TextView, TurnView
+from harness.model.messages import StopReason, Usage
 
 THOUGHT = OpaqueView("thinking", {"type": "thinking", "thinking": "Hm.", "signature": "abc"}, "/content/0")
 CALL = CallView("c1", "get", {}, "/p", "/p/id", "/p/args", opaque="sig-1")

@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from harness.model.http import HttpRequest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from harness import catalog
 from harness.apis.limits import Violation
 from harness.apis.openai_chat import API
+from harness.model.http import HttpRequest
 from tests.apis import lawful
 from tests.apis.openai_chat_faults import GOOD, OPENAI, changed, check
 from tests.apis.pointers import resolve

@@ -5,7 +5,6 @@ import json
 from typing import Any
 
 import pytest
-from harness.model.http import HttpRequest
 
 from harness.apis.openai_chat import API
 from harness.apis.view import (
@@ -21,6 +20,7 @@ from harness.apis.view import (
     TurnView,
     WireError,
 )
+from harness.model.http import HttpRequest
 from tests.apis.pointers import resolve
 
 URL = "https://api.openai.com/v1/chat/completions"

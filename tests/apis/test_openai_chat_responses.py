@@ -5,12 +5,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from harness.model.http import HttpResponse
-from harness.model.messages import StopReason, Usage
 
 from harness import catalog
 from harness.apis.openai_chat import API
 from harness.apis.view import CallView, ErrorView, ModelStep, OpaqueView, Prefix, ResponseView, TextView, WireError
+from harness.model.http import HttpResponse
+from harness.model.messages import StopReason, Usage
 from tests.apis.pointers import resolve
 
 USAGE = {

@@ -9,8 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from harness.model.http import HttpRequest, HttpResponse
-from harness.model.messages import StopReason, Usage
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -22,6 +20,8 @@ from harness.apis.openai_chat.responses import DIALECTS
 from harness.apis.targets import Profile
 from harness.apis.view import ModelStep, RequestView, ResponseView, WireError
 from harness.equivalence import view_differences
+from harness.model.http import HttpRequest, HttpResponse
+from harness.model.messages import StopReason, Usage
 from harness.scenarios.schema import Provocation
 from tests.apis.steps import steps
 from tests.traffic import Recorded, needs_traffic, recorded

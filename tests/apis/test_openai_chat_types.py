@@ -7,13 +7,13 @@ from itertools import chain
 from typing import Any
 
 import pytest
-from harness.model.messages import StopReason
 
 from harness import catalog
 from harness.apis.examples import request_of
 from harness.apis.openai_chat import API
 from harness.apis.openai_chat.checks import LIMITS
 from harness.apis.view import ModelStep
+from harness.model.messages import StopReason
 from tests.apis.hardened import validator
 from tests.apis.openai_chat_faults import GOOD, changed, check
 

@@ -7,12 +7,12 @@ import json
 from typing import Any
 
 import pytest
-from harness.model.http import HttpRequest
 
 from harness import catalog
 from harness.apis.limits import Violation
 from harness.apis.openai_common import open_objects, schema_nodes
 from harness.apis.openai_responses import API
+from harness.model.http import HttpRequest
 from tests.apis import lawful
 from tests.apis.hardened import validator
 from tests.apis.pointers import resolve

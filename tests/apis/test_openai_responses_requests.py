@@ -7,7 +7,6 @@ import json
 from typing import Any
 
 import pytest
-from harness.model.http import HttpRequest
 
 from harness.apis.openai_responses import API
 from harness.apis.view import (
@@ -22,6 +21,7 @@ from harness.apis.view import (
     TextView,
     WireError,
 )
+from harness.model.http import HttpRequest
 from tests.apis.pointers import resolve, without_pointers
 
 URL = "https://api.openai.com/v1/responses"

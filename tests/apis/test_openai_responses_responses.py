@@ -6,13 +6,13 @@ import json
 from typing import Any
 
 import pytest
-from harness.model.http import HttpResponse
-from harness.model.messages import StopReason, Usage
 
 from harness.apis.limits import Limit
 from harness.apis.openai_responses import API
 from harness.apis.targets import Profile
 from harness.apis.view import ModelStep, OpaqueView, Prefix, ResponseView, TextView, WireError
+from harness.model.http import HttpResponse
+from harness.model.messages import StopReason, Usage
 from tests.apis.pointers import resolve
 from tests.known_profiles import profile_named
 

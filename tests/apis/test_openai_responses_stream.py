@@ -10,8 +10,6 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from harness.model.http import HttpResponse
-from harness.model.messages import StopReason
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +21,8 @@ from harness.apis.openai_responses.responses import DIALECTS
 from harness.apis.targets import Profile
 from harness.apis.view import ModelStep, OpaqueView, RequestView, ResponseView, WireError
 from harness.equivalence.view_differences import alike
+from harness.model.http import HttpResponse
+from harness.model.messages import StopReason
 from harness.scenarios.schema import Provocation
 from tests.apis.steps import steps
 from tests.traffic import Recorded, needs_traffic, recorded

@@ -7,13 +7,13 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from harness.model.http import HttpRequest
-from harness.model.messages import StopReason
 
 from harness import catalog
 from harness.apis.limits import Violation
 from harness.apis.openai_responses import API
 from harness.apis.view import CallView, MediaView, OpaqueView, PartView, RequestView, ResultView, TextView
+from harness.model.http import HttpRequest
+from harness.model.messages import StopReason
 from tests.apis import lawful
 from tests.apis.pointers import resolve
 from tests.traffic import Recorded, needs_traffic, recorded

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import pytest
-from harness.model.protocols import Capability
 
 from harness import catalog
+from harness.model.protocols import Capability
 from tests.known_profiles import PROFILES
 
 MODELS = [

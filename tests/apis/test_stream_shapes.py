@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from harness.model.http import HttpRequest, HttpResponse
 
 from harness import catalog
 from harness.apis.view import ModelStep, ResponseView
 from harness.equivalence.view_differences import alike
+from harness.model.http import HttpRequest, HttpResponse
 
 CALLS = ModelStep(text="Let me look.", calls=(("get_weather", {"city": "S\u00e3o Paulo", "days": [1, 2]}), ("now", {})))
 SHAPES = [(api.name, name) for api in catalog.apis() for name in api.stream_shapes]

@@ -3,11 +3,11 @@ from __future__ import annotations
 import re
 
 import pytest
-from harness.model.errors import UnknownName, UsageError
-from harness.model.protocols import Adapter
 
 from harness import catalog
 from harness.apis.targets import target, targets_for
+from harness.model.errors import UnknownName, UsageError
+from harness.model.protocols import Adapter
 
 
 def adapter(name: str, api: str) -> Adapter:

@@ -8,8 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from harness.model.http import HttpResponse
-from harness.model.messages import StopReason
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +15,8 @@ from harness import catalog
 from harness.apis.eventstream import events
 from harness.apis.view import ModelStep, ResponseView
 from harness.equivalence.view_differences import alike
+from harness.model.http import HttpResponse
+from harness.model.messages import StopReason
 from tests.apis.providers import MODELS, STREAMS, streamed, whole
 from tests.apis.steps import steps
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from harness.model.messages import JSON
 
 from harness.apis.limits import adapt_words
+from harness.model.messages import JSON
 
 TOO_LONG = "Invalid 'messages[{}].tool_calls[{}].id': string too long, but got a string with length {} instead."
 

@@ -18,12 +18,12 @@ from pathlib import Path
 
 import httpx2
 import vcr
-from harness.model.protocols import Endpoint
 
 from harness import catalog
 from harness.apis.targets import Target
 from harness.cassettes.cassette import REFERENCE_URL
 from harness.cassettes.library import Library
+from harness.model.protocols import Endpoint
 from harness.rules.replays import RULES as COMPARISON
 from harness.rules.rule import Rule
 from harness.runner.backends import ReplayBackend

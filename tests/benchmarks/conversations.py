@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cache
 
 from harness.model.messages import JSON
-
 from harness.scenarios.schema import Scenario
 
 SYSTEM = "You are a weather assistant. Look the weather up with the tool before you answer, and answer in one sentence."

@@ -3,10 +3,10 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from harness.model.http import HttpRequest
-from harness.model.protocols import Endpoint
 
 from harness import catalog
+from harness.model.http import HttpRequest
+from harness.model.protocols import Endpoint
 from harness.runner.tool_loop import run_scenario
 from tests.benchmarks import speed
 from tests.benchmarks.bare import SDKS

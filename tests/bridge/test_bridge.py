@@ -8,6 +8,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pydantic import BaseModel, Field
+
+from harness import bridge
 from harness.model.errors import (
     ChatError,
     ConnectionFailed,
@@ -39,9 +42,6 @@ from harness.model.messages import (
     ToolResult,
 )
 from harness.model.protocols import Capability
-from pydantic import BaseModel, Field
-
-from harness import bridge
 
 ASKED = ChatRequest("m", [Message("user", "Hi")], "Be kind.")
 ANSWER = Message("assistant", [Text("Let me see."), ToolCall("a", "look", {"n": 2**60})])

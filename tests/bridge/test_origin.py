@@ -11,10 +11,10 @@ from typing import Any, cast
 
 import httpx2
 import pytest
-from harness.model.messages import ChatRequest, ChatResponse
-from harness.model.protocols import Adapter, Endpoint
 
 from harness import bridge
+from harness.model.messages import ChatRequest, ChatResponse
+from harness.model.protocols import Adapter, Endpoint
 from tests.broken.playing import played
 
 LIBRARY = """

@@ -9,11 +9,11 @@ from typing import Any, cast
 
 import httpx2
 import pytest
+
+from harness import bridge
 from harness.model.errors import provider_error
 from harness.model.messages import ChatRequest, ChatResponse, StopReason, StreamEvent
 from harness.model.protocols import Adapter, ChatClient, Endpoint
-
-from harness import bridge
 from harness.results import CellResult, Kind, Severity, Verdict
 from tests.broken.fault import Wrap, answers, sends
 from tests.broken.playing import played, said

@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Any, cast
 
 from harness.model.messages import ChatRequest, ChatResponse, Image, Message, Part, ToolCall, ToolResult
-
 from harness.results import Severity
 from tests.broken.fault import (
     ALL,

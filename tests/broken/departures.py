@@ -7,9 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from harness.model.http import HttpRequest, HttpResponse
-
 from harness.cassettes.transport import Handler
+from harness.model.http import HttpRequest, HttpResponse
 from tests.broken.fault import ALL, WITH_IDS
 from tests.broken.places import BODY, RESPONSE_CALL, Place
 from tests.stages import InProcess

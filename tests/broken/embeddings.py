@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any, cast
 
 import httpx2
-from harness.model.protocols import Adapter, EmbeddingProvider, Endpoint
 
+from harness.model.protocols import Adapter, EmbeddingProvider, Endpoint
 from tests.broken.fault import Expected, Fault, Table, Wrap
 from tests.broken.places import BODY, Place
 

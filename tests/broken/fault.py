@@ -10,10 +10,10 @@ from typing import Any, TypeAlias, cast
 from zlib import crc32
 
 import httpx2
+
 from harness.model.errors import ChatError
 from harness.model.messages import ChatRequest, ChatResponse, Finish, Message, Part, StreamEvent
 from harness.model.protocols import Adapter, Capability, ChatClient, Endpoint, StreamingChatClient
-
 from harness.results import Blame, Finding, Severity
 from harness.runner.backends import Backend
 from harness.scenarios.schema import Variant

@@ -9,7 +9,6 @@ from typing import Any, cast
 
 from harness.model.messages import ChatRequest, File, Image, Message, Opaque, Part, Role, Text, Thinking, ToolResult
 from harness.model.protocols import Adapter
-
 from harness.results import Severity
 from tests.broken.fault import (
     ALL,

@@ -7,10 +7,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import is_dataclass, replace
 
+import harness.apis.view
 import harness.model.errors
 import harness.model.messages
-
-import harness.apis.view
 import harness.results
 import harness.rules.evidence
 from harness import catalog

@@ -22,7 +22,6 @@ from harness.model.messages import (
     ToolChoice,
     ToolResult,
 )
-
 from harness.results import Severity
 from tests.broken.fault import (
     ALL,

@@ -8,6 +8,11 @@ from dataclasses import replace
 from typing import Any, NoReturn, cast
 
 import httpx2
+
+from harness import catalog
+from harness.apis.limits import Limit
+from harness.cassettes.transport import Handler
+from harness.kit.streamed import PartialArguments
 from harness.model.errors import (
     AuthenticationFailed,
     ChatError,
@@ -41,11 +46,6 @@ from harness.model.messages import (
     Usage,
 )
 from harness.model.protocols import Capability
-
-from harness import catalog
-from harness.apis.limits import Limit
-from harness.cassettes.transport import Handler
-from harness.kit.streamed import PartialArguments
 from harness.results import Blame, Severity
 from tests.broken.fault import (
     GEMINI,

@@ -20,7 +20,6 @@ from harness.model.messages import (
     ToolCall,
     ToolResult,
 )
-
 from tests.broken.calls import contents, results
 from tests.broken.fault import (
     ALL,

@@ -9,6 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import httpx2
+from jiter import from_json
+
+from harness.adapters.openai_chat.requests import encode
+from harness.cassettes.transport import Handler
 from harness.model.errors import MalformedResponse, ServerError
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import (
@@ -30,10 +34,6 @@ from harness.model.messages import (
     Usage,
 )
 from harness.model.protocols import Adapter, ChatClient, Endpoint, StreamingChatClient
-from jiter import from_json
-
-from harness.adapters.openai_chat.requests import encode
-from harness.cassettes.transport import Handler
 from tests.broken.fault import (
     GEMINI,
     OPENAI,

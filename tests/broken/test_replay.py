@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.model.messages import ChatRequest
 
 from harness.cassettes.library import Library
+from harness.model.messages import ChatRequest
 from harness.results import Blame, CellResult, Kind, Severity, Verdict
 from harness.runner.backends import ReplayBackend
 from harness.runner.cells import Cell

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from harness.model.http import HttpRequest, HttpResponse
-
 from harness.cassettes.cassette import Cassette, Interaction, Metadata
+from harness.model.http import HttpRequest, HttpResponse
 
 METADATA = Metadata(
     origin="reference",

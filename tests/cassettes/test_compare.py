@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from harness.model.http import HttpRequest
 
 from harness import catalog
 from harness.cassettes.compare import differences
+from harness.model.http import HttpRequest
 
 BODY: dict[str, Any] = {
     "model": "gpt-5.4",

@@ -6,13 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from harness.model.errors import CassetteError, CassetteMissing, CassetteTaken
 
 from harness.cassettes.cell_recording import CellRecording
 from harness.cassettes.journal import Journal, path_of
 from harness.cassettes.library import Library
 from harness.cassettes.preflight import Claim
 from harness.cassettes.redact import Redactor
+from harness.model.errors import CassetteError, CassetteMissing, CassetteTaken
 from tests.cassettes.samples import METADATA, cassette, request, response
 
 

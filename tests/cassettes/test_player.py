@@ -9,8 +9,6 @@ import httpx2
 import pytest
 import vcr
 import yaml
-from harness.model.errors import CassetteError
-from harness.model.http import EXHAUSTED, Delivery, HttpRequest, HttpResponse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +17,8 @@ from harness.cassettes.journal import Journal, read_journal
 from harness.cassettes.player import Player
 from harness.cassettes.read import loads
 from harness.cassettes.write import dumps
+from harness.model.errors import CassetteError
+from harness.model.http import EXHAUSTED, Delivery, HttpRequest, HttpResponse
 from tests.cassettes.samples import METADATA, STREAM, cassette, request, response
 
 

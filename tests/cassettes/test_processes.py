@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.model.errors import ConnectionFailed, ServerError
-from harness.model.http import Delivery, HttpRequest, HttpResponse
-from harness.model.messages import ChatRequest, Message
-from harness.model.process import Command, Completed, from_request, from_response, to_request, to_response
-from harness.model.protocols import ChatClient, Endpoint
 
 from harness.adapters.claude_cli import ADAPTER
 from harness.cassettes.player import ExchangeLog
 from harness.cassettes.transport import HandlerRunner, LoggingRunner
 from harness.kit.processes import LocalRunner
+from harness.model.errors import ConnectionFailed, ServerError
+from harness.model.http import Delivery, HttpRequest, HttpResponse
+from harness.model.messages import ChatRequest, Message
+from harness.model.process import Command, Completed, from_request, from_response, to_request, to_response
+from harness.model.protocols import ChatClient, Endpoint
 from tests.cassettes.samples import Kept
 
 ECHO = """

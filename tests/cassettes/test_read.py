@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 import yaml
-from harness.model.errors import CassetteError, CassetteMissing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.cassettes.read import loads, read
 from harness.cassettes.write import dumps
+from harness.model.errors import CassetteError, CassetteMissing
 from tests.cassettes.samples import cassette
 from tests.traffic import ROOT, needs_traffic, recorded
 

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.model.errors import CassetteError, CassetteTaken
-from harness.model.http import Delivery, HttpResponse
 
 from harness.cassettes import cell_recording
 from harness.cassettes.cell_recording import CellRecording
 from harness.cassettes.journal import Journal, Leftover, leftover, path_of, read_journal
 from harness.cassettes.library import Library
 from harness.cassettes.redact import Redactor
+from harness.model.errors import CassetteError, CassetteTaken
+from harness.model.http import Delivery, HttpResponse
 from harness.platform import files
 from tests.cassettes.samples import METADATA, cassette, request, response
 

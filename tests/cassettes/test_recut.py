@@ -6,13 +6,13 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from harness.model.http import Delivery, Ending, HttpResponse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness import catalog
 from harness.apis.eventstream import ServerSentEvent, events, is_event_stream
 from harness.cassettes.rechunk import BYTE_BY_BYTE, recut
+from harness.model.http import Delivery, Ending, HttpResponse
 from tests.traffic import FOLDERS, needs_traffic, recorded
 
 EVENTS = {"content-type": "text/event-stream; charset=utf-8"}

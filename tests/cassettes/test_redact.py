@@ -10,14 +10,14 @@ from urllib.parse import quote
 
 import httpx2
 import pytest
-from harness.model.errors import CassetteError
-from harness.model.http import Delivery, Ending, HttpRequest, HttpResponse
 
 from harness.cassettes.cell_recording import CellRecording
 from harness.cassettes.library import Library
 from harness.cassettes.player import ExchangeLog
 from harness.cassettes.redact import REQUEST_HEADERS, RESPONSE_HEADERS, Redactor, masked
 from harness.cassettes.transport import LoggingTransport
+from harness.model.errors import CassetteError
+from harness.model.http import Delivery, Ending, HttpRequest, HttpResponse
 from tests.cassettes.samples import METADATA
 
 KEY = "fk-live/9Qz+WmTz_0aXr7LpV-22"

@@ -10,14 +10,14 @@ from dataclasses import replace
 from urllib.parse import quote, urlencode
 
 import pytest
-from harness.model.errors import CassetteError
-from harness.model.http import Delivery, HttpRequest, HttpResponse
-from harness.platform.credentials import is_secret_field, is_secret_header, is_secret_variable
 
 from harness.cassettes.cassette import Cassette, Interaction
 from harness.cassettes.read import loads
 from harness.cassettes.tape_player import TapePlayer
 from harness.cassettes.tape_recorder import brings_tokens, redactor, text
+from harness.model.errors import CassetteError
+from harness.model.http import Delivery, HttpRequest, HttpResponse
+from harness.platform.credentials import is_secret_field, is_secret_header, is_secret_variable
 
 CHAT = "https://api.openai.com/v1/chat/completions"
 TOOL = "https://crm.example.com/v1/customers"

@@ -18,11 +18,11 @@ from dataclasses import replace
 
 import httpx2
 import pytest
-from harness.model.http import Delivery, Ending, HttpRequest, HttpResponse
 
 from harness.cassettes.loopback_server import LoopbackServer, serve
 from harness.cassettes.player import ExchangeLog, Player
 from harness.cassettes.transport import Proxy, replaying
+from harness.model.http import Delivery, Ending, HttpRequest, HttpResponse
 from tests.cassettes.samples import STREAM, Kept, cassette, request, response
 
 

@@ -8,12 +8,12 @@ from typing import TypeAlias
 
 import httpx2
 import pytest
-from harness.model.http import Delivery, Ending, HttpRequest, HttpResponse
 
 from harness import catalog
 from harness.cassettes.cassette import Cassette, Interaction
 from harness.cassettes.player import ExchangeLog, Keep, Player, as_asked
 from harness.cassettes.transport import HandlerTransport, LoggingTransport, replaying
+from harness.model.http import Delivery, Ending, HttpRequest, HttpResponse
 from harness.results import Exchange
 from tests.cassettes.samples import STREAM, Kept, cassette, request, response
 

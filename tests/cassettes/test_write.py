@@ -11,14 +11,14 @@ import httpx2
 import pytest
 import vcr
 import yaml
-from harness.model.errors import CassetteError
-from harness.model.http import HttpRequest, HttpResponse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.cassettes.cassette import Cassette, Interaction
 from harness.cassettes.read import loads
 from harness.cassettes.write import dumps, replace
+from harness.model.errors import CassetteError
+from harness.model.http import HttpRequest, HttpResponse
 from tests.cassettes.samples import METADATA, STREAM, cassette, request, response
 
 GOLDEN = """\

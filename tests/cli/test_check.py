@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from harness.model.protocols import Capability
 
 from harness.checks.adapter_check import SAMPLE
 from harness.cli.main import main
+from harness.model.protocols import Capability
 from harness.results import Checked, RunResult, Verdict
 from harness.scenarios.load import load_paths
 from harness.scenarios.suite import shipped

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from harness.model.http import HttpRequest, HttpResponse
 
 from harness.cassettes.loopback_server import serve
+from harness.model.http import HttpRequest, HttpResponse
 from tests.cli.conftest import Command
 
 KEYS = {"openai-chat": "OPENAI_API_KEY", "gemini-3": "GEMINI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}

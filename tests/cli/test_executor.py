@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.model.errors import HarnessError, MissingKey, UsageError
 
 from harness.cassettes.library import Library
+from harness.model.errors import HarnessError, MissingKey, UsageError
 from harness.results import RunResult
 from harness.runner import processes
 from harness.runner.cells import Cell, cells

@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from harness.model.protocols import Capability
 
 from harness import catalog
 from harness.apis.api import known_limits
 from harness.apis.fact import EvidenceKind
 from harness.apis.fact import Verdict as FactVerdict
 from harness.cli.explain import lines
+from harness.model.protocols import Capability
 from harness.results import Blame, Kind, Severity, Verdict
 from tests.cli.conftest import Command
 

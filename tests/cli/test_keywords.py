@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import pytest
-from harness.model.errors import UsageError
 
 from harness.cli.selection import parse_keywords as parse
+from harness.model.errors import UsageError
 
 TEXT = "call-single gemini-3 id-matching tools"
 

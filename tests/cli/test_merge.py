@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.model.errors import UsageError
 
 from harness.cli.main import main
+from harness.model.errors import UsageError
 from harness.results import RunResult
 from harness.runner.cells import cells
 from harness.runner.shards import Shard

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.model.http import HttpRequest, HttpResponse
 
 from harness import catalog
 from harness.apis.fact_files import read_fact_file, today
 from harness.cassettes.loopback_server import serve
+from harness.model.http import HttpRequest, HttpResponse
 from tests.cli.conftest import Command, Outcome
 from tests.closing import closing
 from tests.drifting import ENDED, changed, provider

@@ -6,9 +6,9 @@ import sys
 from decimal import Decimal
 
 import pytest
-from harness.model.messages import Usage
 
 from harness.cli import progress
+from harness.model.messages import Usage
 from harness.results import Spending
 from tests.reports.runs import cell
 

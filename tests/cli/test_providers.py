@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.model.errors import MissingDependency
-from harness.model.protocols import Capability, Endpoint
 
 from harness import catalog
 from harness.kit.factories import PROVIDERS
+from harness.model.errors import MissingDependency
+from harness.model.protocols import Capability, Endpoint
 from harness.runner.costs import models
 from tests.cli.conftest import Command
 from tests.cli.test_list import table

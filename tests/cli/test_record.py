@@ -6,12 +6,12 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-from harness.model.http import HttpRequest, HttpResponse
 
 import harness as package
 from harness import catalog
 from harness.cassettes.loopback_server import serve
 from harness.cli import execution
+from harness.model.http import HttpRequest, HttpResponse
 from harness.reference_server.script_session import ScriptSession
 from harness.reports.words import money
 from harness.runner.budget import estimate

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from harness.model.http import HttpRequest, HttpResponse
 
 from harness import catalog
 from harness.cassettes.cassette import Metadata
@@ -16,6 +15,7 @@ from harness.cassettes.journal import Journal, path_of
 from harness.cassettes.loopback_server import serve
 from harness.cassettes.read import read
 from harness.cli.progress import Progress
+from harness.model.http import HttpRequest, HttpResponse
 from harness.platform import files
 from harness.reference_server.script_session import ScriptSession
 from harness.results import RunResult

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from harness.platform.project import Project
 from jsonschema import Draft202012Validator
 
 from harness.cli.help import topics
 from harness.cli.list import SCHEMAS
+from harness.platform.project import Project
 from harness.scenarios import suite
 from tests.cli.conftest import Command
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from harness.model.errors import UsageError
-from harness.model.http import HttpRequest, HttpResponse
 
 from harness import catalog
 from harness.cassettes.library import Library
@@ -17,6 +15,8 @@ from harness.cassettes.loopback_server import serve
 from harness.cassettes.redact.urls import secrets, shown
 from harness.cli import execution
 from harness.kit import factories
+from harness.model.errors import UsageError
+from harness.model.http import HttpRequest, HttpResponse
 from harness.reference_server.script_session import ScriptSession
 from harness.scenarios.load import load_file
 from tests.cli.conftest import Command

@@ -10,10 +10,10 @@ from threading import Barrier, Lock
 from typing import Any
 
 import pytest
-from harness.model.http import HttpRequest, HttpResponse
 
 from harness.cassettes.loopback_server import serve
 from harness.cli.progress import Progress
+from harness.model.http import HttpRequest, HttpResponse
 from harness.results import CellResult, RunResult
 from harness.runner import live
 from harness.runner.live import RateOptions

@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 from xml.etree import ElementTree as ET
 
 import pytest
-from harness.model.http import HttpRequest, HttpResponse
 
 from harness import catalog
 from harness.apis.response_rules import RESPONSE_RULES
@@ -22,6 +21,7 @@ from harness.checks.server_check import ServerCheckRun
 from harness.checks.server_checks import CHECKS
 from harness.cli.help import topics
 from harness.cli.main import main
+from harness.model.http import HttpRequest, HttpResponse
 from harness.results import Checked, RunResult, Verdict
 from tests.cli.conftest import Command
 from tests.servers.faults import FAULTS

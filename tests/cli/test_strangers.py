@@ -11,11 +11,11 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from harness.model.http import HttpResponse
 
 from harness import catalog
 from harness.cassettes.cassette import REFERENCE_URL, Cassette
 from harness.cassettes.read import read
+from harness.model.http import HttpResponse
 from tests.cli.conftest import Command
 from tests.stages import shipped_targets
 

@@ -12,9 +12,9 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any
 
 import httpx2
-from harness.model.loops import PLAIN_LOOP
 
 from harness import Capability, Conversation, ConversationTool, Endpoint, Loop, ToolFailed, Unsupported
+from harness.model.loops import PLAIN_LOOP
 
 Body = dict[str, Any]
 

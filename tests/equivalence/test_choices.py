@@ -1,11 +1,11 @@
 from __future__ import annotations
 
 import pytest
-from harness.model.messages import NamedTool, ToolChoice
 
 from harness.apis.view import ChoiceView
 from harness.equivalence import choice_meaning
 from harness.equivalence.choice_meaning import is_model_name
+from harness.model.messages import NamedTool, ToolChoice
 
 TWO = ("add", "now")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from harness.model.messages import JSON
 
 from harness.apis.view import CallView, RequestView, SettingView, SystemView, TextView, ToolView, TurnView
 from harness.equivalence.view_differences import alike
+from harness.model.messages import JSON
 
 CALL = CallView("call_1", "get", {"a": 1, "b": [2]}, "/m/0", "/m/0/id", "/m/0/input")
 REQUEST = RequestView(

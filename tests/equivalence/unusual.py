@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from harness.model.messages import ChatRequest, JsonSchema
-
 from harness.adapters.openai_chat import ADAPTER as SHIPPED
+from harness.model.messages import ChatRequest, JsonSchema
 from tests.broken.fault import Wrap, asks
 from tests.broken.requests import each_schema, without
 

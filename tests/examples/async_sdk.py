@@ -14,9 +14,6 @@ from typing import Any
 import anthropic
 import httpx2
 import openai
-from harness.model.errors import ConnectionFailed, Unsupported, provider_error
-from harness.model.messages import ChatRequest, ChatResponse, StreamEvent
-from harness.model.protocols import Adapter, Capability, Connect, Endpoint
 
 from harness.adapters import anthropic as messages
 from harness.adapters import openai_chat
@@ -28,6 +25,9 @@ from harness.adapters.anthropic.responses import read_stream as message_events
 from harness.adapters.openai_chat.requests import encode as encode_chat
 from harness.adapters.openai_chat.responses import read_response as read_completion
 from harness.adapters.openai_chat.streams import read_stream as chat_events
+from harness.model.errors import ConnectionFailed, Unsupported, provider_error
+from harness.model.messages import ChatRequest, ChatResponse, StreamEvent
+from harness.model.protocols import Adapter, Capability, Connect, Endpoint
 
 TIMEOUT_SECONDS = 600.0
 

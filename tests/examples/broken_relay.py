@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+from relay.adapter import ADAPTER, Client
+
 from harness.model.messages import ChatRequest, Message, ToolResult
 from harness.model.protocols import Adapter
-from relay.adapter import ADAPTER, Client
 
 Results = tuple[ToolResult, ...]
 

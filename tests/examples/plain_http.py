@@ -8,6 +8,7 @@ import json
 from typing import Any
 
 import httpx2
+
 from harness.model.errors import ConnectionFailed, MalformedResponse, provider_error
 from harness.model.messages import ChatRequest, ChatResponse, Message, Part, Role, StopReason, Text, ToolCall, Usage
 from harness.model.protocols import Adapter, Capability, Endpoint

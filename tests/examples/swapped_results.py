@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from harness.model.messages import ChatRequest, ChatResponse, Message
 from harness.model.protocols import Adapter
-
 from tests.examples import plain_http
 
 

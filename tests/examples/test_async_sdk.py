@@ -3,14 +3,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 
 import pytest
-from harness.model.http import HttpRequest
-from harness.model.messages import ChatRequest, Finish, Message, StreamEvent, TextDelta
-from harness.model.protocols import AsyncStreamingChatClient, Endpoint, Route
 
 from harness import catalog
 from harness.apis.targets import targets_for
 from harness.apis.view import ModelStep
 from harness.cassettes.library import Library
+from harness.model.http import HttpRequest
+from harness.model.messages import ChatRequest, Finish, Message, StreamEvent, TextDelta
+from harness.model.protocols import AsyncStreamingChatClient, Endpoint, Route
 from harness.results import RunResult, Verdict
 from harness.runner.backends import Backend, ReferenceBackend, ReplayBackend
 from harness.runner.cells import cells

@@ -4,12 +4,11 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from harness.model.messages import ChatRequest, ChatResponse, Message, ToolResult
-from harness.model.protocols import Adapter
-
 from harness import catalog
 from harness.apis.targets import targets_for
 from harness.cassettes.library import Library
+from harness.model.messages import ChatRequest, ChatResponse, Message, ToolResult
+from harness.model.protocols import Adapter
 from harness.results import Blame, CellResult, RunResult, Severity, Verdict
 from harness.runner.backends import Backend, ReferenceBackend, ReplayBackend
 from harness.runner.cells import cells

@@ -9,7 +9,6 @@ from itertools import count
 from typing import Any
 
 from harness.model.http import Delivery, HttpRequest, HttpResponse
-
 from harness.scenarios.schema import Variant
 from tests.gateways.toy import Edit, JsonDict, Losing, Passing
 

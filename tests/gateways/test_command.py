@@ -16,11 +16,11 @@ from urllib.parse import urlsplit
 from xml.etree import ElementTree as ET
 
 import pytest
-from harness.model.http import HttpRequest, HttpResponse
 
 from harness.cassettes.loopback_server import serve
 from harness.checks import gateway_traffic
 from harness.cli.main import main
+from harness.model.http import HttpRequest, HttpResponse
 from harness.results import FactFates, RunResult, Verdict
 from harness.scenarios.suite import shipped
 from tests.gateways.faults import FAULTS

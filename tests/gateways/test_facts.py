@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from harness.model.http import EXHAUSTED, HttpRequest, HttpResponse
 
 from harness import catalog
 from harness.checks.gateway_exchange import ApiPair, FactOutcome, Fate, GatewayExchange, client_side, side
 from harness.checks.gateway_findings import FACTS
+from harness.model.http import EXHAUSTED, HttpRequest, HttpResponse
 from harness.results import Exchange, Severity
 
 CHAT = catalog.api("openai-chat")

@@ -6,9 +6,9 @@ from collections.abc import Generator
 from dataclasses import replace
 
 import pytest
-from harness.model.http import HttpRequest, HttpResponse
 
 from harness.checks import gateway_traffic
+from harness.model.http import HttpRequest, HttpResponse
 from harness.results import Blame, Kind, RunResult, Verdict
 from harness.scenarios import suite
 from harness.scenarios.load import load_file

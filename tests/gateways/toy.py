@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx2
-from harness.model.http import Delivery, HttpRequest, HttpResponse
 
 from harness import catalog
 from harness.apis.fact_files import SHIPPED
 from harness.cassettes.loopback_server import serve
 from harness.checks.gateway_check import GatewayCheck, gateway_route
 from harness.checks.gateway_traffic import GatewayEndpoint, Upstream
+from harness.model.http import Delivery, HttpRequest, HttpResponse
 from harness.results import RunResult
 from harness.runner.served_session import SessionOptions
 from harness.scenarios.schema import Scenario, Variant

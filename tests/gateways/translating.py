@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 from harness.model.http import HttpRequest, HttpResponse
-
 from tests.gateways.toy import JsonDict, Passing
 
 _STOPS = {"end_turn": "stop", "stop_sequence": "stop", "tool_use": "tool_calls", "max_tokens": "length"}

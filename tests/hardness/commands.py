@@ -111,13 +111,12 @@ def commands(folder: Path) -> Iterator[Commands]:
 
 def _import_all() -> None:
     """Import what commands import, and start no thread, which a fork would not copy."""
-    from harness.model.protocols import Endpoint
-
     from harness import catalog
     from harness.audit import cassette_audit  # noqa: F401
     from harness.cassettes import loopback_server  # noqa: F401
     from harness.cassettes.write import prepare
     from harness.cli import app, execution  # noqa: F401
+    from harness.model.protocols import Endpoint
 
     prepare()
     for name in ("openai-chat", "anthropic"):

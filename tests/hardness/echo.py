@@ -8,9 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness.model.http import HttpRequest, HttpResponse
-
 from harness import catalog
+from harness.model.http import HttpRequest, HttpResponse
 from harness.reference_server.script_session import ScriptSession
 from harness.scenarios.load import load_file
 from harness.scenarios.schema import Scenario

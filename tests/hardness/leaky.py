@@ -9,10 +9,10 @@ from dataclasses import replace
 from functools import partial
 
 import httpx2
-from harness.model.messages import ChatRequest, ChatResponse, StreamEvent
-from harness.model.protocols import Adapter, ChatClient, Endpoint, StreamingChatClient
 
 from harness import catalog
+from harness.model.messages import ChatRequest, ChatResponse, StreamEvent
+from harness.model.protocols import Adapter, ChatClient, Endpoint, StreamingChatClient
 
 
 class Raising:

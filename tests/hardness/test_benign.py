@@ -7,9 +7,9 @@ import sys
 from random import Random
 
 import pytest
-from harness.model.http import HttpRequest, HttpResponse
 
 from harness.cassettes.redact import Redactor
+from harness.model.http import HttpRequest, HttpResponse
 from tests.hardness.canaries import BASE62, KEYS
 
 WORDS = (

@@ -6,10 +6,10 @@ import random
 from pathlib import Path
 
 import pytest
-from harness.model.errors import CassetteError
 
 from harness.cassettes.cassette import Cassette
 from harness.cassettes.read import loads
+from harness.model.errors import CassetteError
 from harness.scenarios.suite import shipped
 from tests.hardness.conftest import Figure
 

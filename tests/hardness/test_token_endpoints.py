@@ -9,10 +9,10 @@ from random import Random
 from urllib.parse import urlencode
 
 import pytest
-from harness.model.http import HttpRequest, HttpResponse
 
 from harness.cassettes.cassette import Cassette, Interaction
 from harness.cassettes.tape_recorder import text
+from harness.model.http import HttpRequest, HttpResponse
 from tests.hardness.canaries import BASE62
 
 ENDPOINTS = (

@@ -7,6 +7,11 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
+
+from harness.kit.client import AsyncClient, AsyncEmbedder, Client, Embedder
+from harness.kit.embeddings import EmbeddingRecord
+from harness.kit.generation import AsyncChatGeneration, ChatGeneration
+from harness.kit.thread import Thread
 from harness.model.errors import EmbeddingMismatch, Unsupported, UsageError
 from harness.model.messages import (
     ChatRequest,
@@ -27,11 +32,6 @@ from harness.model.protocols import (
     Endpoint,
     StreamingChatClient,
 )
-
-from harness.kit.client import AsyncClient, AsyncEmbedder, Client, Embedder
-from harness.kit.embeddings import EmbeddingRecord
-from harness.kit.generation import AsyncChatGeneration, ChatGeneration
-from harness.kit.thread import Thread
 
 ENDPOINT = Endpoint("http://127.0.0.1:9", "key")
 REQUEST = ChatRequest(messages=(Message("user", "Hi"),))

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from harness.model.errors import EmbeddingMismatch, UsageError
 
 from harness.kit.embeddings import EmbeddingRecord
+from harness.model.errors import EmbeddingMismatch, UsageError
 
 RECORD = EmbeddingRecord("gemini", "gemini-embedding-2", 2)
 

@@ -9,9 +9,6 @@ from typing import Any
 
 import httpx2
 import pytest
-from harness.model.errors import MissingDependency, MissingKey, UnknownName, UsageError
-from harness.model.messages import ChatRequest, Message
-from harness.model.protocols import Capability
 
 from harness import catalog
 from harness.apis.view import ModelStep
@@ -26,6 +23,9 @@ from harness.kit.factories import (
     embedding_provider,
     generation_provider,
 )
+from harness.model.errors import MissingDependency, MissingKey, UnknownName, UsageError
+from harness.model.messages import ChatRequest, Message
+from harness.model.protocols import Capability
 from tests.stages import every_target
 
 SECRET = "sk-very-secret"

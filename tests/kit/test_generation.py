@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+
+from harness.kit.generation import ChatGeneration
 from harness.model.errors import RateLimited
 from harness.model.messages import ChatRequest, Message, Usage
 from harness.model.protocols import Generation
-
-from harness.kit.generation import ChatGeneration
 from tests.kit.test_thread import Model, says
 
 

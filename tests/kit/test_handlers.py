@@ -6,9 +6,6 @@ import io
 from queue import Queue
 
 import pytest
-from harness.model.errors import RateLimited
-from harness.model.messages import ChatRequest, ToolCall, ToolResult
-from harness.model.protocols import MessageHandler
 
 from harness.kit.handlers import (
     Answered,
@@ -21,6 +18,9 @@ from harness.kit.handlers import (
     Said,
 )
 from harness.kit.thread import Thread
+from harness.model.errors import RateLimited
+from harness.model.messages import ChatRequest, ToolCall, ToolResult
+from harness.model.protocols import MessageHandler
 from tests.kit.test_thread import Model, call, says
 
 

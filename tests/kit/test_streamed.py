@@ -7,6 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.kit.streamed import PartialArguments, Streamed
+from harness.kit.thread import Thread
 from harness.model.errors import MalformedResponse
 from harness.model.messages import (
     ArgumentsDelta,
@@ -24,11 +29,6 @@ from harness.model.messages import (
     ToolResult,
     Usage,
 )
-from hypothesis import given
-from hypothesis import strategies as st
-
-from harness.kit.streamed import PartialArguments, Streamed
-from harness.kit.thread import Thread
 from tests.kit.test_thread import says
 
 WRITE = ToolCall("c1", "write_file", {"path": "a.ts", "content": "let x = 1;\nlet y = 2;"})

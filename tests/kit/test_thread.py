@@ -8,6 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
+
+from harness.kit.handlers import CollectingHandler, Done, Said
+from harness.kit.thread import Ask, RunTool, Thread, ask, failure
 from harness.model.errors import ConnectionFailed, InvalidRequest, IterationLimit, RateLimited
 from harness.model.messages import (
     ChatRequest,
@@ -24,9 +27,6 @@ from harness.model.messages import (
     Usage,
 )
 from harness.model.protocols import MessageHandler
-
-from harness.kit.handlers import CollectingHandler, Done, Said
-from harness.kit.thread import Ask, RunTool, Thread, ask, failure
 
 TEMPLATE = ChatRequest("m", (), max_tokens=100)
 Tool = Callable[[ToolCall], ToolResult]

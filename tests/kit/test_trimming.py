@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from harness.model.messages import Message, Role, Text, ToolCall, ToolResult
-
 from harness.kit.trimming import trimmed, trimmed_result
+from harness.model.messages import Message, Role, Text, ToolCall, ToolResult
 
 LONG = "x" * 1000
 READ = ToolResult("c1", "read_file", LONG, provider_metadata={"anthropic": {"cache_control": 1}})

@@ -7,9 +7,9 @@ import re
 from dataclasses import replace
 
 import httpx2
-from harness.model.protocols import ChatClient, Endpoint
 
 from harness.adapters import openai_chat
+from harness.model.protocols import ChatClient, Endpoint
 
 _FIELDS = re.compile(r"\(It sends (.*?)\.\)")
 

@@ -3,6 +3,8 @@ from __future__ import annotations
 import re
 
 import pytest
+
+from harness.model import errors
 from harness.model.errors import (
     CassetteError,
     ConnectionFailed,
@@ -22,8 +24,6 @@ from harness.model.errors import (
     Unsupported,
     provider_error,
 )
-
-from harness.model import errors
 
 TEXTS: list[tuple[HarnessError, str]] = [
     (

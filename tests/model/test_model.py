@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import FrozenInstanceError, fields, is_dataclass
 
 import pytest
+
+from harness.model import model
 from harness.model.errors import HarnessError, InvalidValue
 from harness.model.messages import (
     ChatRequest,
@@ -20,8 +22,6 @@ from harness.model.messages import (
     ToolResult,
     Usage,
 )
-
-from harness.model import model
 
 CALL = ToolCall("c1", "add", {})
 MIXED = Message(Role.ASSISTANT, (Thinking("hm"), Text("a"), CALL, Text("b"), ToolResult("c1", "add", 1)))

@@ -5,10 +5,10 @@ import subprocess
 import sys
 
 import pytest
-from harness.model.protocols import AsyncChatClient, ChatClient, Endpoint
 
 from harness import catalog
 from harness.kit.processes import LocalRunner
+from harness.model.protocols import AsyncChatClient, ChatClient, Endpoint
 
 
 @pytest.mark.parametrize("shipped", catalog.targets(), ids=lambda shipped: shipped.name)

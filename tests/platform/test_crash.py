@@ -7,9 +7,9 @@ import sysconfig
 from pathlib import Path
 
 import pytest
-from harness.platform.exceptions import exception_text, line_to_show, text_with_line, traceback_text
 
 from harness.platform import exceptions
+from harness.platform.exceptions import exception_text, line_to_show, text_with_line, traceback_text
 
 LIBRARY = f"{sysconfig.get_path('purelib')}/sdk/client.py"
 PYTHON = json.__file__

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from harness.model.messages import ChatRequest, ChatResponse, Message, Role, StopReason, Text, Usage
-from harness.model.protocols import Adapter, Capability, Endpoint
-from harness.platform.environment import hidden_variables
 
 from harness import catalog
 from harness.apis.targets import targets_for
+from harness.model.messages import ChatRequest, ChatResponse, Message, Role, StopReason, Text, Usage
+from harness.model.protocols import Adapter, Capability, Endpoint
+from harness.platform.environment import hidden_variables
 from harness.results import Verdict
 from harness.runner.backends import ReferenceBackend
 from harness.runner.cells import cells

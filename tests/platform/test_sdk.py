@@ -6,11 +6,11 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+
+from harness import catalog
 from harness.model.errors import MissingDependency, OutdatedDependency
 from harness.model.protocols import Requirement
 from harness.platform.environment import importing_sdk, is_older
-
-from harness import catalog
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from harness.model.protocols import Capability
 
+from harness.model.protocols import Capability
 from harness.scenarios.schema import Subject
 from tests.pytest_plugin.project import configure, play, project
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.model.http import AT_ONCE, EXHAUSTED, HttpRequest, HttpResponse
 
 from harness import catalog
 from harness.apis import eventstream
 from harness.apis.view import ResponseView, WireError
+from harness.model.http import AT_ONCE, EXHAUSTED, HttpRequest, HttpResponse
 from harness.reference_server.script_session import MAX_PIECES, PAUSE_SECONDS, ScriptSession
 from harness.scenarios.load import load_file
 from harness.scenarios.schema import Scenario

@@ -11,11 +11,11 @@ from typing import Any
 
 import httpx2
 import pytest
-from harness.model.http import EXHAUSTED, HttpResponse
-from harness.model.messages import StopReason, Usage
 
 from harness import catalog
 from harness.cassettes.loopback_server import serve
+from harness.model.http import EXHAUSTED, HttpResponse
+from harness.model.messages import StopReason, Usage
 from harness.reference_server.script_session import ScriptSession
 from harness.scenarios.schema import Scenario
 from tests.scenarios.files import WITH_TOOLS, scenario

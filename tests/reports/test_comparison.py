@@ -4,8 +4,8 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
-from harness.model.messages import Usage
 
+from harness.model.messages import Usage
 from harness.reports.run_changes import compare_runs, conditions
 from harness.results import Definition, Difference, RunResult, Severity, Spending, StaleExpectation, Verdict
 from tests.reports.runs import PROVIDER, REFERENCE, both, cell, failed, finding, red, two_causes

@@ -7,9 +7,9 @@ from decimal import Decimal
 from xml.etree import ElementTree as ET
 
 import pytest
-from harness.model.messages import Usage
 
 from harness import catalog
+from harness.model.messages import Usage
 from harness.reports.words import money
 from harness.results import Mode, Presentation, Provenance, RunResult, Spending
 from tests.reports.runs import PROVIDER, REFERENCE, cell

@@ -3,10 +3,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from harness.model.messages import Image, Text, ToolResult
 
 from harness.apis.view import JsonView, MediaView, RequestView, ResultView, TextView, TurnView
 from harness.equivalence.result_meaning import carries, same_medium
+from harness.model.messages import Image, Text, ToolResult
 from harness.rules.tool_use import is_verbatim, shown_payload, shown_result
 
 PNG = Image("image/png", b"\x89PNG")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+from harness import catalog
+from harness.cassettes.redact import Redactor
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import (
     ChatRequest,
@@ -16,9 +18,6 @@ from harness.model.messages import (
     ToolResult,
     Usage,
 )
-
-from harness import catalog
-from harness.cassettes.redact import Redactor
 from harness.results import Chat, Conversation, Exchange, Transcript
 from harness.rules.conversation_report import build_conversation, max_conversation_chars
 from harness.rules.evidence import Evidence

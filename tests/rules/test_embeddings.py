@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Literal
 
 import pytest
-from harness.model.http import HttpResponse
 
 from harness import catalog
 from harness.apis.api import PATH_UNKNOWN
+from harness.model.http import HttpResponse
 from harness.results import Blame, EmbeddingTranscript
 from harness.runner.cells import Cell
 from tests.broken.embeddings import EMBEDDING, INDEX, SWITCHED

@@ -12,6 +12,7 @@ from email.utils import format_datetime
 from typing import Any, NoReturn
 
 import pytest
+
 from harness.model.errors import ChatError, MalformedResponse
 from harness.model.http import HttpResponse
 from harness.model.messages import (
@@ -28,7 +29,6 @@ from harness.model.messages import (
     Usage,
 )
 from harness.platform.exceptions import shorten
-
 from harness.results import Blame, Exchange, Finding, Kind, Severity, Transcript
 from harness.scenarios.schema import Expectation, Scenario, Variant
 from tests.broken.fault import Wrap, answers, asks, rescues

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
 from harness.model.errors import ChatError
 from harness.model.messages import (
     ArgumentsDelta,
@@ -24,7 +25,6 @@ from harness.model.messages import (
     ToolCallStart,
     Usage,
 )
-
 from harness.results import CellResult, Verdict
 from tests.broken.fault import Wrapped, client, sends
 from tests.broken.playing import played, said

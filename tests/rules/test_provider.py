@@ -5,10 +5,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from harness.model.http import HttpRequest, HttpResponse
 
 from harness import catalog
 from harness.apis.view import ModelStep
+from harness.model.http import HttpRequest, HttpResponse
 from harness.results import Blame, Exchange, Severity, Transcript
 from harness.rules.decoded_responses import RULES
 from harness.rules.evidence import Evidence

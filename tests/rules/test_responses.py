@@ -6,10 +6,10 @@ import json
 from dataclasses import replace
 
 import pytest
-from harness.model.http import HttpRequest, HttpResponse
-from harness.model.messages import Refusal, StopReason, Text, ToolCall
 
 from harness.cassettes.transport import Handler
+from harness.model.http import HttpRequest, HttpResponse
+from harness.model.messages import Refusal, StopReason, Text, ToolCall
 from harness.results import Kind, Transcript
 from harness.runner.cells import Cell
 from tests.rules.transcripts import found, given, only, played, transcript_of, with_chat, with_parts

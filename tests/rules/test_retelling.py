@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+
 from harness.model.http import Delivery
 from harness.model.messages import (
     JSON,
@@ -22,7 +23,6 @@ from harness.model.messages import (
     ToolCall,
     ToolCallStart,
 )
-
 from harness.results import Chat, Exchange, Finding, Kind, ReplayVariant, Severity, Transcript
 from harness.scenarios.schema import Variant
 from tests.rules.transcripts import found, given, only, played, with_exchange, with_parts

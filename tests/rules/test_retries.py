@@ -7,14 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from harness.model.errors import ChatError, ConnectionFailed
-from harness.model.http import HttpRequest, HttpResponse
-from harness.model.messages import ChatRequest, ChatResponse
-from harness.model.protocols import Capability
 
 from harness.apis.targets import Target
 from harness.cassettes.library import Library
 from harness.cassettes.transport import Handler
+from harness.model.errors import ChatError, ConnectionFailed
+from harness.model.http import HttpRequest, HttpResponse
+from harness.model.messages import ChatRequest, ChatResponse
+from harness.model.protocols import Capability
 from harness.results import Blame, Finding
 from harness.runner.backends import ReplayBackend
 from harness.runner.cells import Cell

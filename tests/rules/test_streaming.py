@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 import pytest
+
 from harness.model.http import Delivery
 from harness.model.messages import (
     ArgumentsDelta,
@@ -19,7 +20,6 @@ from harness.model.messages import (
     ToolCallEnd,
     ToolCallStart,
 )
-
 from harness.results import Exchange, Kind, Transcript
 from tests.rules.transcripts import (
     first_only,

@@ -7,10 +7,9 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from harness.model.messages import ChatResponse, Part, StreamEvent
-
 from harness import catalog
 from harness.apis.targets import Target
+from harness.model.messages import ChatResponse, Part, StreamEvent
 from harness.results import Chat, Exchange, Finding, Kind, Severity, Transcript
 from harness.rules.evidence import Evidence
 from harness.rules.rule import Rule

@@ -10,14 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from harness.model.errors import UsageError
-from harness.model.messages import ChatRequest, ChatResponse
-from harness.model.process import Command, Completed, from_request, from_response
-from harness.model.protocols import Adapter, ChatClient, Endpoint, ProcessRunner
 
 from harness import catalog
 from harness.apis.targets import Target
 from harness.cassettes.library import Library
+from harness.model.errors import UsageError
+from harness.model.messages import ChatRequest, ChatResponse
+from harness.model.process import Command, Completed, from_request, from_response
+from harness.model.protocols import Adapter, ChatClient, Endpoint, ProcessRunner
 from harness.results import CellResult, Verdict
 from harness.runner.backends import Backend, ReferenceBackend, ReplayBackend
 from harness.runner.cells import Cell

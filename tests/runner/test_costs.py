@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from genai_prices import Usage as Tokens
 from genai_prices import calc_price
-from harness.model.http import HttpRequest, HttpResponse
-from harness.model.messages import Usage
 
 from harness import catalog
 from harness.cassettes.transport import Handler
+from harness.model.http import HttpRequest, HttpResponse
+from harness.model.messages import Usage
 from harness.results import CellResult, Spending, total_usage
 from harness.runner.cells import Cell
 from harness.runner.costs import cost, price_version, priced_models

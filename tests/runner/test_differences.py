@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.model.errors import Overloaded
-from harness.model.messages import ChatRequest, ChatResponse, Message, Role, Text
 
 from harness.apis.targets import Target
 from harness.cassettes.library import Library
+from harness.model.errors import Overloaded
+from harness.model.messages import ChatRequest, ChatResponse, Message, Role, Text
 from harness.results import RunResult
 from harness.runner.backends import ReplayBackend
 from harness.runner.cells import Cell, cells

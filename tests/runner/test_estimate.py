@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from harness.model.http import HttpRequest, HttpResponse
-from harness.model.messages import Usage
-from harness.model.protocols import Endpoint
 
 from harness import catalog
 from harness.apis.targets import Target
 from harness.cassettes.transport import Handler
+from harness.model.http import HttpRequest, HttpResponse
+from harness.model.messages import Usage
+from harness.model.protocols import Endpoint
 from harness.results import Spending
 from harness.runner.budget import estimate
 from harness.runner.cells import Cell

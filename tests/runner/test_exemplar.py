@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+
 from harness.model.errors import MalformedResponse
 from harness.model.messages import ChatRequest, ChatResponse, Message, Role, Text
 from harness.model.protocols import Adapter
-
 from harness.results import Body, CellResult
 from harness.runner.exhibits import differing_lines, raw_stream_title
 from tests.broken.fault import Wrap, answers, asks

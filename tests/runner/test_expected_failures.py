@@ -4,8 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from harness.model.errors import ExpectedFailuresError
 
+from harness.model.errors import ExpectedFailuresError
 from harness.results import Blame, CellResult, Finding, Kind, Severity, StaleExpectation, Verdict
 from harness.runner.expected_failures import ExpectedFailure, load, stale
 from harness.scenarios.schema import Variant

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.model.errors import InvalidRequest, NotFound, PluginError, RateLimited
-from harness.model.http import HttpRequest, HttpResponse
-from harness.model.protocols import Adapter, Capability, EmbeddingProvider, Embeddings, Endpoint
 
 from harness import catalog
 from harness.cassettes.library import Library
 from harness.cassettes.transport import Handler
+from harness.model.errors import InvalidRequest, NotFound, PluginError, RateLimited
+from harness.model.http import HttpRequest, HttpResponse
+from harness.model.protocols import Adapter, Capability, EmbeddingProvider, Embeddings, Endpoint
 from harness.results import Blame, CellResult, Embedded, Severity, Verdict
 from harness.runner.backends import Backend, ReferenceBackend, ReplayBackend
 from harness.runner.cells import Cell, cells

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 from genai_prices.data_snapshot import get_snapshot
-from harness.model.errors import UnknownName
-from harness.model.protocols import Capability
 
 from harness import catalog
+from harness.model.errors import UnknownName
+from harness.model.protocols import Capability
 from harness.runner.costs import ModelInfo, models
 
 APIS = sorted({each.api for each in catalog.targets()})

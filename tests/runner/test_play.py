@@ -11,6 +11,10 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+
+from harness import catalog
+from harness.apis.targets import Target
+from harness.kit.handlers import CollectingHandler
 from harness.model.errors import CassetteError, InvalidRequest, MalformedResponse, MissingDependency, RateLimited
 from harness.model.messages import (
     ChatRequest,
@@ -31,10 +35,6 @@ from harness.model.messages import (
     Usage,
 )
 from harness.model.protocols import Adapter, Connect, Endpoint
-
-from harness import catalog
-from harness.apis.targets import Target
-from harness.kit.handlers import CollectingHandler
 from harness.runner.tool_loop import DEFAULT_MAX_TOKENS, ScenarioRun, run_scenario
 from harness.scenarios.canonical import answer
 from harness.scenarios.schema import Scenario, Variant

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from harness.model.http import Delivery, HttpResponse
 
+from harness.model.http import Delivery, HttpResponse
 from harness.rules.evidence import Evidence
 from harness.runner.exhibits import RawStream, raw_stream
 from harness.scenarios.schema import Variant

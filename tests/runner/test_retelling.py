@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from harness.model.http import Delivery, HttpRequest, HttpResponse
-from harness.model.messages import Text, ToolCall
-from harness.model.protocols import Endpoint
 
 from harness import catalog
 from harness.apis.targets import Target
 from harness.cassettes.transport import Handler
+from harness.model.http import Delivery, HttpRequest, HttpResponse
+from harness.model.messages import Text, ToolCall
+from harness.model.protocols import Endpoint
 from harness.results import Chat, Exchange, Kind, Transcript
 from harness.rules.evidence import Evidence
 from harness.rules.rule import Rule, RuleViolation

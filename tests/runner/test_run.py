@@ -12,16 +12,16 @@ from typing import Any
 
 import httpx2
 import pytest
-from harness.model.errors import ConnectionFailed, MissingDependency, UsageError, provider_error
-from harness.model.http import HttpRequest, HttpResponse
-from harness.model.messages import ChatRequest, ChatResponse
-from harness.model.protocols import Capability, Endpoint
 
 from harness import catalog
 from harness.apis.targets import Target
 from harness.cassettes.library import Library
 from harness.cassettes.transport import Handler
 from harness.catalog import versions
+from harness.model.errors import ConnectionFailed, MissingDependency, UsageError, provider_error
+from harness.model.http import HttpRequest, HttpResponse
+from harness.model.messages import ChatRequest, ChatResponse
+from harness.model.protocols import Capability, Endpoint
 from harness.results import Blame, CellResult, Kind, Mode, RunResult, Severity, StaleExpectation, Verdict
 from harness.rules.evidence import Evidence
 from harness.rules.rule import Rule, RuleViolation

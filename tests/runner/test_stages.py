@@ -10,9 +10,6 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from harness.model.errors import CassetteMissing, MissingKey
-from harness.model.http import HttpRequest, HttpResponse
-from harness.model.protocols import Endpoint
 
 from harness import catalog
 from harness.adapters.anthropic import client
@@ -20,6 +17,9 @@ from harness.apis.targets import Target
 from harness.cassettes.cassette import REFERENCE_URL
 from harness.cassettes.library import Library
 from harness.cassettes.loopback_server import serve
+from harness.model.errors import CassetteMissing, MissingKey
+from harness.model.http import HttpRequest, HttpResponse
+from harness.model.protocols import Endpoint
 from harness.reference_server.script_session import ScriptSession
 from harness.results import CellResult, Exchange, Kind, Verdict
 from harness.rules.evidence import Evidence

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+
+from harness.cassettes import player
 from harness.model.errors import ProviderError
 from harness.model.messages import ChatRequest, ChatResponse
 from harness.model.protocols import Capability
-
-from harness.cassettes import player
 from tests.broken.fault import Wrapped, client, declaring
 from tests.broken.playing import played
 from tests.stages import InProcess

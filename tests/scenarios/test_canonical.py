@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from harness.kit.handlers import Answered, Called, Done, HandlerEvent, Said
 from harness.model.errors import IterationLimit, RateLimited
 from harness.model.messages import (
     Image,
@@ -20,8 +22,6 @@ from harness.model.messages import (
     ToolCall,
     ToolResult,
 )
-
-from harness.kit.handlers import Answered, Called, Done, HandlerEvent, Said
 from harness.scenarios.canonical import (
     MissingResult,
     ToolFailure,

@@ -6,10 +6,10 @@ import json
 import tracemalloc
 
 import pytest
-from harness.model.errors import ScenarioError
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.model.errors import ScenarioError
 from harness.scenarios.document import MAX_BYTES, key_of, read
 
 CONSTANTS = {"null": None, "~": None, "": None, "true": True, "false": False}

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.model.messages import JSON
 from jsonschema import Draft202012Validator
 
 from harness.apis.anthropic.checks import example_limits
 from harness.equivalence.schema_changes import accepts, change
 from harness.equivalence.schema_instances import matching
+from harness.model.messages import JSON
 from harness.rules import instructions as json_mode
 from harness.scenarios.json_schema import UndecidedSchema, Validator, is_simple, lost_reference
 from harness.scenarios.match import TurnOutcome, mismatches

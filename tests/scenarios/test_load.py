@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from harness.model.errors import ScenarioError
-from harness.model.messages import StopReason
-from harness.model.protocols import Capability
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from harness.model.errors import ScenarioError
+from harness.model.messages import StopReason
+from harness.model.protocols import Capability
 from harness.scenarios import suite
 from harness.scenarios.load import digest, load_file, load_paths, problems, sent_digest
 from harness.scenarios.schema import Scenario

@@ -4,10 +4,10 @@ from typing import Any
 
 import jsonschema
 import pytest
-from harness.model.messages import JSON, StopReason, ToolCall
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.model.messages import JSON, StopReason, ToolCall
 from harness.scenarios.json_schema import misfits
 from harness.scenarios.match import Mismatch, TurnError, TurnOutcome, includes, mismatches
 from harness.scenarios.schema import Expectation

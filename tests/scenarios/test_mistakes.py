@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from harness.model.errors import HarnessError
 
 from harness.model import errors
+from harness.model.errors import HarnessError
 from harness.scenarios.load import problems
 from harness.scenarios.match import error_name
 from harness.scenarios.schema import ErrorName, FaultSpec

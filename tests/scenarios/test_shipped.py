@@ -6,12 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from harness.model.messages import JsonSchema
-from harness.model.protocols import Capability
 from jsonschema import Draft202012Validator
 
 import harness.scenarios
 from harness import catalog
+from harness.model.messages import JsonSchema
+from harness.model.protocols import Capability
 from harness.runner.cells import Cell, not_applicable
 from harness.scenarios.canonical import settings_of
 from harness.scenarios.document import read

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 import httpx2
-from harness.model.messages import ChatRequest
-from harness.model.protocols import StreamingChatClient
 
 from harness import catalog
 from harness.apis.targets import Target
 from harness.apis.view import RequestView, ResponseView
+from harness.model.messages import ChatRequest
+from harness.model.protocols import StreamingChatClient
 from harness.results import Exchange
 from harness.runner.cells import Cell
 from harness.scenarios.canonical import settings_of, system_of, tools

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from harness.model.messages import JSON, Message, Role, ToolCall, ToolResult
-from harness.model.protocols import ChatClient, Generation
 
 from harness.apis.targets import Target
 from harness.kit.generation import ChatGeneration
 from harness.kit.thread import Thread, run_tool
+from harness.model.messages import JSON, Message, Role, ToolCall, ToolResult
+from harness.model.protocols import ChatClient, Generation
 from tests.seeds.connected import Connected, connected
 from tests.stages import every_target, shipped_scenarios, shipped_targets
 

@@ -10,7 +10,6 @@ from typing import cast
 
 import httpx2
 import pytest
-from harness.model.messages import ArgumentsDelta, Message, StreamEvent, Tool, ToolCall, ToolCallStart, ToolResult
 
 from harness.apis.targets import Target
 from harness.kit.handlers import Answered, Called, CollectingHandler
@@ -19,6 +18,7 @@ from harness.kit.streamed import PartialArguments, Streamed
 from harness.kit.thread import Thread
 from harness.kit.trimming import trimmed
 from harness.kit.workspace import Workspace
+from harness.model.messages import ArgumentsDelta, Message, StreamEvent, Tool, ToolCall, ToolCallStart, ToolResult
 from harness.scenarios.canonical import answer, tools, user_message
 from harness.scenarios.schema import Scenario
 from tests.seeds.connected import connected

@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+
+from harness.apis.targets import Target
+from harness.kit.thread import Thread
 from harness.model.messages import (
     ChatRequest,
     ChatResponse,
@@ -25,9 +28,6 @@ from harness.model.messages import (
     ToolResult,
 )
 from harness.model.protocols import Capability, ChatClient
-
-from harness.apis.targets import Target
-from harness.kit.thread import Thread
 from harness.scenarios.canonical import settings_of, system_of
 from tests.seeds.connected import Connected, connected
 from tests.stages import shipped_scenarios, shipped_targets

@@ -8,17 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import pytest
+
+from harness.apis.targets import Target
+from harness.apis.view import TextView
+from harness.kit.handlers import Answered, Called, CollectingHandler
+from harness.kit.thread import Thread
 from harness.model.messages import (
     SYNTHESISED_ID,
     ToolCall,
     ToolResult,
 )
 from harness.model.protocols import Capability
-
-from harness.apis.targets import Target
-from harness.apis.view import TextView
-from harness.kit.handlers import Answered, Called, CollectingHandler
-from harness.kit.thread import Thread
 from harness.results import Verdict
 from harness.scenarios.canonical import system_of, user_message
 from tests.broken.playing import played

@@ -12,8 +12,6 @@ from queue import Queue
 from threading import Thread as Worker
 
 import pytest
-from harness.model.messages import Message, ToolCall, ToolResult
-from harness.model.protocols import MessageHandler
 
 from harness.apis.targets import Target
 from harness.kit.handlers import (
@@ -26,6 +24,8 @@ from harness.kit.handlers import (
     Said,
 )
 from harness.kit.thread import Thread
+from harness.model.messages import Message, ToolCall, ToolResult
+from harness.model.protocols import MessageHandler
 from harness.scenarios.canonical import event_word
 from tests.seeds.connected import Connected, connected
 from tests.stages import shipped_scenarios, shipped_targets

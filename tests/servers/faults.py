@@ -7,11 +7,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from harness.model.http import Delivery, HttpResponse
-
 from harness.apis.view import ModelStep, RequestView, TextView
 from harness.checks.server_checks.answer_checks import BOUND_TOKENS, PASSAGE
 from harness.checks.server_checks.call_checks import NUMBER
+from harness.model.http import Delivery, HttpResponse
 from tests.servers.faulty import (
     APIS,
     Change,

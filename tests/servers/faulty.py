@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from harness.model.http import AT_ONCE, HttpRequest, HttpResponse
-
 from harness import catalog
 from harness.apis.eventstream import events
 from harness.apis.view import ModelStep, RequestView, TextView, WireError
@@ -16,6 +14,7 @@ from harness.cassettes.redact import Redactor
 from harness.checks.scripted_server import ScriptedServer
 from harness.checks.server_check import CheckSelection, ServerCheckRun
 from harness.checks.server_session import RetryingClient, ServerUnderTest
+from harness.model.http import AT_ONCE, HttpRequest, HttpResponse
 from harness.results import RunResult
 
 MODEL = "toy-1"

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from itertools import count
 
 import pytest
-from harness.model.http import HttpResponse
-from harness.model.messages import JSON, StopReason
 
 from harness.apis.view import ModelStep, RequestView
 from harness.checks.server_check import CheckSelection
 from harness.checks.server_checks.answer_checks import OTHERWISE
 from harness.checks.server_checks.call_checks import PLAIN, TEXT
+from harness.model.http import HttpResponse
+from harness.model.messages import JSON, StopReason
 from harness.results import CellResult, Severity, Verdict
 from tests.servers.faulty import Change, checked, faulty, instead, mode, said
 

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from harness.model.http import HttpResponse
 
 from harness.apis.view import RequestView
 from harness.checks.server_check import CheckSelection
 from harness.checks.server_checks.prompt_checks import FOREIGN
+from harness.model.http import HttpResponse
 from harness.results import Blame, RunResult, Severity, Verdict
 from tests.servers.faults import FAULTS
 from tests.servers.faulty import APIS, Change, Fault, checked, faulty, refusing

@@ -11,13 +11,13 @@ from itertools import cycle
 from typing import Any
 
 import pytest
-from harness.model.http import HttpResponse
-from harness.model.messages import JSON, ChatRequest, Message, StopReason
 
 from harness import catalog
 from harness.apis.response_rules import RESPONSE_RULES
 from harness.apis.view import ModelStep, RequestView
 from harness.checks.server_session import ServerUnderTest
+from harness.model.http import HttpResponse
+from harness.model.messages import JSON, ChatRequest, Message, StopReason
 from harness.scenarios.schema import Provocation
 from tests.servers.faulty import APIS, Json, spelled, told
 from tests.traffic import Recorded, needs_traffic, recorded

@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 import pytest
-from harness.model.http import HttpRequest
 
 from harness.apis.fact_files import FactSelection
+from harness.model.http import HttpRequest
 from harness.runner import serve_router
 from harness.runner.serve_router import ServeRouter
 from harness.runner.served_session import SessionOptions

@@ -16,7 +16,6 @@ from typing import Any, cast
 
 from harness.model.messages import ChatRequest, ChatResponse, Finish, Message, StreamEvent, TextDelta, ToolCall
 from harness.model.protocols import Adapter, Capability, ChatClient, Endpoint
-
 from tests.examples.plain_http import ADAPTER as PLAIN
 from tests.examples.plain_http import Client as Plain
 

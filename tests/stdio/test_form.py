@@ -7,6 +7,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+
 from harness.model.messages import (
     ArgumentsDelta,
     ChatRequest,
@@ -31,7 +32,6 @@ from harness.model.messages import (
     ToolResult,
     Usage,
 )
-
 from harness.scenarios.canonical import history, settings_of, system_of, tools, user_message
 from harness.scenarios.load import load_paths
 from harness.scenarios.suite import shipped

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.model.errors import PluginError
 
 from harness.cli.main import main
+from harness.model.errors import PluginError
 from harness.stdio import workers as pool
 from harness.stdio.workers import WorkerPool
 from tests.cli.conftest import Command, cassettes, folder, harness

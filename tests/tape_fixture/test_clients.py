@@ -14,7 +14,6 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from harness.model.http import Delivery, HttpRequest, HttpResponse
 
 from harness.cassettes.cassette import Cassette, Interaction
 from harness.cassettes.client_patches import intercepted
@@ -22,6 +21,7 @@ from harness.cassettes.loopback_server import serve
 from harness.cassettes.read import read
 from harness.cassettes.tape_player import TapePlayer
 from harness.cassettes.tape_recorder import TapeRecorder, redactor, taken
+from harness.model.http import Delivery, HttpRequest, HttpResponse
 from tests.tape_fixture.agents import AGENTS, HEADERS, STREAMS, first
 from tests.tape_fixture.project import SCENARIO, serving
 

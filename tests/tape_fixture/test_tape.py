@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from harness.model.http import HttpRequest, HttpResponse
 
 import harness.pytest_plugin.taping  # noqa: F401 - what is loaded here is not loaded anew by each run in this process
 from harness.cassettes.loopback_server import serve
+from harness.model.http import HttpRequest, HttpResponse
 from tests.tape_fixture import project
 from tests.tape_fixture.faults import FAULTS, HARMLESS, Fault
 from tests.tape_fixture.project import SCENARIO, serving

@@ -12,8 +12,6 @@ from typing import Any
 
 import httpx2
 import pytest
-from harness.model.errors import CassetteError
-from harness.model.http import HttpRequest, HttpResponse
 
 from harness.cassettes import content_encoding
 from harness.cassettes.client_patches import intercepted
@@ -21,6 +19,8 @@ from harness.cassettes.loopback_server import serve
 from harness.cassettes.read import read
 from harness.cassettes.tape_player import TapePlayer
 from harness.cassettes.tape_recorder import TapeRecorder, redactor
+from harness.model.errors import CassetteError
+from harness.model.http import HttpRequest, HttpResponse
 from harness.pytest_plugin import pytest_report_header
 
 TEXT = "Ça va? " * 50

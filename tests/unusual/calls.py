@@ -9,7 +9,6 @@ from typing import Any
 from uuid import uuid4
 
 from harness.model.messages import ChatRequest, ChatResponse, Message, Part, Text, ToolCall, ToolResult
-
 from harness.results import Verdict
 from tests.broken.calls import contents, one_at_a_time, remembered, renamed, results
 from tests.broken.fault import (

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from zlib import crc32
 
 from harness.model.protocols import Capability
-
 from harness.results import Verdict
 from harness.scenarios.schema import Variant
 from tests.broken.fault import Wrap, is_same_on_every_wire

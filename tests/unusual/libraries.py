@@ -10,6 +10,7 @@ from typing import Any, NoReturn, TypeVar, cast
 from uuid import uuid4
 
 import httpx2
+
 from harness.model.errors import (
     ChatError,
     ConnectionFailed,
@@ -38,7 +39,6 @@ from harness.model.messages import (
     Usage,
 )
 from harness.model.protocols import Adapter, Capability, ChatClient, Endpoint
-
 from harness.results import Verdict
 from tests.broken.fault import (
     ALL,

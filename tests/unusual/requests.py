@@ -9,7 +9,6 @@ from typing import Any, cast
 
 from harness.model.messages import ChatRequest, NamedTool, Part, ToolCall, ToolChoice
 from harness.model.protocols import Capability
-
 from harness.results import Verdict
 from tests.broken.fault import ALL, GEMINI, OPENAI, Wrap, Wrapped, asks, client, edited_parts, sends
 from tests.unusual.form import Form

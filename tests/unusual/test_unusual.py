@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from harness.model.protocols import Capability
 
 from harness.apis.targets import Target
 from harness.cassettes.library import Library
+from harness.model.protocols import Capability
 from harness.results import CellResult, Severity, Verdict
 from harness.runner.backends import ReplayBackend
 from harness.runner.cells import Cell

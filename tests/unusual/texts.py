@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from harness.model.messages import ChatResponse, Message, Part, Role, Text, Thinking
-
 from harness.results import Verdict
 from tests.broken.fault import ALL, GEMINI, THINKING, Wrap, answers, asks, asks_messages, asks_parts, sends
 from tests.broken.responses import call_of_text, reasoning_in_text

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any, ClassVar
 
-from harness.model.messages import JSON, StopReason, Usage
-
 from harness.adapters import gemini
 from harness.model import errors
+from harness.model.messages import JSON, StopReason, Usage
 from tests.adapters.wires.wire import Calls, Said, Wire
 
 

@@ -6,10 +6,9 @@ import json
 from itertools import count
 from typing import Any, ClassVar
 
-from harness.model.messages import JSON, StopReason, Usage
-
 from harness.adapters import openai_responses
 from harness.model import errors
+from harness.model.messages import JSON, StopReason, Usage
 from tests.adapters.wires.openai_chat import NO_OBJECTS, OPENAI_AMBIENT
 from tests.adapters.wires.wire import Calls, Said, Wire, parsed
 

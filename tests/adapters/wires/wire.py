@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import pytest
+
 from harness.model.errors import ProviderError, Unsupported
 from harness.model.messages import JSON, ChatRequest, ChatResponse, Message, NamedTool, Role, StopReason, Tool, Usage
 from harness.model.protocols import Adapter
-
 from tests.adapters.streamed import Server
 
 WEATHER = Tool("get_weather", "Weather of a city.", {"type": "object", "properties": {"city": {"type": "string"}}})

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.model.errors import CassetteError, CassetteMissing
 
 from harness import catalog
 from harness.audit.cassette_audit import audit
+from harness.model.errors import CassetteError, CassetteMissing
 from harness.results import Audited, Finding, Kind, Outcome, RunResult, Severity
 from tests.audit.audit.cassettes import (
     ACCEPTED,

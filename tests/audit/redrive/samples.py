@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from harness.model.http import HttpRequest, HttpResponse
-
 from harness.cassettes.cassette import Cassette, Interaction
+from harness.model.http import HttpRequest, HttpResponse
 
 CALL: dict[str, Any] = {
     "id": "call_1",

@@ -11,8 +11,6 @@ from functools import cache
 from itertools import islice
 from typing import Any
 
-from harness.model.http import HttpRequest
-
 from harness.apis.view import CallView, OpaqueView, TextView
 from harness.audit.client_edits import undo_edits
 from harness.audit.redrive import AdapterDriver, Redrive, compare_requests, server_state_field
@@ -26,6 +24,7 @@ from harness.audit.redrive_pairs import (
 )
 from harness.cassettes.cassette import Cassette, Interaction
 from harness.cassettes.read import read
+from harness.model.http import HttpRequest
 from harness.results import RedriveResult
 from tests.traffic import FOLDERS, ROOT, needs_traffic
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from harness.model.http import Delivery, Ending
 
 from harness.audit.redrive_pairs import accepted_exchanges, find_pairs
 from harness.cassettes.cassette_text import parse
 from harness.cassettes.read import loads
+from harness.model.http import Delivery, Ending
 from tests.audit.redrive.samples import (
     CALL,
     CHUNKS,

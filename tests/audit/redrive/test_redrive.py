@@ -6,10 +6,10 @@ import json
 from typing import Any
 
 import pytest
-from harness.model.http import HttpResponse
 
 from harness.audit.redrive import Redrive
 from harness.cassettes.cassette import Cassette, Interaction
+from harness.model.http import HttpResponse
 from harness.results import PairDisagreement, RedriveResult
 from tests.audit.redrive.samples import (
     CALL,

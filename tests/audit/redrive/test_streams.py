@@ -8,12 +8,12 @@ from typing import Any, cast
 
 import httpx2
 import pytest
-from harness.model.errors import MalformedResponse
-from harness.model.messages import ChatRequest, ChatResponse, Finish, StreamEvent, TextDelta, Usage
-from harness.model.protocols import Adapter, Endpoint, StreamingChatClient
 
 from harness import catalog
 from harness.audit.redrive import Redrive
+from harness.model.errors import MalformedResponse
+from harness.model.messages import ChatRequest, ChatResponse, Finish, StreamEvent, TextDelta, Usage
+from harness.model.protocols import Adapter, Endpoint, StreamingChatClient
 from harness.results import RedriveResult
 from tests.audit.redrive.samples import CALL, CHUNKS, cassette, chat, chat_answer, exchange, streamed
 

@@ -8,12 +8,12 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from harness.model.messages import JSON, ToolCall, ToolResult
 
 from harness.kit import workspace
 from harness.kit.thread import run_tool
 from harness.kit.workspace import Workspace
 from harness.kit.workspace.folder import HAS_OPENAT, WorkspaceFolder
+from harness.model.messages import JSON, ToolCall, ToolResult
 
 SECRET = "the secret that lies outside"
 

@@ -12,10 +12,10 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from harness.model.errors import UsageError
-from harness.model.messages import JSON, ToolResult
 
 from harness.kit.workspace import Workspace, commands
+from harness.model.errors import UsageError
+from harness.model.messages import JSON, ToolResult
 from tests.kit.workspace.conftest import SECRET, Place, call
 
 PYTHON = {"python": Path(sys.executable)}

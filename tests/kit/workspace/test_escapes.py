@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from harness.model.messages import JSON
 
 from harness.kit.workspace import Workspace
+from harness.model.messages import JSON
 from tests.kit.workspace.conftest import SECRET, Place, call
 
 pytestmark = pytest.mark.usefixtures("either_way")

@@ -6,9 +6,9 @@ import os
 import stat
 
 import pytest
-from harness.model.messages import JSON
 
 from harness.kit.workspace import Workspace
+from harness.model.messages import JSON
 from tests.kit.workspace.conftest import Place, call
 
 pytestmark = pytest.mark.usefixtures("either_way")

@@ -11,10 +11,10 @@ from threading import Event, Thread
 from typing import Any
 
 import pytest
-from harness.model.messages import JSON
 
 from harness.kit.workspace import Workspace
 from harness.kit.workspace.folder import HAS_OPENAT
+from harness.model.messages import JSON
 from tests.kit.workspace.conftest import SECRET, Place, call
 
 needs_openat = pytest.mark.skipif(not HAS_OPENAT, reason="this platform has no openat")

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.model.errors import ToolFailed, UsageError
-from harness.model.messages import ChatRequest, ChatResponse, Message, Role, StopReason, Text, ToolCall, Usage
 
 from harness.kit.thread import Thread
 from harness.kit.workspace import Workspace
+from harness.model.errors import ToolFailed, UsageError
+from harness.model.messages import ChatRequest, ChatResponse, Message, Role, StopReason, Text, ToolCall, Usage
 from tests.kit.workspace.conftest import Place
 from tests.scenarios.files import MINIMAL, scenario
 

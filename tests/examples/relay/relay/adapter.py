@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import httpx2
+
 from harness.model.errors import ConnectionFailed, MalformedResponse, ProviderError, provider_error
 from harness.model.messages import (
     JSON,

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 
-from harness.model.http import HttpResponse
-from harness.model.messages import JSON
-
 from harness.apis.eventstream import written
 from harness.apis.limits import Violation
 from harness.apis.server import error_view, message, wait_headers
 from harness.apis.view import ErrorView, RequestView
+from harness.model.http import HttpResponse
+from harness.model.messages import JSON
 
 
 def refuse(violation: Violation) -> HttpResponse:

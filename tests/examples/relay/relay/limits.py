@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.model.http import HttpRequest
-
 from harness.apis.jsonvalue import join, loads
 from harness.apis.limits import Limit, Violation, limits_among
 from harness.apis.services import RuleSet
 from harness.apis.view import CallView, RequestView, ResultView, WireError
+from harness.model.http import HttpRequest
 from relay.requests import SETTINGS, view
 
 _SOURCE = "the manual of Relay, 'Turns'"

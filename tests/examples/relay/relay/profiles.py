@@ -1,8 +1,7 @@
 """The generations of Relay's models."""
 
-from harness.model.protocols import Capability
-
 from harness.apis.targets import Profile
+from harness.model.protocols import Capability
 
 PROFILES = (
     Profile("relay-1", r"relay-1(\..*)?"),

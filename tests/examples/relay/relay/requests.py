@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from harness.model.http import HttpRequest
-from harness.model.messages import JSON
-
 from harness.apis.jsonvalue import join, loads
 from harness.apis.view import (
     CallView,
@@ -25,6 +22,8 @@ from harness.apis.view import (
     TurnView,
     WireError,
 )
+from harness.model.http import HttpRequest
+from harness.model.messages import JSON
 
 SETTINGS = {"limit": "max_tokens", "temperature": "temperature", "top_p": "top_p", "stop": "stop"}
 

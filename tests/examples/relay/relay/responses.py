@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 
-from harness.model.http import HttpResponse
-from harness.model.messages import JSON, StopReason, Usage
-
 from harness.apis.eventstream import is_event_stream
 from harness.apis.jsonvalue import body_of, loads
 from harness.apis.server import number, token
 from harness.apis.targets import Profile
 from harness.apis.view import CallView, ModelStep, RequestView, ResponseView, WireError
+from harness.model.http import HttpResponse
+from harness.model.messages import JSON, StopReason, Usage
 from relay.failures import read_error
 from relay.requests import members, parts, text_of
 from relay.streams import fold, stream_of

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness.model.http import HttpResponse
-from harness.model.messages import JSON
-
 from harness.apis.eventstream import events_of, written
 from harness.apis.jsonvalue import loads
 from harness.apis.server import fragments
 from harness.apis.targets import Profile
 from harness.apis.view import RequestView, WireError
+from harness.model.http import HttpResponse
+from harness.model.messages import JSON
 
 
 def fold(stream: bytes) -> dict[str, JSON]:
