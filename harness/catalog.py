@@ -280,7 +280,7 @@ def _loop(kind: str, api_name: str | None, what: str) -> Adapter:
     """Return the adapter of a tool loop: a `Loop`, a function, or the command line of a program."""
     if kind == AGENT:
         wire = _driven_api(AGENT, api_name, what)
-        made: Loop = importlib.import_module("harness.stdio.agent").agent(
+        made: Loop = importlib.import_module("harness.stdio.agent_program").agent(
             what, wire.name, keys=wire.key_variables[:1], base_urls=wire.server_endpoints.variables
         )
         return made.adapter()

@@ -36,14 +36,14 @@ from harness.results import (
     Audited,
     Blame,
     CellResult,
-    Conversation,
+    ConversationRecord,
     Exchange,
     Finding,
     Kind,
     Outcome,
     PairDisagreement,
     RedriveResult,
-    Refusal,
+    RefusedRequest,
     RunResult,
     Sent,
     Severity,
@@ -98,7 +98,7 @@ class Audit:
         self._files = 0
         self._counts = {api.name: Counter[str]() for api in catalog.apis()}
         self._unknown = 0
-        self._unexplained: list[Refusal] = []
+        self._unexplained: list[RefusedRequest] = []
         self._cells: dict[tuple[str, str], CellResult] = {}
 
     def add(self, file: str, cassette: Cassette) -> None:
@@ -164,7 +164,7 @@ class Audit:
         cell = self._cells[file, api]
         kept = cell.conversation.exchanges if cell.conversation else ()
         every = sorted((*kept, *told), key=lambda each: each.index)
-        self._cells[file, api] = replace(cell, conversation=Conversation(exchanges=tuple(every)))
+        self._cells[file, api] = replace(cell, conversation=ConversationRecord(exchanges=tuple(every)))
 
     def _found(
         self, file: str, api: str, evidence: Evidence, indices: Sequence[int], *, is_dated: bool
@@ -327,7 +327,7 @@ def _began_once(finding: Finding, profile: Profile) -> bool:
     return bool(held) and all(fact.since is not None for fact in held)
 
 
-def _refusal(file: str, index: int, reading: ParsedExchange) -> Iterator[Refusal]:
+def _refusal(file: str, index: int, reading: ParsedExchange) -> Iterator[RefusedRequest]:
     """Yield the refusal of a request for its content, in the server's words; also for an error within HTTP 200."""
     response = reading.exchange.response
     error = reading.response.error if reading.response is not None else None
@@ -336,7 +336,7 @@ def _refusal(file: str, index: int, reading: ParsedExchange) -> Iterator[Refusal
     status = response.status if response.status >= 400 or error is None else error.meant or response.status
     if status in _CONTENT or status < 400:
         words = error.message if error else response.body.decode("utf-8", "replace")
-        yield Refusal(file, index, status, _ANYBODYS.text(words))
+        yield RefusedRequest(file, index, status, _ANYBODYS.text(words))
 
 
 def _about_a_scrubbed_id(finding: Finding) -> bool:

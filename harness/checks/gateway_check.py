@@ -38,7 +38,7 @@ from harness.platform.environment import utc_now
 from harness.results import (
     CellResult,
     Checked,
-    Conversation,
+    ConversationRecord,
     FactFates,
     Fate,
     Finding,
@@ -60,12 +60,12 @@ from harness.runner.run import Progress
 from harness.scenarios.schema import Scenario, Variant
 
 
-def conversation_of(run: GatewayRun, redactor: Redactor, most: int) -> Conversation:
+def conversation_of(run: GatewayRun, redactor: Redactor, most: int) -> ConversationRecord:
     """Return the conversation of a cell, in about `most` characters. No finding refers to the numbers of its exchanges:
     findings carry both bodies."""
     words = chat_messages(run.chats, redactor)
     left = most - sum(len(each.text) for each in words)
-    return Conversation(words, fit_exchanges(_exchanges(run, redactor), left))
+    return ConversationRecord(words, fit_exchanges(_exchanges(run, redactor), left))
 
 
 def _exchanges(play_cell: GatewayRun, redactor: Redactor) -> Iterator[Sent]:

@@ -51,7 +51,7 @@ from harness.platform.exceptions import shorten, text_with_line, traceback_text
 from harness.results import (
     Blame,
     CellResult,
-    Conversation,
+    ConversationRecord,
     Finding,
     Kind,
     Provenance,
@@ -167,11 +167,11 @@ class ServerCellBuilder:
             spending=spent if replies else None,
         )
 
-    def _conversation(self, replies: Sequence[Reply]) -> Conversation:
+    def _conversation(self, replies: Sequence[Reply]) -> ConversationRecord:
         told = (
             shown_exchange(at, each.request, each.response, each.view, self.redactor) for at, each in enumerate(replies)
         )
-        return Conversation(exchanges=fit_exchanges(told, self.room))
+        return ConversationRecord(exchanges=fit_exchanges(told, self.room))
 
     def _failures(self, check: ServerCheck, attempts: Sequence[CheckAttempt]) -> Iterator[Finding]:
         before = 0

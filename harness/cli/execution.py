@@ -361,7 +361,7 @@ def _executor(
     if options.executor is None:
         yield None
         return
-    from harness.runner import processes  # noqa: PLC0415 - few runs need Dask
+    from harness.runner import executors  # noqa: PLC0415 - few runs need Dask
 
     if mode == "live":
         raise UsageError("--executor: it is for what is played offline: --mode replay or reference.")
@@ -371,8 +371,8 @@ def _executor(
             f"--executor: {own[0]} is no target of an adapter that ships with harness, and is played in a process of "
             "its own here. Leave --executor out, or give each machine a --shard."
         )
-    with processes.dask_executor(options.executor, processes.folders(plan)) as crew:
-        yield partial(processes.run_sent, crew, plan)
+    with executors.dask_executor(options.executor, executors.folders(plan)) as crew:
+        yield partial(executors.run_sent, crew, plan)
 
 
 def _expected(options: EffectiveOptions) -> list[ExpectedFailure]:

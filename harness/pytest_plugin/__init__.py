@@ -1,7 +1,7 @@
 """The pytest plug-in: scenario files become items, one for each cell, with the findings as the text of a failure.
 
 It does nothing unless there are scenarios, by `[tool.harness]` (`harness help config`) or by options of its own, which
-come before it, and then leaves the work to `harness.pytest_plugin.cells`:
+come before it, and then leaves the work to `harness.pytest_plugin.cell_items`:
 
 ```toml
 [tool.pytest]
@@ -133,7 +133,7 @@ def pytest_configure(config: pytest.Config) -> None:
     scenarios = config.getini("harness_scenarios") or _scenarios(config.rootpath)
     if scenarios is None or (scenarios and _may_be_asked_for(config, scenarios)):
         _collect_less(config)
-        config.pluginmanager.register(import_module("harness.pytest_plugin.cells"), "harness-cells")
+        config.pluginmanager.register(import_module("harness.pytest_plugin.cell_items"), "harness-cells")
 
 
 def _collect_less(config: pytest.Config) -> None:

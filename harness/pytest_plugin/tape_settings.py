@@ -40,7 +40,7 @@ _SUFFIXES = (".yaml", ".yml", ".json")
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class TapeSettings:
     """`cassette`: its path. `judge`: whether the exchanges are judged. `allow_hosts`: what is let through.
     `ignored_findings`: ids of limits and rules; `ignored_pointers`: places in requests whose differences are let be.
     `allowed_secrets`: places in which what looks like a secret may be stored."""
@@ -53,7 +53,7 @@ class Settings:
     allowed_secrets: tuple[str, ...] = ()
 
 
-def settings(item: pytest.Item, edition: FactSelection) -> Settings:
+def settings(item: pytest.Item, edition: FactSelection) -> TapeSettings:
     """The settings of a test. Those of the nearest mark hold, but lists are added up.
 
     Raises:
@@ -79,7 +79,7 @@ def settings(item: pytest.Item, edition: FactSelection) -> Settings:
         *item.config.getini("harness_tape_allow_secrets"),
         *(item.config.getoption("--harness-allow-secret") or ()),
     )
-    return Settings(_path(item, names[0] if names else None), judge, tuple(hosts), ids, pointers, allowed)
+    return TapeSettings(_path(item, names[0] if names else None), judge, tuple(hosts), ids, pointers, allowed)
 
 
 def _checked(mark: pytest.Mark, item: pytest.Item) -> dict[str, Any]:

@@ -17,7 +17,7 @@ _MOST = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class TapeProblem:
     """Something that fails a test. `headline` says it on one line, which pytest's summary shows; `rule` is the rule or
     limit that is broken, if it is one."""
 
@@ -26,7 +26,7 @@ class Problem:
     rule: str | None = None
 
 
-def differing(exchanges: Sequence[TapeExchange], numbers: Sequence[int]) -> Iterator[Problem]:
+def differing(exchanges: Sequence[TapeExchange], numbers: Sequence[int]) -> Iterator[TapeProblem]:
     """Yield the differences of requests from the recorded ones. Repeated differences are described once."""
     said: dict[tuple[str, ...], int] = {}
     for at in numbers:
@@ -37,12 +37,14 @@ def differing(exchanges: Sequence[TapeExchange], numbers: Sequence[int]) -> Iter
         head = f"request {at + 1}, {told(played.request)}, is not the recorded one (interaction {played.index})"
         headline = f"request {at + 1}: {_changed(played.differences)}"
         if found in said:
-            yield Problem(headline, _joined([f"{head}: as request {said[found] + 1}"]))
+            yield TapeProblem(headline, _joined([f"{head}: as request {said[found] + 1}"]))
             continue
         said[found] = at
         shown = [each for each in played.differences if each.neutral][:_MOST]
         more = [f"  and {len(found) - _MOST} more"] if len(found) > _MOST else []
-        yield Problem(headline, _joined([f"{head}:", *(line for each in shown for line in _difference(each)), *more]))
+        yield TapeProblem(
+            headline, _joined([f"{head}:", *(line for each in shown for line in _difference(each)), *more])
+        )
 
 
 def spelled(number: int, played: TapeExchange) -> str:
@@ -51,17 +53,17 @@ def spelled(number: int, played: TapeExchange) -> str:
     return _joined([f"request {number}, {told(played.request)}: means what was recorded, but {said}"])
 
 
-def unrecorded(number: int, played: TapeExchange, total: int) -> Problem:
+def unrecorded(number: int, played: TapeExchange, total: int) -> TapeProblem:
     """Describe a request without a recorded response."""
     left = f": the cassette ({count(total, 'exchange')}) has none left for it" if total else ""
     headline = f"request {number}, {told(played.request)}, was not recorded"
-    return Problem(headline, _joined([f"{headline}{left}"]))
+    return TapeProblem(headline, _joined([f"{headline}{left}"]))
 
 
-def unused(index: int, request: HttpRequest) -> Problem:
+def unused(index: int, request: HttpRequest) -> TapeProblem:
     """Describe a recorded exchange that did not happen."""
     headline = f"interaction {index}, {told(request)}, was not requested"
-    return Problem(headline, _joined([headline]))
+    return TapeProblem(headline, _joined([headline]))
 
 
 def finding(each: Finding) -> str:

@@ -27,8 +27,8 @@ from harness.model.errors import CassetteMissing, HarnessError, UsageError
 from harness.platform.project import project
 from harness.pytest_plugin import tape_texts
 from harness.pytest_plugin.edition import edition
-from harness.pytest_plugin.tape_settings import MARK, Settings, settings
-from harness.pytest_plugin.tape_texts import Problem
+from harness.pytest_plugin.tape_settings import MARK, TapeSettings, settings
+from harness.pytest_plugin.tape_texts import TapeProblem
 from harness.reports.words import count, plain_line
 from harness.results import Finding, Outcome, Severity
 from harness.rules.rule import Rule
@@ -55,7 +55,7 @@ class Session:
 class Tape:
     """The tape of a test. `path` is its cassette, `recording` says whether it is being recorded."""
 
-    def __init__(self, item: pytest.Item, session: Session, wanted: Settings, *, recording: bool) -> None:
+    def __init__(self, item: pytest.Item, session: Session, wanted: TapeSettings, *, recording: bool) -> None:
         self.path = wanted.cassette
         self.recording = recording
         self._item = item
@@ -109,7 +109,7 @@ class Tape:
         if problems:
             pytest.fail(self._text(problems), pytrace=False)
 
-    def _problems(self) -> list[Problem]:
+    def _problems(self) -> list[TapeProblem]:
         """Return the problems of new exchanges. Differences in spelling go into a report section."""
         exchanges = self.exchanges
         new = range(self._told, len(exchanges))
@@ -128,7 +128,7 @@ class Tape:
         for each in (each for each in judged if each.exchange is None or each.exchange in new):
             # The test knows of a refusal in the recording, and may be about it.
             if each.severity is Severity.ERROR and each.outcome is not Outcome.REFUSED:
-                problems.append(Problem(f"{each.rule}: {each.message}", tape_texts.finding(each), each.rule))
+                problems.append(TapeProblem(f"{each.rule}: {each.message}", tape_texts.finding(each), each.rule))
             elif each.severity is not Severity.NOTE:
                 remarks.append(tape_texts.finding(each))
         if remarks:
@@ -145,10 +145,10 @@ class Tape:
             if each.rule not in self._settings.ignored_findings
         ]
 
-    def _unused(self, deck: TapePlayer) -> list[Problem]:
+    def _unused(self, deck: TapePlayer) -> list[TapeProblem]:
         return [tape_texts.unused(index, request) for index, request in deck.unused]
 
-    def _text(self, problems: Sequence[Problem]) -> str:
+    def _text(self, problems: Sequence[TapeProblem]) -> str:
         command = f"pytest --harness-record={{}} {shlex.quote(self._item.nodeid)}"
         advice: list[str] = []
         if self.recording:

@@ -112,7 +112,7 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RefusedRequest:
     """A request that its server refused for its content, though it breaks no known limit: exchange `index` of `file`,
     with the status and the server's message."""
 
@@ -184,4 +184,4 @@ class Audited:
     unknown: int
     skipped: tuple[Skipped, ...] = ()
     redrive: RedriveResult | None = None
-    unexplained: tuple[Refusal, ...] = ()
+    unexplained: tuple[RefusedRequest, ...] = ()

@@ -20,7 +20,7 @@ from pydantic import TypeAdapter
 from harness.model.messages import Usage
 from harness.results.checks import Audited, Checked
 from harness.results.findings import Finding, Severity, to_writable
-from harness.results.transcript import Conversation, Mode
+from harness.results.transcript import ConversationRecord, Mode
 from harness.scenarios.schema import Variant
 
 
@@ -210,7 +210,7 @@ class CellResult:
     spending: Spending | None = None
     printed: str | None = None
     traceback: str | None = None
-    conversation: Conversation | None = None
+    conversation: ConversationRecord | None = None
     seconds: float | None = field(default=None, compare=False)
     hidden: Mapping[str, int] = field(default_factory=dict[str, int])
 

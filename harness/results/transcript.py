@@ -225,7 +225,7 @@ Saying: TypeAlias = Literal["text", "thinking", "refusal", "call", "result", "er
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class MessageRecord:
     """A message or part of one, in the terms of the canonical contract.
 
     `chat` is the index of the chat that added it. `text` holds the arguments of a call and the content of a result as
@@ -260,8 +260,8 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class ConversationRecord:
     """The messages of a cell and its exchanges. An audit, or a served session, has only exchanges."""
 
-    said: tuple[Said, ...] = ()
+    said: tuple[MessageRecord, ...] = ()
     exchanges: tuple[Sent, ...] = ()

@@ -27,7 +27,7 @@ from harness.model.messages import (
     ToolResult,
 )
 from harness.platform.exceptions import shorten
-from harness.results import Chat, Conversation, Embedded, EmbeddingTranscript, Said, Sent, to_writable
+from harness.results import Chat, ConversationRecord, Embedded, EmbeddingTranscript, MessageRecord, Sent, to_writable
 from harness.rules.evidence import Evidence, ParsedExchange
 
 _MAX_RUN_CHARS = 256 << 20
@@ -43,28 +43,28 @@ def max_conversation_chars(cells: int) -> int:
 
 def build_conversation(
     evidence: Evidence, redactor: Redactor, most: int, indices: Iterable[int] | None = None
-) -> Conversation:
+) -> ConversationRecord:
     """Build the conversation of a cell without secrets, in about `most` characters. Bodies beyond the limit are left
     out.
 
     `indices` are the numbers of the exchanges, if they do not count from 0.
     """
     left = most
-    words: list[Said] = []
+    words: list[MessageRecord] = []
     for each in _shorten(_cell_messages(evidence), redactor):
         left -= len(each.text)
         words.append(each if left >= 0 else replace(each, text="[left out]"))
     numbers = indices or range(len(evidence.readings))
     exchanges = (_show_reading(number, each, redactor) for number, each in zip(numbers, evidence.readings, strict=True))
-    return Conversation(tuple(words), fit_exchanges(exchanges, left))
+    return ConversationRecord(tuple(words), fit_exchanges(exchanges, left))
 
 
-def chat_messages(chats: Sequence[Chat], redactor: Redactor) -> tuple[Said, ...]:
+def chat_messages(chats: Sequence[Chat], redactor: Redactor) -> tuple[MessageRecord, ...]:
     """Return the messages of these chats, without secrets and shorten."""
     return tuple(_shorten(_chat_messages(chats), redactor))
 
 
-def _shorten(every: Iterable[Said], redactor: Redactor) -> Iterator[Said]:
+def _shorten(every: Iterable[MessageRecord], redactor: Redactor) -> Iterator[MessageRecord]:
     for each in _redact(list(every), redactor):
         yield replace(each, text=_text(each.text), name=each.name and _text(each.name), id=each.id and _text(each.id))
 
@@ -78,7 +78,7 @@ def fit_exchanges(exchanges: Iterable[Sent], most: int) -> tuple[Sent, ...]:
     return tuple(kept)
 
 
-def _redact(messages: list[Said], redactor: Redactor) -> list[Said]:
+def _redact(messages: list[MessageRecord], redactor: Redactor) -> list[MessageRecord]:
     """Remove secrets, also those that are split between messages."""
     texts: list[JSON] = [each.text for each in messages]
     whole = cast("list[str]", redactor.value(texts))
@@ -140,7 +140,7 @@ def _text(text: str) -> str:
     return str(to_writable(shorten(text, _MAX_TEXT_CHARS)))
 
 
-def _cell_messages(evidence: Evidence) -> Iterator[Said]:
+def _cell_messages(evidence: Evidence) -> Iterator[MessageRecord]:
     transcript = evidence.transcript
     yield from _chat_messages(transcript.chats)
     if isinstance(transcript, EmbeddingTranscript):
@@ -148,49 +148,51 @@ def _cell_messages(evidence: Evidence) -> Iterator[Said]:
             yield from _embedding_messages(index, embedded)
 
 
-def _chat_messages(chats: Iterable[Chat]) -> Iterator[Said]:
+def _chat_messages(chats: Iterable[Chat]) -> Iterator[MessageRecord]:
     before: Chat | None = None
     for index, chat in enumerate(chats):
         yield from _request_messages(index, chat.request, before)
         if chat.response is not None:
             yield from _part_messages(index, chat.response.message)
         if chat.error is not None or chat.error_text:
-            yield Said(index, "assistant", "error", f"{chat.error or 'IterationLimit'}: {chat.error_text}")
+            yield MessageRecord(index, "assistant", "error", f"{chat.error or 'IterationLimit'}: {chat.error_text}")
         before = chat
 
 
-def _request_messages(index: int, request: ChatRequest, before: Chat | None) -> Iterator[Said]:
+def _request_messages(index: int, request: ChatRequest, before: Chat | None) -> Iterator[MessageRecord]:
     """Yield the messages of a request that the conversation does not have yet."""
     known = 0 if before is None else len(before.request.messages)
     if request.system and (before is None or before.request.system != request.system):
-        yield Said(index, "system", "text", request.system)
+        yield MessageRecord(index, "system", "text", request.system)
     for message in request.messages[known:]:
         if before is None or before.response is None or message != before.response.message:
             yield from _part_messages(index, message)
 
 
-def _part_messages(index: int, message: Message) -> Iterator[Said]:
+def _part_messages(index: int, message: Message) -> Iterator[MessageRecord]:
     for part in message.parts:
         told = _part(index, part)
         yield replace(told, by="user") if message.role is Role.USER and told.by == "assistant" else told
 
 
-def _part(index: int, part: Part) -> Said:
+def _part(index: int, part: Part) -> MessageRecord:
     match part:
         case Text(text):
-            return Said(index, "assistant", "text", text)
+            return MessageRecord(index, "assistant", "text", text)
         case Thinking(text):
-            return Said(index, "assistant", "thinking", text)
+            return MessageRecord(index, "assistant", "thinking", text)
         case Refusal(text):
-            return Said(index, "assistant", "refusal", text)
+            return MessageRecord(index, "assistant", "refusal", text)
         case ToolCall():
-            return Said(index, "assistant", "call", _json(dict(part.arguments)), part.name, part.id)
+            return MessageRecord(index, "assistant", "call", _json(dict(part.arguments)), part.name, part.id)
         case ToolResult():
-            return Said(index, "tool", "error" if part.is_error else "result", _content(part), part.name, part.call_id)
+            return MessageRecord(
+                index, "tool", "error" if part.is_error else "result", _content(part), part.name, part.call_id
+            )
         case Image() | File():
-            return Said(index, "assistant", "media", _media(part))
+            return MessageRecord(index, "assistant", "media", _media(part))
         case Opaque(api):
-            return Said(index, "assistant", "state", _json(part.raw), api)
+            return MessageRecord(index, "assistant", "state", _json(part.raw), api)
 
 
 def _content(result: ToolResult) -> str:
@@ -208,11 +210,11 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, default=repr)
 
 
-def _embedding_messages(index: int, made: Embedded) -> Iterator[Said]:
+def _embedding_messages(index: int, made: Embedded) -> Iterator[MessageRecord]:
     for text in made.texts:
-        yield Said(index, "user", "text", text)
+        yield MessageRecord(index, "user", "text", text)
     if made.vectors is None:
-        yield Said(index, "assistant", "error", f"{made.error}: {made.error_text}")
+        yield MessageRecord(index, "assistant", "error", f"{made.error}: {made.error_text}")
     else:
         lengths = " or ".join(map(str, sorted({len(vector) for vector in made.vectors}))) or "no"
-        yield Said(index, "assistant", "state", f"{len(made.vectors)} vectors of {lengths} dimensions")
+        yield MessageRecord(index, "assistant", "state", f"{len(made.vectors)} vectors of {lengths} dimensions")

@@ -20,13 +20,13 @@ from harness.runner.backends import Backend, CellEnvironment
 from harness.runner.budget import Budget
 from harness.runner.cells import Cell, not_applicable
 from harness.runner.differences import observe
-from harness.runner.loops import LoopRun, run_loop
+from harness.runner.loop_cells import LoopRun, run_loop
 from harness.runner.recorder import Recorder, RequestLimit, Withheld, is_complete, open_recording, served_model
 from harness.runner.replay_variants import replay_variants
 from harness.runner.served_session import StreamRewrite, cut_rewrite, shape_rewrite
 from harness.runner.tool_loop import ADAPTER_EXCEPTIONS, EmbeddingRun, ScenarioRun, run_scenario
 from harness.runner.verdicts import CellJudge, JudgedCell, unreadable_cassette
-from harness.stdio.process import AdapterBroke
+from harness.stdio.adapter_process import AdapterBroke
 
 
 class CellRunner:

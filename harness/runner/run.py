@@ -26,9 +26,9 @@ from harness.runner.cell_runner import CellRunner
 from harness.runner.cells import Cell
 from harness.runner.costs import price_version
 from harness.runner.differences import ObservedValues, difference_rows
+from harness.runner.executors import MIN_CELLS_PER_FORK, MIN_FOREIGN_CELLS_PER_FORK, can_fork, cpu_count, run_forked
 from harness.runner.expected_failures import Expectations, ExpectedFailure
 from harness.runner.live import RateLimits
-from harness.runner.processes import MIN_CELLS_PER_FORK, MIN_FOREIGN_CELLS_PER_FORK, can_fork, cpu_count, run_forked
 from harness.runner.recorder import Recorder, survey_cells, without_fresh
 from harness.runner.verdicts import CellJudge, JudgedCell
 from harness.stdio.workers import ForeignAdapter

@@ -42,7 +42,7 @@ from harness.scenarios.canonical import (
     user_message,
 )
 from harness.scenarios.schema import EmbeddingsSpec, QuerySpec, Scenario, Variant
-from harness.stdio.client import ADAPTER_EXCEPTIONS, SyncClient, TrackedObjects
+from harness.stdio.sync_client import ADAPTER_EXCEPTIONS, SyncClient, TrackedObjects
 from harness.stdio.workers import ForeignAdapter
 
 _EMBEDDING_EXCEPTIONS = (Exception, SystemExit)
@@ -278,8 +278,8 @@ def run_scenario(
 
     Raises:
         harness.model.errors.UsageError: The adapter cannot be connected.
-        harness.stdio.process.AdapterBroke: A foreign adapter broke outside a chat, ended its process or exceeded its
-            time.
+        harness.stdio.adapter_process.AdapterBroke: A foreign adapter broke outside a chat, ended its process or
+            exceeded its time.
         harness.stdio.workers.RunCancelled: The run was cancelled.
     """
     adapter = target.adapter

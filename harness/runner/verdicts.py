@@ -44,7 +44,7 @@ from harness.runner.differences import Observations
 from harness.runner.exhibits import ShippedRequests, excerpt, shipped_requests
 from harness.runner.expected_failures import ExpectedFailure, mark_expected
 from harness.runner.recorder import is_complete
-from harness.stdio.process import MAX_OUTPUT_BYTES
+from harness.stdio.adapter_process import MAX_OUTPUT_BYTES
 
 CASSETTE_UNREADABLE = "cassette-unreadable"
 TOOL_UNANSWERED = "tool-unanswered"

@@ -42,7 +42,7 @@ from harness.model.process import Completed
 from harness.model.protocols import Requirement
 from harness.platform.exceptions import Origin, Relayed, shorten
 from harness.results import Change
-from harness.stdio.process import AdapterBroke
+from harness.stdio.adapter_process import AdapterBroke
 
 _UNEXPECTED = re.compile(r"field_name='(\w+)', input_value=(.*), input_type=(\w+)\]")
 

@@ -50,8 +50,7 @@ from harness.platform.exceptions import (
     source_line,
     traceback_text,
 )
-from harness.stdio.client import ADAPTER_EXCEPTIONS, SyncClient, TrackedObjects, run_awaitable
-from harness.stdio.process import CUT_OFF_EXIT_CODE, FAULTS_VARIABLE, STACKS_SIGNAL
+from harness.stdio.adapter_process import CUT_OFF_EXIT_CODE, FAULTS_VARIABLE, STACKS_SIGNAL
 from harness.stdio.protocol import (
     ChangedParams,
     ChatParams,
@@ -67,6 +66,7 @@ from harness.stdio.protocol import (
     from_json,
     to_json,
 )
+from harness.stdio.sync_client import ADAPTER_EXCEPTIONS, SyncClient, TrackedObjects, run_awaitable
 
 _GRACE_SECONDS = 2.0
 """Time for an idle process to end normally."""

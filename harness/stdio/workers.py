@@ -20,9 +20,8 @@ from harness.model.messages import JSON, ChatRequest, ChatResponse, Finish, Stre
 from harness.model.process import Command
 from harness.model.protocols import Adapter, Capability, Embeddings, Endpoint, ProcessRunner, Route
 from harness.platform.environment import is_hidden
-from harness.stdio.agent import conversation_json
-from harness.stdio.client import RemoteClient
-from harness.stdio.process import AdapterBroke, AdapterProcess, BrokenCommand, ErrorResponse
+from harness.stdio.adapter_process import AdapterBroke, AdapterProcess, BrokenCommand, ErrorResponse
+from harness.stdio.agent_program import conversation_json
 from harness.stdio.protocol import (
     PROTOCOL,
     ChangedParams,
@@ -37,6 +36,7 @@ from harness.stdio.protocol import (
     from_json,
     to_json,
 )
+from harness.stdio.sync_client import RemoteClient
 
 MAX_TOOL_RUNS = 1000
 """Tools that run in one conversation. An endless loop would hardly use up its time."""

@@ -17,7 +17,7 @@ import pytest
 from harness.cassettes.library import Library
 from harness.model.errors import HarnessError, MissingKey, UsageError
 from harness.results import RunResult
-from harness.runner import processes
+from harness.runner import executors
 from harness.runner.cells import Cell, cells
 from harness.runner.plan import Plan
 from harness.scenarios import suite
@@ -84,10 +84,10 @@ def document(run: RunResult) -> dict[str, Any]:
 
 
 def test_the_run_is_the_same(threads: Threads, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "CHUNK_CELLS", 5)
+    monkeypatch.setattr(executors, "CHUNK_CELLS", 5)
     run = plan().run([*shipped_targets().values()])
 
-    there = run(some_cells(), elsewhere=partial(processes.run_sent, threads, plan()))
+    there = run(some_cells(), elsewhere=partial(executors.run_sent, threads, plan()))
 
     assert document(there) == document(run(some_cells(), jobs=1))
 
@@ -99,7 +99,7 @@ def test_what_raises_there_raises_here(threads: Threads, monkeypatch: pytest.Mon
     run = plan().run([*shipped_targets().values()])
     monkeypatch.setattr("harness.runner.run.Run.play_cell", failing)
     with pytest.raises(MissingKey):
-        run(some_cells(), elsewhere=partial(processes.run_sent, threads, plan()))
+        run(some_cells(), elsewhere=partial(executors.run_sent, threads, plan()))
 
 
 def test_what_does_not_come_back_is_explained(threads: Threads, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,24 +107,24 @@ def test_what_does_not_come_back_is_explained(threads: Threads, monkeypatch: pyt
         raise ConnectionError("lost")
 
     monkeypatch.setattr(threads, "executor", ThreadPoolExecutor(1))
-    monkeypatch.setattr(processes, "run_received", lost)
+    monkeypatch.setattr(executors, "run_received", lost)
     with pytest.raises(HarnessError, match=r"\d+ cells: lost"):
-        [*processes.run_sent(threads, plan(), some_cells())]
+        [*executors.run_sent(threads, plan(), some_cells())]
 
 
 def test_whether_anybody_is_still_there_is_looked_at(threads: Threads, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads, "executor", ThreadPoolExecutor(1))
-    monkeypatch.setattr(processes, "run_received", lambda *_: time.sleep(0.2) or [])
-    monkeypatch.setattr(processes, "_CHECK_SECONDS", 0.01)
+    monkeypatch.setattr(executors, "run_received", lambda *_: time.sleep(0.2) or [])
+    monkeypatch.setattr(executors, "_CHECK_SECONDS", 0.01)
     threads.gone = True
     with pytest.raises(HarnessError, match="they are gone"):
-        [*processes.run_sent(threads, plan(), some_cells())]
+        [*executors.run_sent(threads, plan(), some_cells())]
 
 
 def test_folders_of_ones_own_have_to_be_seen_where_they_are(tmp_path: Path) -> None:
     own = Plan(mode="replay", libraries=[Library(tmp_path), Library(tmp_path / "none"), *plan().libraries])
-    assert processes.folders(own) == [tmp_path]
-    assert [each.root for each in processes.SentPlan.of(own, 1).here().libraries] == [
+    assert executors.folders(own) == [tmp_path]
+    assert [each.root for each in executors.SentPlan.of(own, 1).here().libraries] == [
         *(each.root for each in own.libraries),
     ]
 
@@ -136,7 +136,7 @@ def test_folders_of_ones_own_have_to_be_seen_where_they_are(tmp_path: Path) -> N
 )  # fmt: skip
 def test_what_is_no_address_is_said(address: str) -> None:
     with pytest.raises(UsageError) as caught:
-        processes.check_address(address)
+        executors.check_address(address)
     assert str(caught.value) == (
         f"--executor {address!r}: it has to be dask://HOST:PORT, a scheduler's address, or dask://local?workers=N, "
         "N workers on this machine."
@@ -161,13 +161,13 @@ class Client:
         return self.found
 
 
-def crew(found: dict[str, Any] | None = None, **how: Any) -> processes.DaskExecutor:
-    return processes.DaskExecutor(Client(found or {}, **how), ADDRESS)
+def crew(found: dict[str, Any] | None = None, **how: Any) -> executors.DaskExecutor:
+    return executors.DaskExecutor(Client(found or {}, **how), ADDRESS)
 
 
-def other(**changes: Any) -> processes.ProcessSetup:
-    here = processes.process_setup([])
-    return processes.ProcessSetup(**{"python": here.python, "versions": here.versions, "missing": (), **changes})
+def other(**changes: Any) -> executors.ProcessSetup:
+    here = executors.process_setup([])
+    return executors.ProcessSetup(**{"python": here.python, "versions": here.versions, "missing": (), **changes})
 
 
 WORKERS = {
@@ -181,7 +181,7 @@ WORKERS = {
     ),
     "another Python": (other(python="3.9"), "the worker tcp://a:1 has Python 3.9, and here is "),
     "another version": (
-        other(versions={**processes.process_setup([]).versions, "httpx2": "0.1"}),
+        other(versions={**executors.process_setup([]).versions, "httpx2": "0.1"}),
         "the worker tcp://a:1 has httpx2 0.1, and here is ",
     ),
     "no SDK": (other(versions={}), "the worker tcp://a:1 has toolcall-harness (missing), and here is "),
@@ -272,10 +272,10 @@ def cluster() -> Generator[str]:
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 def test_two_workers_of_dask_play_the_same_run(harness: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ("run", *SOME, "--target=openai-chat", "--target=claude-cli")
-    monkeypatch.setattr(processes, "CHUNK_CELLS", 2)
+    monkeypatch.setattr(executors, "CHUNK_CELLS", 2)
     with cluster() as address:
         there = harness(*words, "--executor", address, "--report=json:there.json")
-        monkeypatch.setattr(processes, "_CONNECT_SECONDS", 0.5)
+        monkeypatch.setattr(executors, "_CONNECT_SECONDS", 0.5)
     gone = harness(*words, "--executor", address)
 
     assert there.code == 0, there.err

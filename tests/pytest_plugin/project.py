@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import harness.adapters.openai_chat.client  # what is loaded here is not loaded anew by each run inside this process
-import harness.pytest_plugin.cells  # noqa: F401
+import harness.pytest_plugin.cell_items  # noqa: F401
 
 ROOT = Path(__file__).resolve().parents[2]
 

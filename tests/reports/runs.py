@@ -8,14 +8,14 @@ from typing import Any
 from harness.results import (
     Blame,
     CellResult,
-    Conversation,
+    ConversationRecord,
     Difference,
     Finding,
     Invocation,
     Kind,
+    MessageRecord,
     Provenance,
     RunResult,
-    Said,
     Sent,
     Severity,
     StaleExpectation,
@@ -245,8 +245,8 @@ def hostile() -> RunResult:
     """A run all of whose texts are hostile, some of them very long."""
     long = "x" * 10_000 + HOSTILE
     body = json.dumps({HOSTILE: [{"id": long, "text": HOSTILE}], "big": 12345678901234567890, "one": 1.0})
-    told = Conversation(
-        (Said(0, "user", "text", HOSTILE), Said(0, "assistant", "call", HOSTILE, HOSTILE, long)),
+    told = ConversationRecord(
+        (MessageRecord(0, "user", "text", HOSTILE), MessageRecord(0, "assistant", "call", HOSTILE, HOSTILE, long)),
         (Sent(0, f"POST {HOSTILE}", body, 200, body, chat=0), Sent(1, HOSTILE, json.dumps(HOSTILE), None)),
     )
     found = finding(
@@ -285,20 +285,20 @@ def hostile() -> RunResult:
 def talking() -> RunResult:
     """A conversation of two targets, one of which answers a call under another id."""
 
-    def told(id_: str) -> Conversation:
+    def told(id_: str) -> ConversationRecord:
         asked = {"role": "user", "content": "Weather in Paris?"}
         answer = {"role": "assistant", "content": [{"type": "tool_use", "id": "call_1", "input": {"city": "Paris"}}]}
         result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": id_, "content": "18"}]}
         tools = [{"name": "get_weather", "input_schema": {"type": "object"}}]
         first, second = {"messages": [asked], "tools": tools}, {"messages": [asked, answer, result], "tools": tools}
         done = {"content": [{"type": "text", "text": "18 °C."}], "usage": {"ratio": 1.0, "big": 12345678901234567890}}
-        return Conversation(
+        return ConversationRecord(
             (
-                Said(0, "system", "text", "Be brief."),
-                Said(0, "user", "text", "Weather in Paris?"),
-                Said(0, "assistant", "call", '{"city": "Paris"}', "get_weather", "call_1"),
-                Said(1, "tool", "result", "18", "get_weather", "call_1"),
-                Said(1, "assistant", "text", "18 °C."),
+                MessageRecord(0, "system", "text", "Be brief."),
+                MessageRecord(0, "user", "text", "Weather in Paris?"),
+                MessageRecord(0, "assistant", "call", '{"city": "Paris"}', "get_weather", "call_1"),
+                MessageRecord(1, "tool", "result", "18", "get_weather", "call_1"),
+                MessageRecord(1, "assistant", "text", "18 °C."),
             ),
             (
                 Sent(0, "POST http://a.invalid/v1/messages", json.dumps(first), 200, json.dumps(answer), chat=0),

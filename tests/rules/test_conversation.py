@@ -18,14 +18,14 @@ from harness.model.messages import (
     ToolResult,
     Usage,
 )
-from harness.results import Chat, Conversation, Exchange, Transcript
+from harness.results import Chat, ConversationRecord, Exchange, Transcript
 from harness.rules.conversation_report import build_conversation, max_conversation_chars
 from harness.rules.evidence import Evidence
 
 KEY = "sk-a-key-of-somebody-0123456789"
 
 
-def told(*bodies: bytes, most: int = 10_000, chats: tuple[Chat, ...] = ()) -> Conversation:
+def told(*bodies: bytes, most: int = 10_000, chats: tuple[Chat, ...] = ()) -> ConversationRecord:
     exchanges = tuple(
         Exchange(HttpRequest("POST", f"http://a.invalid/v1/messages?key={KEY}", {}, body), HttpResponse(200, {}, body))
         for body in bodies

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from harness.runner.cells import cells
-from harness.runner.processes import CHUNK_CELLS, _chunks
+from harness.runner.executors import CHUNK_CELLS, _chunks
 from tests.stages import every_target, shipped_scenarios
 
 ROOT = Path(__file__).parent.parent.parent

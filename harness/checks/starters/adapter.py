@@ -10,7 +10,7 @@ import httpx2
 from harness import Adapter, Capability, ChatRequest, ChatResponse, Endpoint, bridge
 
 
-class Client:
+class ModelClient:
     """A client of one model, which lives for one conversation.
 
     Keep your library's state here: `bridge.Memory` maps the harness's messages to your library's own.
@@ -49,4 +49,4 @@ class Client:
 CAN = frozenset(map(Capability, ("system-prompt", "tools", "parallel-tool-calls", "history", "truncation")))
 
 # The second word is the API that goes over the wire: anthropic, openai-chat, openai-responses or gemini.
-ADAPTER = Adapter("my-adapter", "openai-chat", CAN, Client)
+ADAPTER = Adapter("my-adapter", "openai-chat", CAN, ModelClient)

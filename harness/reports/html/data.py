@@ -13,7 +13,7 @@ from typing import cast
 
 from harness.reports import groups
 from harness.reports.words import place, spent, values, what_to_do
-from harness.results import JSON, Body, CellResult, Conversation, Finding, RunResult, Sent, Verdict
+from harness.results import JSON, Body, CellResult, ConversationRecord, Finding, RunResult, Sent, Verdict
 
 GLYPHS = {
     Verdict.PASS: "✓",
@@ -167,7 +167,7 @@ def body_lines(body: Body) -> tuple[str, ...]:
     return body.piece or tuple(body.text.splitlines()[:_MAX_BODY_LINES])
 
 
-def _conversation(conversation: Conversation, pool: _TextPool) -> dict[str, object]:
+def _conversation(conversation: ConversationRecord, pool: _TextPool) -> dict[str, object]:
     text = pool.text
     said = [
         [each.chat, text(each.by), text(each.what), text(each.text), text(each.name or ""), text(each.id or "")]

@@ -30,7 +30,7 @@ from harness.runner.served_session import (
     StreamRewrites,
 )
 from harness.scenarios.canonical import MissingResult, ToolFailure, UnknownTool, answer, called_before
-from harness.stdio.process import AdapterBroke, BrokenCommand
+from harness.stdio.adapter_process import AdapterBroke, BrokenCommand
 from harness.stdio.workers import ForeignAdapter
 
 _SESSION = "loop"

@@ -25,7 +25,7 @@ from harness.model.loops import Conversation, Loop
 from harness.model.messages import JSON, ToolCall, ToolResult
 from harness.model.protocols import Endpoint
 from harness.platform.exceptions import shorten
-from harness.stdio.process import MAX_LINE_BYTES, BrokenCommand
+from harness.stdio.adapter_process import MAX_LINE_BYTES, BrokenCommand
 from harness.stdio.protocol import DescribedConversation, DescribedTool, UserTurn, to_json
 
 ToolFunction: TypeAlias = Callable[[ToolCall], ToolResult]
