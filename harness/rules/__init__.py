@@ -1,4 +1,4 @@
-"""Rules: pure functions that judge a transcript and report findings. `Scope` selects the findings that count."""
+"""Rules: pure functions that check a transcript and report findings. `Scope` selects the findings that count."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # the options of commands hold a scope, and load no pydantic
+if TYPE_CHECKING:  # command options hold a scope, and they must not import pydantic
     from harness.results import Finding
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The findings that count: those whose id matches `only`, if given, and none of `ignored`. Both hold globs."""
+    """Filter for findings: an id must match `only`, if given, and no entry of `ignored`. Both hold globs."""
 
     only: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()

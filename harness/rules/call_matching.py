@@ -1,6 +1,6 @@
 """Match calls and results on the wire with the calls that the API issued, and check call ids.
 
-An id that the API issued stays as it is. An id that the adapter makes is marked and unique.
+An id that the API issued must not change. An id that the adapter creates must be marked and unique.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ def _match(evidence: Evidence, req: ClientRequest) -> Sequence[tuple[ExpectedCal
 
 @dataclass(frozen=True, slots=True)
 class MatchedResult:
-    """An answered call: the tool's result, and the first result that the call has on the wire.
+    """A call with a result: the result that the tool returned, and the first result on the wire.
 
-    `is_own` is set if both are the same. `taken_from` is the other call whose result was sent instead, if there is one.
+    `is_own` is true if the two are equal. `taken_from` is the call whose result was sent by mistake, if any.
     """
 
     expected: ExpectedCall
@@ -83,7 +83,7 @@ class MatchedResult:
 
 
 def matched_results(evidence: Evidence, req: ClientRequest) -> Sequence[MatchedResult]:
-    """Return the answered calls of a request with their results."""
+    """Return the calls of a request that have results."""
     return evidence.cached(_match_results, req)
 
 
@@ -105,7 +105,7 @@ def _match_results(evidence: Evidence, req: ClientRequest) -> Sequence[MatchedRe
 
 
 def cut_calls(wire: ResponseView, given: ChatResponse) -> list[tuple[CallView, ToolCall]]:
-    """Return the calls that are cut short or malformed on the wire and that the adapter returns nevertheless."""
+    """Return calls that the adapter returned although they are truncated or malformed on the wire."""
     left = list(given.tool_calls)
     for call in wire.calls:
         if call.malformed is None:
@@ -142,9 +142,9 @@ def _call_id_changed(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 def _is_still_paired(evidence: Evidence, req: ClientRequest, expected: ExpectedCall, call: CallView) -> bool:
-    """Check that the call is distinct within its turn, and that its result answers it.
+    """Check that the call id is unique within its turn and that its result has the same id.
 
-    Providers match ids within a request. An id that was replaced on call and result alike breaks nothing.
+    Providers match ids within a request. Replacing an id on both call and result breaks nothing.
     """
     turn = next(turn for turn in req.view.turns if any(part is call for part in turn.parts))
     others = [part for part in turn.parts if isinstance(part, CallView) and part is not call]
@@ -154,9 +154,9 @@ def _is_still_paired(evidence: Evidence, req: ClientRequest, expected: ExpectedC
 
 
 def _issued_id_lost(evidence: Evidence) -> Iterator[RuleViolation]:
-    """Report an id that the caller receives and that does not lead back to the issued one.
+    """Report a call id that the adapter changed for the caller and does not map back to the issued id.
 
-    It is an error only where the caller cannot distinguish the calls of the turn by it.
+    It is an error only if the caller cannot use the id to distinguish the calls of the turn.
     """
     for index, chat in enumerate(evidence.transcript.chats):
         reading = evidence.answer(index)
@@ -178,7 +178,7 @@ def _issued_id_lost(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 def _is_distinct(given: ToolCall, given_ids: list[str]) -> bool:
-    """Check that the caller can distinguish the call by its id, and that the id is the library's own."""
+    """Check that the call's id is unique among the calls and was not created by the adapter."""
     mark = given.provider_metadata.get("harness")
     is_made_up = isinstance(mark, dict) and mark.get(SYNTHESISED_ID) is True
     return bool(given.id) and given_ids.count(given.id) == 1 and not is_made_up
@@ -193,7 +193,7 @@ def _is_mapped_back(evidence: Evidence, chat: int, call: CallView, given: ToolCa
 
 
 def _calls_without_id(evidence: Evidence) -> Iterator[tuple[int, CallView, ToolCall, frozenset[str]]]:
-    """Yield each call that came without an id: exchange, wire call, decoded call, and ids in use before."""
+    """Yield each call without an id on the wire: exchange, wire call, decoded call, and ids that are already in use."""
     for index, chat in enumerate(evidence.transcript.chats):
         reading = evidence.answer(index)
         if reading is None or reading.response is None or chat.response is None:
@@ -265,7 +265,7 @@ def _foreign_ids(evidence: Evidence) -> Iterator[RuleViolation]:
                     call.id_pointer,
                     call.id,
                     mapped[expected.id],
-                    kind=Kind.CONVENTION,  # ids count within a request, and no API issued these
+                    kind=Kind.CONVENTION,  # ids are unique per request, and no API issued these
                 )
             if call.id is not None and sent.setdefault(call.id, expected.id) != expected.id:
                 yield RuleViolation(
@@ -277,7 +277,7 @@ def _foreign_ids(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 def _id_not_unique(evidence: Evidence) -> Iterator[RuleViolation]:
-    """Report ids that repeat. An id may repeat if the provider itself repeated it, also in an answer that was cut."""
+    """Report duplicate ids. A duplicate is allowed if the provider sent it, even in a truncated answer."""
     for req in evidence.chat_exchanges:
         broken = (each.response for each in evidence.readings[: req.reading.index] if each.answer is None)
         issued = [call.id for call in evidence.expected_calls(req.index)]

@@ -1,4 +1,4 @@
-"""Rules about calls and results: each call is sent back in its order, and answered once with its own result."""
+"""Rules about calls and results: calls are sent back in order, and each has exactly one result, which is its own."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _reordered_calls(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 def _calls_split(evidence: Evidence) -> Iterator[RuleViolation]:
-    """Report a result between two calls of one answer, as if the second call had been made later."""
+    """Report a result between two calls of one answer. It makes the second call look like a later one."""
     for req in evidence.client_requests:
         parts = (part for turn in req.view.turns for part in turn.parts)
         places = {id(part): place for place, part in enumerate(parts)}
@@ -79,7 +79,7 @@ def _result_missing(evidence: Evidence) -> Iterator[RuleViolation]:
     for exchange, view in _requests(evidence):
         pairing = evidence.pairing(view)
         for call, results in zip(pairing.calls, pairing.results, strict=True):
-            if not results and not any(part is call for part in view.turns[-1].parts):  # else it may be answered yet
+            if not results and not any(part is call for part in view.turns[-1].parts):  # its result may follow
                 message = f"the call {call.id or call.name!r} of {call.name} has no result"
                 yield RuleViolation(
                     message, exchange, call.pointer, [result.call_id for result in view.results], call.id
@@ -93,7 +93,7 @@ def _turn_of(view: RequestView, wanted: PartView) -> int:
 def _result_orphan(evidence: Evidence) -> Iterator[RuleViolation]:
     for exchange, view in _requests(evidence):
         if view.stateful:
-            continue  # the call may lie on the server
+            continue  # the server may store the call
         for result in evidence.pairing(view).orphans:
             message = f"the result {result.call_id or result.name!r} answers no call before it"
             yield RuleViolation(message, exchange, result.id_pointer, result.call_id, [call.id for call in view.calls])
@@ -127,9 +127,9 @@ def _result_duplicate(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 def _result_misplaced(evidence: Evidence) -> Iterator[RuleViolation]:
-    """Report anything but sibling results between a call and its result.
+    """Report anything between a call and its result, except results of the same turn.
 
-    Media that moved out of a result may be there, in its turn. Empty texts do not count; limits cover them.
+    Media that the adapter moved out of a result may follow in the same turn. Empty texts are left to limits.
     """
     for exchange, view in _requests(evidence):
         pairing = evidence.pairing(view)

@@ -1,4 +1,4 @@
-"""Compare how a chat ended with how it must end, according to its last exchange."""
+"""Compare the end of a chat with the end that its last exchange requires."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from harness.scenarios.match import TurnError, TurnOutcome, error_name, mismatch
 from harness.scenarios.schema import Expectation
 
 ChatEnding: TypeAlias = Literal["unsent", "unanswered", "made-up", "failed", "cut", "unreadable", "answered"]
-"""Outcome of a chat on the wire. `made-up` is an answer that the harness had to make up."""
+"""Outcome of a chat on the wire. `made-up`: the harness had no answer left and made one up."""
 
 PROVIDER_ERRORS = frozenset(kind.__name__ for kind in (ProviderError, *ProviderError.__subclasses__()))
-"""Names of the errors by which a provider refuses or fails."""
+"""Names of the errors for a provider that refuses a request or fails."""
 
 CUT_ERRORS = frozenset({MalformedResponse.__name__, ConnectionFailed.__name__})
-"""Names of the errors of an answer that ends too early."""
+"""Names of the errors for an answer that ends too early."""
 
 _RETRIABLE_STATUSES = frozenset({408, 409, 429})
 """Statuses below 500 after which the same request may succeed. The SDKs retry them, too."""
@@ -33,7 +33,7 @@ _RETRIABLE_STATUSES = frozenset({408, 409, 429})
 
 @dataclass(frozen=True, slots=True)
 class ExpectedEnding:
-    """The required ending of a chat. It must raise one of `errors`, or answer if there are none."""
+    """The required end of a chat: one of `errors`, or a response if `errors` is empty."""
 
     fate: ChatEnding
     reading: ParsedExchange | None = None
@@ -41,17 +41,17 @@ class ExpectedEnding:
 
     @property
     def exchange(self) -> int | None:
-        """Index of the exchange that decides."""
+        """Index of the exchange that determines the end."""
         return self.reading.index if self.reading else None
 
     @property
     def failure(self) -> ErrorView | None:
-        """Error of the provider."""
+        """The provider's error."""
         return self.reading.response.error if self.reading and self.reading.response else None
 
 
 def expected_ending(evidence: Evidence, chat: int) -> ExpectedEnding:
-    """Return how a chat must end: like the last of its exchanges."""
+    """Return the required end of a chat, which its last exchange determines."""
     exchanges = evidence.exchanges(chat)
     if not exchanges:
         return ExpectedEnding("unsent")
@@ -74,20 +74,21 @@ def expected_ending(evidence: Evidence, chat: int) -> ExpectedEnding:
 
 
 def _errors_for(error: ErrorView) -> frozenset[str]:
-    """Return the class of the status that an error means, or any if neither status nor code is known."""
+    """Return the error classes for the status that an error means. Without a known status or code, any class is
+    allowed."""
     status = meant_status(error)
     return PROVIDER_ERRORS if status is None else frozenset({type(provider_error(status, "")).__name__})
 
 
 def meant_status(error: ErrorView) -> int | None:
-    """Return the status that an error means."""
+    """Return the HTTP status that an error means."""
     if error.meant is not None:
         return error.meant
     return error.status if error.status >= 400 else None
 
 
 def _unreadable(reading: ParsedExchange, status: int) -> frozenset[str]:
-    if 300 <= status < 400:  # redirects are refused, and count as no answer
+    if 300 <= status < 400:  # clients must not follow redirects, so a redirect counts as no answer
         return frozenset({ConnectionFailed.__name__})
     # a stream that ends before its first event looks like a broken connection
     streamed = reading.request is not None and reading.request.stream
@@ -95,7 +96,7 @@ def _unreadable(reading: ParsedExchange, status: int) -> frozenset[str]:
 
 
 def is_retriable(reading: ParsedExchange) -> bool:
-    """Return whether the exchange failed in a way that a retry may mend."""
+    """Return whether the exchange failed in a way that a retry may fix."""
     error = reading.response.error if reading.response else None
     if error is None:
         return reading.answer is None
@@ -104,7 +105,7 @@ def is_retriable(reading: ParsedExchange) -> bool:
 
 
 def is_retriable_response(api: Api, request: HttpRequest, response: HttpResponse) -> bool:
-    """Return whether a response failed in a way that a retry may mend."""
+    """Return whether the response is a failure that a retry may fix."""
     try:
         view = api.read(response)
     except WireError:
@@ -113,7 +114,7 @@ def is_retriable_response(api: Api, request: HttpRequest, response: HttpResponse
 
 
 def failure_of(chat: Chat) -> TurnError | None:
-    """Return the error in which a turn ended with this chat, in the scenario's terms."""
+    """Return the error that ended the turn in this chat, in the scenario's terms."""
     if chat.limit_reached:
         return TurnError("iteration-limit")
     return None if chat.error is None else TurnError(error_name(chat.error), chat.status, chat.retry_after)
@@ -125,7 +126,7 @@ def _expectation(evidence: Evidence, chat: int) -> Expectation | None:
 
 
 def is_scripted_failure(evidence: Evidence, chat: int) -> bool:
-    """Return whether the scenario makes this chat fail. The rule `expectation` checks which error it names."""
+    """Return whether the scenario makes this chat fail. The rule `expectation` checks the error's class."""
     expectation = _expectation(evidence, chat)
     return _has_faults(evidence) if expectation is None else expectation.error is not None
 
@@ -136,14 +137,14 @@ def _has_faults(evidence: Evidence) -> bool:
 
 
 def has_broken_answers(evidence: Evidence) -> bool:
-    """Return whether the scenario has answers that cannot be parsed or do not arrive."""
+    """Return whether the scenario has answers that cannot be parsed or never arrive."""
     scenario = evidence.transcript.scenario
     faults = scenario.faults if scenario is not None and evidence.transcript.scripted else ()
     return any(fault.body or fault.connection for fault in faults)
 
 
 def _is_expected(evidence: Evidence, chat: int) -> bool:
-    """Return whether the scenario names the error that the chat raised."""
+    """Return whether the scenario expects the error that the chat raised."""
     expectation = _expectation(evidence, chat)
     if expectation is None or expectation.error is None:
         return False
@@ -153,7 +154,7 @@ def _is_expected(evidence: Evidence, chat: int) -> bool:
 
 
 def wrong_ending(evidence: Evidence, chat: int) -> RuleViolation | None:
-    """Return what is wrong with how a chat ended. `RuleViolation.rule` is the rule to report it under."""
+    """Return the violation in how a chat ended, or `None`. `RuleViolation.rule` names the rule that reports it."""
     made, wanted = evidence.transcript.chats[chat], expected_ending(evidence, chat)
     flaw = _ending_violation(evidence, chat, made, wanted)
     if flaw is None or not _is_contested(wanted):
@@ -162,7 +163,7 @@ def wrong_ending(evidence: Evidence, chat: int) -> RuleViolation | None:
 
 
 def _is_contested(wanted: ExpectedEnding) -> bool:
-    """Return whether only the event that ends the stream is missing, and the stop reason has arrived."""
+    """Return whether the stream lacks only its last event: the stop reason has arrived."""
     view = wanted.reading.response if wanted.reading and wanted.fate == "cut" else None
     if view is None or not catalog.api(view.api).traits.stop_reason_may_end:
         return False
@@ -171,7 +172,7 @@ def _is_contested(wanted: ExpectedEnding) -> bool:
 
 def _ending_violation(evidence: Evidence, chat: int, made: Chat, wanted: ExpectedEnding) -> RuleViolation | None:
     if wanted.fate == "made-up":
-        return None  # request-unexpected says it
+        return None  # reported by request-unexpected
     if made.error is None:
         return _response_violation(evidence, chat, wanted)
     if made.error in wanted.errors and not made.crashed:
@@ -180,8 +181,10 @@ def _ending_violation(evidence: Evidence, chat: int, made: Chat, wanted: Expecte
 
 
 def _response_violation(evidence: Evidence, chat: int, wanted: ExpectedEnding) -> RuleViolation | None:
-    """Judge a response: it is correct only after an answer. The adapter may parse an answer that the wire reader
-    cannot."""
+    """Check a returned response. It is correct only if the provider answered.
+
+    The adapter may be able to parse an answer that the wire reader cannot.
+    """
     why = _reason(wanted)
     if why is None or (wanted.fate == "unreadable" and not is_scripted_failure(evidence, chat)):
         return None
@@ -229,7 +232,7 @@ def _names(wanted: ExpectedEnding) -> str:
 
 
 def _expected_error_violation(evidence: Evidence, chat: int, wanted: ExpectedEnding) -> RuleViolation | None:
-    """Judge the expected error: at most the provider is to blame, unless the scenario makes the chat fail."""
+    """Check a chat that raised the expected error. Unless the scenario makes it fail, the provider is to blame."""
     made, failure = evidence.transcript.chats[chat], wanted.failure
     if failure is not None and made.error in PROVIDER_ERRORS:
         flaw = _status_violation(made, failure, wanted)
@@ -247,7 +250,7 @@ def _expected_error_violation(evidence: Evidence, chat: int, wanted: ExpectedEnd
             blame=_refusal_blame(evidence, wanted.exchange, meant_status(failure) or failure.status),
         )
     if is_scripted_failure(evidence, chat) or (wanted.fate == "unreadable" and not has_broken_answers(evidence)):
-        return None  # exchange-unreadable says the latter
+        return None  # exchange-unreadable reports the latter
     message = f"{made.raised} and there is no answer{made.words}"
     blame = None if wanted.fate == "unreadable" else Blame.PROVIDER  # the former is an answer, says the scenario
     return RuleViolation(
@@ -256,14 +259,14 @@ def _expected_error_violation(evidence: Evidence, chat: int, wanted: ExpectedEnd
 
 
 def _is_refused(evidence: Evidence, wanted: ExpectedEnding) -> bool:
-    """Return whether the reference server refuses the request itself, in addition to the scenario's faults."""
+    """Return whether the reference server refuses the request itself, apart from the scenario's faults."""
     if wanted.reading is None or wanted.failure is None or not evidence.transcript.scripted:
         return False
     return evidence.is_refused(wanted.reading) and meant_status(wanted.failure) == HTTPStatus.BAD_REQUEST
 
 
 def _is_left_out_by_caller(evidence: Evidence, wanted: ExpectedEnding) -> bool:
-    """Return whether the request is refused only for a word that the caller left out."""
+    """Return whether the request is refused only because the caller left out a required word."""
     if wanted.reading is None:
         return False
     errors = [each for each in evidence.violations(wanted.reading) if each.severity == "error"]
@@ -271,7 +274,7 @@ def _is_left_out_by_caller(evidence: Evidence, wanted: ExpectedEnding) -> bool:
 
 
 def _status_violation(made: Chat, failure: ErrorView, wanted: ExpectedEnding) -> RuleViolation | None:
-    """Judge the error's status: that of the response, or inside HTTP 200 the one that the error means."""
+    """Check the error's status: the response's own or, inside HTTP 200, the one that the error means."""
     meant = meant_status(failure)
     if meant is None or made.status in (meant, failure.status):
         return None
@@ -289,7 +292,7 @@ def _status_violation(made: Chat, failure: ErrorView, wanted: ExpectedEnding) ->
 
 
 def _other_error_violation(evidence: Evidence, chat: int, wanted: ExpectedEnding) -> RuleViolation | None:
-    """Judge an unexpected error."""
+    """Check an unexpected error."""
     made = evidence.transcript.chats[chat]
     if wanted.fate in ("unsent", "unreadable", "answered") and _is_expected(evidence, chat):
         return None
@@ -312,7 +315,7 @@ def _other_error_violation(evidence: Evidence, chat: int, wanted: ExpectedEnding
     rule = "stream-cut" if wanted.fate == "cut" else "chat-failure"
     pointer = "" if wanted.reading else None
     expected = _names(wanted) if wanted.errors else None
-    # any exception tells the caller that the answer is broken: its class is a convention
+    # any exception shows the caller that the answer is broken; its class is a convention
     kind = Kind.CONVENTION if wanted.fate in ("unanswered", "cut", "unreadable") else None
     return RuleViolation(
         f"{message}{made.words}",
@@ -332,7 +335,7 @@ _TO_SERVER = "send to `endpoint.base_url`, through `endpoint.http_client` if the
 
 
 def _unsent_violation(made: Chat) -> RuleViolation:
-    """Judge an error that was raised before a request was sent. The first exception counts."""
+    """Check an error that was raised before a request was sent. Only the first one is reported."""
     origin = made.origin or Origin("the adapter", made.error or "", made.error_text or "", "")
     lost = made.error == ConnectionFailed.__name__
     nothing = "; nothing came in where `endpoint.base_url` leads: does the client send there?" if lost else ""
@@ -347,7 +350,7 @@ def _unsent_violation(made: Chat) -> RuleViolation:
 
 
 def _other_form(wanted: ExpectedEnding, stream: bool) -> str | None:
-    """Return a message if the answer came streamed instead of whole, or the other way round."""
+    """Return a message if the answer was streamed when a whole one was requested, or vice versa."""
     reading = wanted.reading
     if wanted.fate != "answered" or reading is None or reading.request is None or reading.response is None:
         return None
@@ -358,7 +361,8 @@ def _other_form(wanted: ExpectedEnding, stream: bool) -> str | None:
 
 
 def _refusal_blame(evidence: Evidence, exchange: int | None, status: int) -> Blame:
-    """Return the blame for a refusal. The reference server refuses only what is wrong; a provider may refuse more."""
+    """Return the blame for a refusal. The reference server refuses only invalid requests; a provider may refuse
+    others."""
     if exchange is None or status >= 500 or status == 429:
         return Blame.PROVIDER
     if evidence.transcript.scripted:
@@ -367,7 +371,7 @@ def _refusal_blame(evidence: Evidence, exchange: int | None, status: int) -> Bla
 
 
 def wrong_wait(evidence: Evidence, chat: int) -> RuleViolation | None:
-    """Return what is wrong with the `retry_after` of a chat's error."""
+    """Return the violation in the `retry_after` of a chat's error, or `None`."""
     made, wanted = evidence.transcript.chats[chat], expected_ending(evidence, chat)
     if wanted.failure is None or made.error not in wanted.errors & PROVIDER_ERRORS or made.crashed:
         return None
@@ -381,7 +385,7 @@ def wrong_wait(evidence: Evidence, chat: int) -> RuleViolation | None:
 
 
 def missing_message(evidence: Evidence, chat: int) -> RuleViolation | None:
-    """Return a violation if the chat's error lacks the provider's message."""
+    """Return a violation if the chat's error lacks the provider's message, or `None`."""
     made, wanted = evidence.transcript.chats[chat], expected_ending(evidence, chat)
     if wanted.failure is None or made.error not in wanted.errors & PROVIDER_ERRORS or made.crashed:
         return None
@@ -397,7 +401,7 @@ _COMPARED_LETTERS = 200
 
 
 def _letters(text: str) -> str:
-    """Return letters and digits only, since punctuation differs inside a quotation."""
+    """Return only letters and digits, since quoting may change punctuation."""
     return "".join(filter(str.isalnum, text.replace("\\n", "")))
 
 
@@ -410,7 +414,7 @@ DATE_TOLERANCE_SECONDS = 60.0
 
 
 def _tolerance_seconds(wanted: ExpectedEnding) -> float:
-    """Return the tolerance for `retry_after`. A date comes nearer between two readings of it."""
+    """Return the tolerance for `retry_after`. The time until a date shrinks between two readings."""
     response = wanted.reading.exchange.response if wanted.reading else None
     given = response.headers.get("retry-after", "0") if response else "0"
     try:

@@ -21,14 +21,14 @@ from harness.scenarios.schema import Subject
 
 @dataclass(frozen=True, slots=True)
 class InlinedFiles:
-    """The turns of a request with `inlined` text files as media in their places, without captions."""
+    """The turns of a request in which `inlined` text files are media again, without captions."""
 
     turns: tuple[TurnView, ...]
     inlined: tuple[MediaView, ...] = ()
 
 
 def with_inlined_files(_evidence: Evidence, req: ChatExchange) -> InlinedFiles:
-    """Return the turns of a request, with text files of the user restored as media."""
+    """Return the turns of a request, with the user's inlined text files turned back into media."""
     turns, inlined = req.view.turns, list[MediaView]()
     said = [message for message in req.chat.request.messages if message.role is Role.USER]
     given = [part.text for message in said for part in message.parts if isinstance(part, Text) and part.text]
@@ -59,7 +59,7 @@ def _text_of(file: File) -> str | None:
 def _restore_file(
     turns: tuple[TurnView, ...], file: File, text: str, given: Sequence[str]
 ) -> tuple[tuple[TurnView, ...], MediaView | None]:
-    """Replace the first text that contains a file's text, and that the caller did not give, by the file."""
+    """Replace the first text that contains a file's content by the file. Texts of the caller are left alone."""
     for place, turn in enumerate(turns):
         for index, part in enumerate(turn.parts):
             if turn.role != "user" or not isinstance(part, TextView) or text not in part.text or part.text in given:
@@ -121,7 +121,7 @@ def _append_only(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 def _repeats(before: RequestView, now: RequestView) -> bool:
-    """Return whether all earlier entries are repeated unchanged."""
+    """Return whether a request repeats all earlier entries unchanged."""
     then, again = before.turns, now.turns[: len(before.turns)]
     return len(then) == len(again) and all(
         one is other or alike(one, other) for one, other in zip(then, again, strict=True)
@@ -129,7 +129,7 @@ def _repeats(before: RequestView, now: RequestView) -> bool:
 
 
 def _without_instruction(req: ChatExchange, view: RequestView) -> RequestView:
-    """Return the request without the instruction for JSON mode, which comes and goes with the setting."""
+    """Return the request without the JSON instruction, which may differ from request to request."""
     turns = (
         replace(turn, parts=tuple(p for p in turn.parts if not (isinstance(p, TextView) and _is_instruction(req, p))))
         for turn in view.turns
@@ -138,12 +138,12 @@ def _without_instruction(req: ChatExchange, view: RequestView) -> RequestView:
 
 
 def _entry(req: ChatExchange, turn: TurnView) -> JSON:
-    """Return an entry as it is in the request."""
+    """Return an entry as it appears in the request."""
     return resolve(parsed(req.reading.exchange.request.body), turn.pointer)
 
 
 def _is_continued(turn: TurnView, now: TurnView, *, is_last: bool) -> bool:
-    """Return whether an entry is unchanged. The last one may go on, if an answer failed and the user spoke again."""
+    """Return whether an entry is unchanged. The last one may be longer if an answer failed and the user sent more."""
     parts, found = turn.parts, now.parts
     if is_last:
         found = found[: len(parts)]
@@ -159,7 +159,7 @@ def _trims(evidence: Evidence, before: ChatExchange, req: ChatExchange) -> bool:
 
 
 def _without_trimmed_results(turn: TurnView, trims: bool) -> TurnView:
-    """Return the turn without result contents where results may be trimmed. `result-changed` checks them."""
+    """Return the turn without result contents if results may be trimmed. `result-changed` checks contents."""
     if not trims:
         return turn
     parts = (replace(part, payload=()) if isinstance(part, ResultView) else part for part in turn.parts)
@@ -169,7 +169,7 @@ def _without_trimmed_results(turn: TurnView, trims: bool) -> TurnView:
 def _texts(evidence: Evidence) -> Iterator[RuleViolation]:
     """Report texts that are missing, changed or added, by role and in order.
 
-    Adjacent texts of a role are compared as one, since the border between two parts does not matter.
+    Adjacent texts of a role are compared as one, since part boundaries do not matter.
     """
     for req in evidence.chat_exchanges:
         if req.view.stateful:
@@ -187,7 +187,7 @@ def _texts(evidence: Evidence) -> Iterator[RuleViolation]:
                 req.reading.index,
                 part.pointer,
                 part.text,
-                severity=Severity.WARNING,  # nothing that was given is lost, and no API has a place for it
+                severity=Severity.WARNING,  # no text of the caller is lost, and no API has a field for this one
             )
         wanted = [*_runs(given_texts)]
         sent = [*_runs((role, part) for role, part in sent_texts if part not in retold)]
@@ -198,7 +198,7 @@ def _texts(evidence: Evidence) -> Iterator[RuleViolation]:
                 continue
             missing, flawed = _first_difference(wanted[position:], sent[position:])
             if _is_system(req, flawed[1] if flawed else None):
-                break  # system-in-message says it
+                break  # reported by system-in-message
             yield RuleViolation(
                 "a text of the conversation is missing, changed or added",
                 req.reading.index,
@@ -212,8 +212,8 @@ def _texts(evidence: Evidence) -> Iterator[RuleViolation]:
 def _first_difference(
     wanted: Iterable[tuple[str, list[str]]], sent: Iterable[tuple[str, list[TextView]]]
 ) -> tuple[tuple[str, str] | None, tuple[str, TextView] | None]:
-    """Return the first given text that is missing, and the text in its place. One of them is `None` for a missing or an
-    added text."""
+    """Return the first differing pair: the caller's text and the text that was sent. One is `None` if the text is
+    missing or was added."""
     given = [(role, text) for role, run in wanted for text in run]
     found = [(role, part) for role, run in sent for part in run]
     told = [(role, part.text) for role, part in found]
@@ -229,12 +229,12 @@ def _first_difference(
 
 
 def _count_equal(given: list[tuple[str, str]], told: list[tuple[str, str]]) -> int:
-    """Count equal texts from the start."""
+    """Count equal texts at the start."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(given, told, strict=False)))
 
 
 def _foreign_thoughts(evidence: Evidence, req: ChatExchange) -> Iterator[str]:
-    """Yield reasoning of an earlier history for which this API has no field."""
+    """Yield reasoning from another API's history. This API has no field for it."""
     for message in evidence.transcript.chats[0].request.messages:
         for part in message.parts:
             if isinstance(part, Thinking) and part.text.strip() and req.view.api not in part.provider_metadata:
@@ -242,12 +242,12 @@ def _foreign_thoughts(evidence: Evidence, req: ChatExchange) -> Iterator[str]:
 
 
 def _is_told_reasoning(part: TextView, thoughts: list[str], given_texts: Sequence[tuple[str, str | None]]) -> bool:
-    """Return whether a text that the caller did not give contains such reasoning."""
+    """Return whether a text that the adapter added contains such reasoning."""
     return any(thought in part.text for thought in thoughts) and not any(part.text == given for _, given in given_texts)
 
 
 def _runs(texts: Iterable[tuple[str, T | None]]) -> Iterator[tuple[str, list[T]]]:
-    """Group adjacent texts by role. `None` separates them."""
+    """Group adjacent texts by role. An entry without text (`None`) only separates groups."""
     for role, group in groupby(texts, key=lambda text: text[0]):
         run = [text for _, text in group if text is not None]
         if run:
@@ -266,7 +266,7 @@ def _given_texts(_evidence: Evidence, req: ChatExchange) -> Sequence[tuple[str, 
 
 
 def _sent_texts(evidence: Evidence, req: ChatExchange) -> Sequence[tuple[str, TextView | None]]:
-    """Return the texts of the conversation, without the instruction for JSON mode and captions of moved media
+    """Return the texts of the conversation, without JSON instructions and captions of moved media
     (openai-chat-result-text-only)."""
     found: list[tuple[str, TextView | None]] = []
     for turn in evidence.cached(with_inlined_files, req).turns:
@@ -293,7 +293,7 @@ def _is_system(req: ChatExchange, found: TextView | None) -> bool:
 
 
 def _is_caption(evidence: Evidence, req: ChatExchange, parts: tuple[PartView, ...], text: TextView) -> bool:
-    """Return whether a text is next to a medium that moved out of a tool result, and the caller did not give it."""
+    """Return whether the adapter added a text next to media that it moved out of a tool result."""
     position = next(index for index, part in enumerate(parts) if part is text)
     beside = (*parts[max(position - 1, 0) : position], *parts[position + 1 : position + 2])
     media = [part for part in beside if isinstance(part, MediaView)]
@@ -311,7 +311,7 @@ def _result_media(message: Message) -> Iterator[Image | File]:
 
 
 def _media(evidence: Evidence) -> Iterator[RuleViolation]:
-    """Report media of the user that are missing, changed or moved relative to the text before them."""
+    """Report the user's media that are missing, changed, or moved relative to the preceding text."""
     for req in evidence.chat_exchanges:
         given_media = [] if req.view.stateful else [*_given_media(req)]
         if not given_media:
@@ -320,7 +320,7 @@ def _media(evidence: Evidence) -> Iterator[RuleViolation]:
         told_in = evidence.cached(with_inlined_files, req)
         sent = _sent_media(told_in.turns, sent_texts)
         told = "".join(part.text for _, part in sent_texts if part)
-        complete = told == "".join(text for _, text in given_texts if text)  # else text-changed says it
+        complete = told == "".join(text for _, text in given_texts if text)  # text-changed reports the others
         for given, behind in given_media:
             what = "an image" if isinstance(given, Image) else "a file"
             same = [(medium, before) for medium, before in sent if same_medium(medium, given)]
@@ -347,13 +347,13 @@ def _media(evidence: Evidence) -> Iterator[RuleViolation]:
                 "a text file is sent as a text, and the API accepts it as a file",
                 req.reading.index,
                 medium.pointer,
-                severity=Severity.WARNING,  # all of its words arrive
+                severity=Severity.WARNING,  # the whole text arrives
                 case="inlined",
             )
 
 
 def _given_media(req: ChatExchange) -> Iterator[tuple[Image | File, int]]:
-    """Yield the user's media, each with the length of the text before it."""
+    """Yield the user's media, each with the length of the preceding text."""
     behind = 0
     for message in req.chat.request.messages:
         for part in message.parts:
@@ -366,7 +366,7 @@ def _given_media(req: ChatExchange) -> Iterator[tuple[Image | File, int]]:
 def _sent_media(
     turns: Sequence[TurnView], sent_texts: Sequence[tuple[str, TextView | None]]
 ) -> list[tuple[MediaView, int]]:
-    """Return the media of the conversation, each with the length of the text before it."""
+    """Return the media of the conversation, each with the length of the preceding text."""
     texts = {id(text) for _, text in sent_texts if text}
     behind = 0
     found: list[tuple[MediaView, int]] = []

@@ -1,4 +1,4 @@
-"""Conversation and exchanges of a cell for reports: without secrets and within a size limit."""
+"""Conversation and exchanges of a cell for reports, with secrets removed and size limited."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ _MAX_NUMBERS = 64
 
 
 def max_conversation_chars(cells: int) -> int:
-    """Return the maximal length of a cell's conversation in a run of this many cells."""
+    """Return the maximum length of a cell's conversation in a run with this many cells."""
     return min(_MAX_CONVERSATION_CHARS, _MAX_RUN_CHARS // max(cells, 1))
 
 
 def build_conversation(
     evidence: Evidence, redactor: Redactor, most: int, indices: Iterable[int] | None = None
 ) -> ConversationRecord:
-    """Build the conversation of a cell without secrets, in about `most` characters. Bodies beyond the limit are left
-    out.
+    """Build the conversation of a cell without secrets, in about `most` characters. Bodies beyond the limit are
+    omitted.
 
     `indices` are the numbers of the exchanges, if they do not count from 0.
     """
@@ -60,7 +60,7 @@ def build_conversation(
 
 
 def chat_messages(chats: Sequence[Chat], redactor: Redactor) -> tuple[MessageRecord, ...]:
-    """Return the messages of these chats, without secrets and shorten."""
+    """Return the messages of these chats, shortened and without secrets."""
     return tuple(_shorten(_chat_messages(chats), redactor))
 
 
@@ -70,7 +70,7 @@ def _shorten(every: Iterable[MessageRecord], redactor: Redactor) -> Iterator[Mes
 
 
 def fit_exchanges(exchanges: Iterable[Sent], most: int) -> tuple[Sent, ...]:
-    """Return the exchanges, without bodies once they exceed `most` characters."""
+    """Return the exchanges. Once they exceed `most` characters, bodies are omitted."""
     left, kept = most, list[Sent]()
     for each in exchanges:
         left -= len(each.sent or "") + len(each.received or "")
@@ -79,7 +79,7 @@ def fit_exchanges(exchanges: Iterable[Sent], most: int) -> tuple[Sent, ...]:
 
 
 def _redact(messages: list[MessageRecord], redactor: Redactor) -> list[MessageRecord]:
-    """Remove secrets, also those that are split between messages."""
+    """Remove secrets, including those that are split across messages."""
     texts: list[JSON] = [each.text for each in messages]
     whole = cast("list[str]", redactor.value(texts))
     return [redactor.result(replace(each, text=text)) for each, text in zip(messages, whole, strict=True)]
@@ -106,7 +106,7 @@ def shown_exchange(
     )
     if response is None:
         return told
-    # An unparsed body may be a stream with a key split between lines: the response's redactor finds it.
+    # An unparsed body may be a stream with a key split across lines; the response's redactor finds it.
     body = _body(view.body if view is not None else _value(redactor.response(response).body), redactor)
     return replace(told, status=response.status, received=body, streamed=view is not None and view.streamed)
 
@@ -119,12 +119,12 @@ def _value(body: bytes) -> JSON:
 
 
 def _body(value: JSON, redactor: Redactor) -> str:
-    """Return the body on one line. Secrets are removed before it is cut, since half a key is not recognised."""
+    """Return the body on one line. Secrets are removed before it is cut, since half a key is not recognized."""
     return json.dumps(_trim(redactor.value(value)), ensure_ascii=False, separators=(",", ":"))
 
 
 def _trim(value: JSON) -> JSON:
-    """Cut long texts and lists of numbers, in place of the originals."""
+    """Shorten long texts and lists of numbers, in place."""
     if isinstance(value, str):
         return _text(value)
     if isinstance(value, dict):
@@ -160,7 +160,7 @@ def _chat_messages(chats: Iterable[Chat]) -> Iterator[MessageRecord]:
 
 
 def _request_messages(index: int, request: ChatRequest, before: Chat | None) -> Iterator[MessageRecord]:
-    """Yield the messages of a request that the conversation does not have yet."""
+    """Yield the messages of a request that are not in the conversation yet."""
     known = 0 if before is None else len(before.request.messages)
     if request.system and (before is None or before.request.system != request.system):
         yield MessageRecord(index, "system", "text", request.system)
@@ -206,7 +206,7 @@ def _media(part: Image | File) -> str:
 
 
 def _json(value: object) -> str:
-    """Return JSON for readers, or `repr` for values that are not JSON."""
+    """Return readable JSON, or `repr` for values that are not JSON."""
     return json.dumps(value, ensure_ascii=False, default=repr)
 
 

@@ -1,8 +1,8 @@
-"""Rules about responses: the adapter returns what the wire says.
+"""Rules about responses: the adapter must return what is on the wire.
 
-Wrapped libraries and providers have rules of their own. `harness.bridge` keeps what a library returned in
-`ChatResponse.reported`, so that its wrapper hides no fault. Where a provider departs from its API, the finding is a
-warning with the provider to blame.
+Some rules are only for wrapped libraries or for providers. `harness.bridge` keeps a library's own values in
+`ChatResponse.reported`, so that the wrapper cannot hide a fault. If a provider departs from its API, the finding is a
+warning that blames the provider.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from harness.rules.rule import Check, Rule, RuleViolation
 from harness.scenarios.schema import Subject
 
 _ENDS = frozenset({"stop", "completed", "finished", "done"})
-"""Words of libraries for the end of an answer or a stop sequence."""
+"""Words of libraries for the end of an answer or for a stop sequence."""
 
 
 def _answers(evidence: Evidence) -> Iterator[tuple[ParsedExchange, ResponseView, ChatResponse]]:
@@ -35,7 +35,7 @@ def _text(evidence: Evidence) -> Iterator[RuleViolation]:
     for reading, wire, given in _answers(evidence):
         if given.text == wire.text:
             continue
-        # the stop reason marks the words as a refusal
+        # the stop reason shows that the text is a refusal
         told = given.stop_reason is StopReason.REFUSAL and given.text == wire.text + wire.refusal
         refused = "a refusal is returned as text, with the stop reason of a refusal"
         yield RuleViolation(
@@ -52,7 +52,7 @@ def _text(evidence: Evidence) -> Iterator[RuleViolation]:
 def _calls(evidence: Evidence) -> Iterator[RuleViolation]:
     for reading, wire, given in _answers(evidence):
         issued = [call for call in wire.calls if call.malformed is None]
-        cut = [call for _, call in cut_calls(wire, given)]  # truncated-call says what is wrong with these
+        cut = [call for _, call in cut_calls(wire, given)]  # reported by truncated-call
         whole = [call for call in given.tool_calls if not any(call is other for other in cut)]
         if [call.name for call in issued] != [call.name for call in whole]:
             yield RuleViolation(
@@ -100,13 +100,13 @@ def _stop_reason(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 def _of_a_refusal(wire: ResponseView) -> str:
-    """Return the refusal that explains the stop reason, if the API has no stop reason for it."""
+    """Return the refusal that explains the stop reason, if the API has no stop reason for refusals."""
     told = wire.stop_reason is StopReason.REFUSAL and wire.refusal
     return f" of a refusal ({shorten(wire.refusal, 100)!r})" if told else ""
 
 
 def _usage(evidence: Evidence) -> Iterator[RuleViolation]:
-    """Report counts that differ from the provider's. A missing count may be absent or 0."""
+    """Report counts that differ from the provider's. A count that the provider omits may be absent or 0."""
     for reading, name, said, handed in _counts(evidence):
         if handed is not None and handed != (said or 0):
             yield RuleViolation(
@@ -122,7 +122,7 @@ def _usage_offered(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 def _model(evidence: Evidence) -> Iterator[RuleViolation]:
-    """Report a model that is not the one named in the answer."""
+    """Report a model other than the one in the answer."""
     for reading, wire, given in _answers(evidence):
         if wire.model is None or given.model is None or _is_named(wire.model, given.model):
             continue
@@ -142,12 +142,12 @@ def _model(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 def _is_named(model: str, name: str) -> bool:
-    """Return whether a name means this model. Routers and SDKs add a provider's name in front."""
+    """Return whether a name means this model. Routers and SDKs may prefix the provider's name."""
     return name == model or name.endswith((f"/{model}", f":{model}")) or model.endswith(f"/{name}")
 
 
 def _counts(evidence: Evidence) -> Iterator[tuple[ParsedExchange, str, int | None, int | None]]:
-    """Yield each count by name: as in the answer, and as the adapter returns it."""
+    """Yield each count: its name, the value in the answer, and the value that the adapter returned."""
     for reading, wire, given in _answers(evidence):
         for field in fields(Usage):
             yield reading, field.name, getattr(wire.usage, field.name), getattr(given.usage, field.name)
@@ -278,7 +278,7 @@ def _missing_usage(evidence: Evidence) -> Iterator[RuleViolation]:
     for reading, response in _provider_answers(evidence):
         if response.streamed and evidence.api.traits.counts_when_asked and not _is_counted(reading):
             continue  # reported by stream-requested (openai-chat-stream-usage)
-        unfinished = response.stop_reason in (StopReason.PAUSE, StopReason.REFUSAL)  # blocked, or still at work
+        unfinished = response.stop_reason in (StopReason.PAUSE, StopReason.REFUSAL)  # blocked, or still running
         if not unfinished and not response.usage.input_tokens:
             yield RuleViolation(
                 "no input tokens are counted", reading.index, "", response.usage.input_tokens, of_response=True

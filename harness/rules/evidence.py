@@ -1,7 +1,7 @@
 """Evidence for the rules: a transcript, with each exchange parsed once by the wire reader.
 
-An `ExpectedCall` comes from the response on the wire, not from what the adapter decoded. Its result is what the tool
-returned when the thread ran the call.
+An `ExpectedCall` comes from the response on the wire, not from the adapter's decoded response. Its result is the value
+that the tool returned.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from harness.scenarios.canonical import MissingResult, ToolFailure, UnknownTool,
 
 @dataclass(frozen=True)
 class ParsedExchange:
-    """An exchange parsed by the wire reader. A side that cannot be parsed is `None`, and `unread` has the reason."""
+    """An exchange parsed by the wire reader. A request or response that cannot be parsed is `None`; `unread` has the
+    reason."""
 
     index: int
     exchange: Exchange
@@ -41,26 +42,26 @@ class ParsedExchange:
 
     @cached_property
     def answer(self) -> ResponseView | None:
-        """The response, if it is complete and not an error."""
+        """The response, if it is complete and is not an error."""
         view = self.response
         return None if view is None or view.error is not None or self.is_cut else view
 
     @cached_property
     def is_cut(self) -> bool:
-        """Return whether the response ends too early: the connection broke, or the stream has no end."""
+        """Return whether the response is truncated: the connection broke, or the stream has no end."""
         response, view = self.exchange.response, self.response
         broken = response is not None and response.delivery.ending != "complete"
         return broken or (view is not None and not view.complete)
 
     @property
     def is_made_up(self) -> bool:
-        """Return whether the harness had no recorded or scripted answer left."""
+        """Return whether the harness had no recorded or scripted answer left and made one up."""
         return self.exchange.response is not None and EXHAUSTED in self.exchange.response.headers
 
 
 @dataclass(frozen=True)
 class ParsedEmbeddingExchange(ParsedExchange):
-    """An exchange for embeddings. A failure has no vectors."""
+    """An exchange for embeddings. A failed one has no vectors."""
 
     embedding_request: EmbeddingView | None = None
     vectors: tuple[VectorView, ...] | None = None
@@ -103,10 +104,10 @@ H = TypeVar("H", bound="ClientRequest")
 
 @dataclass(frozen=True, slots=True)
 class ExpectedCall:
-    """A call that later requests must carry, and its result if the tool has answered.
+    """A call that later requests must contain, with its result if the tool has returned one.
 
-    `id` is the id on the wire, or `None` if the API issued none. `foreign` marks a call of an earlier history of
-    another API, whose id may be mapped one-to-one. Calls of one answer have the same `answer`.
+    `id` is the id on the wire, or `None` if the API issued none. `foreign` marks a call from another API's history,
+    whose id the adapter may replace consistently. Calls of one answer have the same `answer`.
     """
 
     id: str | None
@@ -119,7 +120,7 @@ class ExpectedCall:
 
 @dataclass(frozen=True, slots=True)
 class ClientRequest:
-    """A request of the conversation with its index. It must carry the answers before it."""
+    """A request of the conversation, with its index. It must contain all earlier answers."""
 
     index: int
     reading: ParsedExchange
@@ -128,13 +129,13 @@ class ClientRequest:
 
 @dataclass(frozen=True, slots=True)
 class ChatExchange(ClientRequest):
-    """The first parsed request of a chat, with the chat."""
+    """A chat with its first parsed request."""
 
     chat: Chat
 
 
 class Evidence:
-    """A transcript with everything that the rules derive from it, each derived once."""
+    """A transcript with the values that rules derive from it. Each value is computed once."""
 
     def __init__(self, transcript: Transcript) -> None:
         self.transcript = transcript
@@ -143,7 +144,7 @@ class Evidence:
         self._pairings: dict[int, Pairing] = {}
 
     def with_retellings(self, retellings: tuple[ReplayVariant, ...]) -> Evidence:
-        """Return the evidence with replay variants, without parsing the exchanges again."""
+        """Return evidence that includes replay variants, reusing the parsed exchanges."""
         told = Evidence(replace(self.transcript, retellings=retellings))
         told.__dict__["readings"] = self.readings
         return told
@@ -156,7 +157,7 @@ class Evidence:
         return Blame.ADAPTER if self.transcript.scripted else Blame.MODEL
 
     def cached(self, derive: Callable[[Evidence, H], T], req: H) -> T:
-        """Return `derive(self, req)`, computed once per request, since pairing calls is most of the rules' work."""
+        """Return `derive(self, req)`, cached per request, since pairing calls takes most of the rules' time."""
         key = (derive, req.index)
         if key not in self._derived:
             self._derived[key] = derive(self, req)
@@ -170,7 +171,7 @@ class Evidence:
         return known
 
     def new_turns(self, req: ClientRequest) -> Sequence[TurnView]:
-        """Return the turns of a request after those that repeat the request before."""
+        """Return the turns of a request that follow the part repeated from the previous request."""
         return req.view.turns[self._repeated[req.index] :]
 
     @cached_property
@@ -193,7 +194,7 @@ class Evidence:
         return parse_exchange(self.api, index, exchange)
 
     def violations(self, reading: ParsedExchange) -> list[Violation]:
-        """Return the limits that a request violates."""
+        """Return the violations of a request."""
         transcript, request, law = self.transcript, reading.exchange.request, self.law(reading)
         embedded = isinstance(transcript, EmbeddingTranscript)
         lost = endpoint_violation(self.api, request, embedded=embedded) if transcript.scripted else None
@@ -214,8 +215,10 @@ class Evidence:
         return any(violation.severity == "error" for violation in self.violations(reading))
 
     def is_left_out_by_caller(self, reading: ParsedExchange, violation: Violation) -> bool:
-        """Return whether a request lacks a required word that the scenario lacks, too. To add it is a convention of
-        this project."""
+        """Return whether the violation is a missing word that the caller's texts lack too.
+
+        That adapters add the word is only a convention of this project.
+        """
         word, chat = violation.limit.word, reading.exchange.chat
         if word is None or chat is None or self.transcript.scenario is None or not self.transcript.chats:
             return False
@@ -226,8 +229,8 @@ class Evidence:
         return not any(word in text.lower() for text in (request.system or "", *texts))
 
     def law(self, reading: ParsedExchange) -> RuleSet:
-        """Return the rules for a request: the provider's for the reference server, or else those of the service that
-        was called."""
+        """Return the rule set for a request: the provider's for the reference server, otherwise that of the called
+        service."""
         transcript, services = self.transcript, self.api.services
         if isinstance(transcript, ServedTranscript):
             model = self.api.model_of(reading.exchange.request) or transcript.model
@@ -239,7 +242,7 @@ class Evidence:
 
     @cached_property
     def _objections(self) -> Mapping[int, Violation]:
-        """Violations of opaque state by exchange, according to the reference server."""
+        """Violations of opaque state by exchange, as the reference server reports them."""
         found: dict[int, Violation] = {}
         scenario = self.transcript.scenario
         if not self.transcript.scripted or scenario is None:
@@ -255,7 +258,7 @@ class Evidence:
 
     @cached_property
     def chat_exchanges(self) -> tuple[ChatExchange, ...]:
-        """Each chat with its first parsed request. Chats without one are left out."""
+        """Each chat with its first parsed request. Chats without a parsed request are omitted."""
         first = self._first
         return tuple(
             ChatExchange(index, first[index], view, chat)
@@ -265,7 +268,7 @@ class Evidence:
 
     @cached_property
     def client_requests(self) -> tuple[ClientRequest, ...]:
-        """The requests of the conversation, also of a client that runs its own loop."""
+        """The requests of the conversation, including those of a client with its own tool loop."""
         if not isinstance(self.transcript, ServedTranscript):
             return self.chat_exchanges
         first = sorted(self._first.items())
@@ -275,7 +278,7 @@ class Evidence:
 
     @cached_property
     def _first(self) -> Mapping[int, ParsedExchange]:
-        """The first parsed request by chat."""
+        """The first parsed request of each chat."""
         first: dict[int, ParsedExchange] = {}
         for reading in self.readings:
             if reading.exchange.chat is not None and reading.request is not None:
@@ -283,7 +286,8 @@ class Evidence:
         return first
 
     def is_accepted(self, chat: int) -> bool:
-        """Return whether the answer of a chat reached the caller. A client that goes on is assumed to have it."""
+        """Return whether the caller received the answer of a chat. A client that continues is assumed to have received
+        it."""
         chats = self.transcript.chats
         return chats[chat].response is not None if chats else isinstance(self.transcript, ServedTranscript)
 
@@ -293,7 +297,7 @@ class Evidence:
 
     @cached_property
     def issued_ids(self) -> frozenset[str]:
-        """The ids of the calls that the API issued."""
+        """The call ids that the API issued."""
         answers = (reading.response for reading in self.readings if reading.response is not None)
         return frozenset(call.id for answer in answers for call in answer.calls if call.id)
 
@@ -305,7 +309,7 @@ class Evidence:
         return {chat: tuple(readings) for chat, readings in found.items()}
 
     def answer(self, chat: int) -> ParsedExchange | None:
-        """Return the exchange whose response the adapter returned: the last one of the chat with a complete answer."""
+        """Return the exchange whose response the adapter returned: the chat's last exchange with a complete answer."""
         return self._answers.get(chat)
 
     @cached_property
@@ -313,7 +317,7 @@ class Evidence:
         return {reading.exchange.chat: reading for reading in self.readings if reading.answer is not None}
 
     def expected_calls(self, chat: int) -> tuple[ExpectedCall, ...]:
-        """Return the calls that a chat must carry, in order. Results of earlier turns may be trimmed."""
+        """Return the calls that a chat's request must contain, in order. Results of earlier turns may be trimmed."""
         if isinstance(self.transcript, ServedTranscript):
             return (*self._foreign_calls, *(call for at in range(chat) for call in self._issued_to_client(at)))
         every = (*self._foreign_calls, *(call for at in range(chat) for call in self._issued[at]))
@@ -333,7 +337,7 @@ class Evidence:
                 yield ExpectedCall(call.id or None, call.name, call.arguments, self._scripted_result(call, at), at)
 
     def _scripted_result(self, call: CallView, at: int) -> ToolResult | None:
-        """Return the scenario's result for a call of answer `at`, or `None` if the client words it freely."""
+        """Return the scenario's result for a call of answer `at`, or `None` if it has none."""
         scenario = self.transcript.scenario
         if scenario is None or not isinstance(call.arguments, dict):
             return None
@@ -383,7 +387,7 @@ class Evidence:
 
 
 def _decoded_call(issued: CallView, canonical: Sequence[ToolCall], there: ToolCall | None) -> ToolCall | None:
-    """Return the decoded call of a wire call: by its id if unique, or else by position, or by name and arguments."""
+    """Return the decoded call for a wire call: by id if unique, otherwise by position, or by name and arguments."""
     if there is not None and there.id == issued.id:
         return there
     kept = [call for call in canonical if issued.id and (call.id, call.name) == (issued.id, issued.name)]

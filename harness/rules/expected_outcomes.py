@@ -1,7 +1,7 @@
-"""Rules about how a chat or a turn ends: expectations of the scenario, errors, and declined requests.
+"""Rules about the end of a chat or a turn: expectations of the scenario, errors, and declined requests.
 
-An adapter may decline what it does not declare, before it sends anything. Which capabilities a request needs follows
-from the canonical request alone.
+An adapter may decline a request that needs undeclared capabilities, before sending anything. The canonical request
+alone determines which capabilities it needs.
 """
 
 from __future__ import annotations
@@ -71,9 +71,9 @@ def decline_reason(evidence: Evidence, chat: Chat) -> str:
 
 
 def _declared_but_declined(evidence: Evidence) -> Iterator[RuleViolation]:
-    """Report a declined request that needs only declared capabilities of the adapter and the model.
+    """Report a declined request although the adapter and the model declare all capabilities that it needs.
 
-    Features that an earlier request of the conversation had, and that was sent, are not the reason.
+    Features that an earlier, sent request already had cannot be the reason.
     """
     chat = declined_chat(evidence)
     if chat is None:
@@ -155,7 +155,7 @@ def _uncommon_parts(message: Message) -> Iterator[str]:
 
 
 def _is_file(part: object) -> bool:
-    """Return whether a part is a document of the kind that every API accepts (openai-chat-file-inline-pdf)."""
+    """Return whether a part is a document that every API accepts (openai-chat-file-inline-pdf)."""
     return isinstance(part, File) and part.media_type == "application/pdf"
 
 
@@ -168,7 +168,7 @@ def _content_parts(result: ToolResult) -> tuple[object, ...]:
 
 
 def _uncommon(schema: JSON) -> Iterator[str]:
-    """Yield the uncommon keywords of a schema, iteratively because of its depth."""
+    """Yield the uncommon keywords of a schema, without recursion because schemas may be deep."""
     pending: list[JSON] = [schema]
     while pending:
         node = pending.pop()
@@ -183,7 +183,7 @@ def _uncommon(schema: JSON) -> Iterator[str]:
 
 
 def _chat_failures(evidence: Evidence) -> Iterator[RuleViolation]:
-    said_no = declined_chat(evidence)  # which declared-and-declined judges
+    said_no = declined_chat(evidence)  # reported by declared-and-declined
     for chat, made in enumerate(evidence.transcript.chats):
         flaw = None if made is said_no else wrong_ending(evidence, chat)
         if flaw is not None and flaw.rule != "stream-cut":
@@ -222,7 +222,7 @@ def _unmet_expectations(evidence: Evidence) -> Iterator[RuleViolation]:
         ended = expected_ending(evidence, index)
         unduly = last.error is not None and expectation.error is None
         if unduly or ended.fate == "made-up" or wrong_ending(evidence, index) is not None:
-            expectation = expectation.forbidden  # request-unexpected or chat-failure says what is wrong besides
+            expectation = expectation.forbidden  # request-unexpected or chat-failure reports the rest
         outcome = TurnOutcome(
             text=last.response.text if last.response else "",
             calls=[call for _, chat in chats if chat.response for call in chat.response.tool_calls],
@@ -232,13 +232,13 @@ def _unmet_expectations(evidence: Evidence) -> Iterator[RuleViolation]:
         )
         for mismatch in mismatches(expectation, outcome):
             if mismatch.path == "events" and not evidence.transcript.scripted:
-                continue  # whether it says a word before it calls is a model's choice, and model-choice has the calls
+                continue  # a real model may or may not write text before a call; model-choice reports the calls
             if mismatch.path == "error.retry_after" and (
                 wrong_wait(evidence, index) is not None or _tells_no_wait(ended) or _asks_for(ended, mismatch.expected)
             ):
                 continue  # reported by error-retry-after, or the API has no such field, or it is rounded to seconds
             if mismatch.path == "stop_reason" and _wire_stop_reason(evidence, index) == mismatch.expected:
-                continue  # stop-reason has what the adapter makes of it
+                continue  # reported by stop-reason
             if mismatch.path.startswith(("error", "events")) and _is_mended(evidence, index):
                 continue
             message = f"turn {turn}, expect.{mismatch.path}: {mismatch.message}"
@@ -248,7 +248,7 @@ def _unmet_expectations(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 def _tells_no_wait(ended: ExpectedEnding) -> bool:
-    """Return whether the provider's error has no waiting time, since a command-line API has no field for it."""
+    """Return whether the provider's error has no waiting time. A command-line API has no field for it."""
     return ended.failure is not None and ended.failure.retry_after is None
 
 
@@ -279,12 +279,12 @@ def _iteration_bound(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 def _choice_of_calls(evidence: Evidence) -> Iterator[RuleViolation]:
-    """Report calls of a provider's model that differ from the script, without blame for the adapter."""
+    """Report calls of a provider's model that differ from the script. The adapter is not to blame."""
     if evidence.transcript.scripted:
         return
     for turn, scenario, chats in _turns(evidence):
         if not any(chat.response for _, chat in chats):
-            continue  # nothing answered, so nothing was chosen
+            continue  # without a response, no calls were chosen
         scripted = [call for step in scenario.turns[turn].model for call in step.whole_calls]
         made = [(c.name, c.arguments) for _, chat in chats if chat.response for c in chat.response.tool_calls]
         same = len(made) == len(scripted) and all(

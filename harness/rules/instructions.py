@@ -21,8 +21,8 @@ from harness.scenarios.schema import Subject
 def schema_tool(req: ChatExchange) -> ToolView | None:
     """Return the tool that replaces the JSON schema, if the request forces the model to call it.
 
-    Released libraries request a schema this way. The tool is not one of the caller's, and accepts what the schema
-    accepts. It must be the only tool, or one of several of which one must be called.
+    Released libraries request a schema this way. The tool is not one of the caller's, and its parameters are equivalent
+    to the schema. It must be the only tool, or the model must be forced to call one of several.
     """
     request, choice = req.chat.request, req.view.tool_choice
     if (
@@ -98,9 +98,9 @@ def _changed_schema(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 def _wrong_answer(evidence: Evidence) -> Iterator[RuleViolation]:
-    """Report an answer that is not JSON, or violates the schema.
+    """Report an answer that is not JSON or violates the schema.
 
-    The model is to blame if the wire has the same answer. Answers that were cut or refused do not count
+    The model is to blame if the wire has the same answer. Truncated and refused answers are ignored
     (anthropic-output-format).
     """
     for index, chat in enumerate(evidence.transcript.chats):
@@ -139,7 +139,7 @@ def _problem(text: str, schema: dict[str, JSON] | None) -> str | None:
 
 
 def _dotted(path: Sequence[str | int]) -> str:
-    """Return a path in JSON such as `$.items[0].name`."""
+    """Return a JSON path such as `$.items[0].name`."""
     return "$" + "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in path)
 
 
@@ -151,7 +151,7 @@ def _system_of(req: ChatExchange) -> str | None:
 
 
 def _prompts(req: ChatExchange) -> list[SystemView]:
-    """Return the system texts without instructions for JSON mode. Several blocks count as one text."""
+    """Return the system texts without JSON instructions. Several blocks count as one text."""
     system = _system_of(req)
     told = fold_system_texts(req.view.system, system) if system else [*req.view.system]
     if req.chat.request.response_format is None:
@@ -163,21 +163,21 @@ def _prompts(req: ChatExchange) -> list[SystemView]:
 
 
 def _is_instruction(part: SystemView, system: str | None, words: tuple[str, ...]) -> bool:
-    """Return whether a block is an instruction for JSON."""
+    """Return whether a block is an instruction to answer in JSON."""
     if system and system.strip() in part.text:
         return False
     return part.text == JSON_INSTRUCTION or _mentions(part.text, words)
 
 
 def _without_instruction(part: SystemView, system: str | None, words: tuple[str, ...]) -> SystemView:
-    """Return the prompt without an instruction that follows it in the same block."""
+    """Return the prompt without an instruction that follows in the same block."""
     if system and part.text.startswith(system) and _mentions(part.text.removeprefix(system), words):
         return replace(part, text=system)
     return part
 
 
 def _is_reworded_prompt(text: str, system: str) -> bool:
-    """Return whether a text has most words of the prompt, so that it is a changed prompt and not an instruction."""
+    """Return whether a text has most of the prompt's words, which makes it a changed prompt and not an instruction."""
     wanted = {*system.split()}
     return len(wanted.intersection(text.split())) > len(wanted) / 2
 
@@ -248,7 +248,7 @@ def _changed_prompt(evidence: Evidence) -> Iterator[RuleViolation]:
                     part.pointer,
                     part.text,
                     system,
-                    kind=Kind.CONVENTION if trimmed else None,  # it holds no instruction
+                    kind=Kind.CONVENTION if trimmed else None,  # it contains no instruction
                 )
 
 
@@ -287,7 +287,7 @@ def _stale_prompt(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 def _previous_prompt(evidence: Evidence, req: ChatExchange) -> str | None:
-    """Return the last system prompt before the present one."""
+    """Return the previous system prompt."""
     system = _system_of(req)
     earlier = [_system_of(other) for other in evidence.chat_exchanges if other.index < req.index]
     return next((prompt for prompt in reversed(earlier) if prompt is not None and prompt != system), None)

@@ -1,6 +1,6 @@
 """Checks of the requests of a tool loop, or of a client of `harness serve`.
 
-System prompt, tools, messages and settings of the scenario must be in the requests.
+The requests must contain the scenario's system prompt, tools, messages and settings.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from harness.scenarios.schema import Scenario, Settings, ToolSpec
 
 @dataclass(frozen=True, slots=True)
 class CutCall:
-    """A call whose arguments were cut off, with its answer in the script and its exchange.
+    """A call with truncated arguments, with its scripted answer and its exchange.
 
-    `is_broken` is set if the stream broke off. Otherwise the answer reached `max_tokens`.
+    `is_broken` is true if the stream broke off. Otherwise the answer reached `max_tokens`.
     """
 
     answer: int
@@ -37,7 +37,7 @@ class CutCall:
 
     @property
     def when(self) -> str:
-        """The reason in words."""
+        """The reason, for messages."""
         return "when its stream broke off" if self.is_broken else "when the answer reached max_tokens"
 
 
@@ -52,7 +52,7 @@ class LoopInputs:
 
     @property
     def tools(self) -> list[ToolSpec]:
-        """The tools of the scenario. The loop may have others."""
+        """The tools of the scenario. The loop may have more."""
         return [tool for tool in self.scenario.tools if tool.answered_by == "scenario"]
 
     @property
@@ -62,7 +62,7 @@ class LoopInputs:
 
     @property
     def cut_calls(self) -> list[CutCall]:
-        """The calls that were cut off, unless a retry of the stream completed them."""
+        """The truncated calls, except those that a retry of the stream completed."""
         return [
             CutCall(at, reading.index, call, reading.is_cut)
             for reading in self.evidence.readings
@@ -73,18 +73,18 @@ class LoopInputs:
         ]
 
     def cut_call_of(self, run: ToolRun) -> CutCall | None:
-        """Return the cut call that a tool may have run for."""
+        """Return the truncated call that a tool may have run for."""
         named = (cut for cut in self.cut_calls if cut.view.name == run.name)
         return next((cut for cut in named if cut.answer < run.answers or cut.is_broken), None)
 
     @property
     def settings(self) -> Settings:
-        """The settings of the first turn. Loops do not run scenarios that change them."""
+        """The settings of the first turn. Loops do not run scenarios that change settings."""
         return settings_of(self.scenario, 0)
 
     @property
     def first(self) -> Iterator[ClientRequest]:
-        """Yield the first request of each turn. Settings may hold for the first answer only."""
+        """Yield the first request of each turn. Settings may apply to the first answer only."""
         turns: set[int] = set()
         for req, turn in self.client_requests:
             if turn not in turns:
@@ -93,12 +93,13 @@ class LoopInputs:
 
 
 def is_cut_off(answer: ResponseView) -> bool:
-    """Return whether an answer reached `max_tokens` within a call."""
+    """Return whether an answer reached `max_tokens` in the middle of a call."""
     return answer.stop_reason is StopReason.MAX_TOKENS and any(call.malformed is not None for call in answer.calls)
 
 
 def ends_in_cut_call(evidence: Evidence) -> bool:
-    """Return whether the last answer reached `max_tokens` within a call. A client may then raise, end or retry."""
+    """Return whether the last answer reached `max_tokens` in the middle of a call. A client may then raise, stop or
+    retry."""
     transcript = evidence.transcript
     last = evidence.answer(transcript.played - 1) if isinstance(transcript, ServedTranscript) else None
     return last is not None and last.response is not None and is_cut_off(last.response)
@@ -115,7 +116,7 @@ def loop_inputs(evidence: Evidence) -> LoopInputs | None:
 
 
 def texts(view: RequestView, role: str) -> list[str]:
-    """Return the text of each turn of a role, however it is divided into parts."""
+    """Return the text of each turn of a role, with its parts joined."""
     return [
         "".join(part.text for part in turn.parts if isinstance(part, TextView))
         for turn in view.turns
@@ -149,7 +150,7 @@ def changed_tools(given: LoopInputs) -> Iterator[RuleViolation]:
         for tool in given.tools:
             view = sent.get(tool.name)
             if view is None:
-                if sent or given.settings.tool_choice != "none":  # without declarations nothing can be called
+                if sent or given.settings.tool_choice != "none":  # without declarations the model cannot call anything
                     yield RuleViolation(
                         f"the tool {tool.name} is not declared", req.reading.index, "", [*sent], tool.name
                     )
@@ -165,7 +166,7 @@ def changed_tools(given: LoopInputs) -> Iterator[RuleViolation]:
 
 
 def missing_messages(given: LoopInputs) -> Iterator[RuleViolation]:
-    """Report messages of the user or the model that are missing. A client of `harness serve` words its user's messages
+    """Report missing messages of the user or the model. A client of `harness serve` may word its user messages
     freely."""
     for req, turn in given.client_requests if not _is_stateful(given) else ():
         answers = (given.evidence.answer(at) for at in range(req.index))
@@ -202,7 +203,7 @@ def _missing_media(req: ClientRequest, scenario: Scenario, turn: int) -> Iterato
 
 
 def changed_settings(given: LoopInputs) -> Iterator[RuleViolation]:
-    """Report another model, another setting, or a stream that was not requested."""
+    """Report a different model, a changed setting, or an unrequested stream."""
     for req in given.first:
         yield from _changed_values(given, req)
         yield from _changed_choice(given, req)
@@ -235,7 +236,7 @@ def _changed_values(given: LoopInputs, req: ClientRequest) -> Iterator[RuleViola
 
 
 def _changed_choice(given: LoopInputs, req: ClientRequest) -> Iterator[RuleViolation]:
-    """Report a tool choice with another effect on the scenario's tools."""
+    """Report a tool choice whose effect on the scenario's tools differs."""
     wanted = given.settings.choice()
     if wanted in (None, "auto"):
         return
@@ -257,7 +258,7 @@ def _changed_choice(given: LoopInputs, req: ClientRequest) -> Iterator[RuleViola
 
 
 def _missing_format(given: LoopInputs, view: RequestView) -> str | None:
-    """Return a message if a request does not ask for the requested JSON: by the API's field, by a tool, or in words."""
+    """Return a message if a request does not ask for the requested JSON by a field, a tool or an instruction."""
     wanted, sent = given.settings.format(), view.response_format
     if wanted is None:
         return None

@@ -1,7 +1,7 @@
-"""Rules for code that owns its tool loop, and for clients of `harness serve`.
+"""Rules for code with its own tool loop, and for clients of `harness serve`.
 
-A library may word its requests freely, and add instructions, tools and settings. What the user gave it must be there,
-and each tool must run once per call. A call that was cut off must not run and must not be answered.
+A library may word its requests freely, and add instructions, tools and settings. The user's input must be in the
+requests, and each tool must run once per call. A truncated call must not run and must not get a result.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class _Call:
 
 
 def _complete_calls(given: LoopInputs) -> list[_Call]:
-    """Return the complete calls of all answers, also of those that were cut off in a later call."""
+    """Return the complete calls of all answers, including answers that were truncated in a later call."""
     names = {tool.name for tool in given.tools}
     readings = ((at, given.evidence.answer(at)) for at in range(given.transcript.played))
     return [
@@ -56,9 +56,9 @@ _Pair: TypeAlias = tuple[ToolRun, _Call | None]
 
 
 def pair_runs(given: LoopInputs) -> tuple[list[_Pair], list[_Call]]:
-    """Pair each tool run with its call, and return the calls that no tool ran for.
+    """Pair each tool run with its call, and return the calls without a run.
 
-    A run belongs to a call of its name and arguments, or else to a remaining call of its name.
+    A run belongs to a call with its name and arguments, or otherwise to a remaining call with its name.
     """
     left = _complete_calls(given)
     pairs: list[_Pair] = []
@@ -78,7 +78,7 @@ def _fits(run: ToolRun, call: _Call, *, exact: bool) -> bool:
 
 
 def run_with_other_arguments(given: LoopInputs) -> Iterator[RuleViolation]:
-    """Report a tool that ran with other arguments than its call has."""
+    """Report a tool that ran with arguments other than the call's."""
     for run, call in pair_runs(given)[0]:
         if call is not None and not equal(run.arguments, call.view.arguments):
             yield RuleViolation(
@@ -99,7 +99,7 @@ def run_uncalled(given: LoopInputs) -> Iterator[RuleViolation]:
 
 
 def run_again(given: LoopInputs) -> Iterator[RuleViolation]:
-    """Report a tool that ran again for an answered call."""
+    """Report a tool that ran again for a call that has a result."""
     for run, answered in _runs_without_call(given):
         if answered is not None:
             message = f"the tool {run.name} was run again for a call that it has answered"
@@ -107,7 +107,7 @@ def run_again(given: LoopInputs) -> Iterator[RuleViolation]:
 
 
 def _runs_without_call(given: LoopInputs) -> Iterator[_Pair]:
-    """Yield the runs without a call, each with an earlier call that it repeats, if there is one."""
+    """Yield the runs without a call, each with the earlier call that it repeats, if any."""
     pairs, _ = pair_runs(given)
     for run, call in pairs:
         if call is None and given.cut_call_of(run) is None:
@@ -119,9 +119,9 @@ def _is_again(run: ToolRun, before: ToolRun, call: _Call) -> bool:
 
 
 def run_missing(given: LoopInputs) -> Iterator[RuleViolation]:
-    """Report a call that no tool ran for.
+    """Report a call without a tool run.
 
-    A call that ends its turn, or was cut off, or came before one that was, need not run.
+    A call need not run if it ends its turn, was truncated, or precedes a truncated call.
     """
     latest = max((req.index for req, _ in given.client_requests), default=0)
     failed = given.driven is None or given.driven.failure is not None
@@ -135,7 +135,7 @@ def run_missing(given: LoopInputs) -> Iterator[RuleViolation]:
 
 
 def cut_call_run(given: LoopInputs) -> Iterator[RuleViolation]:
-    """Report a tool that ran for a call that was cut off."""
+    """Report a tool that ran for a truncated call."""
     for run, call in pair_runs(given)[0]:
         cut = given.cut_call_of(run) if call is None else None
         if cut is not None:
@@ -144,7 +144,7 @@ def cut_call_run(given: LoopInputs) -> Iterator[RuleViolation]:
 
 
 def cut_call_answered(given: LoopInputs) -> Iterator[RuleViolation]:
-    """Report a call that was cut off and is in a later request, or its result."""
+    """Report a truncated call, or its result, in a later request."""
     for cut in given.cut_calls:
         later = given.evidence.readings[cut.exchange + 1 :]
         yield from [flaw for reading in later for flaw in _cut_call_in_request(given, cut, reading)][:1]
@@ -178,7 +178,7 @@ def _unfinished_script(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 def _missing_tools(evidence: Evidence) -> Iterator[RuleViolation]:
-    """Report tools that no request of a client declares. `loop-tools` covers loops."""
+    """Report tools that are in no request of a client. `loop-tools` covers loops."""
     transcript, scenario = evidence.transcript, evidence.transcript.scenario
     if not isinstance(transcript, ServedTranscript) or isinstance(transcript, DrivenTranscript) or scenario is None:
         return
@@ -222,7 +222,7 @@ def _other_endpoints(given: LoopInputs) -> Iterator[RuleViolation]:
 _SOURCE = "harness.model.loops"
 
 
-def _rule(  # noqa: PLR0913 - a rule, and whom it is about
+def _rule(  # noqa: PLR0913 - the fields of a rule, and the code that it applies to
     name: str, subject: Subject, requirement: str, look: _Look, because: str, *, remedy: str, of_clients: bool = False
 ) -> Rule:
     def check(evidence: Evidence) -> Iterator[RuleViolation]:

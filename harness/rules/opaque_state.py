@@ -24,7 +24,7 @@ def _lost_state(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 def _lost_in_request(evidence: Evidence, req: ClientRequest) -> Iterator[RuleViolation]:
-    """Report the first opaque part of earlier answers that a request does not carry in its place."""
+    """Report the first opaque part of earlier answers that is missing from its place in a request."""
     sent = [part for turn in req.view.turns for part in turn.parts]
     roles = [turn.role for turn in req.view.turns for _ in turn.parts]
     position = 0
@@ -61,9 +61,9 @@ def _lost_in_request(evidence: Evidence, req: ClientRequest) -> Iterator[RuleVio
 def _place_without_state(
     evidence: Evidence, req: ClientRequest, part: PartView, sent: list[PartView], position: int
 ) -> int | None:
-    """Return the place of a text or call that was sent back without its state, if that breaks nothing.
+    """Return the place of a text or call that was sent back without its state, if that does no harm.
 
-    This holds for a final answer without its label (openai-responses-phase) and for a signature that is only
+    This applies to a final answer without its label (openai-responses-phase) and to a signature that is only
     recommended (gemini-thought-signature, gemini-unsigned-calls-taken).
     """
     is_final_answer = isinstance(part, TextView) and part.opaque == _FINAL
@@ -83,12 +83,12 @@ def _is_refused_at(evidence: Evidence, req: ClientRequest, pointer: str) -> bool
 
 
 def _is_empty_and_signed(part: PartView) -> bool:
-    """Return whether a part is an empty text with a signature, which no provider was seen to check."""
+    """Return whether a part is an empty text with a signature. No provider is known to check it."""
     return isinstance(part, TextView) and not part.text and isinstance(part.opaque, str)
 
 
 def _place_after_neighbour(part: TextView, sent: list[PartView], roles: list[str], position: int) -> int | None:
-    """Return where to go on after a text whose signature is on a neighbouring part of the same turn.
+    """Return the position after a text whose signature is on a neighbouring part of the same turn.
 
     Such a signature is optional. The signature of a call must be on the call (gemini-thought-signature).
     """
@@ -99,7 +99,7 @@ def _place_after_neighbour(part: TextView, sent: list[PartView], roles: list[str
     before = [place for place in (position - 1,) if place >= 0 and roles[place] == "assistant"]
     if not any(_has_state(sent[place], part.opaque) for place in (*before, *ahead)):
         return None
-    words = takewhile(lambda place: not isinstance(sent[place], CallView), ahead)  # calls are looked for themselves
+    words = takewhile(lambda place: not isinstance(sent[place], CallView), ahead)  # calls are matched separately
     return max([position, *(place + 1 for place in words if _is_all_of(part, sent[place]))])
 
 
@@ -108,7 +108,7 @@ def _has_state(part: PartView, state: JSON) -> bool:
 
 
 def _is_all_of(text: TextView, sent: PartView) -> bool:
-    """Return whether a part is the text without its signature, or only the signature."""
+    """Return whether a part is the text without its signature, or the signature alone."""
     if isinstance(sent, TextView):
         return sent.text == text.text
     return isinstance(sent, OpaqueView) and _has_state(sent, text.opaque)
@@ -122,7 +122,7 @@ def _states(part: PartView) -> tuple[JSON, JSON]:
 def _moved_state(
     req: ClientRequest, part: PartView, behind: list[PartView], matched: set[int]
 ) -> Iterator[RuleViolation]:
-    """Report a part that came after opaque state and is now before it."""
+    """Report a part that followed opaque state and now precedes it."""
     places = [i for i, other in enumerate(behind) if i not in matched and _is_back(part, other)]
     state = [other for other in behind[places[0] :] if isinstance(other, OpaqueView)] if places else []
     if state:
@@ -137,8 +137,8 @@ def _moved_state(
 
 
 def _parts_to_return(response: ResponseView) -> Iterator[PartView]:
-    """Yield the parts of a response that must be in the history, and those that mark the place. A call that was cut off
-    is left out."""
+    """Yield the parts of a response that must be in the history, and the parts that mark their place. Truncated calls
+    are omitted."""
     for part in response.parts:
         if isinstance(part, CallView) and part.malformed is not None:
             continue
@@ -166,7 +166,7 @@ def _state_of(part: PartView) -> JSON:
 
 
 def _is_back(issued: PartView, sent: PartView) -> bool:
-    """Return whether a part of the request is the issued part with its state. Other rules check the rest."""
+    """Return whether a part of the request is the issued part with its state. Other rules check its content."""
     match issued, sent:
         case OpaqueView(), OpaqueView():
             return issued.kind == sent.kind and _is_same_but_for_nulls(sent, issued)
@@ -182,7 +182,7 @@ def _is_back(issued: PartView, sent: PartView) -> bool:
 
 
 def _carries(sent: JSON, issued: JSON) -> bool:
-    """Return whether the state is there. Limits check additions."""
+    """Return whether the sent state contains the issued state. Limits check additions."""
     if isinstance(sent, dict) and isinstance(issued, dict):
         return all(equal(sent.get(key), value) for key, value in issued.items())
     return equal(sent, issued)
@@ -197,12 +197,12 @@ def _is_same(sent: OpaqueView, issued: OpaqueView) -> bool:
 
 
 def _is_same_but_for_nulls(sent: OpaqueView, issued: OpaqueView) -> bool:
-    """Compare without nulls, which libraries with typed items add or leave out."""
+    """Compare without nulls, since libraries with typed items add or omit them."""
     return _is_same(replace(sent, raw=without_nulls(sent.raw)), replace(issued, raw=without_nulls(issued.raw)))
 
 
 def _changed_nulls(req: ClientRequest, issued: PartView, sent: PartView) -> Iterator[RuleViolation]:
-    """Report state that is complete except for nulls."""
+    """Report state that differs only in nulls."""
     if isinstance(issued, OpaqueView) and isinstance(sent, OpaqueView) and not _is_same(sent, issued):
         message = f"opaque state of an earlier answer ({issued.kind}) was sent back with other nulls"
         yield RuleViolation(message, req.reading.index, sent.pointer, sent.raw, issued.raw, kind=Kind.CONVENTION)
@@ -232,7 +232,7 @@ def _has_lost_its_state(issued: PartView, sent: PartView) -> bool:
 
 
 def _is_same_part(issued: PartView, sent: PartView) -> bool:
-    """Return whether it is the issued text or call, with any state."""
+    """Return whether a part is the issued text or call, with any state."""
     match issued, sent:
         case TextView(), TextView():
             return issued.text == sent.text
@@ -243,7 +243,7 @@ def _is_same_part(issued: PartView, sent: PartView) -> bool:
 
 
 def _kind(part: PartView, state: JSON) -> str:
-    """Name the state: an item's type, its fields, or a signature."""
+    """Describe the state: an item's type, its fields, or a signature."""
     if isinstance(part, OpaqueView):
         return part.kind
     return ", ".join(state) if isinstance(state, dict) else "signature" if isinstance(state, str) else "state"

@@ -1,4 +1,4 @@
-"""Rules for replays: requests match the recording, and a stream gives the same answer in each of its variants."""
+"""Rules for replays: requests match the recording, and a stream has the same result in all its variants."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ from harness.scenarios.schema import Subject
 
 
 def _blame(evidence: Evidence) -> Blame | None:
-    """Return the blame: the cassette, if it was recorded for another version of the scenario."""
+    """Return the blame, which is the cassette's if it was recorded for another version of the scenario."""
     return Blame.CASSETTE if evidence.transcript.stale else None
 
 
 def _changed_requests(evidence: Evidence) -> Iterator[RuleViolation]:
     """Report requests that differ from the recording.
 
-    The adapter that made the recording must send the same request. Another adapter may differ, except where a rule
-    finds a fault.
+    The adapter that made the recording must send the same request. For another adapter, only differences that a rule
+    reports as faults count.
     """
     transcript = evidence.transcript
     is_own = transcript.stale or transcript.recorded_by in (None, transcript.adapter)
@@ -82,15 +82,15 @@ def _changed_requests(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 _JUDGED_FACTS = frozenset({"model", "system", "turns", "tool_choice"})
-"""Facts that the scenario always determines. If no rule finds a fault, both requests mean the same."""
+"""Facts that the scenario fully determines. If no rule reports a fault, both requests mean the same."""
 
 _JUDGES = (call_matching, call_results, conversation_history, instructions, opaque_state, sent_requests, tool_use)
-"""The rules that compare a request with the scenario."""
+"""Modules with the rules that compare a request with the scenario."""
 
 
 def _faulty_places(evidence: Evidence) -> frozenset[tuple[int | None, str]]:
-    """Return the places where a request departs from the scenario, each with its exchange. Contested limits do not
-    count."""
+    """Return the places where a request departs from the scenario, each with its exchange. Contested limits are
+    ignored."""
     found = (finding for judge in _JUDGES for rule in judge.RULES for finding in rule.findings(evidence))
     return frozenset(
         (each.exchange, _entry(each.pointer or ""))
@@ -100,17 +100,17 @@ def _faulty_places(evidence: Evidence) -> frozenset[tuple[int | None, str]]:
 
 
 def _places(reading: ParsedExchange, found: RequestDifference) -> tuple[tuple[int | None, str], ...]:
-    """Return the places of findings that may explain a difference: the same entry, or the whole request."""
+    """Return the places of findings that may explain a difference: in the same entry, or the whole request."""
     return (reading.index, _entry(found.pointer)), (reading.index, "")
 
 
 def _entry(pointer: str) -> str:
-    """Return the message, the tool or the setting of a pointer."""
+    """Return the part of a pointer that leads to a message, a tool or a setting."""
     return "/".join(pointer.split("/")[:3])
 
 
 def _is_library_default(evidence: Evidence, reading: ParsedExchange, found: RequestDifference) -> bool:
-    """Return whether the difference is a setting that the scenario does not give, and so a default of a library."""
+    """Return whether the difference is a setting that the scenario does not set, which makes it a library default."""
     if not found.setting or reading.exchange.chat is None:
         return False
     request = evidence.transcript.chats[reading.exchange.chat].request
@@ -128,7 +128,7 @@ def _requests_beyond(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 def _severity(evidence: Evidence, chat: int | None) -> Severity | None:
-    """Return a warning if an earlier answer was cut in a contested way."""
+    """Return `WARNING` if an earlier answer was truncated in a contested way, otherwise `None`."""
     before = filter(None, (wrong_ending(evidence, earlier) for earlier in range(chat or 0)))
     contested = any(flaw.rule == "stream-cut" and flaw.severity is Severity.WARNING for flaw in before)
     return Severity.WARNING if contested else None
@@ -152,13 +152,13 @@ def _old_cassette(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 CASSETTE_AGE_RULE = "cassette-old"
-"""The rule that is an error in a strict run, and otherwise a warning."""
+"""Id of the rule that is an error in a strict run and a warning in any other run."""
 
 _REPLAY = "harness.cassettes.compare"
 
 
 def _issued_values(evidence: Evidence) -> IssuedValues:
-    """Return the values that the API issued. Other ids and values may be random."""
+    """Return the values that the API issued. All other ids and values may be random."""
     views = [reading.response for reading in evidence.readings if reading.response is not None]
     raws = [part.raw for view in views for part in view.parts if isinstance(part, OpaqueView)]
     ids = frozenset(call.id for view in views for call in view.calls if call.id)
@@ -166,7 +166,8 @@ def _issued_values(evidence: Evidence) -> IssuedValues:
 
 
 def _responses(evidence: Evidence, one: ChatResponse, other: ChatResponse) -> Iterator[ResponseDifference]:
-    """Yield the differences between two responses. An adapter may return the requested model (response-model)."""
+    """Yield the differences between two responses. A different model name is a convention if one side has the requested
+    model."""
     requested = evidence.transcript.model
     for each in response_differences(one, other, _issued_values(evidence), calls_apart=evidence.api.traits.calls_apart):
         if each.place == MODEL and requested in (each.one, each.other) and not _has_answered(evidence, requested):
@@ -180,14 +181,14 @@ def _has_answered(evidence: Evidence, model: str) -> bool:
 
 
 def _whole_differences(evidence: Evidence, chat: Chat, whole: Chat) -> list[ResponseDifference]:
-    """Return the differences between a streamed answer and the whole one."""
+    """Return the differences between a streamed answer and the same answer without streaming."""
     if chat.response is None or whole.response is None:
         return [ResponseDifference("whether it fails", _error_text(whole), None)]
     return [*_responses(evidence, whole.response, chat.response)]
 
 
 def is_same_answer(evidence: Evidence, whole: Sequence[Chat]) -> bool:
-    """Return whether the streamed answers of a cell equal these whole answers."""
+    """Return whether the streamed answers of a cell equal these unstreamed answers."""
     chats = evidence.transcript.chats
     return len(chats) == len(whole) and not any(
         chat.response is not None and _whole_differences(evidence, chat, other)
@@ -210,7 +211,7 @@ def _equals_whole(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 def _is_read_by_the_stream_alone(evidence: Evidence, index: int, whole: Chat, place: str) -> bool:
-    """Return whether the stream matches the wire at a place, and the whole body does not."""
+    """Return whether the streamed answer matches the wire at a place and the unstreamed one does not."""
     chat, reading = evidence.transcript.chats[index], evidence.answer(index)
     if chat.response is None or reading is None or reading.answer is None:
         return False
@@ -224,7 +225,7 @@ def _decoded_at(place: str, chat: Chat, wire: ResponseView) -> object:
 
 
 def _values_at(place: str, response: ChatResponse, wire: ResponseView) -> tuple[object, object] | None:
-    """Return the values of a response and of the wire at a place, or `None` if the wire has no such place."""
+    """Return the values at a place in the response and on the wire, or `None` if the wire has no such place."""
     refusals = "".join(part.text for part in response.message.parts if isinstance(part, Refusal))
     whole = [call for call in wire.calls if call.malformed is None]
     has_ids = all(call.id for call in whole)
@@ -250,7 +251,7 @@ def _values_at(place: str, response: ChatResponse, wire: ResponseView) -> tuple[
 
 
 def _changed_by_variants(evidence: Evidence) -> Iterator[RuleViolation]:
-    """Report the first variant that makes a difference. Variants that an official SDK cannot parse count last."""
+    """Report the first variant whose result differs. Variants that an official SDK cannot parse are tried last."""
     recuts = [retelling for retelling in evidence.transcript.retellings if retelling.variant == "stream"]
     ways = sorted(recuts, key=lambda each: _is_disputed(evidence, each))
     found = [(each, index, told) for each in ways for index, told in _first_difference(evidence, each)]
@@ -268,7 +269,7 @@ def _is_disputed(evidence: Evidence, retelling: ReplayVariant) -> bool:
 
 
 _FRAMINGS: Mapping[Framing, str] = {"byte-order-mark": BYTE_ORDER_MARK, "comments": COMMENTS}
-"""Words that mark a framing in the name of a variant."""
+"""Words in a variant's name that identify its framing."""
 
 
 def is_unreadable_variant(evidence: Evidence, way: str) -> bool:
@@ -282,7 +283,7 @@ def is_unreadable_by_sdk(api: Api, way: str) -> bool:
 
 
 def _first_difference(evidence: Evidence, retelling: ReplayVariant) -> Iterator[tuple[int, list[ResponseDifference]]]:
-    """Yield the first chat that differs in a variant, and its differences."""
+    """Yield the first chat whose result differs in a variant, with its differences."""
     issued = _issued_values(evidence)
     for index, (chat, other) in enumerate(zip(evidence.transcript.chats, retelling.chats, strict=False)):
         exchanges = evidence.exchanges(index)
@@ -299,7 +300,7 @@ def _first_difference(evidence: Evidence, retelling: ReplayVariant) -> Iterator[
 
 
 def _error_differences(chat: Chat, recut: Chat, *, broken: bool) -> Iterator[ResponseDifference]:
-    """Yield the differences between the errors of two chats. If the connection breaks, either cut error counts."""
+    """Yield the differences between the errors of two chats. For a broken connection, either cut error is correct."""
     if not (broken and {chat.error, recut.error} <= CUT_ERRORS):
         if chat.error != recut.error:
             yield ResponseDifference("the error", _error_text(chat), _error_text(recut))
@@ -322,7 +323,7 @@ def _connection_broke(reading: ParsedExchange) -> bool:
 def _violations_of(
     evidence: Evidence, index: int, way: str, found: Sequence[ResponseDifference], kind: Kind | None = None
 ) -> Iterator[RuleViolation]:
-    """Yield one violation for the losses of a chat, and one for its conventions."""
+    """Yield one violation for all losses of a chat, and one for all broken conventions."""
     exchanges = evidence.exchanges(index)
     for each in Kind:
         told = [contrast for contrast in found if contrast.kind is each]
@@ -345,7 +346,7 @@ def _first_places(contrasts: Sequence[ResponseDifference]) -> list[str]:
 
 
 _NAMES = re.compile(r" \([^()]*\)| at /\S+| \d+")
-"""Parts of a place that differ from call to call: its name, a pointer, its number."""
+"""Parts of a place that vary from call to call: the name, a pointer, a number."""
 
 
 def _join_words(places: Sequence[str]) -> str:

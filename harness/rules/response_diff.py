@@ -1,8 +1,8 @@
 """Differences between two decoded answers, in words.
 
-Only what the caller receives is compared. Adjacent pieces of a text count as one text. An id that no API issued may
-differ each time, as long as the same calls share it. A count or a model that only one answer has is not wrong. Of a
-part without a type, only the values that the API issued count.
+Only what the caller receives is compared. Adjacent pieces of a text count as one text. Ids that no API issued may
+differ, as long as calls that shared an id still do. A count or a model that only one answer has is not a difference. Of
+parts without a type, only the values that the API issued are compared.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ MODEL = "the model"
 
 @dataclass(frozen=True, slots=True)
 class ResponseDifference:
-    """A difference between two answers, with the value of each, or `None`.
+    """A difference between two answers. It has the value in each, or `None` where the value is absent.
 
-    `place` names it as the object of a sentence. Its kind is `convention` if nothing is lost: provider fields, and the
+    `place` is worded as the object of a sentence. The kind is `convention` if nothing is lost: provider fields, and the
     order of pieces.
     """
 
@@ -55,14 +55,14 @@ class ResponseDifference:
 
 @dataclass(frozen=True, slots=True)
 class IssuedValues:
-    """The ids of the calls that an API issued, and the values in its parts without a type."""
+    """The call ids that an API issued, and the values in its parts without a type."""
 
     ids: frozenset[str] = frozenset()
     values: frozenset[str] = frozenset()
 
 
 def scalars(value: JSON) -> Iterator[str]:
-    """Yield the scalars in a JSON value as texts, also inside strings that contain JSON."""
+    """Yield the scalars in a JSON value as texts, including those in strings that contain JSON."""
     for each in every(value):
         if isinstance(each, str):
             yield each
@@ -76,7 +76,7 @@ Naming: TypeAlias = Callable[[str], str]
 
 
 def naming(issued: frozenset[str]) -> Naming:
-    """Return a function that keeps issued ids and numbers other ids."""
+    """Return a function that keeps issued ids and replaces other ids by numbers."""
     made: dict[str, str] = {}
     return lambda call_id: call_id if call_id in issued else made.setdefault(call_id, f"made up ({len(made) + 1})")
 
@@ -84,7 +84,7 @@ def naming(issued: frozenset[str]) -> Naming:
 def response_differences(
     one: ChatResponse, other: ChatResponse, issued: IssuedValues, *, calls_apart: bool = False
 ) -> Iterator[ResponseDifference]:
-    """Yield the differences between two responses. With `calls_apart`, the order of calls and texts does not count."""
+    """Yield the differences between two responses. With `calls_apart`, the order between calls and texts is ignored."""
     if calls_apart:
         one, other = _calls_last(one), _calls_last(other)
     left, right = (_pieces(response.message.parts, naming(issued.ids)) for response in (one, other))
@@ -98,7 +98,7 @@ def response_differences(
     yield from _difference_at(
         "the API's own word for the stop reason", one.raw_stop_reason, other.raw_stop_reason, _CONVENTION
     )
-    if not parted:  # a part that is not there keeps nothing
+    if not parted:  # an absent part contains no values
         yield from _difference_at(
             "what is kept for the API beside the parts", _provider_fields(one), _provider_fields(other), _CONVENTION
         )
@@ -115,7 +115,7 @@ _CONVENTION = Kind.CONVENTION
 def event_differences(
     one: Iterable[StreamEvent], other: Iterable[StreamEvent], issued: IssuedValues
 ) -> Iterator[ResponseDifference]:
-    """Yield the differences between the events of two streams. How text and arguments are divided does not count."""
+    """Yield the differences between the events of two streams. The chunking of text and arguments is ignored."""
     left, right = tuple(one), tuple(other)
     found = [*_content_differences(left, right, issued)]
     yield from found
@@ -158,14 +158,14 @@ def _order(events: Iterable[StreamEvent]) -> Iterator[str]:
     for event in events:
         kind = type(event).__name__
         here = f"{kind} {getattr(event, 'index', '')}".strip()
-        if here != before and getattr(event, "text", kind):  # an empty piece is none
+        if here != before and getattr(event, "text", kind):  # ignore empty pieces
             yield here
             before = here
 
 
 @dataclass(frozen=True, slots=True)
 class _AnswerPiece:
-    """A part of an answer, or adjacent texts: its kind as a noun, its value, and its subject."""
+    """A part of an answer, or several adjacent texts: its kind as a noun, its value, and its subject."""
 
     kind: str
     value: JSON
@@ -222,7 +222,7 @@ _UNTYPED_PART = "part without a type of its own"
 
 
 def _same_issued_values(one: JSON, other: JSON, issued: IssuedValues) -> bool:
-    """Return whether two parts contain the same issued values."""
+    """Return whether two parts contain the same values of those that the API issued."""
     held, again = (issued.values.intersection(scalars(value)) for value in (one, other))
     return bool(held) and held == again
 
@@ -251,7 +251,7 @@ def _value_differences(one: JSON, other: JSON, pointer: str) -> Iterator[tuple[s
 
 
 def _pieces(parts: Sequence[Part], name: Naming) -> list[_AnswerPiece]:
-    """Return the parts, with adjacent texts joined and empty texts left out."""
+    """Return the parts, with adjacent texts joined and empty texts removed."""
     pieces: list[_AnswerPiece] = []
     for part in parts:
         piece = _piece(part, name)
@@ -288,7 +288,7 @@ def _piece(part: Part, name: Naming) -> _AnswerPiece:
 
 
 def _provider_fields(response: ChatResponse) -> list[JSON]:
-    """Return the provider fields of the parts, in order. Which piece of a text has the signature does not matter
+    """Return the provider fields of the parts, in order. It does not matter which piece of a text has the signature
     (gemini-chunks)."""
     parts = (part for part in response.message.parts if not isinstance(part, Opaque))
     return [{**part.provider_metadata} for part in parts if part.provider_metadata]

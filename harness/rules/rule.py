@@ -17,7 +17,7 @@ from harness.scenarios.schema import Subject
 class RuleViolation:
     """A violation of a rule. `pointer` leads into the request of `exchange`, or into its response if `of_response`.
 
-    `raised` is the class of an unexpected exception. `case` separates several problems of one rule. `rule`, `kind`,
+    `raised` is the class of an unexpected exception. `case` distinguishes several problems of one rule. `rule`, `kind`,
     `severity`, `blame`, `source` and `remedy` override those of the rule.
     """
 
@@ -44,9 +44,10 @@ Check = Callable[[Evidence], Iterable[RuleViolation]]
 class Rule:
     """A rule with a stable kebab-case `id`.
 
-    `requirement` states in one sentence what must hold, and `source` where that is documented. `because` explains the
+    `requirement` states the requirement in one sentence, and `source` names the document for it. `because` explains the
     `kind`: the harm to the provider, the model or the caller, or that it is only a convention. `also` lists further ids
-    of its findings. `remedy` tells the author what to do; names such as `{system}` are replaced by terms of the API
+    of
+    its findings. `remedy` describes the fix; names such as `{system}` are replaced by terms of the API
     (`harness.apis.traits`).
     """
 
@@ -63,13 +64,12 @@ class Rule:
     remedy: str = ""
 
     def findings(self, evidence: Evidence) -> Iterator[Finding]:
-        """Yield the findings on one transcript."""
+        """Yield the findings for one transcript."""
         for flaw in self.check(evidence):
             yield self.finding(flaw, catalog.api(evidence.transcript.api).terms)
 
     def finding(self, flaw: RuleViolation, terms: ApiTerms) -> Finding:
-        """Make the finding of a violation, with its remedy in terms of the API. It has none if the blame is not the
-        rule's."""
+        """Build the finding for a violation. It has a remedy only if the blame is the rule's."""
         blame = flaw.blame or self.blame
         kind = flaw.kind or self.kind
         return Finding(

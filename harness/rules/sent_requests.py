@@ -41,7 +41,7 @@ def _one_request(evidence: Evidence) -> Iterator[RuleViolation]:
     for index, chat in enumerate(evidence.transcript.chats):
         sent = evidence.exchanges(index)
         if not sent and chat.error is not None:
-            continue  # refused before anything was sent
+            continue  # the adapter refused it before sending
         why = None if len(sent) == 1 else _why_not(evidence, sent)
         if why is not None:
             yield RuleViolation(
@@ -55,11 +55,11 @@ def _one_request(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 _MIN_WAIT_RATIO = 0.8
-"""Part of the requested time after which a retry is not early, since clocks and rounding differ."""
+"""Fraction of the requested wait after which a retry is not early. Clocks and rounding differ."""
 
 
 def _early_retries(evidence: Evidence) -> Iterator[RuleViolation]:
-    """Report a retry that comes too early. Replays have no times."""
+    """Report a retry that comes too early. Replays record no times."""
     if evidence.transcript.mode == "replay":
         return
     for before, after in pairwise(evidence.readings):
@@ -72,7 +72,7 @@ def _early_retries(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 def _asked_to_wait(reading: ParsedExchange) -> float | None:
-    """Return the shortest time that the provider's headers request."""
+    """Return the shortest wait that the provider's headers request."""
     error = reading.response.error if reading.response is not None else None
     requested = (error.retry_after, error.retry_after_rounded) if error is not None else ()
     return min((seconds for seconds in requested if seconds is not None), default=None)
@@ -91,7 +91,7 @@ def _only_retries(sent: Sequence[ParsedExchange]) -> bool:
 
 
 def _why_not(evidence: Evidence, sent: Sequence[ParsedExchange]) -> str | None:
-    """Return why several requests are wrong, or `None` for declared retries."""
+    """Return the reason why several requests are wrong, or `None` for declared retries."""
     if Capability.RETRIES not in evidence.transcript.capabilities:
         again = sum(map(_is_alike, sent, sent[1:]))
         return f"; one that retries has to declare the capability {Capability.RETRIES.value!r}" if again else ""
@@ -116,7 +116,7 @@ def _unparsed_exchanges(evidence: Evidence) -> Iterator[RuleViolation]:
     for reading in evidence.readings:
         played = reading.exchange.chat is not None
         if played and reading.request is not None and (reading.is_cut or has_broken_answers(evidence)):
-            continue  # stream-cut and chat-failure say what the adapter made of it
+            continue  # stream-cut and chat-failure report the adapter's reaction
         if reading.unread is not None:
             message = f"this exchange cannot be parsed: {reading.unread}"
             yield RuleViolation(
@@ -125,7 +125,7 @@ def _unparsed_exchanges(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 def _is_read(reading: ParsedExchange) -> bool:
-    """Return whether the request was parsed."""
+    """Return whether the wire reader could parse the request."""
     return reading.request is not None or (
         isinstance(reading, ParsedEmbeddingExchange) and reading.embedding_request is not None
     )
@@ -140,7 +140,7 @@ def _response_blame(evidence: Evidence) -> Blame:
 
 
 def requested_settings(request: ChatRequest) -> dict[str, JSON]:
-    """Return the settings of a request by canonical name, `None` for those that are not set."""
+    """Return the settings of a request by canonical name. Unset settings are `None`."""
     return {
         "max_tokens": request.max_tokens,
         "temperature": request.temperature,
@@ -164,7 +164,7 @@ def _settings(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 def thinking_violations(req: ClientRequest, effort: str | None) -> Iterator[RuleViolation]:
-    """Report missing reasoning, or another effort. A number of tokens may replace an effort."""
+    """Report missing reasoning, or a different effort. A token budget may replace an effort."""
     sent = req.view.effort
     if "thinking" not in req.view.settings and sent is None:
         yield RuleViolation("thinking was requested and is not in the request", req.reading.index, "", None, "thinking")
@@ -176,7 +176,8 @@ def thinking_violations(req: ClientRequest, effort: str | None) -> Iterator[Rule
 
 
 def _unwanted_settings(evidence: Evidence) -> Iterator[RuleViolation]:
-    """Report settings that the caller did not set. An API may require `max_tokens` (anthropic-required-fields)."""
+    """Report settings that the caller did not set. Where the API requires `max_tokens`, it is allowed
+    (anthropic-required-fields)."""
     for req in evidence.chat_exchanges:
         for name, value in requested_settings(req.chat.request).items():
             sent = req.view.settings.get(name)
@@ -186,15 +187,15 @@ def _unwanted_settings(evidence: Evidence) -> Iterator[RuleViolation]:
                     req.reading.index,
                     sent.pointer,
                     sent.value,
-                    kind=Kind.LOSS if name == "stop" else None,  # it cuts answers short that would have gone on
+                    kind=Kind.LOSS if name == "stop" else None,  # it truncates answers that would have been longer
                 )
         yield from _unwanted_limits(evidence, req)
 
 
 def _unwanted_limits(evidence: Evidence, req: ChatExchange) -> Iterator[RuleViolation]:
-    """Report several answers, or one call at a time, for which the contract has no setting.
+    """Report a request for several answers or for one call at a time. The contract has no setting for either.
 
-    One call at a time is fine for JSON by a tool, and a convention if the adapter does not declare parallel calls.
+    One call at a time is allowed for JSON by a tool. It is a convention if the adapter does not declare parallel calls.
     """
     answers, one_call = (req.view.settings.get(name) for name in ("answers", "one_call"))
     if answers is not None:
@@ -211,7 +212,7 @@ def _unwanted_limits(evidence: Evidence, req: ChatExchange) -> Iterator[RuleViol
 
 
 def _wrong_cache_marks(evidence: Evidence) -> Iterator[RuleViolation]:
-    """Report missing or unwanted cache marks, on APIs that have them (anthropic-four-cache-marks)."""
+    """Report missing or unwanted cache marks, for APIs that have them (anthropic-four-cache-marks)."""
     for req in evidence.chat_exchanges:
         request, marks = req.chat.request, req.view.cache_marks
         if marks is None:
@@ -228,7 +229,7 @@ def _wrong_cache_marks(evidence: Evidence) -> Iterator[RuleViolation]:
                     req.reading.index,
                     found[0],
                     "a cache mark",
-                    kind=Kind.CONVENTION,  # it may cost or save something, and changes no answer
+                    kind=Kind.CONVENTION,  # it may change the cost, but never the answer
                 )
 
 

@@ -1,4 +1,4 @@
-"""Rules about streaming: events are in order and add up to the response, and a cut stream is not an answer."""
+"""Rules about streaming: events are in order and add up to the response, and a truncated stream is not an answer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from harness.scenarios.schema import Subject
 
 @dataclass(slots=True)
 class CallFromEvents:
-    """A call in the events of a stream. `start` is `None` if no start came for its pieces."""
+    """A call in the events of a stream. `start` is `None` if its pieces came without a start event."""
 
     start: ToolCallStart | None = None
     pieces: list[str] = field(default_factory=list[str])
@@ -48,7 +48,7 @@ class CallFromEvents:
 
 
 def calls_from_events(events: Iterable[StreamEvent]) -> list[CallFromEvents]:
-    """Return the calls of a stream, in order of their first event.
+    """Return the calls of a stream, ordered by their first event.
 
     An event belongs to the latest call with its index, so a late start or a repeated index loses no piece.
     `stream-life-cycle` checks the order.
@@ -97,7 +97,7 @@ class _Streamed:
         return calls_from_events(self.chat.events)
 
     def returned_calls(self, response: ChatResponse) -> list[tuple[ToolCall, CallFromEvents | None]]:
-        """Return the calls of the response, each with its events. Calls that were cut off have events, and no end."""
+        """Return the calls of the response, each with its events. Truncated calls have events, but no end."""
         every, calls = self.announced, response.tool_calls
         started = [each for each in every if each.start]
         ended = [each for each in started if each.ended]
@@ -108,7 +108,7 @@ class _Streamed:
         return [(call, by_id.get(call.id)) for call in calls]
 
     def is_cut_short(self, told: CallFromEvents) -> bool:
-        """Return whether the wire has only a part of this call. `truncated-call` reports it."""
+        """Return whether the wire has only a part of this call. The rule `truncated-call` reports it."""
         view = self.reading.response if self.reading else None
         return view is not None and any(
             call.malformed is not None and call.id and told.start and call.id == told.start.id for call in view.calls
@@ -146,7 +146,7 @@ def _life_cycle(evidence: Evidence) -> Iterator[RuleViolation]:
             events = streamed.chat.events
             shown = _event_text(events[at]) if at < len(events) else None
             pointer = None if streamed.reading is None else ""
-            # a caller with the answer does not expect an error after it
+            # a caller that has the answer does not expect an error after it
             kind = Kind.LOSS if streamed.chat.response is None and _finishes(streamed.chat) else None
             yield RuleViolation(
                 f"chat {streamed.index}, event {at}: {message}", streamed.exchange, pointer, shown, kind=kind
@@ -206,12 +206,12 @@ def _out_of_order(chat: Chat) -> tuple[int, str] | None:
 
 
 def _wrong_end(evidence: Evidence, streamed: _Streamed) -> tuple[int, str] | None:
-    """Return what is missing at the end, or a Finish of a chat that failed."""
+    """Return the missing end event, or a Finish event in a chat that failed."""
     chat = streamed.chat
     last = len(chat.events) - 1
     finished = bool(chat.events) and isinstance(chat.events[-1], Finish)
     if chat.response is None:
-        # where the answer is good, chat-failure says that it should not have failed
+        # if the answer is valid, chat-failure reports that the chat failed
         failed = finished and evidence.answer(streamed.index) is None
         return (last, "Finish, though the stream then fails") if failed else None
     if not finished:
@@ -233,7 +233,7 @@ def _text(evidence: Evidence) -> Iterator[RuleViolation]:
                 continue
             message = f"the pieces of the {what} do not add up to that of the response"
             pointer = _first_text(streamed.reading) if what == "text" else ""
-            # who shows thinking at the end only has lost none of it, and the rest of the answer came in pieces
+            # if all thinking comes at the end, nothing is lost and the answer itself was streamed
             kind = Kind.CONVENTION if what == "thinking" and not thought else None
             place = pointer if streamed.reading else None
             yield RuleViolation(message, streamed.exchange, place, joined, whole, kind=kind, of_response=True)
@@ -312,7 +312,7 @@ def _identity(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 def _truncated_calls(evidence: Evidence) -> Iterator[RuleViolation]:
-    """Report cut calls in responses, and for a stream also their ends, even if it failed later."""
+    """Report truncated calls in responses, and in streams also their end events, even if the stream failed later."""
     for index, chat in enumerate(evidence.transcript.chats):
         exchanges = evidence.exchanges(index)
         reading = exchanges[-1] if exchanges else None
@@ -359,7 +359,7 @@ def _wrong_stream_request(evidence: Evidence) -> Iterator[RuleViolation]:
         if reading.request.stream is not wanted:
             message = "the answer is to be streamed" if wanted else "the answer is to come whole"
             asks = "a stream" if reading.request.stream else "a whole answer"
-            # an adapter that collects a stream returns what the caller requested
+            # an adapter that collects a stream still returns what the caller requested
             kind = None if wanted else Kind.CONVENTION
             flaw = f"{message}, and the request asks for {asks}"
             yield RuleViolation(flaw, reading.index, "", not wanted, wanted, kind=kind)

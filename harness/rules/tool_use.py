@@ -20,7 +20,7 @@ from harness.scenarios.schema import Subject
 
 
 def is_verbatim(view: ResultView, result: ToolResult) -> bool:
-    """Return whether the payload is exactly the tool's answer."""
+    """Return whether the payload is exactly the tool's output."""
     if isinstance(result.content, tuple) or len(view.payload) != 1:
         return False
     match view.payload[0]:
@@ -40,7 +40,7 @@ def _parsed_equal(text: str, content: JSON) -> bool:
 
 
 def shown_payload(view: ResultView) -> JSON:
-    """Return the payload of a wire result for a finding."""
+    """Return the payload of a wire result, formatted for a finding."""
     values = [_shown_part(part) for part in view.payload]
     return values[0] if len(values) == 1 else values
 
@@ -59,7 +59,7 @@ def _shown_part(part: TextView | MediaView | JsonView | OpaqueView) -> JSON:
 
 
 def shown_result(result: ToolResult) -> JSON:
-    """Return a tool's answer for a finding."""
+    """Return a tool's output, formatted for a finding."""
     if not isinstance(result.content, tuple):
         return result.content
     return [part.text if isinstance(part, Text) else f"<{type(part).__name__.lower()}>" for part in result.content]
@@ -78,7 +78,7 @@ def _wrong_declarations(evidence: Evidence) -> Iterator[RuleViolation]:
         if sorted(sent) == sorted(wanted):
             continue
         if not sent and req.chat.request.tool_choice == "none":
-            continue  # without declarations nothing can be called, which is what `none` asks for
+            continue  # without declarations the model cannot call anything, as `none` requires
         yield RuleViolation(
             "the tools of the request are not those that were given", req.reading.index, "", [*sent], [*wanted]
         )
@@ -101,7 +101,7 @@ def _wrong_provider_tools(req: ChatExchange) -> Iterator[RuleViolation]:
 
 
 def _declaration_changed(evidence: Evidence) -> Iterator[RuleViolation]:
-    kept: set[tuple[int, int]] = set()  # the same objects, which all requests repeat
+    kept: set[tuple[int, int]] = set()  # ids of pairs already compared: requests repeat the same objects
     for req in evidence.chat_exchanges:
         sent = _functions(req)
         for tool in req.chat.request.tools:
@@ -130,7 +130,7 @@ def _choice(evidence: Evidence) -> Iterator[RuleViolation]:
         wanted = choice_meaning.canonical_meaning(request.tool_choice, names)
         found = choice_meaning.wire_meaning(sent, names)
         if not req.view.tools and not wanted.forced:
-            continue  # nothing can be called; whether that is right, tools-declared says
+            continue  # the model cannot call anything; tools-declared checks the declarations
         if found != wanted:
             yield RuleViolation(
                 "the tool choice of the request is not the one that was given",
@@ -187,7 +187,7 @@ def _result_changed(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.client_requests:
         for answer in matched_results(evidence, req):
             if answer.is_own or answer.taken_from is not None:
-                continue  # result-swapped says the first
+                continue  # reported by result-swapped
             itemised = is_sent_by_item(answer.view, answer.given)
             fault = "is sent as a part for each item of a list" if itemised else "is not what the tool answered"
             yield RuleViolation(
@@ -231,7 +231,7 @@ def _error_mark(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 def _is_marked_by_adapter(answer: MatchedResult) -> bool:
-    """Return whether the mark is the adapter's and not part of the tool's answer."""
+    """Return whether the adapter added the error mark, as opposed to the tool's own output."""
     mark = answer.view.error_mark
     return mark == "flag" or (mark == "error-key" and not is_verbatim(answer.view, answer.given))
 

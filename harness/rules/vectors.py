@@ -1,6 +1,6 @@
-"""Rules about embeddings: each text arrives unchanged, and its vector is returned in its place.
+"""Rules about embeddings: each text arrives unchanged, and its vector is returned at the same position.
 
-The texts of one step may take several requests; they are read as one list.
+The adapter may split the texts of one step into several requests. Rules read them as one list.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _texts(evidence: Evidence) -> Iterator[RuleViolation]:
     """Report texts that are missing, changed, added or out of order."""
     for step in _made(evidence):
         if not step.readings:
-            continue  # embedding-failed
+            continue  # reported by embedding-failed
         for place, (sent, given) in enumerate(zip_longest(step.texts, step.made.texts)):
             if sent is None:
                 yield RuleViolation(f"{step.name}: text {place} is not sent", step.readings[-1].index, "", None, given)

@@ -187,7 +187,7 @@ class _Block:
 
 
 @dataclass(slots=True)
-class Folded:
+class FoldedMessage:
     """Result of a stream. `complete` is true after `message_stop`; `error` is the body of an `error` event."""
 
     message: dict[str, JSON] = field(default_factory=_empty)
@@ -197,7 +197,7 @@ class Folded:
 
 @dataclass(slots=True)
 class _Fold:
-    result: Folded = field(default_factory=Folded)
+    result: FoldedMessage = field(default_factory=FoldedMessage)
     blocks: dict[int, _Block] = field(default_factory=_no_blocks)
 
     def take(self, event: dict[str, JSON]) -> None:
@@ -243,7 +243,7 @@ def _updated(known: dict[str, JSON], said: dict[str, JSON]) -> dict[str, JSON]:
     return {**known, **{key: value for key, value in said.items() if value is not None or key not in known}}
 
 
-def fold(body: bytes) -> Folded:
+def fold(body: bytes) -> FoldedMessage:
     """Fold an event stream into the message of a whole response; one without any event is empty.
 
     Raises:
@@ -292,7 +292,7 @@ _DELTAS = {
 """Type of a delta → types of its blocks."""
 
 
-class _Order(EventOrder):
+class _MessageEventOrder(EventOrder):
     grammar = EventGrammar(
         is_named=True,
         first="message_start",
@@ -317,7 +317,7 @@ class _Order(EventOrder):
 check_response = ResponseChecks(
     file=Path(__file__).with_suffix(".yaml"),
     read=read,
-    order=_Order,
+    order=_MessageEventOrder,
     arguments=("input",),
     stop=("/stop_reason", frozenset({"end_turn", "stop_sequence"}), "tool_use"),
 )

@@ -347,7 +347,7 @@ def _sum(usage: ProtoMessage, *names: str) -> int | None:
     return sum(counts) if counts else None
 
 
-class _Order(EventOrder):
+class _ChunkOrder(EventOrder):
     grammar = EventGrammar(
         stable=("responseId",),
         finish="/candidates/0/finishReason",
@@ -373,7 +373,7 @@ def _events(response: HttpResponse, request: RequestView) -> list[ReceivedEvent]
 check_response = ResponseChecks(
     file=Path(__file__).with_suffix(".yaml"),
     read=read,
-    order=_Order,
+    order=_ChunkOrder,
     arguments=("functionCall", "args"),
     usage="/usageMetadata",
     total="totalTokenCount",

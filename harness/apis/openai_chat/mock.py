@@ -12,7 +12,7 @@ from typing import TypeAlias
 from harness.apis.api import StreamShape
 from harness.apis.eventstream import written
 from harness.apis.openai_chat.parts import is_blank
-from harness.apis.openai_chat.responses import DIALECTS, OPENAI, Dialect, call_as, dialect_of
+from harness.apis.openai_chat.responses import DIALECTS, OPENAI, ChatDialect, call_as, dialect_of
 from harness.apis.openai_chat.streams import WHOLE, fold
 from harness.apis.server import fragments, number, token
 from harness.apis.targets import Profile
@@ -143,7 +143,7 @@ def _stream(body: Fields, seed: str, profile: Profile, request: RequestView, *, 
     return HttpResponse(200, {"content-type": "text/event-stream; charset=utf-8"}, stream)
 
 
-def streamed(body: Fields, seed: str, *, usage: bool, dialect: Dialect = OPENAI, at_once: bool = False) -> bytes:
+def streamed(body: Fields, seed: str, *, usage: bool, dialect: ChatDialect = OPENAI, at_once: bool = False) -> bytes:
     """Return the stream that folds to `body`.
 
     `usage`: token counts are requested. `at_once`: calls are open together. An error replaces the end.
@@ -155,7 +155,7 @@ def streamed(body: Fields, seed: str, *, usage: bool, dialect: Dialect = OPENAI,
     return (b": PROCESSING\n\n" if dialect.comments else b"").join([b"", *sent])
 
 
-def _chunks(body: Fields, pieces: list[Fields], seed: str, dialect: Dialect, *, usage: bool) -> Iterator[Fields]:
+def _chunks(body: Fields, pieces: list[Fields], seed: str, dialect: ChatDialect, *, usage: bool) -> Iterator[Fields]:
     head = {key: value for key, value in body.items() if key not in ("choices", "usage", "error")}
     head["object"] = "chat.completion.chunk"
     bare: list[Fields] = [{"choices": [piece]} for piece in pieces]
@@ -181,7 +181,7 @@ def _counted_early(chunks: list[Fields], usage: Fields) -> list[Fields]:
     ]
 
 
-def _choices(body: Fields, seed: str, dialect: Dialect, *, at_once: bool) -> Iterator[Fields]:
+def _choices(body: Fields, seed: str, dialect: ChatDialect, *, at_once: bool) -> Iterator[Fields]:
     """Yield the pieces of every choice: its deltas, then its finish reason with an empty delta."""
     choices = body.get("choices")
     for index, choice in enumerate(choices if isinstance(choices, list) else ()):
@@ -199,7 +199,7 @@ def _choices(body: Fields, seed: str, dialect: Dialect, *, at_once: bool) -> Ite
             yield {"index": index, "delta": {}, **said}
 
 
-def _deltas(message: Fields, seed: str, dialect: Dialect, *, at_once: bool) -> Iterator[Fields]:
+def _deltas(message: Fields, seed: str, dialect: ChatDialect, *, at_once: bool) -> Iterator[Fields]:
     content, calls = message.get("content"), _calls(message)
     announced: Fields = {"role": message.get("role"), "content": "" if isinstance(content, str) else None}
     if "refusal" in message:
@@ -246,7 +246,7 @@ def _calls(message: Fields) -> list[Fields]:
     return [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
 
 
-def _call_pieces(call: Fields, position: int, seed: str, dialect: Dialect) -> Iterator[Fields]:
+def _call_pieces(call: Fields, position: int, seed: str, dialect: ChatDialect) -> Iterator[Fields]:
     """Yield id, type and name with empty arguments, then arguments that belong to the call by its index."""
     counted = 0 if dialect.one_index else position
     index: Fields = {} if dialect.first_index is None else {"index": dialect.first_index + counted}
@@ -285,7 +285,7 @@ _DEPARTING = ("early-usage", "no-index", "one-index", "id-per-piece")
 """Dialects with the same content in other chunks. The other dialects omit ids or token counts."""
 
 
-def _shaped(dialect: Dialect, stream: bytes, seed: str) -> bytes:
+def _shaped(dialect: ChatDialect, stream: bytes, seed: str) -> bytes:
     body, complete = fold(stream)
     choices = body.get("choices")
     if not complete or "error" in body or not isinstance(choices, list):
@@ -294,7 +294,7 @@ def _shaped(dialect: Dialect, stream: bytes, seed: str) -> bytes:
     return streamed(told, seed, usage=body.get("usage") is not None, dialect=dialect)
 
 
-def _choice(dialect: Dialect, choice: JSON) -> JSON:
+def _choice(dialect: ChatDialect, choice: JSON) -> JSON:
     message = choice.get("message") if isinstance(choice, dict) else None
     calls = message.get("tool_calls") if isinstance(message, dict) else None
     if not isinstance(choice, dict) or not isinstance(message, dict) or not isinstance(calls, list):

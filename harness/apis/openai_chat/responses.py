@@ -24,7 +24,7 @@ from harness.model.messages import JSON, StopReason, Usage
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class ChatDialect:
     """A dialect of servers; the defaults are OpenAI's.
 
     `ids`: call ids are issued, short, empty, or absent. `repeats`: every piece of a call has id, type and name.
@@ -47,33 +47,33 @@ class Dialect:
     comments: bool = False
 
 
-OPENAI = Dialect()
+OPENAI = ChatDialect()
 
-DIALECTS: Mapping[str, Dialect] = {
-    "empty-ids": Dialect(ids="empty"),  # Gemini's compatible endpoint
-    "no-ids": Dialect(ids="absent"),
-    "repeated-ids": Dialect(repeats=True),  # openai-chat-call-deltas, seen at OpenRouter
-    "whole-calls": Dialect(whole=True),  # openai-chat-call-deltas, seen at Mistral, Groq and Ollama
-    "index-from-one": Dialect(first_index=1),  # openai-chat-call-deltas
-    "no-index": Dialect(first_index=None),  # openai-chat-call-deltas
-    "one-index": Dialect(one_index=True),  # openai-chat-id-per-delta, seen at vLLM and SGLang
-    "empty-strings": Dialect(later="blanks"),  # openai-chat-id-per-delta, seen at vLLM
-    "id-per-piece": Dialect(later="new-ids"),  # openai-chat-id-per-delta, seen at vLLM
-    "arguments-in-opening-piece": Dialect(opens_with_arguments=True),  # openai-chat-call-deltas
-    "empty-arguments": Dialect(no_arguments=""),  # openai-chat-no-arguments, seen at Databricks
-    "early-usage": Dialect(usage="early"),  # seen at Databricks
-    MISTRAL: Dialect(ids="short", whole=True, usage="early"),  # nine characters; usage in the last chunk
-    "no-usage": Dialect(usage="never"),
-    "comments": Dialect(comments=True),  # seen at OpenRouter
+DIALECTS: Mapping[str, ChatDialect] = {
+    "empty-ids": ChatDialect(ids="empty"),  # Gemini's compatible endpoint
+    "no-ids": ChatDialect(ids="absent"),
+    "repeated-ids": ChatDialect(repeats=True),  # openai-chat-call-deltas, seen at OpenRouter
+    "whole-calls": ChatDialect(whole=True),  # openai-chat-call-deltas, seen at Mistral, Groq and Ollama
+    "index-from-one": ChatDialect(first_index=1),  # openai-chat-call-deltas
+    "no-index": ChatDialect(first_index=None),  # openai-chat-call-deltas
+    "one-index": ChatDialect(one_index=True),  # openai-chat-id-per-delta, seen at vLLM and SGLang
+    "empty-strings": ChatDialect(later="blanks"),  # openai-chat-id-per-delta, seen at vLLM
+    "id-per-piece": ChatDialect(later="new-ids"),  # openai-chat-id-per-delta, seen at vLLM
+    "arguments-in-opening-piece": ChatDialect(opens_with_arguments=True),  # openai-chat-call-deltas
+    "empty-arguments": ChatDialect(no_arguments=""),  # openai-chat-no-arguments, seen at Databricks
+    "early-usage": ChatDialect(usage="early"),  # seen at Databricks
+    MISTRAL: ChatDialect(ids="short", whole=True, usage="early"),  # nine characters; usage in the last chunk
+    "no-usage": ChatDialect(usage="never"),
+    "comments": ChatDialect(comments=True),  # seen at OpenRouter
 }
 
 
-def dialect_of(profile: Profile) -> Dialect:
+def dialect_of(profile: Profile) -> ChatDialect:
     """Return the dialect of a profile."""
     return OPENAI if profile.dialect is None else DIALECTS[profile.dialect]
 
 
-def call_as(dialect: Dialect, call: JSON) -> JSON:
+def call_as(dialect: ChatDialect, call: JSON) -> JSON:
     """Return a tool call in the dialect."""
     if not isinstance(call, dict):
         return call
@@ -244,7 +244,7 @@ def _count(counts: JSON, key: str) -> int | None:
 _DELTA = "/choices/0/delta"
 
 
-class _Order(EventOrder):
+class _ChatChunkOrder(EventOrder):
     grammar = EventGrammar(
         sentinel="end",
         # The documents also promise a stable time of creation; some servers send the chunk's, which is harmless.
@@ -306,7 +306,7 @@ class _Order(EventOrder):
 check_response = ResponseChecks(
     file=Path(__file__).with_suffix(".yaml"),
     read=read,
-    order=_Order,
+    order=_ChatChunkOrder,
     arguments=("function", "arguments"),
     is_text=True,
     stop=("/choices/0/finish_reason", frozenset({"stop", "function_call"}), "tool_calls"),

@@ -13,7 +13,7 @@ from harness.apis.eventstream import events, written
 from harness.apis.jsonvalue import loads
 from harness.apis.openai_common import error_object, type_and_code
 from harness.apis.openai_responses.requests import NAME, item_kind, string
-from harness.apis.openai_responses.responses import OPENAI, Dialect, dialect_of
+from harness.apis.openai_responses.responses import OPENAI, ResponsesDialect, dialect_of
 from harness.apis.openai_responses.streams import FIELDS, TERMINAL, TEXTS
 from harness.apis.server import fragments, message, number, signature, token
 from harness.apis.targets import Profile
@@ -197,7 +197,7 @@ def _stream(body: bytes) -> HttpResponse:
     return HttpResponse(200, {"content-type": "text/event-stream; charset=utf-8"}, body)
 
 
-def streamed(body: Fields, seed: str, dialect: Dialect = OPENAI, *, at_once: bool = False) -> bytes:
+def streamed(body: Fields, seed: str, dialect: ResponsesDialect = OPENAI, *, at_once: bool = False) -> bytes:
     """Return the stream that folds to `body`; with `at_once`, calls are open together."""
     sent: list[bytes] = []
     for index, (kind, fields) in enumerate(_events(body, seed, dialect, at_once=at_once)):
@@ -210,7 +210,7 @@ def streamed(body: Fields, seed: str, dialect: Dialect = OPENAI, *, at_once: boo
     return b"".join([*sent, b"data: [DONE]\n\n" if dialect.sentinel else b""])
 
 
-def _events(body: Fields, seed: str, dialect: Dialect, *, at_once: bool) -> Iterator[tuple[str, Fields]]:
+def _events(body: Fields, seed: str, dialect: ResponsesDialect, *, at_once: bool) -> Iterator[tuple[str, Fields]]:
     begun = {**body, **{key: None for key in _UNKNOWN_YET if key in body}, "status": "in_progress", "output": []}
     yield "response.created", {"response": begun}
     yield "response.in_progress", {"response": begun}

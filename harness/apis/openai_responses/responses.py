@@ -21,7 +21,7 @@ from harness.model.messages import JSON, StopReason, Usage
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class ResponsesDialect:
     """A dialect of servers; the defaults are OpenAI's.
 
     `unique_ids`: call ids are unique, otherwise they count from `call_0` in every response. `numbered`: events have a
@@ -34,17 +34,17 @@ class Dialect:
     sentinel: bool = False
 
 
-OPENAI = Dialect()
+OPENAI = ResponsesDialect()
 
-DIALECTS: Mapping[str, Dialect] = {
-    "reused-ids": Dialect(unique_ids=False),
-    "no-numbers": Dialect(numbered=False),  # seen in recorded traffic
-    "bare-end": Dialect(repeats=False),
-    "sentinel": Dialect(sentinel=True),
+DIALECTS: Mapping[str, ResponsesDialect] = {
+    "reused-ids": ResponsesDialect(unique_ids=False),
+    "no-numbers": ResponsesDialect(numbered=False),  # seen in recorded traffic
+    "bare-end": ResponsesDialect(repeats=False),
+    "sentinel": ResponsesDialect(sentinel=True),
 }
 
 
-def dialect_of(profile: Profile) -> Dialect:
+def dialect_of(profile: Profile) -> ResponsesDialect:
     """Return the dialect of a profile."""
     return OPENAI if profile.dialect is None else DIALECTS[profile.dialect]
 
@@ -197,7 +197,7 @@ _PIECES = frozenset(f"{family}.{step}" for family in _FAMILIES for step in ("del
 _ARGUMENTS = "response.function_call_arguments"
 
 
-class _Order(EventOrder):
+class _ResponseEventOrder(EventOrder):
     """Some servers end with Chat's sentinel. It is harmless: the official SDK stops reading there too."""
 
     grammar = EventGrammar(
@@ -288,7 +288,7 @@ def _bare(item: JSON) -> JSON:
 check_response = ResponseChecks(
     file=Path(__file__).with_suffix(".yaml"),
     read=read,
-    order=_Order,
+    order=_ResponseEventOrder,
     arguments=("arguments",),
     is_text=True,
     total="total_tokens",

@@ -46,7 +46,7 @@ class _Item:
 
 
 @dataclass(slots=True)
-class Folded:
+class FoldedResponse:
     """The result of a stream. `error` is the payload of its error event; `complete`: its end was seen."""
 
     response: dict[str, JSON] = field(default_factory=dict[str, JSON])
@@ -72,7 +72,7 @@ class Folded:
         return {**self.response, "output": [*output]}
 
 
-def fold(stream: bytes) -> Folded:
+def fold(stream: bytes) -> FoldedResponse:
     """Fold a stream; one without any event is empty.
 
     Items are found by `output_index` or `item_id`, since several may be open (openai-responses-stream-order).
@@ -80,7 +80,7 @@ def fold(stream: bytes) -> Folded:
     Raises:
         WireError: this is no event stream, an event is no JSON object, or none belongs to a response.
     """
-    folded = Folded()
+    folded = FoldedResponse()
     sent = events_of(stream)
     for event in sent:
         if event.data == "[DONE]":  # compatible servers end with Chat's sentinel
@@ -94,7 +94,7 @@ def fold(stream: bytes) -> Folded:
     return folded
 
 
-def _take(folded: Folded, kind: str, payload: dict[str, JSON]) -> None:
+def _take(folded: FoldedResponse, kind: str, payload: dict[str, JSON]) -> None:
     response, item = payload.get("response"), payload.get("item")
     family, _, step = kind.rpartition(".")
     if kind == "error" or (not kind and "error" in payload):
@@ -111,7 +111,7 @@ def _take(folded: Folded, kind: str, payload: dict[str, JSON]) -> None:
             _extend(opened.item, family, step, payload)
 
 
-def _open(folded: Folded, payload: dict[str, JSON], item: dict[str, JSON], *, done: bool) -> None:
+def _open(folded: FoldedResponse, payload: dict[str, JSON], item: dict[str, JSON], *, done: bool) -> None:
     """Add a new item, or replace one by its final form."""
     known = _find(folded.items, payload) if done else None
     if known is None or known.done:
