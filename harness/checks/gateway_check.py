@@ -56,7 +56,7 @@ from harness.runner.cells import VARIANTS, Cell, cells, not_applicable
 from harness.runner.expected_failures import ExpectedFailure, mark_expected, stale, unmatched
 from harness.runner.live import NO_SUCH_PATH
 from harness.runner.plan import Plan
-from harness.runner.run import Progress
+from harness.runner.suite_run import Progress
 from harness.scenarios.schema import Scenario, Variant
 
 

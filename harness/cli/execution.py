@@ -41,8 +41,8 @@ from harness.runner.expected_failures import ExpectedFailure
 from harness.runner.live import RateLimits, RateOptions, base_urls_of
 from harness.runner.plan import Plan, cell_seconds
 from harness.runner.recorder import Recorder, claim_cassettes, without_fresh, without_held
-from harness.runner.run import Execute, ResultCollector, Run
 from harness.runner.shards import ResumedCells, Shard, definitions, resumed_cells
+from harness.runner.suite_run import Execute, ResultCollector, Run
 from harness.runner.verdicts import known_finding_ids
 from harness.scenarios import suite
 from harness.stdio.workers import ForeignAdapter, WorkerPool

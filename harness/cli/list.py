@@ -277,7 +277,7 @@ SCHEMAS = {
     "scenario": _Schema("a scenario file", "harness.scenarios", "scenario.schema.json"),
     "facts": _Schema("a file of facts, for --facts", "harness.apis", "facts.schema.json"),
     "config": _Schema("[tool.harness] in pyproject.toml", "harness.platform.project"),
-    "results": _Schema("what --report json writes", "harness.results.run"),
+    "results": _Schema("what --report json writes", "harness.results.run_result"),
     "adapter-command": _Schema("the messages of --adapter-command", "harness.stdio.protocol"),
 }
 

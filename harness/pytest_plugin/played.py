@@ -28,7 +28,7 @@ from harness.results import Invocation, RunResult
 from harness.runner.cells import Cell
 from harness.runner.expected_failures import load
 from harness.runner.plan import Plan, cell_seconds, variants
-from harness.runner.run import Run
+from harness.runner.suite_run import Run
 from harness.runner.verdicts import JudgedCell, known_finding_ids
 from harness.scenarios import suite
 from harness.scenarios.load import scenario_files

@@ -16,7 +16,7 @@ from harness.results.checks import (
     Tried,
 )
 from harness.results.findings import Blame, Body, Finding, Kind, Outcome, Severity, blame_client, to_writable
-from harness.results.run import (
+from harness.results.run_result import (
     CellResult,
     Definition,
     Difference,

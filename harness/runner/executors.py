@@ -39,7 +39,7 @@ from harness.stdio.workers import ForeignAdapter
 
 if TYPE_CHECKING:
     from harness.runner.plan import Plan
-    from harness.runner.run import Run
+    from harness.runner.suite_run import Run
 
 
 MIN_CELLS_PER_FORK = 40

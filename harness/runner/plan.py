@@ -19,7 +19,7 @@ from harness.runner.cells import VARIANTS
 from harness.runner.expected_failures import ExpectedFailure
 from harness.runner.live import LiveBackend, RateLimits
 from harness.runner.recorder import Recorder
-from harness.runner.run import Run
+from harness.runner.suite_run import Run
 from harness.scenarios.schema import Variant
 
 CELL_SECONDS = 60.0

@@ -26,7 +26,7 @@ from harness.runner.backends import Backend, ReplayBackend
 from harness.runner.cells import cells
 from harness.runner.live import LiveBackend
 from harness.runner.recorder import Recorder
-from harness.runner.run import Run
+from harness.runner.suite_run import Run
 from harness.scenarios.load import load_paths
 from harness.scenarios.suite import shipped
 from tests.examples import plain_http

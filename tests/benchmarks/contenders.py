@@ -28,7 +28,7 @@ from harness.rules.replays import RULES as COMPARISON
 from harness.rules.rule import Rule
 from harness.runner.backends import ReplayBackend
 from harness.runner.cells import cells
-from harness.runner.run import Run
+from harness.runner.suite_run import Run
 from harness.runner.tool_loop import run_scenario
 from tests.benchmarks.bare import SDKS, Converse
 from tests.benchmarks.conversations import TOOL, Conversation

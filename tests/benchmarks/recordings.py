@@ -13,7 +13,7 @@ from harness.apis.targets import Target
 from harness.cassettes.library import Library
 from harness.runner.cells import cells
 from harness.runner.recorder import Recorder
-from harness.runner.run import Run
+from harness.runner.suite_run import Run
 from harness.scenarios.schema import Scenario
 from tests.benchmarks.conversations import Conversation
 from tests.stages import InProcess

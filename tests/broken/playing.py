@@ -17,7 +17,7 @@ from harness.results import CellResult, Finding, Transcript
 from harness.rules.evidence import Evidence
 from harness.runner.backends import Backend
 from harness.runner.cells import Cell
-from harness.runner.run import Run
+from harness.runner.suite_run import Run
 from harness.runner.tool_loop import run_scenario
 from harness.scenarios.schema import Variant
 from tests.broken.fault import Wrap

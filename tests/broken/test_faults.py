@@ -8,7 +8,7 @@ import pytest
 
 from harness.results import Blame, Kind, Verdict
 from harness.runner.cells import VARIANTS
-from harness.runner.run import Run
+from harness.runner.suite_run import Run
 from harness.scenarios.schema import Subject, Variant
 from tests.broken.calls import AUDITED
 from tests.broken.departures import DEPARTURES, Departure

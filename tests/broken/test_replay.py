@@ -16,7 +16,7 @@ from harness.results import Blame, CellResult, Kind, Severity, Verdict
 from harness.runner.backends import ReplayBackend
 from harness.runner.cells import Cell
 from harness.runner.recorder import Recorder
-from harness.runner.run import Run
+from harness.runner.suite_run import Run
 from tests.broken.calls import contents
 from tests.broken.fault import ALL, Expected, Fault, Table, Wrap, answers, asks, posts, sends
 from tests.broken.places import BODY, RESULT_CONTENT, TOOL

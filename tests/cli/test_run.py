@@ -224,7 +224,7 @@ def test_a_failure_outranks_a_missing_cassette(harness: Command, cassettes: Path
 def test_expected_failures_pass_and_stale_or_other_ones_fail(harness: Command, folder: Path) -> None:
     (folder / "ours.yaml").write_text(NO_SUCH_TOOL)
     run = ("run", "call-single", *FIRST, "--facts=ours.yaml")
-    entry = "scenario: 'call-*', target: anthropic, rule: anthropic-ours-no-weather, reason: 'issue 7'"
+    entry = "scenario: 'call-*', target: anthropic, rule: 'anthropic-ours-no-weather', reason: 'issue 7'"
     (folder / "known.yaml").write_text(f"- {{{entry}}}\n")
     (folder / "stale.yaml").write_text(f"- {{{entry}}}\n- {{scenario: '*', target: '*', rule: usage, reason: old}}\n")
     (folder / "streams.yaml").write_text(f"- {{{entry}, variant: stream}}\n")

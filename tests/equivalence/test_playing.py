@@ -9,7 +9,7 @@ from harness.equivalence.schema_changes import SchemaComparison, _changed
 from harness.results import CellResult, Verdict
 from harness.runner.backends import ReplayBackend
 from harness.runner.recorder import Recorder
-from harness.runner.run import Run
+from harness.runner.suite_run import Run
 from tests.broken.fault import Wrap
 from tests.broken.playing import RULES, cell, played, said
 from tests.equivalence.unusual import RIGHT, WRONG

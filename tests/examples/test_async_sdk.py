@@ -14,7 +14,7 @@ from harness.model.protocols import AsyncStreamingChatClient, Endpoint, Route
 from harness.results import RunResult, Verdict
 from harness.runner.backends import Backend, ReferenceBackend, ReplayBackend
 from harness.runner.cells import cells
-from harness.runner.run import Run
+from harness.runner.suite_run import Run
 from harness.scenarios.load import load_paths
 from harness.scenarios.schema import Variant
 from harness.scenarios.suite import shipped

@@ -12,7 +12,7 @@ from harness.model.protocols import Adapter
 from harness.results import Blame, CellResult, RunResult, Severity, Verdict
 from harness.runner.backends import Backend, ReferenceBackend, ReplayBackend
 from harness.runner.cells import cells
-from harness.runner.run import Run
+from harness.runner.suite_run import Run
 from harness.scenarios.load import load_paths
 from harness.scenarios.suite import shipped
 from tests.examples import plain_http, swapped_results

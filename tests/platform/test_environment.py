@@ -14,7 +14,7 @@ from harness.platform.environment import hidden_variables
 from harness.results import Verdict
 from harness.runner.backends import ReferenceBackend
 from harness.runner.cells import cells
-from harness.runner.run import Run
+from harness.runner.suite_run import Run
 from harness.scenarios.load import load_paths
 from harness.scenarios.suite import shipped
 

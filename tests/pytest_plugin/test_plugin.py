@@ -277,7 +277,7 @@ def test_an_adapter_that_breaks_fails_its_cell_alone(project: pytest.Pytester) -
     done = play(project, "scenarios")
     done.assert_outcomes(passed=2, failed=2)
     done.stdout.fnmatch_lines(
-        ["AssertionError: no system here (*crashing.py, line *)", "  to do:    the adapter or harness broke*"]
+        ["AssertionError: no system here (*crashing.py, line *)", "  to do:    The adapter or harness broke*"]
     )
 
 
@@ -494,7 +494,7 @@ def test_an_adapter_that_ends_the_process_fails_its_cell_alone(project: pytest.P
     done = play(project, "scenarios")
     done.assert_outcomes(passed=2, failed=2)
     done.stdout.fnmatch_lines(
-        ["the adapter ended the process with exit code 0", "  to do:    the adapter or harness broke*", "a last word"]
+        ["the adapter ended the process with exit code 0", "  to do:    The adapter or harness broke*", "a last word"]
     )
 
 

@@ -13,7 +13,7 @@ from harness.results import Blame, Exchange, Severity, Transcript
 from harness.rules.decoded_responses import RULES
 from harness.rules.evidence import Evidence
 from harness.runner.cells import Cell
-from harness.runner.run import Run
+from harness.runner.suite_run import Run
 from tests.stages import InProcess, shipped_scenarios, shipped_targets
 from tests.traffic import needs_traffic, recorded
 

@@ -19,7 +19,7 @@ from harness.results import Blame, Finding
 from harness.runner.backends import ReplayBackend
 from harness.runner.cells import Cell
 from harness.runner.recorder import Recorder
-from harness.runner.run import Run
+from harness.runner.suite_run import Run
 from tests.rules.transcripts import RULES, found, only, transcript_of
 from tests.stages import InProcess, shipped_scenarios, shipped_targets
 from tests.wrapped import Chat, chatting

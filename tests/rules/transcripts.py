@@ -15,7 +15,7 @@ from harness.rules.evidence import Evidence
 from harness.rules.rule import Rule
 from harness.runner.backends import Backend
 from harness.runner.cells import Cell
-from harness.runner.run import Run
+from harness.runner.suite_run import Run
 from harness.scenarios.schema import Scenario, Subject, Variant
 from tests.stages import InProcess, shipped_scenarios, shipped_targets
 

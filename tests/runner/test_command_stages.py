@@ -23,7 +23,7 @@ from harness.runner.backends import Backend, ReferenceBackend, ReplayBackend
 from harness.runner.cells import Cell
 from harness.runner.live import LiveBackend
 from harness.runner.recorder import Recorder
-from harness.runner.run import Run
+from harness.runner.suite_run import Run
 from harness.scenarios.schema import Scenario
 from tests.scenarios.files import MINIMAL, WITH_TOOLS, scenario
 from tests.stages import InProcess, every_target, shipped_scenarios

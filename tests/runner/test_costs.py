@@ -21,7 +21,7 @@ from harness.model.messages import Usage
 from harness.results import CellResult, Spending, total_usage
 from harness.runner.cells import Cell
 from harness.runner.costs import cost, price_version, priced_models
-from harness.runner.run import Run
+from harness.runner.suite_run import Run
 from tests.stages import InProcess, shipped_scenarios, shipped_targets
 
 ROOT = Path(__file__).parent.parent.parent
@@ -113,15 +113,15 @@ def test_prices_come_with_the_package_and_without_a_request() -> None:
         "import socket, threading\n"
         "def refuse(*a, **k): raise AssertionError('a connection')\n"
         "socket.socket.connect = socket.create_connection = socket.getaddrinfo = refuse\n"
-        "from harness.runner.costs import cost, listed\nfrom harness.model.messages import Usage\n"
-        "assert cost('anthropic', 'claude-opus-5-5', Usage(10, 5)) and listed('gemini', '')\n"
+        "from harness.runner.costs import cost, priced_models\nfrom harness.model.messages import Usage\n"
+        "assert cost('anthropic', 'claude-opus-5-5', Usage(10, 5)) and priced_models('gemini', '')\n"
         "assert [each.name for each in threading.enumerate()] == ['MainThread']\n"
     )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 
 def test_the_library_is_loaded_only_for_a_price() -> None:
-    code = "import sys, harness.runner.run, harness.runner.costs; sys.exit('genai_prices' in sys.modules)"
+    code = "import sys, harness.runner.suite_run, harness.runner.costs; sys.exit('genai_prices' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 

@@ -19,7 +19,7 @@ from harness.results import RunResult
 from harness.runner.backends import ReplayBackend
 from harness.runner.cells import Cell, cells
 from harness.runner.differences import FACTS, NOT_OBSERVED, Observations, ObservedValues, difference_rows
-from harness.runner.run import Run
+from harness.runner.suite_run import Run
 from tests.stages import InProcess, shipped_scenarios, shipped_targets
 from tests.wrapped import Chat, chatting
 

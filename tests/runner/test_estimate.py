@@ -16,7 +16,7 @@ from harness.results import Spending
 from harness.runner.budget import estimate
 from harness.runner.cells import Cell
 from harness.runner.costs import cost
-from harness.runner.run import Run
+from harness.runner.suite_run import Run
 from tests.stages import InProcess, every_target, shipped_scenarios, shipped_targets
 
 

@@ -19,7 +19,7 @@ from harness.results import Blame, CellResult, Embedded, Severity, Verdict
 from harness.runner.backends import Backend, ReferenceBackend, ReplayBackend
 from harness.runner.cells import Cell, cells
 from harness.runner.recorder import Recorder
-from harness.runner.run import Run
+from harness.runner.suite_run import Run
 from harness.runner.tool_loop import run_embeddings
 from harness.scenarios.schema import EmbeddingsSpec
 from tests.broken.embeddings import EMBEDDING, INDEX, SWITCHED, gives, provider

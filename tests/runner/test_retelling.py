@@ -21,7 +21,7 @@ from harness.rules.rule import Rule, RuleViolation
 from harness.runner.backends import ReferenceBackend
 from harness.runner.cells import Cell
 from harness.runner.replay_variants import replay_variants
-from harness.runner.run import Run
+from harness.runner.suite_run import Run
 from harness.scenarios.schema import Subject, Variant
 from tests.stages import InProcess, Provider, shipped_scenarios, shipped_targets
 from tests.wrapped import asynchronous, without_http_client

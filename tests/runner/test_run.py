@@ -29,7 +29,7 @@ from harness.runner.backends import ReferenceBackend, ReplayBackend
 from harness.runner.cells import Cell, cells
 from harness.runner.expected_failures import ExpectedFailure
 from harness.runner.recorder import Recorder
-from harness.runner.run import Run
+from harness.runner.suite_run import Run
 from harness.scenarios.schema import Scenario, Subject
 from tests.scenarios.files import MINIMAL, WITH_TOOLS, changed, scenario
 from tests.stages import InProcess, shipped_scenarios, shipped_targets

@@ -29,7 +29,7 @@ from harness.runner.backends import Backend, ReferenceBackend, ReplayBackend
 from harness.runner.cells import Cell
 from harness.runner.live import LiveBackend
 from harness.runner.recorder import Recorder
-from harness.runner.run import Run
+from harness.runner.suite_run import Run
 from harness.scenarios.schema import Scenario, Subject, TurnSpec
 from tests.scenarios.files import WITH_TOOLS, scenario
 from tests.stages import InProcess, shipped_targets

@@ -15,7 +15,7 @@ from harness.results import CellResult, Severity, Verdict
 from harness.runner.backends import ReplayBackend
 from harness.runner.cells import Cell
 from harness.runner.recorder import Recorder
-from harness.runner.run import Run
+from harness.runner.suite_run import Run
 from harness.scenarios.load import load_paths
 from tests.broken.playing import RULES, said
 from tests.stages import InProcess, shipped_scenarios, shipped_targets

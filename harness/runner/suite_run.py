@@ -15,7 +15,7 @@ from harness.cassettes.preflight import Preflight
 from harness.catalog import versions
 from harness.platform.environment import utc_now
 from harness.results import CellResult, Mode, RunResult, Verdict
-from harness.results.run import Values
+from harness.results.run_result import Values
 from harness.rules import EVERYTHING, Scope
 from harness.rules.conversation_report import build_conversation, max_conversation_chars
 from harness.rules.evidence import Evidence
