@@ -1,4 +1,4 @@
-"""The Messages API of Anthropic."""
+"""Anthropic's Messages API."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ API = Api(
             "api.anthropic.com": OWN,
         },
         stand_ins=r"claude-.*",
-        clouds=frozenset({"vertex", "azure", "foundry"}),  # they host its models, and hold them to the same rules
+        clouds=frozenset({"vertex", "azure", "foundry"}),  # these clouds host the models and enforce the same rules
     ),
     facts=FACTS,
     spelled=dotted,
@@ -126,7 +126,7 @@ API = Api(
     ),
     profiles=PROFILES,
     targets=(
-        # A model that refuses a forced tool choice, and one that takes it (anthropic-no-forced-choice).
+        # One model that rejects a forced tool choice and one that accepts it (anthropic-no-forced-choice).
         ShippedTarget("anthropic", "anthropic", "anthropic", "claude-opus-5-5"),
         ShippedTarget("anthropic-opus-5", "anthropic", "anthropic", "claude-opus-5"),
     ),
@@ -172,7 +172,7 @@ API = Api(
         one_turn_for_results=True,
         stop_reason_may_end=True,
         schema_by_tool=True,
-        unread_framings=frozenset({"byte-order-mark"}),  # anthropic 2.11 loses the first event after one
+        unread_framings=frozenset({"byte-order-mark"}),  # anthropic 2.11 loses the first event after a byte order mark
     ),
     issued_state=AnthropicState,
     one_call={"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}},

@@ -1,4 +1,4 @@
-"""Checks of requests that conditions cannot express: forms of objects, sizes, schemas."""
+"""Checks of requests that fact conditions cannot express: fields of objects, sizes and schemas."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MOST_MESSAGES = 100_000
 _MOST_CACHE_MARKS = 4
 _VERSION = re.compile(r"\d{4}-\d{2}-\d{2}")
 _BEDROCK = "bedrock"
-"""Amazon's service. It applies the provider's rules, except those for the provider's tools."""
+"""Amazon's service. The provider's rules apply, except those about the provider's tools."""
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "boolean": (bool,),
@@ -40,10 +40,10 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Surface:
-    """The API surface of a request.
+    """The API surface that a request uses.
 
-    `beta`: the beta surface, which knows more fields. `betas_named`: the request names betas, to which an unknown field
-    may belong. `own`: the provider or a cloud with its models responds.
+    `beta` is set for the beta surface, which has more fields. `betas_named` is set if the request enables betas, which
+    may add fields. `own` is set if the server is the provider or a cloud that hosts its models.
     """
 
     beta: bool
@@ -52,12 +52,12 @@ class _Surface:
 
     @property
     def unknown(self) -> Severity:
-        """The severity of an unknown field or type (anthropic-no-extra-inputs)."""
+        """Severity of an unknown field or type (anthropic-no-extra-inputs)."""
         return "error" if self.own and not self.betas_named else "warning"
 
 
 def violations(request: HttpRequest, law: RuleSet) -> list[Violation]:
-    """Return the violations of rules that conditions cannot express."""
+    """Return the violations of rules that fact conditions cannot express."""
     if len(request.body) > _MOST_BYTES:
         message = "Request exceeds the maximum size"
         return [limit("body-size").broken(message, "", actual=len(request.body), expected=_MOST_BYTES, status=413)]
@@ -68,7 +68,7 @@ def violations(request: HttpRequest, law: RuleSet) -> list[Violation]:
     if not isinstance(body, dict):
         return [limit("body").broken("Input should be a valid dictionary or object to extract fields from", "")]
     messages = body.get("messages")
-    if isinstance(messages, list) and len(messages) > _MOST_MESSAGES:  # before any of them is looked at
+    if isinstance(messages, list) and len(messages) > _MOST_MESSAGES:  # checked before each message is
         message = f"messages: at most {_MOST_MESSAGES} messages are allowed"
         return [limit("messages-many").broken(message, "/messages", actual=len(messages), expected=_MOST_MESSAGES)]
     named = bool(request.headers.get("anthropic-beta"))
@@ -88,25 +88,25 @@ def violations(request: HttpRequest, law: RuleSet) -> list[Violation]:
 
 @cache
 def _forms() -> dict[str, Any]:
-    """Return the fields of all objects, from the parameters of `anthropic-extra-input`.
+    """Return the object definitions from the parameters of `anthropic-extra-input`.
 
-    A form has a `source` for missing or wrongly typed fields. Its fields `needs`, `may` and `beta` (beta surface only)
-    map names to types: a JSON type, `any`, a form, or a list of these (`Block[]`). A form with `by` is chosen among
-    `forms` by that field; another value is `other`, or breaks `unknown`, unless it matches `also`. Missing `wanted`
-    fields break a limit of their own.
+    A form lists required fields (`needs`), optional fields (`may`) and fields of the beta surface (`beta`), each with
+    its type: a JSON type, `any`, another form, or a list (`Block[]`). Violations of a form cite its `source`. `by` is
+    the discriminator that selects one of `forms`. For unknown values `other` is used, or the limit `unknown` is
+    violated unless the value matches `also`. A missing field in `wanted` has its own limit.
     """
     parameters: Any = FACTS.limits["anthropic-extra-input"][1].parameters
     return parameters
 
 
 class _Forms:
-    """Checks objects by their forms."""
+    """Checks objects against their forms."""
 
     def __init__(self, surface: _Surface) -> None:
         self._surface = surface
 
     def of(self, data: dict[str, JSON], pointer: str, name: str) -> Iterator[Violation]:
-        """Check an object and the objects inside it for missing, wrongly typed and unknown fields."""
+        """Check an object, including nested ones, for missing, wrongly typed and unknown fields."""
         form = _forms()[name]
         if "by" in form:
             yield from self._chosen(form, data, pointer)
@@ -127,7 +127,7 @@ class _Forms:
             place = join(pointer, key)
             if key not in known:
                 message = f"{dotted(place)}: Extra inputs are not permitted"
-                severity = "warning" if value is None else self._surface.unknown  # no refusal of a null was shown
+                severity = "warning" if value is None else self._surface.unknown  # null was never seen rejected
                 yield limit("extra-input").broken(message, place, actual=key, severity=severity)
             elif known[key] != "any" and (value is not None or key in needs):
                 yield from self._value(value, place, known[key], form["source"])
@@ -154,7 +154,8 @@ class _Forms:
             )
 
     def _value(self, value: JSON, place: str, kind: str, source: str) -> Iterator[Violation]:
-        """Check a value of a type. In an alternative such as `string|Block[]` the list holds forms."""
+        """Check a value against a type. In a union such as `string|Block[]`, the items of a list are checked against
+        the form."""
         types, form, words = _kind(kind)
         if type(value) not in types:
             message = f"{dotted(place)}: Input should be a valid {words}"
@@ -179,7 +180,7 @@ def _members(surface: _Surface, form: str) -> Callable[[object, str], Sequence[l
 
 @cache
 def _kind(kind: str) -> tuple[tuple[type, ...], str, str]:
-    """Return the Python types, the form and the words of a field's type."""
+    """Return the Python types, the nested form and the description of a field's type."""
     kinds = kind.split("|")
     names = [each if each in _TYPES else "list" if each.endswith("[]") else "object" for each in kinds]
     form = next((each for each in kinds if each[:1].isupper()), "")
@@ -191,7 +192,7 @@ def _budget(body: dict[str, JSON], surface: _Surface) -> Iterator[Violation]:
     is_enabled = isinstance(thinking, dict) and thinking.get("type") == "enabled"
     budget = resolve(thinking, "/budget_tokens") if is_enabled else None
     if surface.betas_named or not isinstance(budget, int) or not isinstance(most, int):
-        return  # interleaved thinking lifts this bound
+        return  # interleaved thinking removes this limit
     if budget >= max(most, 1024):
         message = "`max_tokens` must be greater than `thinking.budget_tokens`"
         yield limit("thinking-budget").broken(message, "/thinking/budget_tokens", actual=budget, expected=most)
@@ -234,7 +235,8 @@ def _cache_marks(body: dict[str, JSON], conversation: list[Entry], forms: _Forms
 
 
 def header_violation(request: HttpRequest) -> Violation | None:
-    """Return the violation of a missing or invalid version. Clouds accept the version in the body instead."""
+    """Check the version header: return a violation if it is missing or invalid. Clouds accept the version in the body
+    instead."""
     version = request.headers.get("anthropic-version")
     if not request.headers or b'"anthropic_version"' in request.body:
         return None
@@ -246,14 +248,14 @@ def header_violation(request: HttpRequest) -> Violation | None:
 
 
 _CONTESTED = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength")
-"""Keywords that the documents forbid and some current models accept (anthropic-strict-closed)."""
+"""Keywords that the documentation forbids but some current models accept (anthropic-strict-closed)."""
 _UNIONS = ("anyOf", "oneOf")
 
 _MOST_TOOLS, _MOST_OPTIONAL, _MOST_UNIONS = 20, 24, 16
 
 
 def schema_limits(body: dict[str, JSON]) -> Iterator[Violation]:
-    """Check the schemas of the caller's tools and of the answer."""
+    """Check the schemas of the caller's tools and of the response format."""
     strict: list[tuple[str, dict[str, JSON]]] = []
     for pointer, tool in objects(body.get("tools"), "/tools"):
         schema, place = tool.get("input_schema"), join(pointer, "input_schema")
@@ -278,12 +280,12 @@ def schema_limits(body: dict[str, JSON]) -> Iterator[Violation]:
 
 
 def is_custom(tool: dict[str, JSON]) -> bool:
-    """Return whether the caller runs this tool; the provider's tools have other types."""
+    """Return whether the client runs this tool. The provider's tools have other types."""
     return tool.get("type") in (None, "custom")
 
 
 def example_limits(tool: dict[str, JSON], schema: dict[str, JSON], pointer: str) -> Iterator[Violation]:
-    """Check `input_examples` against the tool's schema (anthropic-tool-examples-valid)."""
+    """Check that `input_examples` match the tool's schema (anthropic-tool-examples-valid)."""
     examples = tool.get("input_examples")
     for index, example in enumerate(examples if isinstance(examples, list) else ()):
         if not _is_valid(example, schema):
@@ -294,7 +296,8 @@ def example_limits(tool: dict[str, JSON], schema: dict[str, JSON], pointer: str)
 
 
 def _is_valid(example: JSON, schema: dict[str, JSON]) -> bool:
-    """Return whether an example is valid or cannot be judged; a broken schema is a violation of its own."""
+    """Return whether an example matches the schema. Also return true if this cannot be decided, or if the schema is
+    invalid, which is a separate violation."""
     try:
         return schema_error(schema) is not None or Validator(schema).is_valid(example)
     except (UndecidedSchema, RecursionError):
@@ -302,7 +305,7 @@ def _is_valid(example: JSON, schema: dict[str, JSON]) -> bool:
 
 
 def _strict(schema: dict[str, JSON], pointer: str) -> Iterator[Violation]:
-    """Check a strict schema: every object is closed, nothing is recursive (anthropic-strict-closed)."""
+    """Check a strict schema: all objects are closed and there is no recursion (anthropic-strict-closed)."""
     for place, member in subschemas(schema, pointer):
         others = member.get("additionalProperties")
         if isinstance(others, dict):
@@ -324,10 +327,10 @@ def _strict(schema: dict[str, JSON], pointer: str) -> Iterator[Violation]:
 
 
 def _together(schemas: list[tuple[str, dict[str, JSON]]]) -> Iterator[Violation]:
-    """Check the schemas of all strict tools together (anthropic-strict-closed, anthropic-strict-complexity).
+    """Check the total complexity of all strict tools' schemas (anthropic-strict-closed, anthropic-strict-complexity).
 
-    The provider has one text for all of it. Its grammar may be too large far below these bounds, depending on the model
-    (anthropic-strict-grammar-size).
+    The provider returns the same message for every limit. It may also reject schemas far below these limits, depending
+    on the model (anthropic-strict-grammar-size).
     """
     message = "Schema is too complex for compilation. Try reducing the number of tools or simplifying tool schemas."
     if len(schemas) > _MOST_TOOLS:
@@ -351,14 +354,14 @@ def _properties(schema: dict[str, JSON], pointer: str) -> Iterator[tuple[str, st
 
 
 def _optional(schema: dict[str, JSON], pointer: str) -> list[str]:
-    """Return the optional properties of an object."""
+    """Return the pointers of an object's optional properties."""
     required = schema.get("required")
     needed = required if isinstance(required, list) else []
     return [place for name, place, _ in _properties(schema, pointer) if name not in needed]
 
 
 def _unions(schema: dict[str, JSON], pointer: str) -> list[str]:
-    """Return the properties of an object with several types."""
+    """Return the pointers of an object's properties that are unions or have more than one type."""
     return [place for _, place, member in _properties(schema, pointer) if _is_union(member)]
 
 
@@ -370,9 +373,9 @@ def _is_union(schema: JSON) -> bool:
 
 
 def _recursive(schema: dict[str, JSON], pointer: str) -> str | None:
-    """Return the place of a `$ref` that leads back to itself.
+    """Return the location of a `$ref` that is part of a cycle, or `None`.
 
-    A reference leads to the references inside its target. `#` is the whole schema.
+    A reference depends on all references inside its target. `#` is the whole schema.
     """
     places = {
         place.removeprefix(pointer): reference.removeprefix("#")

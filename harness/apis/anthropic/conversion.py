@@ -1,4 +1,4 @@
-"""Requests of Messages to and from canonical values, and forms in which clients write them."""
+"""Conversion of Messages requests to and from canonical values, and alternative spellings used by clients."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ REMINDER = "Answer in one sentence."
 
 
 def _system_turn(body: dict[str, JSON]) -> None:
-    """Insert a system turn after the first message, as coding agents send reminders (litellm issue 36917)."""
+    """Insert a system turn after the first message. Coding agents send reminders this way (litellm issue 36917)."""
     messages = body.get("messages")
     if isinstance(messages, list):
         messages.insert(1, {"role": "system", "content": REMINDER})
 
 
 def _system_blocks(body: dict[str, JSON]) -> None:
-    """Split the system prompt into blocks, the first of them cached."""
+    """Split the system prompt into blocks and mark the first one for caching."""
     system = body.get("system")
     text = system if isinstance(system, str) else _text(system)
     body["system"] = [
@@ -39,7 +39,7 @@ def _text(blocks: JSON) -> str:
 
 
 def _text_before_result(body: dict[str, JSON]) -> None:
-    """Insert a user text before the result in the same message."""
+    """Insert a user text before the tool result in the same message."""
     messages = body.get("messages")
     for message in messages if isinstance(messages, list) else ():
         content = message.get("content") if isinstance(message, dict) else None
@@ -59,7 +59,8 @@ CLIENT_FORMS: Mapping[str, ClientForm] = {
 
 
 class AnthropicReader(CanonicalReader):
-    """Reads requests of Messages. Further system blocks and hosted tools extend the lists of the request."""
+    """Reads Messages requests. System blocks after the first one and hosted tools are kept as extra entries of `system`
+    and `tools`."""
 
     api = "anthropic"
 
@@ -142,7 +143,7 @@ def _with(body: Body, *entries: JSON) -> Body:
 
 
 def append_answer(body: Body, answer: JSON, results: Sequence[AnsweredCall]) -> Body:
-    """Append the unchanged blocks, and one message with all results (anthropic-results-in-one-message)."""
+    """Append the response's blocks unchanged, then one message with all results (anthropic-results-in-one-message)."""
     said: Body = {"role": "assistant", "content": resolve(answer, "/content")}
     blocks: list[JSON] = [_result(call.id, json.dumps({**value}, ensure_ascii=False)) for call, value in results]
     answered: Body = {"role": "user", "content": blocks}
@@ -155,14 +156,14 @@ def append_text(body: Body, text: str) -> Body:
 
 
 def one_call(body: Body) -> Body:
-    """Allow one call per answer (anthropic-parallel-switch)."""
+    """Allow only one tool call per response (anthropic-parallel-switch)."""
     choice = body.get("tool_choice")
     known: Body = choice if isinstance(choice, dict) else {"type": "auto"}
     return {**body, "tool_choice": {**known, "disable_parallel_tool_use": True}}
 
 
 def plain(body: Body) -> Body:
-    """Write the content of messages with one text as a string (anthropic-content-form)."""
+    """Replace message content that is a single text block by a string (anthropic-content-form)."""
     messages = body["messages"]
     return {**body, "messages": [_plain(each) for each in (messages if isinstance(messages, list) else ())]}
 

@@ -1,4 +1,4 @@
-"""Responses of the reference server: whole messages and event streams."""
+"""Responses of the reference server: complete messages and event streams."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _WORDS = {
 
 
 _LEAST_CACHED = 1024
-"""Tokens: the documented minimum of any model. Some models need more."""
+"""Minimum number of tokens that can be cached. This is the lowest documented minimum; some models need more."""
 
 
 def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str, JSON]:
-    """Return the body of a response. Ids, usage and signatures are functions of `seed`.
+    """Return the body of a response. Ids, usage and signatures are derived from `seed`.
 
-    A stop reason without a word in this API goes out under its canonical name, like an unknown word. A truncated call
-    has its first complete parameters: the API sends each parameter only when it is complete, and closes the JSON
+    A stop reason that this API does not have is sent under its canonical name, like an unknown value. A truncated call
+    contains only its first complete parameters: the API sends a parameter once it is complete, and closes the JSON
     (anthropics/anthropic-sdk-python#794).
     """
     stop = step.stop or _derived(step)
@@ -53,12 +53,12 @@ def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str,
 
 
 def build_stream(step: ModelStep, seed: str, model: str, profile: Profile, _request: RequestView) -> HttpResponse:
-    """Return the same response as an event stream. The API has one form of streams."""
+    """Return the same response as an event stream. This API has only one stream format."""
     return _stream(spell(build(step, seed, model, profile), seed, step.provocations))
 
 
 def stream_of(body: dict[str, JSON], seed: str, _profile: Profile, _request: RequestView) -> HttpResponse:
-    """Return a whole message as an event stream."""
+    """Convert a complete message to an event stream."""
     return _stream(spell(body, seed))
 
 
@@ -80,7 +80,7 @@ def _content(step: ModelStep, seed: str) -> list[JSON]:
         state = signature(seed, "thinking")
         content.append({"type": "thinking", "thinking": step.thinking, "signature": state})
     content.extend(step.raw)
-    if step.text:  # the API has no empty text block (anthropic-no-empty-text)
+    if step.text:  # the API never returns an empty text block (anthropic-no-empty-text)
         content.append({"type": "text", "text": step.text})
     for index, (name, arguments) in enumerate(step.calls):
         cut_short = step.truncated and index == len(step.calls) - 1
@@ -97,10 +97,10 @@ def _content(step: ModelStep, seed: str) -> list[JSON]:
 
 
 def _usage(step: ModelStep, seed: str, profile: Profile) -> dict[str, JSON]:
-    """Return counts that an adapter must add up: cached tokens are not part of `input_tokens`.
+    """Return the token counts. `input_tokens` excludes cached tokens, so adapters have to add them.
 
-    Only a marked prefix that is long enough is cached: written once, read when it is repeated. None of the 170 recorded
-    responses counts cached tokens without a mark.
+    A prefix is cached only if it is marked and long enough. It is written once and read when it is repeated. None of
+    the 170 recorded responses has cached tokens without a mark.
     """
     marked = step.prefix.marked if step.prefix.marked >= _LEAST_CACHED else 0
     written = 0 if step.prefix.again else marked
@@ -114,7 +114,7 @@ def _usage(step: ModelStep, seed: str, profile: Profile) -> dict[str, JSON]:
         "service_tier": "standard",
         "inference_geo": "global",
     }
-    if profile.thinking == "adaptive":  # the older models do not break their output down
+    if profile.thinking == "adaptive":  # older models do not report reasoning tokens separately
         usage["output_tokens_details"] = {"thinking_tokens": thought}
     return usage
 
@@ -125,16 +125,18 @@ _KNOWN_AT_START = frozenset({*_CUMULATIVE, "cache_creation", "service_tier", "in
 
 _PING: dict[str, JSON] = {"type": "ping"}
 _PINGED = frozenset({"content_block_start", "content_block_delta", "content_block_stop"})
-"""Events after which recorded streams have a ping: 18, 9 and 1 of 29. A stream never begins with one."""
+"""Events that are followed by a ping in recorded streams: 18, 9 and 1 of 29. A stream never starts with a ping."""
 
 _UNKNOWN: dict[str, JSON] = {"type": "of_another_day"}
-"""Documented, though in no recording: new event types may appear, and clients must ignore them."""
+"""Event of an unknown type. The documentation announces that new types may appear and that clients must ignore them. No
+recording has one."""
 
 
 def spell(message: dict[str, JSON], seed: str, provocations: Collection[Provocation] = ()) -> bytes:
-    """Return the event stream of a whole message (anthropic-stream-order). Cuts and pings are functions of `seed`.
+    """Convert a complete message to an event stream (anthropic-stream-order). Chunk boundaries and pings are derived
+    from `seed`.
 
-    Everything but the `provocations` is as in recorded traffic.
+    Except for the `provocations`, the stream looks like recorded traffic.
     """
     events = _interspersed(_events(message, seed), seed)
     if Provocation.UNKNOWN_EVENTS in provocations:
@@ -143,14 +145,14 @@ def spell(message: dict[str, JSON], seed: str, provocations: Collection[Provocat
 
 
 def _written(event: dict[str, JSON], seed: str, at: int) -> bytes:
-    """Return one event. The provider pads the objects of its events with up to 15 blanks."""
+    """Serialize an event. Like the provider, pad its object with up to 15 spaces."""
     text = json.dumps(event, ensure_ascii=False, separators=(",", ":"))
     padding = " " * number(seed, f"padding {at}", 0, 15)
     return f"event: {event['type']}\ndata: {text[:-1]}{padding}}}\n\n".encode(errors="backslashreplace")
 
 
 def _interspersed(events: Iterable[dict[str, JSON]], seed: str) -> Iterator[dict[str, JSON]]:
-    """Insert pings, most often after the first start of a block."""
+    """Insert pings, most often after the start of the first block."""
     pinged = number(seed, "ping", 0, 2) == 0
     for at, event in enumerate(events):
         yield event
@@ -161,7 +163,8 @@ def _interspersed(events: Iterable[dict[str, JSON]], seed: str) -> Iterator[dict
 
 
 def _with_unknown_events(events: Iterable[dict[str, JSON]]) -> Iterator[dict[str, JSON]]:
-    """Insert unknown events inside a block and before the end, where clients may treat them differently."""
+    """Insert unknown events inside a block and before the end, because clients may handle the two places
+    differently."""
     begun = False
     for event in events:
         if event["type"] == "message_delta":
@@ -182,7 +185,7 @@ def _events(message: dict[str, JSON], seed: str) -> Iterator[dict[str, JSON]]:
     for index, block in enumerate(content if isinstance(content, list) else ()):
         if isinstance(block, dict):
             yield from _block(index, block, seed)
-    # Each of the 37 recorded streams repeats the input's counts at the end.
+    # All 37 recorded streams repeat the input token counts at the end.
     ended = {key: value for key, value in counts.items() if key in _CUMULATIVE or key not in known}
     yield {
         "type": "message_delta",
@@ -201,7 +204,8 @@ def _block(index: int, block: dict[str, JSON], seed: str) -> Iterator[dict[str, 
 
 
 def _taken_apart(block: dict[str, JSON], seed: str, label: str) -> tuple[dict[str, JSON], Iterator[dict[str, JSON]]]:
-    """Return the beginning of a block, and its deltas. Results of server tools and unknown blocks start whole."""
+    """Split a block into its start and its deltas. Results of server tools and unknown blocks are sent complete in the
+    start."""
     match block:
         case {"type": "text", "text": str(), "citations": list()}:
             return block | {"text": "", "citations": []}, _text(block, seed, label)
@@ -230,10 +234,10 @@ def _thinking(block: dict[str, JSON], seed: str, label: str) -> Iterator[dict[st
 
 
 def _input(value: JSON, seed: str, label: str) -> Iterator[dict[str, JSON]]:
-    """Yield the input as JSON text, with or without escapes.
+    """Yield the input as fragments of JSON text, with or without escapes.
 
-    The first fragment is empty, and a call without arguments has only that one or none (anthropic-stream-arguments).
-    Input that is no JSON stays text.
+    The first fragment is empty. A call without arguments has only that fragment, or none (anthropic-stream-arguments).
+    Input that is not JSON is sent as text.
     """
     if value == {}:
         pieces = [""] * number(seed, f"{label} empty", 0, 1)
@@ -263,7 +267,7 @@ def _is_argument_delta(event: Fields) -> bool:
 
 
 def _in_one_delta(stream: bytes, _seed: str) -> bytes:
-    """Join all arguments of a call into one delta, without an empty one before it."""
+    """Join all arguments of a call into one delta, and omit the empty delta before it."""
     told: list[Fields] = []
     for event in _read(stream):
         last = told[-1] if told else {}
@@ -281,7 +285,7 @@ def _joined(one: JSON, other: JSON) -> JSON:
 
 
 def _output_tokens_alone(stream: bytes, _seed: str) -> bytes:
-    """Reduce the last usage to the output tokens; the other counts are those of `message_start`."""
+    """Reduce the final usage to the output tokens. The other counts are sent only in `message_start`."""
     told = _read(stream)
     first = next((event["message"] for event in told if event.get("type") == "message_start"), None)
     begun = first.get("usage") if isinstance(first, dict) else None
@@ -294,8 +298,8 @@ def _output_tokens_alone(stream: bytes, _seed: str) -> bytes:
 
 
 SHAPES: Mapping[str, StreamShape] = {
-    "arguments-in-one-delta": StreamShape(_in_one_delta),  # 13 of 22 calls recorded of the API itself
+    "arguments-in-one-delta": StreamShape(_in_one_delta),  # 13 of 22 calls recorded from the API itself
     "output-tokens-alone": StreamShape(
         _output_tokens_alone
-    ),  # anthropic-usage: seen at compatible servers and older versions
+    ),  # anthropic-usage: observed with compatible servers and older versions
 }

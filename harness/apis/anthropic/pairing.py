@@ -1,4 +1,4 @@
-"""Messages of a request, the pairing of calls and results, and the state that must come back."""
+"""Messages of a request, pairing of calls with results, and thinking that the client must send back."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ FACTS = Facts.beside(__file__)
 
 
 def limit(name: str) -> Limit:
-    """Return a limit of the API by its id without the API's name."""
+    """Return a limit of this API by its id without the `anthropic-` prefix."""
     return FACTS.limits[f"anthropic-{name}"][0]
 
 
 class Block(NamedTuple):
-    """A content block. `kind` is its `type`, empty without one; a string content is one `text` block."""
+    """A content block. `kind` is its `type` (empty if missing). String content is represented as one `text` block."""
 
     kind: str
     pointer: str
@@ -34,7 +34,7 @@ class Block(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The place in the provider's spelling: `messages.1.content.0`."""
+        """Path in the provider's notation: `messages.1.content.0`."""
         return dotted(self.pointer)
 
     def string(self, key: str) -> str | None:
@@ -45,7 +45,7 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """A member of `messages`, with the blocks that are objects."""
+    """An entry of `messages`, with its content blocks. Blocks that are not objects are left out."""
 
     role: str
     pointer: str
@@ -67,19 +67,19 @@ class Turn:
 
 
 def dotted(pointer: str) -> str:
-    """Return a JSON pointer in the provider's spelling."""
+    """Convert a JSON pointer to the provider's dotted notation."""
     return pointer.removeprefix("/").replace("/", ".")
 
 
 def blocks(content: JSON, pointer: str) -> tuple[Block, ...]:
-    """Return the blocks of a `content` or a `system`."""
+    """Return the blocks of a `content` or `system` value."""
     if isinstance(content, str):
         return (Block("text", pointer, {"type": "text", "text": content}),)
     return tuple(Block(_word(data.get("type")), place, data) for place, data in objects(content, pointer))
 
 
 def entries(body: dict[str, JSON]) -> list[Entry]:
-    """Return the members of `messages` that are objects."""
+    """Return the entries of `messages` that are objects."""
     return [entry for entry in _entries(body.get("messages"), "/messages") if entry is not None]
 
 
@@ -91,20 +91,20 @@ def _entries(data: JSON, pointer: str) -> Entry | None:
 
 
 def turns(conversation: list[Entry]) -> list[Turn]:
-    """Combine consecutive entries of one role."""
+    """Combine consecutive entries of the same role into turns."""
     groups = [(role, tuple(group)) for role, group in groupby(conversation, key=attrgetter("role"))]
     return [Turn(role, group, tuple(block for entry in group for block in entry.blocks)) for role, group in groups]
 
 
 def is_server_work(block: Block) -> bool:
-    """Return whether the provider's tools made this block: a call to one, or its result."""
+    """Return whether the block is a call to one of the provider's tools, or its result."""
     return block.kind in ("server_tool_use", "mcp_tool_use") or (
         block.kind.endswith("_tool_result") and block.kind != "tool_result"
     )
 
 
 def nested(block: Block) -> tuple[Block, ...]:
-    """Return the blocks inside a `tool_result`. Its content may be any string (anthropic-result-content)."""
+    """Return the blocks inside a `tool_result`; none if its content is a string (anthropic-result-content)."""
     content = block.data.get("content")
     if block.kind != "tool_result" or isinstance(content, str):
         return ()
@@ -119,10 +119,10 @@ _EMPTY = Turn("", (), ())
 
 
 def pairing_limits(body: dict[str, JSON], conversation: Sequence[Turn], profile: Profile) -> Iterator[Violation]:
-    """Check calls and results, and the places of system messages.
+    """Check the pairing of calls and results, and the positions of system messages.
 
-    Consecutive messages of a role are one turn (anthropic-roles). A continued thread begins after calls that the server
-    has stored (anthropic-thread-continue).
+    Consecutive messages of a role are one turn (anthropic-roles). A continued thread may start with results, because
+    the server has stored the calls (anthropic-thread-continue).
     """
     if conversation and not is_continued(body):
         yield from _pair(_EMPTY, conversation[0])
@@ -132,8 +132,8 @@ def pairing_limits(body: dict[str, JSON], conversation: Sequence[Turn], profile:
             for block in turn.of_kind(kind) if turn.role != home else ():
                 message = f"{block.path}: `{kind}` blocks can only be in `{home}` messages"
                 yield limit("block-role").broken(message, block.pointer, actual=turn.role, expected=home)
-    if severity_of(profile.system_in_messages) != "error":  # otherwise the role is refused in any place
-        # A model that may take the role refuses it in a wrong place all the same (anthropic-sonnet-5-system-role).
+    if severity_of(profile.system_in_messages) != "error":  # for other models another check rejects the role everywhere
+        # Models that accept the role still reject it in a wrong position (anthropic-sonnet-5-system-role).
         for before, turn, after in zip([None, *conversation], conversation, [*conversation[1:], None], strict=False):
             if turn.role == "system":
                 yield from _placement(turn, before, after)
@@ -141,7 +141,7 @@ def pairing_limits(body: dict[str, JSON], conversation: Sequence[Turn], profile:
 
 def _placement(turn: Turn, before: Turn | None, after: Turn | None) -> Iterator[Violation]:
     if all(entry.data.get("output_config") and not entry.blocks for entry in turn.entries):
-        return  # the directive-only form is allowed anywhere (anthropic-system-directive)
+        return  # the directive-only form is allowed in any position (anthropic-system-directive)
     place = turn.entries[0].pointer
     message = None
     if before is None:
@@ -210,7 +210,8 @@ def _unanswered(broken: Limit, place: str, calls: list[Block]) -> Violation:
 
 
 def _pending(turn: Turn, reply: Turn) -> Iterator[Violation]:
-    """Check that only results come while a server tool still runs (anthropic-server-call-alone)."""
+    """Check that the next message has only tool results while a server tool is still running
+    (anthropic-server-call-alone)."""
     done = {block.string("tool_use_id") for block in turn.blocks if is_server_work(block)}
     waiting = [block for block in turn.of_kind("server_tool_use") if block.string("id") not in done]
     others = [block for entry in reply.entries[:1] for block in entry.blocks if block.kind != "tool_result"]
@@ -259,7 +260,7 @@ _KINDS = ("thinking", "redacted_thinking")
 
 
 class AnthropicState(IssuedState):
-    """Thinking of the answers. See `harness.apis.traits.IssuedState`."""
+    """Thinking blocks issued in responses. See `harness.apis.traits.IssuedState`."""
 
     def __init__(self, *, foreign: bool) -> None:
         super().__init__(foreign=foreign)
@@ -267,15 +268,15 @@ class AnthropicState(IssuedState):
         self._issued: set[str] = set()
 
     def note(self, response: ResponseView) -> None:
-        """Remember the thinking of an answer. A truncated answer need not come back."""
+        """Remember the thinking blocks of a response. Those of a truncated response need not be sent back."""
         thinking = _thinking(response.parts)
         self._issued.update(thinking)
         if response.complete:
             self._latest = thinking
 
     def objection(self, request: RequestView) -> Violation | None:
-        """Return a violation if thinking of the latest answer is altered, missing where its calls have results, or
-        unknown."""
+        """Return a violation if thinking was modified or was never issued, or is missing from the latest response
+        although its tool results are sent."""
         return self._altered(request) or self._unknown(request)
 
     def _unknown(self, request: RequestView) -> Violation | None:
@@ -304,7 +305,8 @@ class AnthropicState(IssuedState):
 
 
 def _returns_results(request: RequestView) -> bool:
-    """Return whether the request has results, which require the thinking to come back (anthropic-thinking-verbatim)."""
+    """Return whether the request ends with tool results. The client must then send the thinking back
+    (anthropic-thinking-verbatim)."""
     latest = takewhile(lambda turn: turn.role != "assistant", reversed(request.turns))
     return any(isinstance(part, ResultView) for turn in latest for part in turn.parts)
 

@@ -1,4 +1,4 @@
-"""Request bodies → neutral views."""
+"""Conversion of request bodies to neutral views."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ _DIRECT: JSON = {"type": "direct"}
 _HOSTED = re.compile(
     r"/model/(?P<bedrock>[^/]+)/invoke(-with-response-stream)?|/models/(?P<vertex>[^/:]+):\w*[rR]awPredict"
 )
-"""Paths of clouds that accept the same body, with the model in the path and the API version in the body."""
+"""URL paths of clouds that accept the same body. The path names the model; the body has the API version."""
 
 _HOSTED_KEYS = frozenset({"anthropic_version", "anthropic_beta"})
 
 
 def recognises(request: HttpRequest) -> bool:
-    """Return whether this is a chat of Messages, or of Bedrock or Vertex.
+    """Return whether the request is a chat of the Messages API, or of Bedrock or Vertex.
 
-    The path ends in /v1/messages. Two of the three required fields are enough, so that a request without one is refused
-    for the field, not for its path.
+    The path ends in /v1/messages, and the body has at least two of the three required fields. A request that lacks one
+    is therefore rejected for the missing field, not for its path.
     """
     path = urlsplit(request.url).path
     if request.method.upper() != "POST":
@@ -68,13 +68,13 @@ def recognises(request: HttpRequest) -> bool:
 
 
 def is_invoked(request: HttpRequest) -> bool:
-    """Return whether the request is in Bedrock's form."""
+    """Return whether the request has Bedrock's format."""
     hosted = _HOSTED.search(urlsplit(request.url).path) if "/model/" in request.url else None
     return hosted is not None and hosted["bedrock"] is not None
 
 
 def model_of(request: HttpRequest) -> str | None:
-    """Return the model in the body, or in the path of a cloud."""
+    """Return the model from the body, or from a cloud's URL path."""
     try:
         body = body_of(request)
     except WireError:
@@ -83,7 +83,8 @@ def model_of(request: HttpRequest) -> str | None:
 
 
 def body_of(request: HttpRequest) -> JSON:
-    """Return the body as Messages accepts it; clouds have model and stream in the path. Raises `WireError`."""
+    """Return the body in the format of the Messages API. For clouds, the model and `stream` are read from the path.
+    Raises `WireError`."""
     body = parsed(request.body)
     if not isinstance(body, dict) or "anthropic_version" not in body:
         return body
@@ -98,7 +99,8 @@ def body_of(request: HttpRequest) -> JSON:
 
 
 def view(request: HttpRequest) -> RequestView:
-    """Return the neutral view of a request. Raises `WireError` for messages, blocks or tools of another JSON type."""
+    """Return the neutral view of a request. Raises `WireError` if messages, blocks or tools have the wrong JSON
+    type."""
     body = _object(body_of(request), "")
     turns: list[TurnView] = []
     system = [SystemView(text.text, "system", text.pointer) for text in _texts(body.get("system"), "/system")]
@@ -112,7 +114,7 @@ def view(request: HttpRequest) -> RequestView:
             if isinstance(part, TextView)
         )
         others = tuple(part for part in turn.parts if not isinstance(part, TextView))
-        if others:  # tool_addition and similar blocks change the tools in mid-conversation, so they must be kept
+        if others:  # tool_addition and similar blocks change the tools during the conversation, so they must be kept
             turns.append(TurnView("user", others, turn.pointer, "system"))
     return RequestView(
         api="anthropic",
@@ -138,7 +140,7 @@ def view(request: HttpRequest) -> RequestView:
 def is_continued(body: dict[str, JSON]) -> bool:
     """Return whether a request continues a thread (anthropic-thread-continue).
 
-    The server has stored the messages, the system prompt and the tools, and the request carries none of them.
+    The server has stored the messages, the system prompt and the tools, so the request omits them.
     """
     thread = body.get("thread")
     return isinstance(thread, dict) and thread.get("type") == "continue"
@@ -209,7 +211,7 @@ def _media(source: dict[str, JSON], pointer: str, assumed: str | None) -> MediaV
     if kind == "base64" and isinstance(data, str):
         try:
             return MediaView(media_type, pointer, data=base64.b64decode(data, validate=True))
-        except ValueError:  # binascii.Error, or text outside ASCII
+        except ValueError:  # binascii.Error, or non-ASCII text
             return None
     if kind == "text" and isinstance(data, str):
         return MediaView(_string(source.get("media_type")) or "text/plain", pointer, data=data.encode())
@@ -220,7 +222,7 @@ def _media(source: dict[str, JSON], pointer: str, assumed: str | None) -> MediaV
 def _call(block: dict[str, JSON], pointer: str) -> CallView:
     arguments = block.get("input")
     marks: dict[str, JSON] = {key: block[key] for key in ("caller", "toolset_name") if block.get(key) is not None}
-    if equal(marks.get("caller"), _DIRECT):  # what an absent caller means
+    if equal(marks.get("caller"), _DIRECT):  # the default if there is no caller
         del marks["caller"]
     return CallView(
         id=_string(block.get("id")),
@@ -240,7 +242,7 @@ def _result(block: dict[str, JSON], pointer: str) -> ResultView:
     if isinstance(content, str):
         payload.extend(
             [TextView(content, place)] if content else ()
-        )  # "" says the same as no content (anthropic-result-content)
+        )  # "" is equivalent to no content (anthropic-result-content)
     elif isinstance(content, list):
         for index, member in enumerate(content):
             payload.append(_plain(_object(member, join(place, index)), join(place, index)))
@@ -294,7 +296,7 @@ def _format(body: dict[str, JSON]) -> FormatView | None:
     config = body.get("output_config")
     places = [
         ("output_config.format", "/output_config/format", config.get("format") if isinstance(config, dict) else None),
-        ("output_format", "/output_format", body.get("output_format")),  # its name while it was a beta
+        ("output_format", "/output_format", body.get("output_format")),  # its name during the beta
     ]
     for mechanism, pointer, value in places:
         if isinstance(value, dict):
@@ -322,7 +324,7 @@ def _list(value: JSON, pointer: str) -> list[JSON]:
 
 
 def objects(value: JSON, pointer: str) -> Iterator[tuple[str, dict[str, JSON]]]:
-    """Yield the members of a list that are objects, with their pointers."""
+    """Yield the elements of a list that are objects, with their pointers."""
     for index, member in enumerate(value if isinstance(value, list) else ()):
         if isinstance(member, dict):
             yield join(pointer, index), member

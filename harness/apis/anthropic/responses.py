@@ -1,4 +1,4 @@
-"""Response bodies and event streams → neutral views, and the rules that servers must keep."""
+"""Conversion of response bodies and event streams to neutral views, and the rules that servers must follow."""
 
 from __future__ import annotations
 
@@ -32,13 +32,14 @@ _ENDED = (StopReason.TOOL_USE, StopReason.END_TURN, StopReason.STOP_SEQUENCE)
 
 
 def read(response: HttpResponse) -> ResponseView:
-    """Return the neutral view of a response, with its event stream folded (anthropic-response-blocks,
-    anthropic-stream-order, anthropic-stream-arguments, anthropic-stream-signature, anthropic-broken-arguments,
-    anthropic-stream-usage).
+    """Return the neutral view of a response. An event stream is folded first.
+
+    See anthropic-response-blocks, anthropic-stream-order, anthropic-stream-arguments, anthropic-stream-signature,
+    anthropic-broken-arguments and anthropic-stream-usage.
 
     Raises:
-        WireError: a body of HTTP 200 that is neither a message nor an error. A refusal with another body, such as a
-    proxy's page, is an error with that body as its message.
+        WireError: the body of an HTTP 200 response is neither a message nor an error. An error status with an
+            unreadable body, such as a proxy's page, returns an error whose message is that body.
     """
     if response.status >= 400:
         return _refusal(response)
@@ -95,7 +96,7 @@ def _message(
 
 
 def _stop_reason(raw: JSON, parts: tuple[PartView, ...], error: ErrorView | None) -> StopReason:
-    """Return the stop reason. The API has no word for a malformed call (anthropic-broken-arguments)."""
+    """Return the stop reason. The API has no stop reason for a malformed call (anthropic-broken-arguments)."""
     if error:
         return StopReason.ERROR
     reason = _STOP_REASONS.get(raw, StopReason.UNKNOWN) if isinstance(raw, str) else StopReason.UNKNOWN
@@ -105,10 +106,10 @@ def _stop_reason(raw: JSON, parts: tuple[PartView, ...], error: ErrorView | None
 
 
 def _cut_short(call: CallView) -> CallView:
-    """Mark the last call of a truncated answer as malformed.
+    """Mark the last call of a truncated response as malformed.
 
-    It may or may not be complete: the API closes the JSON of a truncated call (anthropics/anthropic-sdk-python#794), or
-    leaves it open (anthropic-broken-arguments).
+    The call may or may not be complete: the API either closes the JSON of a truncated call
+    (anthropics/anthropic-sdk-python#794) or leaves it unfinished (anthropic-broken-arguments).
     """
     text = json.dumps(call.arguments, ensure_ascii=False) if call.malformed is None else call.malformed
     return replace(call, arguments=None, malformed=text)
@@ -133,7 +134,8 @@ def _count(value: JSON) -> int | None:
 
 
 _DONE = "[DONE]"
-"""End of OpenAI's streams, which compatible servers send here too. The SDKs skip events with an unknown name."""
+"""Last event of OpenAI's streams. Compatible servers send it in this API, too. The SDKs skip events with an unknown
+name."""
 
 
 def _empty() -> dict[str, JSON]:
@@ -146,7 +148,7 @@ def _no_blocks() -> dict[int, _Block]:
 
 @dataclass(slots=True)
 class _Block:
-    """A block under construction. `fragments` are the pieces of its input, `None` before the first."""
+    """A block under construction. `fragments` are the pieces of its input; `None` until the first one arrives."""
 
     data: dict[str, JSON]
     fragments: list[str] | None = None
@@ -160,14 +162,14 @@ class _Block:
         elif kind == "citations_delta":
             self._append("citations", [delta.get("citation")])
         elif kind == "signature_delta":
-            self.data["signature"] = delta.get("signature")  # replaces the former value
-        else:  # text_delta, thinking_delta, and deltas of another day
+            self.data["signature"] = delta.get("signature")  # replaces the previous value
+        else:  # text_delta, thinking_delta, and future delta types
             for key, value in delta.items():
                 if key != "type":
                     self._append(key, value)
 
     def finished(self) -> dict[str, JSON]:
-        """Return the block as in a whole response. Input that is no JSON stays a text."""
+        """Return the block as in a non-streamed response. Input that is not JSON is kept as text."""
         text = "".join(self.fragments or ())
         if text:
             try:
@@ -188,7 +190,8 @@ class _Block:
 
 @dataclass(slots=True)
 class FoldedMessage:
-    """Result of a stream. `complete` is true after `message_stop`; `error` is the body of an `error` event."""
+    """Result of folding a stream. `complete` is set once `message_stop` arrives. `error` is the body of an `error`
+    event."""
 
     message: dict[str, JSON] = field(default_factory=_empty)
     complete: bool = False
@@ -214,9 +217,9 @@ class _Fold:
                 self.result.complete = True
             case "error":
                 self.result.error = event
-            case None if "error" in event:  # an error that a proxy or a compatible server put in
+            case None if "error" in event:  # an error inserted by a proxy or a compatible server
                 self.result.error = event
-            case _:  # content_block_stop says nothing new, ping nothing, and events of another day are let pass
+            case _:  # content_block_stop and ping add no information; future event types are ignored
                 pass
 
     def _block(self, event: dict[str, JSON]) -> _Block:
@@ -226,9 +229,10 @@ class _Fold:
             raise WireError("a delta for a block that has not started", "/index") from None
 
     def _finish(self, event: dict[str, JSON]) -> None:
-        """Apply a `message_delta`: its numbers are cumulative, and absent fields stay (anthropic-stream-usage).
+        """Apply a `message_delta`. Its counts are cumulative, and absent fields keep their values
+        (anthropic-stream-usage).
 
-        Events of the beta surface have further fields of the message (`context_management`).
+        On the beta surface these events have further fields of the message (`context_management`).
         """
         message = self.result.message
         known, counted = message.get("usage"), event.get("usage")
@@ -239,16 +243,17 @@ class _Fold:
 
 
 def _updated(known: dict[str, JSON], said: dict[str, JSON]) -> dict[str, JSON]:
-    """Return `known` with the new values; null changes nothing."""
+    """Return `known` updated with the new values. A null changes nothing."""
     return {**known, **{key: value for key, value in said.items() if value is not None or key not in known}}
 
 
 def fold(body: bytes) -> FoldedMessage:
-    """Fold an event stream into the message of a whole response; one without any event is empty.
+    """Fold an event stream into the message of a non-streamed response. A stream without events results in an empty
+    message.
 
     Raises:
-        WireError: this is no event stream, an event is no JSON object, a delta belongs to no block, or there is neither
-    a message nor an error.
+        WireError: the body is not an event stream, an event is not a JSON object, a delta has no block, or the stream
+            has neither a message nor an error.
     """
     fold_ = _Fold()
     silent = True
@@ -289,7 +294,7 @@ _DELTAS = {
     "thinking_delta": ("thinking",),
     "signature_delta": ("thinking",),
 }
-"""Type of a delta → types of its blocks."""
+"""Maps delta types to the block types that they extend."""
 
 
 class _MessageEventOrder(EventOrder):

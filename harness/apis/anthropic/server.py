@@ -1,4 +1,4 @@
-"""Errors of Messages, and the endpoints besides chats: headers, keys, models, token counts, threads."""
+"""Errors of the Messages API, and everything except chats: headers, keys, models, token counts, threads."""
 
 from __future__ import annotations
 
@@ -39,32 +39,34 @@ _TYPES = {
     504: "timeout_error",
     529: "overloaded_error",
 }
-"""See anthropic-error-body. `invalid_request_error` is the type of each 4xx without its own; `api_error` for other 5xx
-is unconfirmed."""
+"""Error types by status. See anthropic-error-body. Other 4xx statuses use `invalid_request_error`. The use of
+`api_error` for other 5xx statuses is unconfirmed."""
 
 _STATUSES = {kind: status for status, kind in _TYPES.items()}
 
 
 def refuse(violation: Violation) -> HttpResponse:
-    """Return the provider's refusal of a request."""
+    """Return the provider's rejection of a request."""
     kind = violation.code or _type(violation.status)
     return _response(violation.status, kind, violation.message, f"{violation.rule} {violation.pointer}")
 
 
 def fail(status: int, retry_after: float | None, seed: str) -> HttpResponse:
-    """Return the provider's failure with this status, and `retry_after` seconds in a header."""
+    """Return the provider's error response for a status. `retry_after` is sent as a header, in seconds."""
     return _response(status, _type(status), message(status), seed, retry_after)
 
 
 def stream_error(status: int, seed: str, _request: RequestView) -> bytes:
-    """Return the `error` event of a stream (anthropic-stream-order). Other statuses have the type of 400 or 500."""
+    """Return the `error` event of a stream (anthropic-stream-order). Unlisted statuses use the error type of 400 or
+    500."""
     return written(_body(_type(status), message(status), _request_id(seed)), "error")
 
 
 def read_error(body: JSON, response: HttpResponse) -> ErrorView | None:
     """Return the error in a body or an event.
 
-    Inside HTTP 200 its type implies a status (anthropic-stream-error). Bedrock has only a `message`.
+    If the HTTP status is 200, the error type determines the status (anthropic-stream-error). Bedrock only has a
+    `message`.
     """
     if not isinstance(body, dict):
         return None
@@ -103,7 +105,7 @@ _HELD = ("system", "tools")
 
 
 def headers(seed: str, _model: str) -> Mapping[str, str]:
-    """Return the headers of every response."""
+    """Return the headers that every response has."""
     limits = {f"anthropic-ratelimit-{kind}-limit": str(limit) for kind, limit in _LIMITS.items()}
     left = {f"anthropic-ratelimit-{kind}-remaining": str(limit - 1000) for kind, limit in _LIMITS.items()}
     resets = {f"anthropic-ratelimit-{kind}-reset": _RESET for kind in _LIMITS}
@@ -115,12 +117,12 @@ def headers(seed: str, _model: str) -> Mapping[str, str]:
 
 
 def has_key(request: HttpRequest) -> bool:
-    """Return whether a request has a key of the console, or a login token."""
+    """Return whether a request has an API key or a login token."""
     return bool(request.headers.get("x-api-key") or request.headers.get("authorization"))
 
 
 def respond(request: HttpRequest, models: Sequence[str]) -> HttpResponse | None:
-    """Return the models, one of them, or a token count."""
+    """Respond to a request for the model list, a single model, or a token count."""
     path = urlsplit(request.url).path
     if request.method == "POST" and path.endswith("/v1/messages/count_tokens"):
         return json_response({"input_tokens": tokens(request.body)})
@@ -137,7 +139,7 @@ def respond(request: HttpRequest, models: Sequence[str]) -> HttpResponse | None:
 
 
 def restore(request: HttpRequest, kept: StoredAnswers) -> HttpRequest:
-    """Return the request of a thread with its whole conversation. Raises `StateNotFound`."""
+    """Replace the continuation of a thread by a request with the whole conversation. Raises `StateNotFound`."""
     body = sent(request)
     thread = body.pop("thread", None)
     if not isinstance(thread, dict):
@@ -157,7 +159,8 @@ def restore(request: HttpRequest, kept: StoredAnswers) -> HttpRequest:
 
 
 def store(request: HttpRequest, answer: ResponseView) -> tuple[str, JSON] | None:
-    """Return a conversation under the id of its last response. Later requests decide which of them are threads."""
+    """Return the conversation to store, with the id of its last response. It becomes a thread once a later request
+    continues it."""
     body, said = sent(request), answer.body
     messages = body.get("messages")
     if not isinstance(said, dict) or not isinstance(messages, list):

@@ -1,7 +1,7 @@
-"""The `claude` command line in print mode, one run for each chat (`harness.model.process`).
+"""The `claude` command line in print mode. Each chat runs the command once (`harness.model.process`).
 
-Facts are those of version 2.1.197, seen against a loopback server in place of the provider. Where these modules speak
-of a result, they mean the one JSON object on stdout.
+Facts apply to version 2.1.197, observed with a loopback server in place of the provider. In these modules, "result"
+means the JSON object that the command prints to stdout.
 """
 
 from __future__ import annotations

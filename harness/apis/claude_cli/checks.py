@@ -19,12 +19,12 @@ _ATTACHMENTS = "CLAUDE_CODE_DISABLE_ATTACHMENTS"
 
 
 def limit(name: str) -> Limit:
-    """Return a limit by its id without the API's name."""
+    """Return a limit by its id without the `claude-cli-` prefix."""
     return FACTS.limits[f"claude-cli-{name}"][0]
 
 
 def violations(request: HttpRequest, _law: RuleSet) -> list[Violation]:
-    """Return the violations of a command, in the order of the command's own checks."""
+    """Return the violations of a command, in the order in which the command itself checks them."""
     try:
         command = command_of(request)
     except WireError as error:
@@ -75,7 +75,7 @@ def _prompt(command: Command, given: CliArguments) -> Iterator[Violation]:
 
 
 def _isolation(command: Command, given: CliArguments) -> Iterator[Violation]:
-    """Check that the command reads, sends and stores nothing else of the machine."""
+    """Check that the command does not read, send or store anything else on this machine."""
     if command.environment.get(_ATTACHMENTS) != "1":
         message = f"without {_ATTACHMENTS}=1 a file that the prompt names after '@' is read and sent"
         yield limit("attachments").broken(message, "/environment", expected="1")

@@ -1,4 +1,5 @@
-"""Commands → neutral views. Pointers lead into the body `{"argv", "stdin", "environment", "inherited"}`."""
+"""Conversion of commands to neutral views. Pointers refer to the body `{"argv", "stdin", "environment",
+"inherited"}`."""
 
 from __future__ import annotations
 
@@ -72,7 +73,7 @@ _KNOWN = _SWITCHES | _ONE_VALUE | _OPTIONAL_VALUE | _SEVERAL_VALUES
 
 @dataclass(frozen=True, slots=True)
 class CliArgument:
-    """An argument of the command with its pointer."""
+    """A command-line argument with its pointer."""
 
     text: str
     pointer: str
@@ -82,8 +83,8 @@ class CliArgument:
 class CliArguments:
     """Parsed arguments of a command.
 
-    `options` maps long names to their values; a switch has none. `positional` is the prompt, `unknown` are options that
-    do not exist, `lacking` those without their value.
+    `options` maps long names to their values; a switch has none. `positional` is the prompt. `unknown` lists options
+    that do not exist, `lacking` those whose value is missing.
     """
 
     options: Mapping[str, tuple[CliArgument, ...]]
@@ -92,13 +93,13 @@ class CliArguments:
     lacking: tuple[CliArgument, ...]
 
     def value(self, name: str) -> CliArgument | None:
-        """Return the last value of an option."""
+        """Return the last value of an option, or `None`."""
         values = self.options.get(name, ())
         return values[-1] if values else None
 
 
 def arguments(argv: Sequence[str]) -> CliArguments:
-    """Read the arguments that follow the executable, `argv[0]`."""
+    """Parse the arguments after the executable `argv[0]`."""
     options: dict[str, tuple[CliArgument, ...]] = {}
     positional: list[CliArgument] = []
     unknown: list[CliArgument] = []
@@ -125,13 +126,16 @@ def arguments(argv: Sequence[str]) -> CliArguments:
 
 
 def _taken(name: str, left: list[CliArgument]) -> list[CliArgument]:
-    """Remove the values of an option from the remaining arguments: any one, or those that are no option."""
+    """Remove an option's values from the remaining arguments and return them.
+
+    An option with one required value accepts any argument. Optional and further values end at the next option.
+    """
     if name in _ONE_VALUE or (name in _SEVERAL_VALUES and left):
         most = len(left) if name in _SEVERAL_VALUES else 1
     else:
         most = 1 if name in _OPTIONAL_VALUE and left and not left[0].text.startswith("-") else 0
     count = min(most, len(left))
-    if name in _SEVERAL_VALUES:  # the first is taken whatever it looks like, as a single value is
+    if name in _SEVERAL_VALUES:  # like a single required value, the first one may look like an option
         others = [index for index in range(1, count) if left[index].text.startswith("-")]
         count = others[0] if others else count
     values, left[:] = left[:count], left[count:]
@@ -145,7 +149,7 @@ _STATEFUL = ("--continue", "--resume", "--from-pr")
 
 
 def recognises(request: HttpRequest) -> bool:
-    """Return whether this is a run of the executable `claude`."""
+    """Return whether the request is a run of the executable `claude`."""
     parts = urlsplit(request.url)
     return request.method == METHOD and parts.scheme == "process" and parts.path == "/claude"
 
@@ -168,7 +172,7 @@ def model_of(request: HttpRequest) -> str | None:
 
 
 def view(request: HttpRequest) -> RequestView:
-    """Return the neutral view of a command. Raises `WireError` for another body or an invalid schema."""
+    """Return the neutral view of a command. Raises `WireError` if the body is not a command or a schema is invalid."""
     command = command_of(request)
     given = arguments(command.argv)
     model, output = given.value("--model"), given.value("--output-format")
@@ -188,7 +192,7 @@ def view(request: HttpRequest) -> RequestView:
 
 
 def _system(given: CliArguments) -> tuple[SystemView, ...]:
-    """Return the system texts. An empty one only removes the command's own."""
+    """Return the system texts. An empty one only removes the command's default prompt."""
     values = [(name, given.value(name)) for name in _SYSTEM]
     return tuple(SystemView(value.text, name, value.pointer) for name, value in values if value and value.text)
 

@@ -1,4 +1,5 @@
-"""Results → neutral views, and results of the reference server. Pointers lead into the result."""
+"""Conversion of `claude` results to neutral views, and the results of the reference server. Pointers are relative to
+the result."""
 
 from __future__ import annotations
 
@@ -25,10 +26,10 @@ _STOP_REASONS = {
 
 
 def read(response: HttpResponse) -> ResponseView:
-    """Return the neutral view of the result of a run.
+    """Return the neutral view of a command's result.
 
     Raises:
-        WireError: it is no run, or a successful run without a model's result.
+        WireError: the response is not the result of a command, or a successful one has no response of a model.
     """
     if response.status >= 400:
         return _view({}, ErrorView(response.status, response.body.decode("utf-8", "replace")))
@@ -54,7 +55,7 @@ def read(response: HttpResponse) -> ResponseView:
 
 
 def _result(completed: Completed) -> dict[str, JSON] | None:
-    """Return the result, or `None` if a run failed without one."""
+    """Return the result object, or `None` if the command failed without one."""
     try:
         value = loads(completed.stdout)
     except WireError:
@@ -71,7 +72,7 @@ def _has_failed(result: dict[str, JSON]) -> bool:
 
 
 def _error(result: dict[str, JSON], http_status: int) -> ErrorView:
-    """Return the error of a result, with the provider's status if it has one."""
+    """Return the error of a result, with the provider's status if the result has one."""
     status, text, subtype, errors = (result.get(key) for key in ("api_error_status", "result", "subtype", "errors"))
     meant = status if isinstance(status, int) and 400 <= status < 600 else None
     listed = "; ".join(map(str, errors)) if isinstance(errors, list) else ""
@@ -98,7 +99,7 @@ def _view(result: dict[str, JSON], error: ErrorView | None = None, parts: tuple[
 
 
 def _usage(usage: JSON) -> Usage:
-    """Return the usage, counted as in Messages: cached tokens are not part of `input_tokens`."""
+    """Return the usage. As in the Messages API, `input_tokens` excludes cached tokens."""
     fresh, written, read_, output = (
         _count(usage.get(key)) if isinstance(usage, dict) else None
         for key in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
@@ -114,14 +115,14 @@ def _count(value: JSON) -> int | None:
 _HEX = "0123456789abcdef"
 
 _WORDS = {StopReason.PAUSE: "pause_turn"}
-"""Stop reasons with another name than the canonical one."""
+"""Stop reasons whose wire name differs from the canonical one."""
 
 
 def build(step: ModelStep, seed: str, model: str, _profile: Profile) -> dict[str, JSON]:
-    """Return the result of a run. Ids, usage and cost are functions of `seed`.
+    """Return the result of a command run. Ids, usage and cost are derived from `seed`.
 
-    A truncated answer is dropped and reported as an error without a status. Calls and thinking never appear in a
-    result. The objects of `raw` are merged into it.
+    A truncated response is replaced by an error without a status. Results never contain calls or thinking. The objects
+    of `raw` are merged into the result.
     """
     stop = step.stop or (StopReason.REFUSAL if step.refusal is not None else StopReason.END_TURN)
     result = _build_result(seed, model, step.text or "", _WORDS.get(stop, stop.value))
@@ -136,29 +137,29 @@ def build(step: ModelStep, seed: str, model: str, _profile: Profile) -> dict[str
 
 
 def build_stream(step: ModelStep, seed: str, model: str, profile: Profile, request: RequestView) -> HttpResponse:
-    """Return the same response whole: a result comes at the end of a run."""
+    """Return the result of `build` as a single body. The command does not stream: it prints its result at the end."""
     return stream_of(build(step, seed, model, profile), seed, profile, request)
 
 
 def stream_of(body: dict[str, JSON], _seed: str, _profile: Profile, _request: RequestView) -> HttpResponse:
-    """Return the result of a run in one piece."""
+    """Return a result as a single response."""
     return HttpResponse(200, {"content-type": "application/json"}, json.dumps(body, ensure_ascii=False).encode())
 
 
 def refuse(violation: Violation) -> HttpResponse:
-    """Return the refusal of a command: a line on stderr, status 1, no result."""
+    """Return a rejected command: message on stderr, exit status 1, no result."""
     return to_response(Completed(1, "", f"{violation.message}\n"))
 
 
 def fail(status: int, _retry_after: float | None, seed: str) -> HttpResponse:
-    """Return the result of a run whose provider failed. It has no wait time."""
+    """Return the result of a command whose provider failed. A result cannot carry a retry delay."""
     result = _build_result(seed, None, f"API Error: {status} the provider failed.", "stop_sequence")
     result |= {"is_error": True, "api_error_status": status}
     return HttpResponse(200, {"content-type": "application/json"}, json.dumps(_left_behind(result)).encode())
 
 
 def stream_error(status: int, seed: str, _request: RequestView) -> bytes:
-    """Return the failure; nothing can precede it."""
+    """Return the same body as `fail`. The command does not stream, so an error cannot follow partial output."""
     return fail(status, None, seed).body
 
 
@@ -168,7 +169,7 @@ def _left_behind(result: dict[str, JSON]) -> dict[str, JSON]:
 
 
 def _build_result(seed: str, model: str | None, text: str, stop: str) -> dict[str, JSON]:
-    """Return a result. Without a `model` nothing was used."""
+    """Return a result. Without a `model`, all token counts and the cost are zero."""
     is_answered = model is not None
     cached = number(seed, "cached", 0, 2)
     fresh, output, written, read = (

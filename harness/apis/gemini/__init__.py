@@ -1,7 +1,7 @@
-"""Gemini generateContent: the Developer API, and Vertex where the wire is the same.
+"""Gemini generateContent: the Developer API, and Vertex where its wire format is the same.
 
-Keys come in camelCase, in snake_case and mixed (gemini-casing). They are normalised except in the user's payloads;
-pointers keep the original spelling.
+Keys may be in camelCase, snake_case or a mix of both (gemini-casing). They are normalised, except in user data.
+Pointers keep the original spelling.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from harness.model.protocols import Capability
 from harness.scenarios.schema import Provocation
 
 PROFILES = (
-    Profile(  # no recording is known, with or without ids for calls
+    Profile(  # no recording shows whether calls have ids
         "gemini-4",
         r"gemini-4.*",
         call_ids=None,
@@ -99,7 +99,7 @@ API = Api(
     ),
     profiles=PROFILES,
     targets=(
-        # The newest model, and two with known behaviour: ids for tool calls, and none.
+        # The newest model, one that has ids for tool calls, and one that does not.
         ShippedTarget("gemini-4", "gemini", "gemini", "gemini-4-argon"),
         ShippedTarget("gemini-3", "gemini", "gemini", "gemini-3.8-flash"),
         ShippedTarget("gemini-2.5", "gemini", "gemini", "gemini-2.5-flash-lite"),
@@ -142,7 +142,7 @@ API = Api(
     ),
     traits=Traits(
         ids_optional=True,
-        unread_framings=frozenset({"byte-order-mark", "comments"}),  # measured: google-genai 3.4 says broken JSON
+        unread_framings=frozenset({"byte-order-mark", "comments"}),  # google-genai 3.4 fails with broken JSON
     ),
     issued_state=GeminiState,
     canonical_reader=GeminiReader,

@@ -1,9 +1,9 @@
-"""Checks of requests that conditions cannot express: parts, schemas, pairing, signatures.
+"""Checks of requests that fact conditions cannot express: parts, schemas, pairing, signatures.
 
-The provider parses a request before it checks the conversation, so a field of a wrong type is the only finding of these
-checks. Root schemas with empty `properties` are accepted: gemini-schema-fields quotes a refusal, but recorded requests
-with them succeeded. Adjacent model contents are one turn, as recordings show (gemini-turn-order,
-gemini-responses-counted, gemini-thought-signature).
+The provider parses a request before it checks the conversation. A field of the wrong type is therefore the only
+violation reported. Root schemas with empty `properties` are accepted: gemini-schema-fields quotes a rejection, but
+recorded requests with them succeeded. Recordings also show that consecutive model contents are one turn
+(gemini-turn-order, gemini-responses-counted, gemini-thought-signature).
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from harness.model.messages import JSON
 
 
 def violations(request: HttpRequest, law: RuleSet) -> list[Violation]:
-    """Return the violations of a request. Never raises: an unreadable body is a violation (`gemini-body`)."""
+    """Return the violations of a request. Never raises: an unreadable body is reported as a violation
+    (`gemini-body`)."""
     profile = law.profile
     try:
         body = parsed(request.body)
@@ -55,7 +56,7 @@ def _unreadable(error: WireError) -> Violation:
 
 def _contents(body: ProtoMessage, *, vertex: bool) -> Iterator[Violation]:
     for index, content in enumerate(body.messages("contents")):
-        if vertex and not content.get("role"):  # the Developer API reads a missing role as user
+        if vertex and not content.get("role"):  # the Developer API treats a missing role as user
             message = "Please use a valid role: user, model."
             yield limit("role").broken(message, content.at("role"), expected=["user", "model"])
         for position, part in enumerate(content.messages("parts")):
@@ -108,10 +109,10 @@ def _mixed(body: ProtoMessage, profile: Profile) -> Iterator[Violation]:
 
 
 def schema_violations(schema: JSON, pointer: str, path: str) -> Iterator[Violation]:
-    """Check a schema and its subschemas for unknown types (`gemini-schema-type`). `path` is the provider's.
+    """Check a schema and its subschemas for unknown types (`gemini-schema-type`). `path` is in the provider's notation.
 
     Raises:
-        WireError: it is no schema, which `misfits` finds before.
+        WireError: the value is not a schema. `misfits` reports this case first.
     """
     fields = ProtoMessage.of(schema, pointer)
     kind = fields.enum("type", TYPES)
@@ -126,7 +127,7 @@ def parameter_violations(schema: JSON, pointer: str, path: str) -> Iterator[Viol
     """Check enums and arrays in a function's `parameters` (gemini-enum-not-empty, gemini-enum-of-strings,
     gemini-array-items).
 
-    The refusals are from the Developer API; there is none for a schema of the answer.
+    The rejections come from the Developer API. No rejection of a response schema is known.
     """
     fields = ProtoMessage.of(schema, pointer)
     kind = (fields.enum("type", TYPES) or "").lower()
@@ -171,7 +172,7 @@ def _read(turn: TurnView) -> _Turn:
 
 
 def pairing_violations(view: RequestView, profile: Profile) -> Iterator[Violation]:
-    """Check the places of calls and results, and that results match their calls."""
+    """Check the positions of calls and results, and that results match their calls."""
     turns = [*map(_read, view.turns)]
     index = 0
     while index < len(turns):
@@ -230,7 +231,7 @@ def _severity(profile: Profile) -> Literal["error", "warning"]:
 
 
 def _matched(calls: list[CallView], results: list[ResultView], profile: Profile) -> Iterator[Violation]:
-    """Pair by id where both have one, the rest by name."""
+    """Match calls and results by id where both have one, and the others by name."""
     waiting = list(calls)
     by_name: list[ResultView] = []
     for result in results:
@@ -252,7 +253,7 @@ def _matched(calls: list[CallView], results: list[ResultView], profile: Profile)
 
 def _unpaired_id(result: ResultView, calls: list[CallView]) -> Iterator[Violation]:
     if not all(call.id for call in calls):
-        return  # a client's own ids on half of a conversation were accepted
+        return  # the API accepted client-generated ids on half of a conversation
     ids = [call.id for call in calls]
     if result.call_id is None:
         message = f"The function response '{result.name}' has no id, its function call has one."
@@ -280,16 +281,17 @@ _STAND_INS = frozenset(
 def is_signature_placeholder(signature: JSON) -> bool:
     """Return whether a signature is the documented placeholder for an unknown one (gemini-thought-signature).
 
-    The documents give the words as plain text. SDKs send them as base64, in either alphabet, padded or not.
+    The documentation gives the placeholder as plain text. SDKs send it as base64 in either alphabet, with or without
+    padding.
     """
     return canonical(signature) in _STAND_INS
 
 
 def signature_violations(view: RequestView, profile: Profile, *, vertex: bool) -> Iterator[Violation]:
-    """Check the first call of each step for a signature, where the profile requires one.
+    """Check that the first call of each step has a signature, if the profile requires one.
 
-    Only the current turn counts: it begins at the last user content with more than results. Altered signatures are not
-    found here. The documented placeholders are signatures too.
+    Only the current turn is checked. It begins at the last user content that has more than results. Documented
+    placeholders are accepted, and modified signatures are not detected here.
     """
     if profile.thought_signatures != "required":
         return
@@ -318,14 +320,14 @@ def _words(name: str, position: int, *, vertex: bool) -> str:
 
 
 class GeminiState(IssuedState):
-    """Thought signatures of the answers. See `harness.apis.traits.IssuedState`."""
+    """Thought signatures issued in responses. See `harness.apis.traits.IssuedState`."""
 
     def __init__(self, *, foreign: bool) -> None:
         super().__init__(foreign=foreign)
         self._signatures: set[str] = set()
 
     def note(self, response: ResponseView) -> None:
-        """Remember the signatures of an answer, of a truncated one too."""
+        """Remember the signatures of a response, even if it is truncated."""
         self._signatures.update(
             spelled(part.opaque)
             for part in response.parts
@@ -333,7 +335,8 @@ class GeminiState(IssuedState):
         )
 
     def objection(self, request: RequestView) -> Violation | None:
-        """Return a violation for the first unknown signature, unless the conversation began elsewhere."""
+        """Return a violation for the first signature that was never issued, unless another server started the
+        conversation."""
         if self.foreign:
             return None
         for turn in request.turns:

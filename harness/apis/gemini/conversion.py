@@ -1,4 +1,4 @@
-"""Requests of generateContent to and from canonical values."""
+"""Conversion of generateContent requests to and from canonical values."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ _UNDERSCORED = re.compile(r"(?<=[a-z0-9])_([a-z0-9])")
 
 
 class GeminiReader(CanonicalReader):
-    """Reads requests of generateContent.
+    """Reads generateContent requests.
 
-    A result object with `output` alone is its value, one with `error` alone an error (gemini-function-response-form).
+    A function response that contains only `output` is a value; one that contains only `error` is an error result
+    (gemini-function-response-form).
     """
 
     api = "gemini"
@@ -90,7 +91,7 @@ def _content(payload: JSON) -> tuple[JSON, bool]:
 
 
 def _camelised(value: JSON) -> dict[str, JSON]:
-    """Return the object with its own keys in camelCase (gemini-casing)."""
+    """Convert the keys of the object itself (not nested ones) to camelCase (gemini-casing)."""
     fields = value if isinstance(value, dict) else {}
     return {_UNDERSCORED.sub(lambda match: match[1].upper(), key): each for key, each in fields.items()}
 
@@ -100,7 +101,7 @@ _PATH = "/v1beta/models/{}"
 
 
 def write(request: ChatRequest, bound: str) -> Body:
-    """Write the body of a request; the path names the model."""
+    """Write the body of a request. It has no model, since the URL path names it."""
     names = {call.id: call.name for message in request.messages for call in message.tool_calls}
     body: Body = {"contents": [_content_of(message, names) for message in request.messages]}
     if request.system:
@@ -151,7 +152,8 @@ def _with(body: Body, *entries: JSON) -> Body:
 
 
 def append_answer(body: Body, answer: JSON, results: Sequence[AnsweredCall]) -> Body:
-    """Append the unchanged content, and one content with all results (gemini-responses-counted). Ids are optional."""
+    """Append the model's content unchanged, then one user message with all results (gemini-responses-counted). Results
+    have an id only if their call has one."""
     parts: list[JSON] = []
     for call, value in results:
         payload: Body = {"name": call.name, "response": {**value}}

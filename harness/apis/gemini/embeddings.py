@@ -1,6 +1,6 @@
 """`models/…:batchEmbedContents` and `models/…:embedContent`.
 
-The limit of a batch is in the provider's words, as in many reports (langchain-ai/langchainjs 4491).
+The message for batches that are too large is the provider's, quoted in many reports (langchain-ai/langchainjs 4491).
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _REFERENCE = "Gemini API, models.batchEmbedContents"
 
 
 def recognises(request: HttpRequest) -> bool:
-    """Return whether a request is one for embeddings."""
+    """Return whether the request is for embeddings."""
     return request.method.upper() == "POST" and _method(request) is not None
 
 
 def view(request: HttpRequest) -> EmbeddingView:
-    """Return the neutral view of a request, with a text for each content, since its parts share a vector.
+    """Return the neutral view of a request. Each content is one text, since its parts share a vector.
 
     Raises:
-        WireError: the body is not JSON, a field has a wrong type, or its parts request vectors of different models or
-    lengths.
+        WireError: the body is not JSON, a field has a wrong type, or the entries of a batch request different models or
+            vector lengths.
     """
     method = _method(request)
     if method is None:
@@ -66,7 +66,7 @@ def _text(asked: ProtoMessage) -> TextView:
 
 
 def violations(request: HttpRequest, _law: RuleSet) -> list[Violation]:
-    """Return the refusals by the provider."""
+    """Return the violations that the provider would reject."""
     try:
         seen = view(request)
     except WireError as error:
@@ -93,7 +93,7 @@ def read(response: HttpResponse) -> tuple[VectorView, ...]:
     """Return the vectors of a response.
 
     Raises:
-        WireError: the body has none.
+        WireError: the body has no vectors.
     """
     body = ProtoMessage.of(body_of(response))
     if not {"embeddings", "embedding"} & {*body.names}:
@@ -107,7 +107,7 @@ def _values(entry: ProtoMessage) -> tuple[float, ...]:
 
 
 def build(seen: EmbeddingView) -> dict[str, JSON]:
-    """Return the body of a response. Shortened vectors do not have length 1, as with gemini-embedding-001."""
+    """Return the body of a response. Like gemini-embedding-001, it does not normalise shortened vectors to length 1."""
     length = seen.dimensions or _LENGTH
     entries: list[JSON] = []
     for text in seen.texts:

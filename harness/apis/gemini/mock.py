@@ -1,4 +1,4 @@
-"""Responses of the reference server: whole bodies, streams, and broken responses."""
+"""Responses of the reference server: complete bodies, streams and broken responses."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ _FINISH_REASONS = {
 
 
 _LEAST_CACHED = 300
-"""Tokens, a little below the shortest recorded prompt with cached tokens."""
+"""Minimum number of tokens for caching, a little below the shortest recorded prompt with cached tokens."""
 
 
 def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str, JSON]:
-    """Return the body of a response. Ids, usage and signatures are functions of `seed`.
+    """Return the body of a response. Ids, usage and signatures are derived from `seed`.
 
-    The signature is on the first call, or on the text if there is none. A refusal is a candidate with its reason in
-    `finishMessage`, as recorded ones are; the API has no field for the model's words. Calls come whole
-    (gemini-calls-whole) or not at all: a truncated call is omitted, and a malformed one leaves the beginning of the
-    model's notation in `finishMessage` (gemini-no-candidates; langchain-ai/langchain-google#725).
+    The signature is on the first call, or on the text if there is no call. A refusal is a candidate with the
+    explanation in `finishMessage`, as in recordings; the API has no field for a refusal by the model. Calls are sent
+    complete (gemini-calls-whole) or not at all. A truncated call is omitted. For a malformed call, `finishMessage` has
+    the beginning of the call in the model's own notation (gemini-no-candidates; langchain-ai/langchain-google#725).
     """
     bound = StopReason.MAX_TOKENS if step.truncated else StopReason.END_TURN
     stop = step.stop or (StopReason.REFUSAL if step.refusal is not None else bound)
@@ -71,12 +71,13 @@ def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str,
 
 
 def build_stream(step: ModelStep, seed: str, model: str, profile: Profile, request: RequestView) -> HttpResponse:
-    """Return the same response as a stream: events, or an array if the request does not ask for events."""
+    """Return the same response as a stream: server-sent events, or a JSON array if the request does not ask for
+    events."""
     return stream_of(build(step, seed, model, profile), seed, profile, request)
 
 
 def stream_of(body: dict[str, JSON], seed: str, _profile: Profile, request: RequestView) -> HttpResponse:
-    """Return a whole body as a stream, in the form that the request asks for."""
+    """Convert a complete body to a stream, in the format that the request asks for."""
     if request.stream_format == "json-array":
         return HttpResponse(200, {"content-type": "application/json; charset=UTF-8"}, array(body, seed))
     return HttpResponse(200, {"content-type": "text/event-stream"}, event_stream(body, seed))
@@ -99,7 +100,7 @@ def _parts(step: ModelStep, seed: str, profile: Profile) -> Iterator[JSON]:
     if step.thinking is not None:
         yield {"text": step.thinking, "thought": True}
     yield from step.raw
-    if step.text:  # an empty part is recorded in streams alone
+    if step.text:  # recordings have empty parts only in streams
         yield {"text": step.text} if step.calls else {"text": step.text, **state}
     for index, (name, arguments) in enumerate(step.calls):
         call: dict[str, JSON] = {"name": name, "args": {**arguments}}
@@ -110,9 +111,9 @@ def _parts(step: ModelStep, seed: str, profile: Profile) -> Iterator[JSON]:
 
 
 def _usage(seed: str, prefix: Prefix, *, reasoned: bool) -> dict[str, JSON]:
-    """Return the usage. Cached tokens are part of the prompt, and absent without a cache.
+    """Return the usage. Cached tokens are included in the prompt tokens. The field is omitted if nothing was cached.
 
-    In recordings they are two thirds of repeated prompts of 328 tokens or more (594 of 859, 230 of 345, 220 of 328).
+    In recordings, two thirds of repeated prompts of 328 tokens or more are cached (594 of 859, 230 of 345, 220 of 328).
     """
     cached = prefix.repeated * 2 // 3 if prefix.repeated >= _LEAST_CACHED else 0
     prompt = (prefix.repeated if cached else 0) + number(seed, "prompt", 20, 400)
@@ -139,12 +140,12 @@ _ENDING = frozenset({"finishReason", "finishMessage", "continuationToken"})
 
 
 def event_stream(body: dict[str, JSON], seed: str) -> bytes:
-    """Return a whole response as server-sent events. Its cuts are a function of `seed`."""
+    """Convert a complete response to server-sent events. Chunk boundaries are derived from `seed`."""
     return b"".join(b"data: " + _encoded(chunk) + b"\r\n\r\n" for chunk in _chunks(body, seed))
 
 
 def array(body: dict[str, JSON], seed: str) -> bytes:
-    """Return the same chunks as a JSON array, the API's default form."""
+    """Convert a complete response to a JSON array of the same chunks. This is the API's default format."""
     return b"[" + b"\n,\r\n".join(_encoded(chunk, indent=2) for chunk in _chunks(body, seed)) + b"\n]"
 
 
@@ -153,7 +154,8 @@ def _encoded(chunk: dict[str, JSON], indent: int | None = None) -> bytes:
 
 
 def _chunks(body: dict[str, JSON], seed: str) -> list[dict[str, JSON]]:
-    """Return chunks, which are whole responses (gemini-chunks): each has all fields, and its usage so far."""
+    """Split a response into chunks (gemini-chunks). Each chunk is a complete response object with all fields and the
+    usage up to that point."""
     candidates = [
         chunk for candidate in _objects(body.get("candidates")) for chunk in _candidate_chunks(candidate, seed)
     ]
@@ -165,7 +167,7 @@ def _chunks(body: dict[str, JSON], seed: str) -> list[dict[str, JSON]]:
 
 
 def _usage_so_far(usage: JSON, share: float) -> dict[str, JSON]:
-    """Return the usage of a chunk with its share of the counts. The last chunk has that of the response."""
+    """Return the usage for a chunk, scaled to its `share`. The last chunk has the usage of the response."""
     if not isinstance(usage, dict):
         return {}
     counted, total = usage.get("candidatesTokenCount"), usage.get("totalTokenCount")
@@ -176,7 +178,7 @@ def _usage_so_far(usage: JSON, share: float) -> dict[str, JSON]:
 
 
 def _candidate_chunks(candidate: dict[str, JSON], seed: str) -> Iterator[dict[str, JSON]]:
-    """Yield the candidate in pieces; the last has the finish reason."""
+    """Yield the candidate in pieces. The last one has the finish reason."""
     content = candidate.get("content")
     if not isinstance(content, dict):
         yield candidate
@@ -189,7 +191,7 @@ def _candidate_chunks(candidate: dict[str, JSON], seed: str) -> Iterator[dict[st
 
 
 def _pieces(parts: _Parts, seed: str) -> list[_Parts]:
-    """Return the parts of each chunk: text in fragments, everything else whole (gemini-calls-whole)."""
+    """Return the parts for each chunk. Text is split; all other parts are complete (gemini-calls-whole)."""
     pieces: list[_Parts] = []
     for index, part in enumerate(parts):
         label = f"part {index}"
@@ -201,7 +203,7 @@ def _pieces(parts: _Parts, seed: str) -> list[_Parts]:
 
 
 def _ended(pieces: list[_Parts], seed: str) -> list[_Parts]:
-    """Append an end as in recordings: an empty part, alone or after the last call, or only the finish reason."""
+    """Append an end as seen in recordings: an empty part, alone or after the last call, or only the finish reason."""
     empty: dict[str, JSON] = {"text": ""}
     signed = bool(pieces) and "thoughtSignature" in pieces[-1][-1] and not _is_call(pieces[-1][-1])
     ending = number(seed, "ending", 0, 2)
@@ -213,7 +215,8 @@ def _ended(pieces: list[_Parts], seed: str) -> list[_Parts]:
 
 
 def _text(part: dict[str, JSON], seed: str, label: str) -> _Parts:
-    """Split a text into fragments. Its signature is on the first (2.5), or on an empty part after the last (3)."""
+    """Split a text into fragments. The signature is on the first fragment (2.5) or on an empty part after the last one
+    (3)."""
     plain = {key: value for key, value in part.items() if key != "thoughtSignature"}
     pieces = [plain | {"text": text} for text in fragments(str(part["text"]), seed, label, longest=40)]
     if plain == part:
@@ -234,20 +237,20 @@ def _objects(value: JSON) -> list[dict[str, JSON]]:
 _JSON = "application/json"
 _SEPARATOR, _END = "\n,\r\n", "\n]"
 _OF_THE_BODY = frozenset({"content-encoding", "content-length", "content-type", "transfer-encoding"})
-"""Headers that describe the bytes."""
+"""Headers that describe the encoding or size of the body."""
 
 
 def broken_for(response: HttpResponse, request: HttpRequest) -> HttpResponse:
-    """Return a truncated or unreadable response, as an array if this request gets one.
+    """Return a truncated or unreadable response, converted to an array if the request gets an array.
 
-    Each event is an element, the last one as far as it came. An error ends the array, as the provider's does; a
-    truncated one has no end. A page or an empty body is no stream and stays unchanged.
+    Each event becomes an element; the last one may be incomplete. An error closes the array, as the provider does. A
+    truncated array is not closed. HTML pages and empty bodies are not streams, so they stay unchanged.
     """
     if not asks_for_array(request) or not response.body:
         return response
     content_type = response.headers.get("content-type", "")
     if is_event_stream(content_type, response.body):
-        elements = [event.data for event in events(response.body + b"\n\n")]  # which ends the one that was cut off
+        elements = [event.data for event in events(response.body + b"\n\n")]  # ends a truncated event
         ended = any(map(_is_error, elements[-1:]))
     elif content_type.partition(";")[0].strip().lower() == _JSON and not response.body.startswith(b"["):
         elements = [response.body.decode(errors="replace")]
@@ -314,5 +317,5 @@ def _ends(chunk: dict[str, JSON]) -> bool:
 
 
 SHAPES: Mapping[str, StreamShape] = {
-    "calls-in-the-last-chunk": StreamShape(_calls_with_the_end),  # 16 of 25 calls recorded of the API
+    "calls-in-the-last-chunk": StreamShape(_calls_with_the_end),  # 16 of 25 calls recorded from the API
 }

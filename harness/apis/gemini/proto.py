@@ -1,8 +1,8 @@
 """The protobuf JSON mapping: field names, types, and checks of both (gemini-casing, gemini-no-unknown-fields).
 
-`thought_signature` and `thoughtSignature` are one field, `null` is an absent field, one object may replace a list of
-one, an enum is its name or its number, and bytes are base64 in either alphabet. The user's payloads (`args`,
-`response`, JSON schemas) and the settings of server tools are not checked.
+`thought_signature` and `thoughtSignature` are the same field, and `null` is an absent field. A single object may
+replace a list with one element. An enum is given by name or number. Bytes are base64 in either alphabet. User data
+(`args`, `response`, JSON schemas) and the settings of server tools are not checked.
 """
 
 from __future__ import annotations
@@ -30,34 +30,34 @@ _STANDARD_ALPHABET = str.maketrans("-_", "+/")
 
 @lru_cache(4096)
 def camel(key: str) -> str:
-    """Return the camelCase spelling of a field's name."""
+    """Return the camelCase spelling of a field name."""
     return _UNDERSCORED.sub(lambda match: match[1].upper(), key)
 
 
 @lru_cache(4096)
 def snake(key: str) -> str:
-    """Return the snake_case spelling of a field's name, as in the provider's messages."""
+    """Return the snake_case spelling of a field name, as used in the provider's messages."""
     return _CAPITAL.sub(lambda match: f"_{match[1].lower()}", key)
 
 
 def decoded(text: str) -> bytes | None:
-    """Return the bytes of base64 text in either alphabet, padded or not, or `None`."""
+    """Decode base64 text in either alphabet, with or without padding. Returns `None` if it is invalid."""
     bare = text.translate(_STANDARD_ALPHABET).rstrip("=")
     try:
         return base64.b64decode(bare + "=" * (-len(bare) % 4), validate=True)
-    except ValueError:  # binascii.Error, or text outside ASCII
+    except ValueError:  # binascii.Error, or non-ASCII text
         return None
 
 
 def canonical(value: JSON) -> JSON:
-    """Return base64 text in the standard alphabet with padding; other values unchanged."""
+    """Convert base64 text to the standard alphabet with padding. Other values are returned unchanged."""
     data = decoded(value) if isinstance(value, str) else None
     return value if data is None else base64.b64encode(data).decode()
 
 
 @dataclass(frozen=True, slots=True)
 class ProtoMessage:
-    """A JSON object, read by the camelCase names of its fields. `pointer` is its place in the body."""
+    """A JSON object whose fields are accessed by their camelCase names. `pointer` is its location in the body."""
 
     pointer: str
     _fields: Mapping[str, tuple[str, JSON]]
@@ -73,15 +73,15 @@ class ProtoMessage:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The fields that are set."""
+        """Names of the fields that are set."""
         return tuple(self._fields)
 
     def get(self, name: str) -> JSON:
-        """Return the value of a field, `None` if it is not set."""
+        """Return the value of a field, or `None` if it is not set."""
         return self._fields[name][1] if name in self._fields else None
 
     def spelling(self, name: str) -> str:
-        """Return the key of a set field in its original spelling."""
+        """Return the original spelling of the key of a field that is set."""
         return self._fields[name][0]
 
     def at(self, name: str) -> str:
@@ -89,16 +89,16 @@ class ProtoMessage:
         return join(self.pointer, self._fields[name][0]) if name in self._fields else self.pointer
 
     def text(self, name: str) -> str | None:
-        """Return a string field. Raises `WireError` for another type."""
+        """Return a string field. Raises `WireError` if it has another type."""
         value = self.get(name)
         if value is None or isinstance(value, str):
             return value
         raise WireError("a string is expected", self.at(name))
 
     def enum(self, name: str, values: Sequence[str]) -> str | None:
-        """Return an enum field by name; its number is the index in `values`. Raises `WireError` for another type.
+        """Return an enum field by name. A number is an index into `values`; a number out of range is returned as text.
 
-        A number beyond them is returned as text.
+        Raises `WireError` if the field has another type.
         """
         value = self.get(name)
         if not isinstance(value, int) or isinstance(value, bool):
@@ -106,21 +106,22 @@ class ProtoMessage:
         return values[value] if 0 <= value < len(values) else str(value)
 
     def message(self, name: str) -> ProtoMessage | None:
-        """Return an object field. Raises `WireError` for another type."""
+        """Return an object field. Raises `WireError` if it has another type."""
         value = self.get(name)
         return None if value is None else ProtoMessage.of(value, self.at(name))
 
     def messages(self, name: str) -> list[ProtoMessage]:
-        """Return a repeated object field. Raises `WireError` for another type."""
+        """Return a repeated object field. Raises `WireError` if it has another type."""
         return [ProtoMessage.of(item, pointer) for item, pointer in repeated(self.get(name), self.at(name))]
 
     def camelised(self) -> dict[str, JSON]:
-        """Return the object with its own keys in camelCase."""
+        """Return the object with its own keys (not nested ones) in camelCase."""
         return {name: value for name, (_, value) in self._fields.items()}
 
 
 def cached_per_value(read: Callable[[Any, str], T]) -> Callable[[JSON, str], Sequence[T]]:
-    """Make a reader of repeated fields. See `harness.apis.jsonvalue.cached_per_element`."""
+    """Turn a function that reads one value into a reader of repeated fields. See
+    `harness.apis.jsonvalue.cached_per_element`."""
     of_list = cached_per_element(read)
 
     def of(value: JSON, pointer: str) -> Sequence[T]:
@@ -130,7 +131,8 @@ def cached_per_value(read: Callable[[Any, str], T]) -> Callable[[JSON, str], Seq
 
 
 def repeated(value: JSON, pointer: str) -> list[tuple[JSON, str]]:
-    """Return the values of a repeated field with their pointers. A value that is no list is a list of one."""
+    """Return the values of a repeated field with their pointers. A value that is not a list is treated as a list of
+    one."""
     if value is None:
         return []
     if isinstance(value, list):
@@ -139,11 +141,11 @@ def repeated(value: JSON, pointer: str) -> list[tuple[JSON, str]]:
 
 
 TYPES = ("type_unspecified", "string", "number", "integer", "boolean", "array", "object", "null")
-"""Types of a schema by number (google.ai.generativelanguage.v1beta.Type)."""
+"""Schema types, indexed by number (google.ai.generativelanguage.v1beta.Type)."""
 
 
 def schema_view(schema: JSON) -> JSON:
-    """Return an OpenAPI schema in one spelling: camelCase keys, lower-case types, no absent fields
+    """Return an OpenAPI schema in a uniform spelling: camelCase keys, lower-case types, no absent fields
     (gemini-schema-fields)."""
     if not isinstance(schema, dict):
         return schema
@@ -182,15 +184,16 @@ FACTS = Facts.beside(__file__)
 
 
 def limit(name: str) -> Limit:
-    """Return a limit of the API by its id without the API's name."""
+    """Return a limit of this API by its id without the `gemini-` prefix."""
     return FACTS.limits[f"gemini-{name}"][0]
 
 
 @cache
 def messages() -> dict[str, dict[str, str]]:
-    """Return message → field → type, from the parameters of `gemini-unknown-field`.
+    """Return the type of each field of each message, from the parameters of `gemini-unknown-field`.
 
-    A type is the name of a message or one of the words above; `X[]` is repeated, `X{}` a map to X.
+    A type is a message name or one of the type names above. `X[]` is a repeated field; `X{}` is a map with values of
+    type X.
     """
     parameters: Any = FACTS.limits["gemini-unknown-field"][1].parameters
     return parameters
@@ -204,7 +207,8 @@ _SOURCES = {
 
 
 def misfits(body: JSON) -> list[Violation]:
-    """Return unknown fields (`gemini-unknown-field`) and wrongly typed values (`gemini-field-type`) of a request."""
+    """Return violations for unknown fields (`gemini-unknown-field`) and values of the wrong type (`gemini-field-type`)
+    in a request."""
     return list(_value(body, "GenerateContentRequest", "gemini-no-unknown-fields", "", ""))
 
 
@@ -275,7 +279,7 @@ def _fits(value: JSON, kind: str) -> bool:
 
 
 def _is_number(value: JSON, *, whole: bool) -> bool:
-    """Return whether a value is a number, or the text of one, which the provider's parser accepts too."""
+    """Return whether a value is a number or a numeric string. The provider's parser accepts both."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return False
     try:

@@ -1,4 +1,4 @@
-"""Request bodies → neutral views: messages, parts, tools and settings."""
+"""Conversion of request bodies to neutral views: messages, parts, tools and settings."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ DATA_FIELDS = (
     "toolResponse",
     "audioTranscription",
 )
-"""Members of a part's `data`, of which exactly one is set (gemini-contents)."""
+"""Variants of a part's `data`. Exactly one of them is set (gemini-contents)."""
 
 
 def part_views(content: ProtoMessage) -> tuple[PartView, ...]:
@@ -146,7 +146,7 @@ _STREAMED = "streamGenerateContent"
 _METHOD = re.compile(r"/([^/:]+):(generateContent|streamGenerateContent)")
 
 MODES = ("MODE_UNSPECIFIED", "AUTO", "ANY", "NONE")
-"""Modes of a tool choice by number."""
+"""Tool choice modes, indexed by number."""
 
 _SETTINGS = {
     "max_tokens": "maxOutputTokens",
@@ -158,28 +158,30 @@ _SETTINGS = {
 
 
 def recognises(request: HttpRequest) -> bool:
-    """Return whether this is a chat: a POST to `…/{model}:generateContent` or `:streamGenerateContent`."""
+    """Return whether the request is a chat: a POST to `…/{model}:generateContent` or `:streamGenerateContent`."""
     return request.method.upper() == "POST" and _method(request) is not None
 
 
 def model_of(request: HttpRequest) -> str | None:
-    """Return the model in the path, without `models/`."""
+    """Return the model from the URL path, without `models/`."""
     method = _method(request)
     return method[1] if method else None
 
 
 def on_vertex(request: HttpRequest) -> bool:
-    """Return whether the path is one of Vertex, which differs from the Developer API in places (gemini-vertex)."""
+    """Return whether the path belongs to Vertex, which differs from the Developer API in some details
+    (gemini-vertex)."""
     return "/projects/" in _path(request)
 
 
 def view(request: HttpRequest) -> RequestView:
     """Return the neutral view of a request.
 
-    Server tools have the wire's field as name and kind. Explicit `AUTO` is the documented default and no choice.
+    The name and kind of a server tool are its field name on the wire. An explicit `AUTO` is the documented default, so
+    it is not reported as a choice.
 
     Raises:
-        WireError: the body is not JSON, is nested too deeply, or has a field of a wrong type.
+        WireError: the body is not JSON, is nested too deeply, or has a field of the wrong type.
     """
     try:
         return _view(request, ProtoMessage.of(parsed(request.body)))
@@ -212,7 +214,7 @@ def _path(request: HttpRequest) -> str:
 
 
 def asks_for_array(request: HttpRequest) -> bool:
-    """Return whether the response comes as a JSON array: a stream without `alt=sse`."""
+    """Return whether the response is sent as a JSON array: a stream without `alt=sse`."""
     method = _method(request)
     if method is None or method[2] != _STREAMED:
         return False
@@ -282,9 +284,9 @@ def _choice(tool_config: ProtoMessage | None) -> ChoiceView | None:
         case (
             "AUTO" | "MODE_UNSPECIFIED" | "VALIDATED",
             _,
-        ):  # VALIDATED is AUTO with checked arguments (gemini-allowed-names)
+        ):  # VALIDATED is AUTO with validated arguments (gemini-allowed-names)
             return ChoiceView("auto", pointer, allowed=(*names,) or None)
-        case mode, _:  # the words that have no canonical one stay visible to whoever compares
+        case mode, _:  # values without a canonical equivalent are kept for comparison
             return ChoiceView("other", pointer, " ".join((mode, *names)))
 
 
@@ -319,7 +321,7 @@ def _settings(config: ProtoMessage) -> Iterator[tuple[str, SettingView]]:
 
 
 def _effort(config: ProtoMessage) -> SettingView | None:
-    """Return the requested reasoning: a level in the words of other APIs, or a budget (gemini-level-or-budget)."""
+    """Return the requested reasoning: a level named as in other APIs, or a token budget (gemini-level-or-budget)."""
     value = config.get("thinkingConfig")
     if not isinstance(value, dict):
         return None

@@ -1,4 +1,4 @@
-"""Responses → neutral views, and the rules that servers must keep."""
+"""Conversion of responses to neutral views, and the rules that servers must follow."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _VALUES = ("stringValue", "numberValue", "boolValue")
 
 
 def whole_calls(parts: Iterable[dict[str, JSON]]) -> list[dict[str, JSON]]:
-    """Return the parts with every call in one part and its arguments under `args`."""
+    """Return the parts, with the pieces of each streamed call joined into one part that has the arguments in `args`."""
     whole: list[dict[str, JSON]] = []
     growing: _GrowingCall | None = None
     for part in parts:
@@ -74,13 +74,14 @@ def _steps(path: str) -> list[str | int]:
 
 
 def _placed(place: JSON, steps: list[str | int], value: JSON, *, continues: bool) -> JSON:
-    """Return `place` with the value at the end of the steps; a continued string is appended to the one there."""
+    """Return `place` with the value set at the path `steps`. If `continues`, a string is appended to the existing
+    one."""
     if not steps:
         return place + value if continues and isinstance(place, str) and isinstance(value, str) else value
     step, rest = steps[0], steps[1:]
     if isinstance(step, int):
         items = [*place] if isinstance(place, list) else []
-        if step >= len(items):  # elements come in order, so that a large index makes no large list
+        if step >= len(items):  # elements arrive in order; a large index must not create a large list
             step = len(items)
             items.append(None)
         items[step] = _placed(items[step], rest, value, continues=continues)
@@ -102,21 +103,21 @@ def event_chunks(body: bytes) -> list[dict[str, JSON]]:
 
 
 def _bare_error(body: bytes) -> Iterator[dict[str, JSON]]:
-    """Yield an error that follows the events as plain JSON (google-genai: `_RawJsonLineBuffer`)."""
+    """Yield an error sent as plain JSON after the events (google-genai: `_RawJsonLineBuffer`)."""
     bare = _BARE.search(body)
     try:
         value = loads(bare[1]) if bare else None
-    except WireError:  # lines that are no field say nothing in an event stream
+    except WireError:  # lines without a field are ignored in an event stream
         return
     if value is not None:
         yield _chunk(value)
 
 
 def array_chunks(body: bytes) -> tuple[list[dict[str, JSON]], bool]:
-    """Return the chunks of a JSON array, and whether it is closed; a truncated chunk is dropped.
+    """Return the chunks of a JSON array, and whether the array is closed. A truncated chunk is dropped.
 
     Raises:
-        WireError: a chunk is no object.
+        WireError: a chunk is not an object.
     """
     try:
         text = body.decode()
@@ -141,7 +142,7 @@ def _next(text: str, position: int) -> int:
 
 
 def _chunk(value: JSON) -> dict[str, JSON]:
-    """Return a chunk. Errors are objects too, or lists of one."""
+    """Return a chunk. An error is an object, too, or a list with one object."""
     match value:
         case dict() as chunk:
             return chunk
@@ -152,10 +153,10 @@ def _chunk(value: JSON) -> dict[str, JSON]:
 
 
 def fold(chunks: Iterable[dict[str, JSON]]) -> dict[str, JSON]:
-    """Fold chunks into the body of a whole response: parts in order, and the last value of all other fields.
+    """Fold chunks into the body of a non-streamed response: parts in order, and the last value of every other field.
 
-    Adjacent texts without a signature are joined. The signature of an empty text belongs to the text before it, as
-    whole responses have it (9 recorded in streams, none in a whole response). Other signed parts stay unchanged
+    Adjacent texts without a signature are joined. The signature of an empty text is moved to the text before it,
+    because recordings have such empty texts only in streams (9 times). Other signed parts stay unchanged
     (gemini-thought-signature).
     """
     body: dict[str, JSON] = {}
@@ -205,7 +206,7 @@ def _joined(parts: list[dict[str, JSON]]) -> Iterator[JSON]:
 
 
 def _ends(text: dict[str, JSON], part: dict[str, JSON]) -> bool:
-    """Return whether a part is only the signature of the text before it."""
+    """Return whether a part only has the signature of the text before it."""
     signed = {*part} - {"text", "thought"} in ({"thoughtSignature"}, {"thought_signature"})
     return signed and part.get("text") == "" and bool(text.get("thought")) == bool(part.get("thought"))
 
@@ -235,7 +236,7 @@ _STOP_REASONS = {
     "IMAGE_OTHER": StopReason.ERROR,
     "NO_IMAGE": StopReason.ERROR,
 }
-"""See gemini-stop-reasons. `IMAGE_…` is a refusal too, and `STOP` with calls is a tool use."""
+"""See gemini-stop-reasons. `IMAGE_…` reasons are also refusals, and `STOP` with calls means tool use."""
 
 _FINISH_REASONS = (
     "FINISH_REASON_UNSPECIFIED",
@@ -256,11 +257,11 @@ _FINISH_REASONS = (
     "UNEXPECTED_TOOL_CALL",
     "NO_IMAGE",
 )
-"""Vertex's reasons by number, as it sends them with `enum-encoding=int` in the URL
+"""Vertex's finish reasons, indexed by number. It sends numbers if the URL has `enum-encoding=int`
 (google.cloud.aiplatform.v1.Candidate.FinishReason)."""
 
 _BLOCK_REASONS = ("BLOCKED_REASON_UNSPECIFIED", "SAFETY", "OTHER", "BLOCKLIST", "PROHIBITED_CONTENT", "MODEL_ARMOR")
-"""Vertex's reasons for a blocked prompt, by number."""
+"""Vertex's reasons for blocking a prompt, indexed by number."""
 
 _FIELDS = frozenset({"candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId", "error"})
 
@@ -268,10 +269,10 @@ _FIELDS = frozenset({"candidates", "promptFeedback", "usageMetadata", "modelVers
 def read(response: HttpResponse) -> ResponseView:
     """Return the neutral view of a response: a JSON object, server-sent events, or a JSON array of chunks.
 
-    The parts are those of the first candidate. The body of a refusal that is no JSON becomes the message of the error.
+    The parts are those of the first candidate. If an error response is not JSON, its body becomes the error message.
 
     Raises:
-        WireError: the body is not one of this API.
+        WireError: a successful response has a body that does not belong to this API.
     """
     content_type = response.headers.get("content-type", "")
     try:
@@ -360,12 +361,12 @@ class _ChunkOrder(EventOrder):
 
 
 def _events(response: HttpResponse, request: RequestView) -> list[ReceivedEvent]:
-    """Return the chunks of a stream of events or of a JSON array, even of an array that is not closed."""
+    """Return the chunks of an event stream or of a JSON array, even if the array is not closed."""
     if request.stream_format == "events":
         return sent(response)
     try:
         chunks, _ = array_chunks(response.body)
-    except (ValueError, WireError):  # it does not begin as an array does, or holds something else
+    except (ValueError, WireError):  # not an array, or an array with an invalid chunk
         return []
     return [ReceivedEvent(at, None, "", chunk) for at, chunk in enumerate(chunks)]
 

@@ -1,4 +1,4 @@
-"""Errors of generateContent, and the endpoints besides chats: headers, keys, models, token counts."""
+"""Errors of generateContent, and everything except chats: headers, keys, models, token counts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _STATUS_NAMES = {
     503: "UNAVAILABLE",
     504: "DEADLINE_EXCEEDED",
 }
-"""Canonical codes of google.rpc by their statuses."""
+"""Maps HTTP statuses to google.rpc's canonical codes."""
 
 _STATUSES = {name: status for status, name in _STATUS_NAMES.items()}
 _RETRY_INFO = "type.googleapis.com/google.rpc.RetryInfo"
@@ -35,16 +35,16 @@ _SECONDS = re.compile(r"(\d+(?:\.\d+)?)s", re.ASCII)
 
 
 def refuse(violation: Violation) -> HttpResponse:
-    """Return the provider's refusal of a request."""
+    """Return the provider's rejection of a request."""
     name = violation.code or _STATUS_NAMES.get(violation.status, "UNKNOWN")
     return _response(_error(violation.status, violation.message, name), f"{violation.rule} {violation.pointer}")
 
 
 def fail(status: int, retry_after: float | None, seed: str) -> HttpResponse:
-    """Return the provider's failure with this status.
+    """Return the provider's error response for a status.
 
-    `retry_after` is a RetryInfo in the body, as in a recorded 429. No recording shows a header `retry-after`, and the
-    SDK reads neither.
+    `retry_after` is sent as a RetryInfo in the body, as in a recorded 429. No recording has a `retry-after` header, and
+    the SDK reads neither.
     """
     error = _error(status, message(status), _name(status))
     if retry_after is not None:
@@ -53,13 +53,15 @@ def fail(status: int, retry_after: float | None, seed: str) -> HttpResponse:
 
 
 def error_for(response: HttpResponse, request: HttpRequest) -> HttpResponse:
-    """Return an error in the form of this request: an array of one, if its response would be an array
-    (google-gemini/gemini-cli#6454 and #14831 show such bodies)."""
+    """Return an error in the format that the request expects: an array of one error, if its response would be an array.
+
+    google-gemini/gemini-cli#6454 and #14831 show such bodies.
+    """
     return replace(response, body=b"[" + response.body + b"\n]") if asks_for_array(request) else response
 
 
 def stream_error(status: int, _seed: str, request: RequestView) -> bytes:
-    """Return the error chunk that follows another chunk; it closes an array."""
+    """Return an error chunk that follows another chunk. In an array it is the last element."""
     chunk = {"error": _error(status, message(status), _name(status))}
     if request.stream_format == "json-array":
         return f"\n,\r\n{json.dumps(chunk, indent=2)}\n]".encode()
@@ -67,7 +69,7 @@ def stream_error(status: int, _seed: str, request: RequestView) -> bytes:
 
 
 def read_error(error: ProtoMessage | None, response: HttpResponse) -> ErrorView | None:
-    """Return the error of a response. Its code is a status, inside HTTP 200 too."""
+    """Return the error of a response. The error's code is an HTTP status, even in an HTTP 200 response."""
     if error is None:
         return error_view(response, "") if response.status >= 400 else None
     code, name = error.get("code"), error.text("status")
@@ -76,7 +78,7 @@ def read_error(error: ProtoMessage | None, response: HttpResponse) -> ErrorView 
 
 
 def _wait(error: ProtoMessage) -> float | None:
-    """Return the seconds of a RetryInfo: a protobuf duration such as `1.5s`."""
+    """Return the delay of a RetryInfo in seconds. It is a protobuf duration such as `1.5s`."""
     details = (detail for detail, _ in repeated(error.get("details"), ""))
     delays = (detail.get("retryDelay") for detail in details if isinstance(detail, dict))
     found = (_SECONDS.fullmatch(delay) for delay in delays if isinstance(delay, str))
@@ -107,7 +109,7 @@ _LIST = re.compile(r"/v1(?:beta|alpha)/models(?:/([^/:]+))?$")
 
 
 def headers(seed: str, _model: str) -> Mapping[str, str]:
-    """Return the headers of every response."""
+    """Return the headers that every response has."""
     return {
         "server": "scaffolding on HTTPServer2",
         "server-timing": f"gfet4t7; dur={number(seed, 'processing', 200, 2000)}",
@@ -119,13 +121,13 @@ def headers(seed: str, _model: str) -> Mapping[str, str]:
 
 
 def has_key(request: HttpRequest) -> bool:
-    """Return whether a request has a key in a header or the query, or Vertex's token."""
+    """Return whether a request has a key in a header or the query, or a Vertex token."""
     by_header = request.headers.get("x-goog-api-key") or request.headers.get("authorization")
     return bool(by_header or parse_qs(urlsplit(request.url).query).get("key"))
 
 
 def respond(request: HttpRequest, models: Sequence[str]) -> HttpResponse | None:
-    """Return the models, one of them, or a token count."""
+    """Respond to a request for the model list, a single model, or a token count."""
     path = urlsplit(request.url).path
     if request.method == "POST" and path.endswith(":countTokens"):
         count = tokens(request.body)

@@ -1,4 +1,4 @@
-"""OpenAI Chat Completions and compatible servers, with `/embeddings`."""
+"""OpenAI Chat Completions and compatible servers, including `/embeddings`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from harness.model.protocols import Capability
 from harness.scenarios.schema import Provocation
 
 _LACKS = frozenset({Capability.THINKING, Capability.AUDIO})
-"""Capabilities that models without sound lack (openai-chat-audio-models)."""
+"""Capabilities that models without audio do not have (openai-chat-audio-models)."""
 
 PROFILES = (
     Profile(

@@ -1,7 +1,8 @@
-"""Checks of requests that conditions cannot express: pairing, JSON in texts, schemas, and the closed list of fields.
+"""Checks of requests that fact conditions cannot express: pairing, JSON in texts, schemas, and the closed list of
+fields.
 
-The format itself (pairing, arguments, names of tools) applies at every server. The closed list of fields and the rules
-of schemas are OpenAI's own; compatible servers do not apply them.
+The rules of the format (pairing, arguments, tool names) apply to every server. Only OpenAI enforces the closed list of
+fields and the schema rules; compatible servers do not.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from harness.model.http import HttpRequest
 from harness.model.messages import JSON
 
 MISTRAL = "mistral"
-"""Mistral's service, which has limits of its own."""
+"""Mistral's service, which has its own limits."""
 
 FACTS = Facts.beside(__file__)
 LIMITS = LimitTable(FACTS, "openai-chat")
@@ -41,11 +42,11 @@ _NESTED = (
     *("anyOf", "oneOf", "allOf", "prefixItems"),
     *("properties", "$defs", "definitions"),
 )
-"""Keywords whose schemas are checked."""
+"""Keywords whose subschemas are checked."""
 
 
 def violations(request: HttpRequest, law: RuleSet) -> list[Violation]:
-    """Return the violations of a request. Never raises: an unreadable body is a violation."""
+    """Return the violations of a request. Never raises: an unreadable body is reported as a violation."""
     try:
         body = parsed(request.body)
     except WireError as error:
@@ -93,7 +94,8 @@ def _has_name(function: JSON) -> bool:
 
 @dataclass(slots=True)
 class _Batch:
-    """Calls of one assistant message. `waiting`: ids without a result; `answered`: id → place of its result."""
+    """Calls of one assistant message. `waiting` has the ids without a result. `answered` maps ids to the location of
+    their result."""
 
     pointer: str
     waiting: list[str] = field(default_factory=list[str])

@@ -1,4 +1,4 @@
-"""Requests of Chat Completions to and from canonical values, and forms in which clients write them."""
+"""Conversion of Chat Completions requests to and from canonical values, and alternative spellings used by clients."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _system_turn(body: dict[str, JSON]) -> None:
 
 
 def _system_blocks(body: dict[str, JSON]) -> None:
-    """Insert a second system message in parts."""
+    """Insert a second system message whose content is a list of parts."""
     messages = body.get("messages")
     if isinstance(messages, list):
         first = messages[0] if messages else None
@@ -37,13 +37,14 @@ CLIENT_FORMS: Mapping[str, ClientForm] = {"system-turn": _system_turn, "system-b
 
 
 _HELD = {"image_url": ("url",), "input_audio": ("data", "format"), "file": ("file_data",)}
-"""Kind of a content part → fields inside it that have a canonical place."""
+"""Maps kinds of content parts to the fields inside them that have a canonical equivalent."""
 
 
 class OpenAIChatReader(CanonicalReader):
-    """Reads requests of Chat Completions.
+    """Reads Chat Completions requests.
 
-    System messages after the first one stay messages. There is no error flag: a failed tool only has its text.
+    System messages after the first one stay in the conversation. The API has no error flag, so a failed tool only has
+    its text.
     """
 
     api = "openai-chat"
@@ -62,7 +63,7 @@ class OpenAIChatReader(CanonicalReader):
         raw = self.raw(view)
         message = raw if isinstance(raw, dict) else {}
         content = message.get("content")
-        # results hold text only (openai-chat-result-text-only): a medium among them is the client's own, and stays
+        # results contain only text (openai-chat-result-text-only), so a media part is a client's extension and is kept
         parts = tuple(
             Opaque(self.api, self.raw(part)) if isinstance(part, MediaView) else self.part(part)
             for part in view.payload
@@ -83,13 +84,13 @@ class OpenAIChatReader(CanonicalReader):
         held = raw.get(kind) if isinstance(kind, str) and kind in _HELD else None
         if not isinstance(kind, str) or not isinstance(held, dict):
             return None
-        is_pdf = view.media_type == "application/pdf"  # only these are files everywhere (openai-chat-file-inline-pdf)
+        is_pdf = view.media_type == "application/pdf"  # other types are not portable (openai-chat-file-inline-pdf)
         rest = held if kind == "file" and not is_pdf else without(held, *_HELD[kind])
         return {**without(raw, "type", kind), **({kind: rest} if rest else {})}
 
 
 def write(request: ChatRequest, bound: str) -> Body:
-    """Write the body of a request. The system prompt is a `system` message, which every server knows."""
+    """Write the body of a request. The system prompt is a `system` message, which every server accepts."""
     messages: list[JSON] = [{"role": "system", "content": request.system}] if request.system else []
     messages += [entry for message in request.messages for entry in _entries(message)]
     body: Body = {"model": request.model, "messages": messages}
@@ -150,7 +151,7 @@ def _with(body: Body, *entries: JSON) -> Body:
 
 
 def append_answer(body: Body, answer: JSON, results: Sequence[AnsweredCall]) -> Body:
-    """Append the unchanged message, and a message for each result."""
+    """Append the response's message unchanged, then one message for each result."""
     entries = (_result(call.id, json.dumps({**value}, ensure_ascii=False)) for call, value in results)
     return _with(body, resolve(answer, "/choices/0/message"), *entries)
 
@@ -161,12 +162,12 @@ def append_text(body: Body, text: str) -> Body:
 
 
 def one_call(body: Body) -> Body:
-    """Allow one call per answer."""
+    """Allow only one tool call per response."""
     return {**body, "parallel_tool_calls": False}
 
 
 def parted(body: Body) -> Body:
-    """Write user texts as lists of parts, as clients with images do."""
+    """Write user texts as lists of parts, like clients that send images."""
     messages = body["messages"]
     said: list[JSON] = []
     for message in messages if isinstance(messages, list) else ():

@@ -1,4 +1,4 @@
-"""`POST /embeddings`. The limits are those of the API's reference, which the SDK quotes (openai-chat-embeddings)."""
+"""`POST /embeddings`. The limits come from the API reference, which the SDK quotes (openai-chat-embeddings)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness.model.messages import JSON, Usage
 
 _LENGTHS = {"text-embedding-3-large": 3072}
 _LENGTH = 1536
-"""Length of the vectors of text-embedding-3-small, text-embedding-ada-002 and unknown models."""
+"""Vector length of text-embedding-3-small, text-embedding-ada-002 and unknown models."""
 
 _LIMITS = LimitTable(FACTS, "openai-embeddings")
 _MOST_TEXTS = 2048
@@ -32,7 +32,7 @@ def view(request: HttpRequest) -> EmbeddingView:
     """Return the neutral view of a request.
 
     Raises:
-        WireError: the body is no JSON object, or its input no text or list of texts.
+        WireError: the body is not a JSON object, or its input is neither a text nor a list of texts.
     """
     if not recognises(request):
         raise WireError("no request for embeddings")
@@ -61,7 +61,7 @@ def _texts(given: JSON) -> Iterator[TextView]:
 
 
 def violations(request: HttpRequest, law: RuleSet) -> list[Violation]:
-    """Return the refusals by the provider."""
+    """Return the violations that the provider would reject."""
     try:
         seen = view(request)
     except WireError as error:
@@ -92,10 +92,10 @@ def _refusals(seen: EmbeddingView, law: RuleSet) -> Iterator[Violation]:
 
 
 def read(response: HttpResponse) -> tuple[VectorView, ...]:
-    """Return the vectors of a response, by their index.
+    """Return the vectors of a response, sorted by index.
 
     Raises:
-        WireError: the body has no vectors, or its indices are not those of a list.
+        WireError: the body has no vectors, or their indices are not consecutive from 0.
     """
     body = body_of(response)
     entries = body.get("data") if isinstance(body, dict) else None

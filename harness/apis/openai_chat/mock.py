@@ -1,4 +1,4 @@
-"""Responses of the reference server: whole bodies and streams in several dialects."""
+"""Responses of the reference server: complete bodies, and streams in several dialects."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ _HEX = "0123456789abcdef"
 def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str, JSON]:
     """Return the body of a response.
 
-    Thinking only counts as reasoning tokens. A response has no list of parts: an entry of `step.raw` with a `type` is a
-    tool call, another one holds fields of the message. The arguments of a truncated call end early.
+    Thinking appears only as reasoning tokens in the usage. A response has no list of parts: an entry of `step.raw` with
+    a `type` becomes a tool call, and any other entry is merged into the message. The arguments of a truncated call are
+    cut off.
     """
     calls: list[JSON] = [raw for raw in step.raw if isinstance(raw, dict) and "type" in raw]
     texts = [json.dumps(arguments, ensure_ascii=False, separators=(",", ":")) for _, arguments in step.calls]
@@ -81,19 +82,19 @@ def _call(name: str, arguments: str, seed: str, index: int) -> JSON:
 
 
 def _finish_reason(step: ModelStep, *, has_calls: bool) -> str:
-    """Return the API's word, or the canonical one if the API has none."""
+    """Return the API's finish reason, or the canonical name if the API has none."""
     if step.refusal is not None and step.stop in (None, StopReason.REFUSAL):
-        return "stop"  # the text is in the message, which ends like any other
+        return "stop"  # the refusal's text is in the message, which ends normally
     said = StopReason.TOOL_USE if has_calls else StopReason.END_TURN
     stop = step.stop or (StopReason.MAX_TOKENS if step.truncated else said)
     return _FINISH_REASONS.get(stop, stop.value)
 
 
 def _usage(step: ModelStep, seed: str, *, reasons: bool) -> JSON:
-    """Return the usage. Cached tokens are part of the prompt.
+    """Return the usage. Cached tokens are included in the prompt tokens.
 
-    Prompts that repeat 1,024 tokens or more have them, in steps of 128, as in recordings (1,408 of 1,542, 1,536 of
-    1,586, 2,048 of 2,087). No recording counts cache writes.
+    Repeated prompts of 1,024 tokens or more have cached tokens, in steps of 128, as in recordings (1,408 of 1,542,
+    1,536 of 1,586, 2,048 of 2,087). No recording reports cache writes.
     """
     cached = step.prefix.repeated // 128 * 128 if step.prefix.repeated >= 1024 else 0
     prompt = cached + number(seed, "prompt", 20, 400)
@@ -122,10 +123,11 @@ Fields: TypeAlias = dict[str, JSON]
 
 
 def build_stream(step: ModelStep, seed: str, model: str, profile: Profile, request: RequestView) -> HttpResponse:
-    """Return the same response as a stream. It counts its tokens only on request.
+    """Return the same response as a stream. It has token counts only if the request asks for them.
 
-    Calls come one after another, as in every recording. A provocation opens all of them first and alternates their
-    pieces: the index of each piece decides (openai-chat-call-deltas), so a client that appends to the last call fails.
+    Calls are streamed one after another, as in every recording. With the provocation, all calls are opened first and
+    their pieces are interleaved. The index assigns a piece to its call (openai-chat-call-deltas), so a client that
+    appends to the last call fails.
     """
     body = build(step, seed, model, profile)
     at_once = Provocation.INTERLEAVED_CALLS in step.provocations
@@ -133,7 +135,7 @@ def build_stream(step: ModelStep, seed: str, model: str, profile: Profile, reque
 
 
 def stream_of(body: Fields, seed: str, profile: Profile, request: RequestView) -> HttpResponse:
-    """Return a whole body as a stream, with token counts only on request."""
+    """Convert a complete body to a stream. It has token counts only if the request asks for them."""
     return _stream(body, seed, profile, request, at_once=False)
 
 
@@ -144,9 +146,10 @@ def _stream(body: Fields, seed: str, profile: Profile, request: RequestView, *, 
 
 
 def streamed(body: Fields, seed: str, *, usage: bool, dialect: ChatDialect = OPENAI, at_once: bool = False) -> bytes:
-    """Return the stream that folds to `body`.
+    """Return a stream that folds to `body`.
 
-    `usage`: token counts are requested. `at_once`: calls are open together. An error replaces the end.
+    `usage` adds token counts. `at_once` interleaves the calls. If the body has an error, it replaces the end of the
+    stream.
     """
     pieces = [*_choices(body, seed, dialect, at_once=at_once)]
     sent = [written(chunk) for chunk in _chunks(body, pieces, seed, dialect, usage=usage)]
@@ -173,7 +176,7 @@ def _counted(chunks: list[Fields], usage: Fields) -> list[Fields]:
 
 
 def _counted_early(chunks: list[Fields], usage: Fields) -> list[Fields]:
-    """Give every chunk the counts that are known by then."""
+    """Add to every chunk the token counts known at that point."""
     known: Fields = {key: count if key == "prompt_tokens" else None for key, count in usage.items()}
     return [
         *({**chunk, "usage": known} for chunk in chunks[:-1]),
@@ -182,14 +185,14 @@ def _counted_early(chunks: list[Fields], usage: Fields) -> list[Fields]:
 
 
 def _choices(body: Fields, seed: str, dialect: ChatDialect, *, at_once: bool) -> Iterator[Fields]:
-    """Yield the pieces of every choice: its deltas, then its finish reason with an empty delta."""
+    """Yield the pieces of every choice: its deltas, then an empty delta with the finish reason."""
     choices = body.get("choices")
     for index, choice in enumerate(choices if isinstance(choices, list) else ()):
         message = choice.get("message") if isinstance(choice, dict) else None
         if not isinstance(choice, dict) or not isinstance(message, dict):
             continue
         unsaid: Fields = {key: None for key in ("logprobs", "finish_reason") if key in choice}
-        # an answer that was cut off is cut off in its last call; pieces without an index belong to the call before them
+        # a truncated response ends in its last call; pieces without an index belong to the call before them
         whole = choice.get("finish_reason") == "tool_calls" and dialect.first_index is not None
         whole = whole and not dialect.one_index
         for delta in _deltas(message, f"{seed} {index}", dialect, at_once=at_once and whole):
@@ -209,7 +212,7 @@ def _deltas(message: Fields, seed: str, dialect: ChatDialect, *, at_once: bool) 
     said = [key for key in ("content", "refusal") if not is_blank(message.get(key))]
     spoken = [*thought, *said, *(key for key in rest if key not in thought)]
     starts = [_call_pieces(call, index, seed, dialect) for index, call in enumerate(calls)]
-    if len(calls) == 1 and not spoken:  # the only content comes with the first delta
+    if len(calls) == 1 and not spoken:  # the first delta has the whole content
         announced["tool_calls"] = [next(starts[0])]
     yield announced
     for key in spoken:
@@ -219,7 +222,7 @@ def _deltas(message: Fields, seed: str, dialect: ChatDialect, *, at_once: bool) 
 
 
 def _woven(calls: list[Iterator[Fields]], seed: str) -> Iterator[Fields]:
-    """Interleave calls that are open together: all begin in order, then their pieces alternate."""
+    """Interleave calls that are open at the same time: start all in order, then alternate their pieces."""
     for call in calls:
         yield next(call)
     waiting, turn = list(calls), 0
@@ -247,13 +250,14 @@ def _calls(message: Fields) -> list[Fields]:
 
 
 def _call_pieces(call: Fields, position: int, seed: str, dialect: ChatDialect) -> Iterator[Fields]:
-    """Yield id, type and name with empty arguments, then arguments that belong to the call by its index."""
+    """Yield a piece with id, type and name but empty arguments, then pieces of the arguments. The dialect may change
+    this."""
     counted = 0 if dialect.one_index else position
     index: Fields = {} if dialect.first_index is None else {"index": dialect.first_index + counted}
     function = call.get("function")
     arguments = function.get("arguments") if isinstance(function, dict) else None
     if not isinstance(function, dict) or not isinstance(arguments, str):
-        yield {**index, **call}  # of a type whose pieces no recording shows
+        yield {**index, **call}  # no recording shows how other types are split
         return
     if dialect.whole:
         yield {**index, **call}
@@ -282,7 +286,7 @@ _DOCUMENTED = (
     "empty-arguments",
 )
 _DEPARTING = ("early-usage", "no-index", "one-index", "id-per-piece")
-"""Dialects with the same content in other chunks. The other dialects omit ids or token counts."""
+"""Dialects that split the same content differently. The other dialects omit ids or token counts."""
 
 
 def _shaped(dialect: ChatDialect, stream: bytes, seed: str) -> bytes:

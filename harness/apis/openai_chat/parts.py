@@ -1,4 +1,4 @@
-"""Parts of messages in requests and responses: text, media, calls, and parts without a neutral type."""
+"""Parts of messages in requests and responses: text, media, calls, and parts that have no neutral type."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from harness.model.messages import JSON
 ContentView: TypeAlias = TextView | MediaView | OpaqueView
 
 _REASONING = ("reasoning_content", "reasoning", "reasoning_details")
-"""Fields of compatible servers with the model's reasoning."""
+"""Fields in which compatible servers return the model's reasoning."""
 
 _TYPED = frozenset({"role", "content", "tool_calls", "function_call", "tool_call_id"})
-"""Fields with a neutral type; every other one becomes an `OpaqueView` under its own name."""
+"""Fields with a neutral type. Every other field becomes an `OpaqueView` under its own name."""
 
 
 def is_blank(value: JSON) -> bool:
-    """Return whether a field means no more than its absence: null, empty, or only such values inside."""
+    """Return whether a field is equivalent to an absent one: null, empty, or containing only such values."""
     waiting = [value]
     while waiting:
         one = waiting.pop()
@@ -35,7 +35,7 @@ def is_blank(value: JSON) -> bool:
 
 
 def content_views(content: JSON, pointer: str) -> list[ContentView]:
-    """Return the parts of a message's content. A string equals one text part; empty text is nothing."""
+    """Return the parts of a message's content. A string is treated as one text part; empty text has no parts."""
     if content is None or content == "":
         return []
     if isinstance(content, str):
@@ -56,7 +56,7 @@ def assistant_views(message: dict[str, JSON], pointer: str) -> list[TextView | M
 
 
 def other_fields(message: dict[str, JSON], pointer: str) -> list[OpaqueView]:
-    """Return the fields of a message without a neutral type, sorted by name."""
+    """Return the fields of a message that have no neutral type, sorted by name."""
     return [
         OpaqueView(key, value, join(pointer, key))
         for key, value in sorted(message.items())
@@ -125,13 +125,14 @@ def _function_view(
 
 
 def _call_id(call: dict[str, JSON]) -> str | None:
-    """Return the id; an empty one, as Gemini's compatible endpoint sends it, is `None`."""
+    """Return the id. An empty id, as sent by Gemini's compatible endpoint, becomes `None`."""
     value = call.get("id")
     return value if isinstance(value, str) and value else None
 
 
 def _arguments(raw: JSON) -> tuple[JSON, str | None]:
-    """Return the arguments, and their text if it is no JSON. No text means none (openai-chat-no-arguments)."""
+    """Return the parsed arguments, and the raw text if it is not JSON. Empty text means no arguments
+    (openai-chat-no-arguments)."""
     if raw is None or (isinstance(raw, str) and not raw.strip()):
         return {}, None
     if not isinstance(raw, str):
@@ -153,7 +154,7 @@ def _part_view(part: JSON, pointer: str) -> ContentView:
         media = _media_view(part, kind, pointer)
         if media is not None:
             return media
-    labels = frozenset({"cache_control"})  # of servers that hand on to Anthropic
+    labels = frozenset({"cache_control"})  # sent by servers that forward to Anthropic
     return OpaqueView(kind if isinstance(kind, str) else "content", part, pointer, labels=labels)
 
 
@@ -176,7 +177,7 @@ def _media_view(part: dict[str, JSON], kind: str, pointer: str) -> MediaView | N
 
 
 def _named_type(filename: JSON) -> str | None:
-    """Return the media type of a file name."""
+    """Return the media type for a file name."""
     return mimetypes.guess_type(filename)[0] if isinstance(filename, str) else None
 
 

@@ -1,4 +1,4 @@
-"""Request bodies → neutral views."""
+"""Conversion of request bodies to neutral views."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _SETTINGS = {
     "stop": ("stop",),
     "thinking": ("reasoning_effort", "reasoning", "thinking"),
 }
-"""Canonical setting → its fields, the documented one first, then those of compatible servers."""
+"""Maps canonical settings to their fields: the documented one first, then those of compatible servers."""
 
 _CHOICES: dict[str, Literal["none", "required"]] = {
     "none": "none",
     "required": "required",
-    "any": "required",  # Mistral's word
+    "any": "required",  # Mistral's name
 }
 _DEPLOYMENT = re.compile(r"/deployments/([^/]+)/")
 
@@ -56,7 +56,7 @@ def recognises(request: HttpRequest) -> bool:
 
 
 def model_of(request: HttpRequest) -> str | None:
-    """Return the model in the body, or the deployment in Azure's path."""
+    """Return the model from the body, or the deployment from Azure's URL path."""
     try:
         body = parsed(request.body)
     except WireError:
@@ -72,7 +72,7 @@ def view(request: HttpRequest) -> RequestView:
     """Return the neutral view of a request.
 
     Raises:
-        WireError: the body is no JSON object, or its messages are no list of objects.
+        WireError: the body is not a JSON object, or its messages are not a list of objects.
     """
     body = parsed(request.body)
     if not isinstance(body, dict):
@@ -120,7 +120,7 @@ def _said_by_system(message: dict[str, JSON], pointer: str) -> list[PartView]:
     """Return the parts of a system message."""
     place = join(pointer, "content")
     views = content_views(message.get("content"), place)
-    if not views:  # an empty system message is still one
+    if not views:  # an empty system message is kept
         views = [TextView("", place if "content" in message else pointer)]
     return [*views, *other_fields(message, pointer)]
 
@@ -156,7 +156,7 @@ def _result(message: dict[str, JSON], pointer: str) -> list[PartView]:
 
 
 def _error_mark(text: str) -> ErrorMark | None:
-    """Return the mark of an error in a result's text; the API has no field for it."""
+    """Return the error marker in a result's text; the API has no error field."""
     if text.lstrip().startswith("{"):
         try:
             value = loads(text)
@@ -219,7 +219,7 @@ def _choice(body: dict[str, JSON]) -> ChoiceView | None:
 
 
 def _subset(choice: dict[str, JSON], pointer: str) -> ChoiceView:
-    """Return a choice among some of the tools."""
+    """Return a tool choice that is limited to some of the tools."""
     held = choice.get("allowed_tools")
     mode, tools = (held.get("mode"), held.get("tools")) if isinstance(held, dict) else (None, None)
     functions = [tool.get("function") for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
@@ -249,7 +249,7 @@ def _format(wanted: JSON) -> FormatView | None:
 
 
 def _effort(body: dict[str, JSON]) -> SettingView | None:
-    """Return the requested reasoning: OpenAI's field, or one of compatible servers."""
+    """Return the requested reasoning, from OpenAI's field or a compatible server's."""
     if body.get("reasoning_effort") is not None:
         return SettingView(body["reasoning_effort"], "/reasoning_effort")
     for outer, inner in (("reasoning", "effort"), ("reasoning", "max_tokens"), ("thinking", "budget_tokens")):

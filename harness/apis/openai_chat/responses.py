@@ -1,4 +1,4 @@
-"""Responses → neutral views by dialect, and the rules that servers must keep."""
+"""Conversion of responses to neutral views by dialect, and the rules that servers must follow."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from harness.model.messages import JSON, StopReason, Usage
 
 @dataclass(frozen=True, slots=True)
 class ChatDialect:
-    """A dialect of servers; the defaults are OpenAI's.
+    """A dialect of compatible servers. The defaults are OpenAI's behaviour.
 
     `ids`: call ids are issued, short, empty, or absent. `repeats`: every piece of a call has id, type and name.
-    `later`: later pieces have only arguments, empty strings, or a new id and an empty name. `whole`: a call is one
-    piece. `opens_with_arguments`: the first piece of a call has arguments, otherwise they are empty there.
-    `first_index`: index of the first call; `None`: no index. `one_index`: all calls have the first index.
-    `no_arguments`: text for a call without arguments. `usage`: token counts come in a chunk of their own on request, in
-    every chunk, or never. `comments`: comments keep the stream alive.
+    `later`: pieces after the first have only arguments, empty strings, or a new id and an empty name. `whole`: a call
+    is sent as one piece. `opens_with_arguments`: the first piece of a call has arguments instead of an empty string.
+    `first_index`: index of the first call; `None` if calls have no index. `one_index`: all calls have the first index.
+    `no_arguments`: arguments text of a call without arguments. `usage`: token counts are sent in a separate chunk on
+    request, in every chunk, or never. `comments`: the server sends comments to keep the stream alive.
     """
 
     ids: Literal["issued", "short", "empty", "absent"] = "issued"
@@ -52,19 +52,19 @@ OPENAI = ChatDialect()
 DIALECTS: Mapping[str, ChatDialect] = {
     "empty-ids": ChatDialect(ids="empty"),  # Gemini's compatible endpoint
     "no-ids": ChatDialect(ids="absent"),
-    "repeated-ids": ChatDialect(repeats=True),  # openai-chat-call-deltas, seen at OpenRouter
-    "whole-calls": ChatDialect(whole=True),  # openai-chat-call-deltas, seen at Mistral, Groq and Ollama
+    "repeated-ids": ChatDialect(repeats=True),  # openai-chat-call-deltas, observed with OpenRouter
+    "whole-calls": ChatDialect(whole=True),  # openai-chat-call-deltas, observed with Mistral, Groq and Ollama
     "index-from-one": ChatDialect(first_index=1),  # openai-chat-call-deltas
     "no-index": ChatDialect(first_index=None),  # openai-chat-call-deltas
-    "one-index": ChatDialect(one_index=True),  # openai-chat-id-per-delta, seen at vLLM and SGLang
-    "empty-strings": ChatDialect(later="blanks"),  # openai-chat-id-per-delta, seen at vLLM
-    "id-per-piece": ChatDialect(later="new-ids"),  # openai-chat-id-per-delta, seen at vLLM
+    "one-index": ChatDialect(one_index=True),  # openai-chat-id-per-delta, observed with vLLM and SGLang
+    "empty-strings": ChatDialect(later="blanks"),  # openai-chat-id-per-delta, observed with vLLM
+    "id-per-piece": ChatDialect(later="new-ids"),  # openai-chat-id-per-delta, observed with vLLM
     "arguments-in-opening-piece": ChatDialect(opens_with_arguments=True),  # openai-chat-call-deltas
-    "empty-arguments": ChatDialect(no_arguments=""),  # openai-chat-no-arguments, seen at Databricks
-    "early-usage": ChatDialect(usage="early"),  # seen at Databricks
+    "empty-arguments": ChatDialect(no_arguments=""),  # openai-chat-no-arguments, observed with Databricks
+    "early-usage": ChatDialect(usage="early"),  # observed with Databricks
     MISTRAL: ChatDialect(ids="short", whole=True, usage="early"),  # nine characters; usage in the last chunk
     "no-usage": ChatDialect(usage="never"),
-    "comments": ChatDialect(comments=True),  # seen at OpenRouter
+    "comments": ChatDialect(comments=True),  # observed with OpenRouter
 }
 
 
@@ -74,7 +74,7 @@ def dialect_of(profile: Profile) -> ChatDialect:
 
 
 def call_as(dialect: ChatDialect, call: JSON) -> JSON:
-    """Return a tool call in the dialect."""
+    """Convert a tool call to the dialect."""
     if not isinstance(call, dict):
         return call
     spoken = dict(call)
@@ -91,18 +91,18 @@ def call_as(dialect: ChatDialect, call: JSON) -> JSON:
 
 
 _STATE = frozenset({"reasoning_details", "reasoning_opaque", "thinking_blocks", "extra_content"})
-"""State in fields of a message: OpenRouter's guide to reasoning tokens; Copilot (anomalyco/opencode#8900); LiteLLM's
-page on reasoning content; Gemini's compatible endpoint (openai-chat-gemini-signature)."""
+"""Message fields with state. Sources: OpenRouter's guide to reasoning tokens; Copilot (anomalyco/opencode#8900);
+LiteLLM's page on reasoning content; Gemini's compatible endpoint (openai-chat-gemini-signature)."""
 
 _STATE_OF_CALL = frozenset({"extra_content", "provider_specific_fields"})
-"""State in fields of a call: openai-chat-gemini-signature; LiteLLM's notes on Gemini 3."""
+"""Call fields with state. Sources: openai-chat-gemini-signature; LiteLLM's notes on Gemini 3."""
 
 _WANTS_REASONING = re.compile(r"(.*/)?deepseek-v4\b.*", re.IGNORECASE)
-"""Models that refuse a turn with calls but without `reasoning_content` (openai-chat-deepseek-reasoning-back)."""
+"""Models that reject a turn with calls but without `reasoning_content` (openai-chat-deepseek-reasoning-back)."""
 
 
 def marked(parts: Iterable[PartView], model: str) -> tuple[PartView, ...]:
-    """Return the parts of a response, each with whether the API accepts it back."""
+    """Return the parts of a response, marked with whether the API accepts them in later requests."""
     found = tuple(parts)
     state = _STATE
     if _WANTS_REASONING.fullmatch(model) and any(isinstance(part, CallView) for part in found):
@@ -133,12 +133,12 @@ _STOPS = {
 
 
 def read(response: HttpResponse) -> ResponseView:
-    """Return the neutral view of a response: its first choice, a stream folded.
+    """Return the neutral view of a response: its first choice. A stream is folded first.
 
-    An error is found in the status, in a body with status 200, and inside a stream.
+    Errors are detected by status, in a body with status 200, and inside a stream.
 
     Raises:
-        WireError: the body is no response of this API and no error.
+        WireError: the body is neither a response of this API nor an error.
     """
     if is_event_stream(response.headers.get("content-type", ""), response.body):
         body, complete = fold(response.body)
@@ -191,7 +191,7 @@ def _choice(body: dict[str, JSON]) -> dict[str, JSON]:
 def _cut_short(parts: tuple[PartView, ...], body: dict[str, JSON]) -> tuple[PartView, ...]:
     """Mark the last call of a truncated response as malformed.
 
-    Truncated arguments are no JSON. Without any arguments yet, the call looks like one without arguments
+    Truncated arguments are not JSON. If no arguments have been sent yet, the call looks like one without arguments
     (openai-chat-no-arguments).
     """
     last = next((part for part in reversed(parts) if isinstance(part, CallView)), None)
@@ -201,7 +201,7 @@ def _cut_short(parts: tuple[PartView, ...], body: dict[str, JSON]) -> tuple[Part
 
 
 def _is_malformed(part: PartView) -> bool:
-    """Return whether a part is a function call whose arguments are no object. A custom tool accepts any text."""
+    """Return whether a part is a function call whose arguments are not an object. A custom tool accepts any text."""
     if not isinstance(part, CallView) or "/custom" in part.arguments_pointer:
         return False
     return not isinstance(part.arguments, dict)
@@ -210,8 +210,8 @@ def _is_malformed(part: PartView) -> bool:
 def _stop_reason(raw: str | None, parts: tuple[PartView, ...]) -> StopReason:
     """Return the stop reason.
 
-    A forced call and a refusal in the message may end with `stop` too. The API has no word for malformed arguments
-    (openai-chat-message-answer).
+    A forced call and a refusal in the message may also end with `stop`. The API has no finish reason for malformed
+    arguments (openai-chat-message-answer).
     """
     if raw in ("stop", "tool_calls", "function_call") and any(map(_is_malformed, parts)):
         return StopReason.MALFORMED_CALL
@@ -223,7 +223,8 @@ def _stop_reason(raw: str | None, parts: tuple[PartView, ...]) -> StopReason:
 
 
 def _usage(usage: JSON) -> Usage:
-    """Return the usage: prompt tokens include cached ones, completion tokens include reasoning (openai-chat-usage)."""
+    """Return the usage. Prompt tokens include cached ones, and completion tokens include reasoning
+    (openai-chat-usage)."""
     if not isinstance(usage, dict):
         return Usage()
     prompt, completion = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
@@ -247,7 +248,7 @@ _DELTA = "/choices/0/delta"
 class _ChatChunkOrder(EventOrder):
     grammar = EventGrammar(
         sentinel="end",
-        # The documents also promise a stable time of creation; some servers send the chunk's, which is harmless.
+        # The documentation also guarantees one creation time. Some servers send each chunk's time, which is harmless.
         stable=("id", "model"),
         finish="/choices/0/finish_reason",
         content=(f"{_DELTA}/content", f"{_DELTA}/tool_calls", f"{_DELTA}/refusal"),
@@ -274,7 +275,7 @@ class _ChatChunkOrder(EventOrder):
                 yield from self._piece(piece, join(f"{_DELTA}/tool_calls", number), at)
 
     def _piece(self, piece: dict[str, JSON], pointer: str, at: int) -> Iterator[ResponseViolation]:
-        """Check one piece of a call, which belongs to a call only by its index."""
+        """Check one piece of a call. Only its index tells which call it belongs to."""
         calls, given, call_id = self._calls, piece.get("index"), piece.get("id")
         name = resolve(piece, "/function/name")
         index = given if isinstance(given, int) else len(calls) if call_id else max(len(calls) - 1, 0)
@@ -293,7 +294,7 @@ class _ChatChunkOrder(EventOrder):
             said = "the id of a call changes from one piece to the next"
             yield CALL_ID.broken(said, f"{pointer}/id", at, call_id, known["id"])
         elif index == given:
-            # Only the first piece has them: OpenAI's own SDK joins the texts of one call, whatever they are
+            # Only the first piece may have them: OpenAI's SDK concatenates all strings of a call
             # (`openai/lib/streaming/_deltas.py` of 3.54.0).
             for rule, key, place, value in ((CALL_ID, "id", "id", call_id), (FIELDS, "name", "function/name", name)):
                 if value:

@@ -1,4 +1,4 @@
-"""Errors of Chat Completions, and the endpoints besides chats: headers, keys, models, several choices.
+"""Errors of Chat Completions, and everything except chats: headers, keys, models, multiple choices.
 
 Models: the types of https://github.com/openai/openai-python/tree/v3.54.0 (read 2026-11-22).
 """
@@ -24,18 +24,18 @@ fail = failure
 
 
 def stream_error(status: int, _seed: str, _request: RequestView) -> bytes:
-    """Return the error chunk after which a stream ends (openai-chat-stream-cut-unnoticed)."""
+    """Return the error chunk that ends a stream (openai-chat-stream-cut-unnoticed)."""
     return written({"error": error_object(message(status), *type_and_code(status))})
 
 
 def read_error(body: dict[str, JSON], choice: dict[str, JSON], response: HttpResponse) -> ErrorView | None:
-    """Return the error of a body, in OpenAI's shape or in those of compatible servers. `choice` is its first choice."""
+    """Return the error of a body, in OpenAI's format or a compatible server's. `choice` is the body's first choice."""
     error = body.get("error")
-    if is_blank(error):  # OpenRouter puts a failure of the model's host into the choice
+    if is_blank(error):  # OpenRouter reports an error of the model's host in the choice
         error = choice.get("error")
     if not is_blank(error):
         return _view(error if isinstance(error, dict) else {"message": error}, response)
-    if response.status >= 400 or body.get("object") == "error":  # Mistral and similar servers have no envelope
+    if response.status >= 400 or body.get("object") == "error":  # Mistral and similar servers do not wrap the error
         return _view(body, response)
     return None
 
@@ -52,7 +52,7 @@ def _view(error: dict[str, JSON], response: HttpResponse) -> ErrorView:
 
 
 def respond(request: HttpRequest, models: Sequence[str]) -> HttpResponse | None:
-    """Return the models, or one of them."""
+    """Respond to a request for the model list or a single model."""
     before, found, behind = urlsplit(request.url).path.rpartition("/models")
     if request.method != "GET" or not found or before.endswith("/v1beta") or "anthropic-version" in request.headers:
         return None
@@ -72,7 +72,7 @@ def respond(request: HttpRequest, models: Sequence[str]) -> HttpResponse | None:
 
 
 def combine(answers: Sequence[HttpResponse]) -> HttpResponse:
-    """Return several responses as choices of one; the token counts are those of the first."""
+    """Combine several responses into one with several choices. The token counts are those of the first response."""
     if answers[0].headers.get("content-type", "").startswith("text/event-stream"):
         return _several_streams(answers)
     bodies: list[Any] = [json.loads(answer.body) for answer in answers]
@@ -82,7 +82,7 @@ def combine(answers: Sequence[HttpResponse]) -> HttpResponse:
 
 
 def _several_streams(answers: Sequence[HttpResponse]) -> HttpResponse:
-    """Interleave the chunks of the streams. Chunks without a choice (usage, end) come once, at the end."""
+    """Interleave the chunks of the streams. Chunks without a choice (usage, end) are sent once, at the end."""
     streams: list[list[Any]] = [
         [json.loads(event.data) for event in events(answer.body) if event.data != "[DONE]"] for answer in answers
     ]

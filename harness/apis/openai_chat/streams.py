@@ -1,4 +1,5 @@
-"""Chunks of a stream → the body of a whole response (openai-chat-call-deltas, openai-chat-stream-usage)."""
+"""Folds the chunks of a stream into the body of a non-streamed response (openai-chat-call-deltas,
+openai-chat-stream-usage)."""
 
 from __future__ import annotations
 
@@ -10,22 +11,22 @@ from harness.apis.view import WireError
 from harness.model.messages import JSON
 
 WHOLE = frozenset({"role", "type", "id", "name", "format", "channel", "signature"})
-"""Text fields that come whole and may be repeated. All other texts come in pieces."""
+"""Text fields that are sent complete and may be repeated. All other texts are sent in pieces."""
 
 _NOISE = frozenset({"choices", "object", "obfuscation", "p", "error"})
-"""Fields of a chunk without a place in a whole body, or with a special one."""
+"""Fields of a chunk that a non-streamed body does not have, or that are handled separately."""
 
 
 @dataclass(slots=True)
 class _Choice:
-    """A choice under construction. `calls` are its tool calls, each with the index of its pieces."""
+    """A choice under construction. `calls` has its tool calls, each with the index that its pieces use."""
 
     message: dict[str, JSON] = field(default_factory=lambda: {"role": "assistant", "content": None})
     calls: list[tuple[JSON, dict[str, JSON]]] = field(default_factory=list[tuple[JSON, dict[str, JSON]]])
     rest: dict[str, JSON] = field(default_factory=lambda: {"finish_reason": None})
 
     def body(self, index: int) -> dict[str, JSON]:
-        """Return the choice as in a whole body."""
+        """Return the choice as in a non-streamed body."""
         calls: list[JSON] = [call for _, call in self.calls]
         message = dict(self.message)
         if calls:
@@ -35,12 +36,12 @@ class _Choice:
 
 
 def fold(stream: bytes) -> tuple[dict[str, JSON], bool]:
-    """Return the folded body, and whether the stream is complete. An error is under `error`.
+    """Return the folded body, and whether the stream is complete. An error is stored in `error`.
 
-    The end is `[DONE]`, which some compatible servers omit, or the finish reason of every choice.
+    A stream is complete after `[DONE]`, which some compatible servers omit, or once every choice has a finish reason.
 
     Raises:
-        WireError: this is no event stream, or an event is no chunk.
+        WireError: the body is not an event stream, or an event is not a chunk.
     """
     whole: dict[str, JSON] = {"object": "chat.completion"}
     choices: dict[int, _Choice] = {}
@@ -77,13 +78,13 @@ def _take(whole: dict[str, JSON], choices: dict[int, _Choice], chunk: dict[str, 
 
 
 def _usage(old: JSON, new: dict[str, JSON]) -> dict[str, JSON]:
-    """Return the counts with those of a later chunk; absent counts stay."""
+    """Return the token counts updated from a later chunk. Absent counts keep their value."""
     return (old if isinstance(old, dict) else {}) | {key: value for key, value in new.items() if value is not None}
 
 
 def _grow(choice: _Choice, piece: dict[str, JSON]) -> None:
     for key, value in piece.items():
-        if key == "logprobs":  # each chunk has those of its own tokens
+        if key == "logprobs":  # each chunk has only the values of its own tokens
             choice.rest[key] = _grown(key, choice.rest.get(key), value)
         elif key not in ("index", "delta") and (value is not None or key not in choice.rest):
             choice.rest[key] = value
@@ -98,11 +99,11 @@ def _grow(choice: _Choice, piece: dict[str, JSON]) -> None:
 
 
 def _grow_call(calls: list[tuple[JSON, dict[str, JSON]]], piece: dict[str, JSON]) -> None:
-    """Add a piece to its call: the last one with its index, unless it opens another.
+    """Add a piece to its call: the last call with the same index, unless the piece starts a new call.
 
-    Without an index it belongs to the last call. Some servers give every call the index 0 and a new id, and some a new
-    id to each piece (openai-chat-id-per-delta): only a piece with a function's name opens a call. A call keeps its
-    first id.
+    A piece without an index belongs to the last call. Some servers send every call with index 0 and a new id. Others
+    send a new id with each piece (openai-chat-id-per-delta). Therefore only a piece with a function name starts a new
+    call. A call keeps its first id.
     """
     index, call_id = piece.get("index"), piece.get("id")
     near = [i for i in reversed(range(len(calls))) if index is None or calls[i][0] == index]
@@ -128,7 +129,7 @@ def _says_what_is_called(piece: dict[str, JSON]) -> bool:
 
 
 def _with_arguments(call: dict[str, JSON]) -> dict[str, JSON]:
-    """Return a first piece with text as arguments, so that pieces can be appended."""
+    """Return the first piece of a call with its arguments as text, so that later pieces can be appended."""
     function = call.get("function")
     if isinstance(function, dict) and function.get("arguments") is None:
         called = dict(function)
@@ -138,7 +139,7 @@ def _with_arguments(call: dict[str, JSON]) -> dict[str, JSON]:
 
 
 def _grown(key: str, old: JSON, new: JSON) -> JSON:
-    """Return a value of a message with its next piece."""
+    """Return the value of a message field extended by its next piece."""
     if new is None or old is None:
         return old if new is None else new
     if isinstance(old, str) and isinstance(new, str):
@@ -155,15 +156,15 @@ def _grown(key: str, old: JSON, new: JSON) -> JSON:
 
 
 _GROWING = {"reasoning.text": "text", "reasoning.summary": "summary"}
-"""Type of a reasoning block → the field that comes in pieces."""
+"""Maps reasoning block types to the field that is sent in pieces."""
 
 
 def _details(old: list[JSON], new: list[JSON]) -> list[JSON]:
-    """Return the blocks of `reasoning_details` with further deltas (OpenRouter's guide to reasoning tokens).
+    """Return the blocks of `reasoning_details` extended by further deltas (OpenRouter's guide to reasoning tokens).
 
-    Text and summaries come in pieces, encrypted data does not. All blocks may have one index, so a block also ends at
-    another type (OpenRouterTeam/ai-sdk-provider#519, #520), at another id, and at its signature. A delta without an
-    index is a block.
+    Text and summaries are sent in pieces; encrypted data is not. All blocks may have the same index. A different type
+    (OpenRouterTeam/ai-sdk-provider#519, #520), a different id or a signature therefore also ends a block. A delta
+    without an index is a complete block.
     """
     blocks = list(old)
     for delta in new:
@@ -184,7 +185,7 @@ def _details(old: list[JSON], new: list[JSON]) -> list[JSON]:
 
 
 def _open_block(blocks: list[JSON], delta: JSON) -> int | None:
-    """Return the position of the block that a delta continues."""
+    """Return the position of the block that a delta extends."""
     if not isinstance(delta, dict) or delta.get("index") is None:
         return None
     growing = _GROWING.get(str(delta.get("type")))

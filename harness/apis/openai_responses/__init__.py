@@ -1,4 +1,4 @@
-"""OpenAI Responses (`POST /v1/responses`)."""
+"""The OpenAI Responses API (`POST /v1/responses`)."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ API = Api(
     services=Services(
         {"api.openai.com": OWN},
         stand_ins=r"gpt-(?!oss).*|o\d.*",
-        clouds=frozenset({"azure", "foundry"}),  # they serve the same models by the same rules
+        clouds=frozenset({"azure", "foundry"}),  # these clouds host the same models and enforce the same rules
     ),
     facts=FACTS,
     schema_places=SchemaPlaces(

@@ -1,4 +1,4 @@
-"""Checks of requests that conditions cannot express: pairing, reasoning, tools, schemas, and parameters."""
+"""Checks of requests that fact conditions cannot express: pairing, reasoning, tools, schemas, and parameters."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _MOVED = {
     "functions": "tools",
     "function_call": "tool_choice",
 }
-"""Parameters of Chat Completions → their names here."""
+"""Maps parameters of Chat Completions to their names in this API."""
 
 _ANSWERS = {"function_call_output": "function_call", "custom_tool_call_output": "custom_tool_call"}
 _CALLS = tuple(_ANSWERS.values())
@@ -51,7 +51,7 @@ _FUNCTION = (
 """Fields of a function (O/types/responses/function_tool_param.py)."""
 _NAME, _NAME_LENGTH = re.compile(r"[a-zA-Z0-9_-]+"), 64
 _NESTED = ("properties", "$defs", "definitions", "anyOf", "items")
-"""Keywords whose schemas are checked."""
+"""Keywords whose subschemas are checked."""
 
 
 def violations(request: HttpRequest, law: RuleSet) -> list[Violation]:
@@ -66,7 +66,7 @@ def violations(request: HttpRequest, law: RuleSet) -> list[Violation]:
 
 
 def _parameters(body: dict[str, JSON], law: RuleSet) -> Iterator[Violation]:
-    strict = law.is_own and law.profile.strict_requests  # compatible servers need not know the same parameters
+    strict = law.is_own and law.profile.strict_requests  # compatible servers may have different parameters
     for key, value in body.items():
         if value is None:
             continue
@@ -88,22 +88,22 @@ def _pairing(body: dict[str, JSON], law: RuleSet) -> Iterator[Violation]:
         return
     items = [item if isinstance(item, dict) else {} for item in entries]
     yield from _results(items, stateful=state(body) is not None, adjacent=law.profile.results_adjacent)
-    # without a store there is no reasoning to compare with (openai-responses-reasoning-back)
+    # reasoning that is not stored cannot be compared (openai-responses-reasoning-back)
     if law.is_own and body.get("store") is not False:
         yield from _reasoning(items)
 
 
 def _results(items: list[dict[str, JSON]], *, stateful: bool, adjacent: bool) -> Iterator[Violation]:
-    """Check that each call has one result (openai-responses-result-has-call).
+    """Check that each call has exactly one result (openai-responses-result-has-call).
 
-    Items are paired in order. An id may be used again after its result (openai-responses-recorded-ids).
+    Items are paired in order. A call id may be reused after its result (openai-responses-recorded-ids).
     """
     waiting: dict[tuple[str, str], list[int]] = {}
     answered: set[tuple[str, str]] = set()
     for index, item in enumerate(items):
         kind, call_id = item_kind(item), item.get("call_id")
         if not isinstance(call_id, str) or item.get("async") is True:
-            continue  # an asynchronous function may answer later
+            continue  # the result of an asynchronous function may follow later
         if kind in _CALLS:
             waiting.setdefault((kind, call_id), []).append(index)
         elif kind in _ANSWERS:
@@ -138,8 +138,7 @@ def _detached(items: list[dict[str, JSON]], call: int, index: int) -> Iterator[V
 
 
 def _reasoning(items: list[dict[str, JSON]]) -> Iterator[Violation]:
-    """Check that reasoning with an id comes before the output item it was stored with
-    (openai-responses-reasoning-back)."""
+    """Check that reasoning with an id precedes the output item it was stored with (openai-responses-reasoning-back)."""
     for index, item in enumerate(items):
         identity = item.get("id")
         if item_kind(item) != "reasoning" or not isinstance(identity, str) or not identity.startswith("rs_"):
@@ -166,7 +165,8 @@ def _tools(body: dict[str, JSON], law: RuleSet) -> Iterator[Violation]:
 
 
 def _declared(body: dict[str, JSON]) -> Iterator[tuple[str, JSON]]:
-    """Yield every declaration with its pointer: of the request, of namespaces, and of `additional_tools` items."""
+    """Yield every tool declaration with its pointer: from the request, from namespaces, and from `additional_tools`
+    items."""
     lists = [("/tools", body.get("tools"))]
     entries = body.get("input")
     for index, item in enumerate(entries if isinstance(entries, list) else ()):
@@ -257,7 +257,7 @@ def _root_fault(schema: JSON) -> str | None:
 
 
 def _is_made_strict(schema: JSON, place: str) -> bool:
-    """Return whether the default would change the schema (openai-responses-strict-default)."""
+    """Return whether the default of `strict` would change the schema (openai-responses-strict-default)."""
     return schema is None or next(open_objects(schema_nodes(schema, place, _NESTED)), None) is not None
 
 
@@ -322,7 +322,7 @@ def _format(body: dict[str, JSON]) -> Iterator[Violation]:
 
 
 def _says_json(entries: JSON) -> bool:
-    """Return whether messages or outputs contain "json"; instructions do not count (openai-responses-word-json)."""
+    """Return whether a message or an output contains "json". Instructions do not count (openai-responses-word-json)."""
     if isinstance(entries, str):
         return "json" in entries.lower()
     items = [item for item in entries if isinstance(item, dict)] if isinstance(entries, list) else []

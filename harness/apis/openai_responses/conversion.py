@@ -1,4 +1,4 @@
-"""Requests of the Responses API to and from canonical values."""
+"""Conversion of Responses API requests to and from canonical values."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from harness.model.messages import JSON, ChatRequest, JsonSchema, Message, Named
 class OpenAIResponsesReader(CanonicalReader):
     """Reads requests of the Responses API.
 
-    The system prompt is `instructions`, or else the first system item; further system items stay items. There is no
-    error flag: a failed tool only has its text. A function without `strict` stays so, since the default is to be strict
-    if possible (openai-responses-strict-default).
+    The system prompt is `instructions`, or the first system item if there are no instructions. Other system items stay
+    in the conversation. The API has no error flag, so a failed tool only has its text. If a function omits `strict`, it
+    stays omitted, since the default is to be strict if possible (openai-responses-strict-default).
     """
 
     api = "openai-responses"
@@ -60,7 +60,7 @@ class OpenAIResponsesReader(CanonicalReader):
 
 
 def write(request: ChatRequest, bound: str) -> Body:
-    """Write the body of a request that the server does not store. The system prompt is `instructions`."""
+    """Write the body of a request with server-side storage disabled. The system prompt is `instructions`."""
     body: Body = {
         "model": request.model,
         "input": [entry for message in request.messages for entry in _entries(message)],
@@ -87,7 +87,7 @@ def write(request: ChatRequest, bound: str) -> Body:
 
 
 def _tool(tool: Tool) -> Body:
-    """Return a tool, which is strict only on request (openai-responses-strict-default)."""
+    """Return a tool. It is strict only if the caller asks for it (openai-responses-strict-default)."""
     marks = tool.provider_metadata.get("openai-responses")
     named: Body = {"type": "function", "name": tool.name, "description": tool.description}
     return {**named, "parameters": tool.parameters, "strict": False, **(marks if isinstance(marks, dict) else {})}
@@ -121,7 +121,7 @@ def _with(body: Body, *entries: JSON) -> Body:
 
 
 def append_answer(body: Body, answer: JSON, results: Sequence[AnsweredCall]) -> Body:
-    """Append the unchanged items, and an item for each result."""
+    """Append the response's items unchanged, then one item for each result."""
     output = resolve(answer, "/output")
     entries = (_result(call.id, json.dumps({**value}, ensure_ascii=False)) for call, value in results)
     return _with(body, *(output if isinstance(output, list) else ()), *entries)
@@ -133,12 +133,12 @@ def append_text(body: Body, text: str) -> Body:
 
 
 def one_call(body: Body) -> Body:
-    """Allow one call per answer."""
+    """Allow only one tool call per response."""
     return {**body, "parallel_tool_calls": False}
 
 
 def parted(body: Body) -> Body:
-    """Write user texts as lists of parts, as clients with images do."""
+    """Write user texts as lists of parts, like clients that send images."""
     given = body["input"]
     said: list[JSON] = []
     for item in given if isinstance(given, list) else ():

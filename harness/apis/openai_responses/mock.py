@@ -1,4 +1,4 @@
-"""Responses of the reference server: whole bodies, streams, and streams that fail."""
+"""Responses of the reference server: complete bodies, streams, and streams that fail."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ _STATUS = {
     StopReason.ERROR: "failed",
 }
 _REASONS = {StopReason.MAX_TOKENS: "max_output_tokens", StopReason.REFUSAL: "content_filter"}
-_EPOCH = 1_780_000_000  # June 2026, in Unix seconds: creation times lie in the year after it
+_EPOCH = 1_780_000_000  # June 2026, in Unix seconds: creation times are within the year after it
 _YEAR = 365 * 24 * 3600
 
 
 def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str, JSON]:
     """Return the body of a response.
 
-    A refusal with words is a completed response; one without words is cut off by the content filter. A step that stops
-    at `max_tokens` has its text truncated or, if it is `truncated`, the arguments of its last call: the item is then
-    `incomplete` or still `in_progress` (both occur: vercel/ai#20405).
+    A refusal with text is a completed response. A refusal without text is stopped by the content filter. If a step
+    stops at `max_tokens`, its text is truncated. If the step is `truncated`, the arguments of its last call are
+    truncated instead, and the item is `incomplete` or still `in_progress` (both occur: vercel/ai#20405).
     """
     bound = StopReason.MAX_TOKENS if step.truncated else None
     stop = None if step.refusal is not None else step.stop or bound
@@ -91,7 +91,7 @@ def _output(step: ModelStep, seed: str, profile: Profile) -> list[JSON]:
     output.extend(step.raw)
     if step.text is not None or step.refusal is not None:
         message = _message(step, seed)
-        if reasons:  # a phase comes with reasoning models, and has to go back
+        if reasons:  # reasoning models return a phase, which clients must send back
             message["phase"] = "commentary" if step.calls else "final_answer"
         output.append(message)
     output.extend(
@@ -135,10 +135,10 @@ def _message(step: ModelStep, seed: str) -> dict[str, JSON]:
 
 
 def _usage(step: ModelStep, seed: str, profile: Profile) -> dict[str, JSON]:
-    """Return gross counts, which include cache and reasoning.
+    """Return the token counts. They include cached and reasoning tokens.
 
-    Prompts that repeat 1,024 tokens or more have cached tokens, in steps of 128, as in recordings (1,408 of 1,542,
-    1,536 of 1,586, 2,048 of 2,087). No recording of OpenAI counts cache writes.
+    Repeated prompts of 1,024 tokens or more have cached tokens, in steps of 128, as in recordings (1,408 of 1,542,
+    1,536 of 1,586, 2,048 of 2,087). No recording from OpenAI reports cache writes.
     """
     cached = step.prefix.repeated // 128 * 128 if step.prefix.repeated >= 1024 else 0
     reasoning = 64 * number(seed, "reasoning", 1, 6) if step.thinking is not None else 0
@@ -162,34 +162,35 @@ def _hex(seed: str, label: str) -> str:
 Fields: TypeAlias = dict[str, JSON]
 
 _UNKNOWN_YET = ("completed_at", "error", "incomplete_details", "usage")
-"""Fields of a response that are null until its end."""
+"""Fields of a response that are null until it ends."""
 
 _STRINGS = {"function_call": "response.function_call_arguments", "custom_tool_call": "response.custom_tool_call_input"}
-"""Type of an item → event family of its long string."""
+"""Maps item types to the event family of their long string."""
 
 _LISTS = {
     "content": ("response.content_part", "content_index"),
     "summary": ("response.reasoning_summary_part", "summary_index"),
 }
-"""List of an item → event family of its parts, and their counter."""
+"""Maps the lists of an item to the event family of their parts, and to the name of the part index."""
 
 _PARTS = {(where, kind): (family, key) for family, (where, kind, key) in TEXTS.items()}
 
 
 def build_stream(step: ModelStep, seed: str, model: str, profile: Profile, request: RequestView) -> HttpResponse:
-    """Return the same response as a stream. A pause has no end, since the API has none for it.
+    """Return the same response as a stream. For a pause, the stream has no final event, because the API has none for
+    it.
 
-    Calls come one after another, as in every recording. A provocation opens all of them first and interleaves their
-    events, each with the index of its item.
+    Calls are streamed one after another, as in every recording. With the provocation, all calls are opened first and
+    their events are interleaved. Each event has the index of its item.
     """
-    del request  # whatever it asks for, the stream says all that the body does
+    del request  # the stream has all data of the body, whatever the request includes
     body = build(step, seed, model, profile)
     at_once = Provocation.INTERLEAVED_CALLS in step.provocations
     return _stream(streamed(body, seed, dialect_of(profile), at_once=at_once))
 
 
 def stream_of(body: Fields, seed: str, profile: Profile, _request: RequestView) -> HttpResponse:
-    """Return a whole body as a stream."""
+    """Convert a complete body to a stream."""
     return _stream(streamed(body, seed, dialect_of(profile)))
 
 
@@ -198,7 +199,7 @@ def _stream(body: bytes) -> HttpResponse:
 
 
 def streamed(body: Fields, seed: str, dialect: ResponsesDialect = OPENAI, *, at_once: bool = False) -> bytes:
-    """Return the stream that folds to `body`; with `at_once`, calls are open together."""
+    """Return a stream that folds to `body`. `at_once` interleaves the calls."""
     sent: list[bytes] = []
     for index, (kind, fields) in enumerate(_events(body, seed, dialect, at_once=at_once)):
         event: Fields = {"type": kind, **fields}
@@ -217,7 +218,7 @@ def _events(body: Fields, seed: str, dialect: ResponsesDialect, *, at_once: bool
     output = body.get("output")
     items = [(index, item) for index, item in enumerate(output if isinstance(output, list) else ())]
     dicts = [(index, item) for index, item in items if isinstance(item, dict)]
-    whole = body.get("status") == "completed"  # an answer that was cut off is cut off in its last item
+    whole = body.get("status") == "completed"  # a truncated response ends in its last item
     for is_call, run in groupby(dicts, lambda entry: item_kind(entry[1]) in _STRINGS):
         lanes = [_item(item, index, f"{seed} {index}") for index, item in run]
         yield from _woven(lanes, seed) if at_once and is_call and whole else chain.from_iterable(lanes)
@@ -227,7 +228,7 @@ def _events(body: Fields, seed: str, dialect: ResponsesDialect, *, at_once: bool
 
 
 def _woven(lanes: list[Iterator[tuple[str, Fields]]], seed: str) -> Iterator[tuple[str, Fields]]:
-    """Interleave items that are open together: all begin in order, then their events alternate."""
+    """Interleave items that are open at the same time: start all in order, then alternate their events."""
     for lane in lanes:
         yield next(lane)
     waiting, turn = list(lanes), 0
@@ -254,7 +255,7 @@ def _item(item: Fields, index: int, seed: str) -> Iterator[tuple[str, Fields]]:
         begun[key] = ""
     if item.get(
         "encrypted_content"
-    ):  # each event encrypts the state anew, and the first may lack some of it (openai-responses-reasoning-back)
+    ):  # each event has newly encrypted state; the first may be incomplete (openai-responses-reasoning-back)
         begun["encrypted_content"] = signature(seed, "unfinished", 120)
     place: Fields = {"output_index": index}
     yield "response.output_item.added", {"item": begun, **place}
@@ -284,7 +285,7 @@ def _list(parts: JSON, where: str, place: Fields, seed: str) -> Iterator[tuple[s
 
 
 def _text(family: str, key: str, holder: Fields, place: Fields, seed: str) -> Iterator[tuple[str, Fields]]:
-    """Yield the pieces of a string and the whole, which a truncated call lacks."""
+    """Yield the pieces of a string, then the complete string, which is omitted for a truncated call."""
     text = string(holder.get(key)) or ""
     logprobs: Fields = {"logprobs": []} if family == "response.output_text" else {}
     for piece in fragments(text, seed, key):
@@ -294,11 +295,12 @@ def _text(family: str, key: str, holder: Fields, place: Fields, seed: str) -> It
 
 
 def stream_error(status: int, seed: str, request: RequestView) -> bytes:
-    """Return the provider's failure with this status inside a stream.
+    """Return the provider's error for a status, inside a stream.
 
-    Recorded streams have an `error` event with the error inside, then `response.failed`. In the SDK's type the error's
-    fields are those of the event (openai-responses-stream-error), and Azure sends `response.failed` alone: `seed`
-    selects the form. The sequence numbers leave a gap, since the number of earlier events is unknown.
+    Recorded streams have an `error` event that contains the error object, followed by `response.failed`. In the SDK's
+    type the fields of the error are directly in the event (openai-responses-stream-error). Azure sends only
+    `response.failed`. `seed` selects the format. The sequence numbers have a gap, since the number of earlier events is
+    unknown.
     """
     kind, code = type_and_code(status)
     error = error_object(message(status), kind, code)
@@ -335,5 +337,5 @@ def _in_one_delta(stream: bytes, _seed: str) -> bytes:
 
 
 SHAPES: Mapping[str, StreamShape] = {
-    "arguments-in-one-delta": StreamShape(_in_one_delta),  # 20 of 32 calls recorded of the API and of xAI
+    "arguments-in-one-delta": StreamShape(_in_one_delta),  # 20 of 32 calls recorded from the API and xAI
 }

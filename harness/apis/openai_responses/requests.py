@@ -1,6 +1,6 @@
-"""Request bodies → neutral views; items, the entries of `input` and `output`, → neutral parts.
+"""Conversion of request bodies to neutral views, and of items (entries of `input` and `output`) to neutral parts.
 
-Reading an item never fails: one without a neutral type becomes an `OpaqueView`.
+Reading an item never fails. An item without a neutral type becomes an `OpaqueView`.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ def item_kind(item: dict[str, JSON]) -> str:
 
 
 _LABELS = frozenset({"id", "status"})
-"""Fields of a reasoning item without state (openai-responses-reasoning-back)."""
+"""Fields of a reasoning item that are not state (openai-responses-reasoning-back)."""
 
 
 def item_parts(item: dict[str, JSON], pointer: str) -> tuple[PartView, ...]:
-    """Return the parts of a message item, or the one part of another item."""
+    """Return the parts of a message item, or the single part of any other item."""
     match item_kind(item):
         case "message":
             return message_parts(item, pointer)
@@ -69,7 +69,7 @@ def item_parts(item: dict[str, JSON], pointer: str) -> tuple[PartView, ...]:
 
 
 def message_parts(item: dict[str, JSON], pointer: str) -> tuple[TextView | MediaView | OpaqueView, ...]:
-    """Return the content of a message. Its `phase` is state that must go back (openai-responses-phase)."""
+    """Return the content of a message. Its `phase` is state that must be sent back (openai-responses-phase)."""
     content, place = item.get("content"), join(pointer, "content")
     opaque: JSON = {"phase": item["phase"]} if item.get("phase") is not None else None
     if content is None:
@@ -80,7 +80,7 @@ def message_parts(item: dict[str, JSON], pointer: str) -> tuple[TextView | Media
 
 
 def string(value: JSON) -> str | None:
-    """Return the value if it is a string."""
+    """Return the value if it is a string, else `None`."""
     return value if isinstance(value, str) else None
 
 
@@ -101,7 +101,7 @@ def _media(kind: str, part: dict[str, JSON], pointer: str) -> MediaView | None:
         sound = string(audio.get("format"))
         return _inline(string(audio.get("data")) or "", f"audio/{sound}" if sound else None, pointer)
     if kind == "input_file" and isinstance(part.get("file_data"), str):
-        name = string(part.get("filename"))  # which tells what it is where the data do not
+        name = string(part.get("filename"))  # used for the media type if the data do not name it
         return _inline(str(part["file_data"]), mimetypes.guess_type(name)[0] if name else None, pointer)
     keys = {"input_image": ("image_url", "file_id"), "input_file": ("file_url", "file_id")}.get(kind, ())
     reference = next((value for key in keys if isinstance(value := part.get(key), str)), None)
@@ -118,14 +118,14 @@ def _inline(data: str, media_type: str | None, pointer: str) -> MediaView | None
         data, media_type = data[head.end() :], head[1] or None
     try:
         return MediaView(media_type, pointer, data=base64.b64decode(data, validate=True))
-    except ValueError:  # binascii.Error, or text outside ASCII
+    except ValueError:  # binascii.Error, or non-ASCII text
         return None
 
 
 def _call(item: dict[str, JSON], pointer: str) -> CallView:
     arguments, malformed = _arguments(item)
     marks: dict[str, JSON] = {key: item[key] for key in _MARKS if item.get(key) is not None}
-    if equal(marks.get("caller"), _DIRECT):  # what an absent caller means
+    if equal(marks.get("caller"), _DIRECT):  # the default if there is no caller
         del marks["caller"]
     return CallView(
         id=string(item.get("call_id")),
@@ -172,7 +172,7 @@ def _result(item: dict[str, JSON], pointer: str) -> ResultView:
 
 
 def _error_mark(payload: tuple[TextView | MediaView | JsonView | OpaqueView, ...]) -> ErrorMark | None:
-    """Return the mark of an error in a result's text; the API has no flag for errors."""
+    """Return the error marker in a result's text. The API has no error flag."""
     if len(payload) != 1 or not isinstance(payload[0], TextView):
         return None
     text = payload[0].text.strip()
@@ -195,7 +195,7 @@ _HALLMARKS = ("model", "input", "prompt", *_STATE)
 
 
 def recognises(request: HttpRequest) -> bool:
-    """Return whether this is a chat: a POST to …/responses with one of its fields."""
+    """Return whether the request is a chat: a POST to …/responses with one of its fields."""
     if request.method.upper() != "POST" or not urlsplit(request.url).path.endswith("/responses"):
         return False
     try:
@@ -206,7 +206,7 @@ def recognises(request: HttpRequest) -> bool:
 
 
 def model_of(request: HttpRequest) -> str | None:
-    """Return the model in the body."""
+    """Return the model from the body."""
     try:
         body = parsed(request.body)
     except WireError:
@@ -215,7 +215,7 @@ def model_of(request: HttpRequest) -> str | None:
 
 
 def view(request: HttpRequest) -> RequestView:
-    """Return the neutral view of a request. Raises `WireError` for input, items or tools of another JSON type."""
+    """Return the neutral view of a request. Raises `WireError` if input, items or tools have the wrong JSON type."""
     body = _object(parsed(request.body), "")
     system, turns = _conversation(body)
     return RequestView(
@@ -234,9 +234,9 @@ def view(request: HttpRequest) -> RequestView:
 
 
 def state(body: dict[str, JSON]) -> str | None:
-    """Return the field or item type that uses state of the server.
+    """Return the field or item type that refers to state on the server.
 
-    A compaction replaces a part of the conversation that only the server can read.
+    A compaction replaces part of the conversation with data that only the server can read.
     """
     for key in _STATE:
         if body.get(key) is not None:
@@ -254,9 +254,9 @@ def _conversation(body: dict[str, JSON]) -> tuple[tuple[SystemView, ...], tuple[
     system: list[SystemView] = []
     turns: list[TurnView] = []
     instructions, entries = body.get("instructions"), body.get("input")
-    if isinstance(instructions, str) and instructions:  # "" says as much as null
+    if isinstance(instructions, str) and instructions:  # "" is equivalent to null
         system.append(SystemView(instructions, "instructions", "/instructions"))
-    if isinstance(entries, str):  # short for one user message
+    if isinstance(entries, str):  # shorthand for one user message
         turns.append(TurnView("user", (TextView(entries, "/input"),), "/input", "user"))
     elif isinstance(entries, list):
         for turn in _turns(entries, "/input"):
@@ -265,7 +265,7 @@ def _conversation(body: dict[str, JSON]) -> tuple[tuple[SystemView, ...], tuple[
                 place = f"message:{turn.wire_role}"
                 system.extend(SystemView(part.text, place, part.pointer, len(turns)) for part in texts)
                 others = tuple(part for part in turn.parts if not isinstance(part, TextView))
-                if others:  # no text, and not to be lost
+                if others:  # not text, but must be kept
                     turns.append(TurnView("user", others, turn.pointer, turn.wire_role))
             else:
                 turns.append(turn)
@@ -289,7 +289,7 @@ def _by_model(kind: str) -> bool:
 
 @cached_per_element
 def _tools(member: JSON, pointer: str) -> tuple[ToolView, ...]:
-    """Return a tool, and those of a namespace after it."""
+    """Return a tool. A namespace is followed by its tools."""
     tool, place = _object(member, pointer), join(pointer, "tools")
     held = _list(tool.get("tools"), place) if tool.get("type") == "namespace" else []
     places = [join(place, index) for index in range(len(held))]
@@ -309,7 +309,7 @@ def _tool(tool: dict[str, JSON], pointer: str) -> ToolView:
         description=string(tool.get("description")),
         parameters=tool.get("parameters") if kind == "function" else None,
         pointer=pointer,
-        strict=strict if isinstance(strict, bool) else None,  # unsaid is not no (openai-responses-strict-default)
+        strict=strict if isinstance(strict, bool) else None,  # absent is not false (openai-responses-strict-default)
         kind=kind,
     )
 
@@ -327,7 +327,7 @@ def _choice(choice: JSON) -> ChoiceView | None:
 
 
 def _subset(choice: dict[str, JSON]) -> ChoiceView:
-    """Return a choice among some of the tools."""
+    """Return a tool choice that is limited to some of the tools."""
     tools = choice.get("tools")
     listed = tools if isinstance(tools, list) else []
     names = [name for tool in listed if isinstance(tool, dict) and isinstance(name := tool.get("name"), str)]

@@ -1,4 +1,4 @@
-"""Responses → neutral views by dialect, and the rules that servers must keep."""
+"""Conversion of responses to neutral views by dialect, and the rules that servers must follow."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from harness.model.messages import JSON, StopReason, Usage
 
 @dataclass(frozen=True, slots=True)
 class ResponsesDialect:
-    """A dialect of servers; the defaults are OpenAI's.
+    """A dialect of servers. The defaults are OpenAI's behaviour.
 
-    `unique_ids`: call ids are unique, otherwise they count from `call_0` in every response. `numbered`: events have a
-    `sequence_number`. `repeats`: the last event repeats the items. `sentinel`: `[DONE]` follows it.
+    `unique_ids`: call ids are unique; if not set, they count from `call_0` in every response. `numbered`: events have a
+    `sequence_number`. `repeats`: the last event repeats the items. `sentinel`: the stream ends with `[DONE]`.
     """
 
     unique_ids: bool = True
@@ -38,7 +38,7 @@ OPENAI = ResponsesDialect()
 
 DIALECTS: Mapping[str, ResponsesDialect] = {
     "reused-ids": ResponsesDialect(unique_ids=False),
-    "no-numbers": ResponsesDialect(numbered=False),  # seen in recorded traffic
+    "no-numbers": ResponsesDialect(numbered=False),  # observed in recorded traffic
     "bare-end": ResponsesDialect(repeats=False),
     "sentinel": ResponsesDialect(sentinel=True),
 }
@@ -66,10 +66,10 @@ _STATUS = {
 
 
 def read(response: HttpResponse) -> ResponseView:
-    """Return the neutral view of a response, with its event stream folded.
+    """Return the neutral view of a response. An event stream is folded first.
 
     Raises:
-        WireError: a successful status with a body that is no response of this API.
+        WireError: the status is successful, but the body is not a response of this API.
     """
     if response.status >= 400:
         return _refusal(response)
@@ -84,7 +84,7 @@ def read(response: HttpResponse) -> ResponseView:
 
 
 def _refusal(response: HttpResponse) -> ResponseView:
-    """Return the view of an error by status. A proxy's error need not be JSON."""
+    """Return the view of an error response. A proxy's error may not be JSON."""
     try:
         body: JSON = loads(response.body)
     except WireError:
@@ -132,10 +132,10 @@ def _view(
 
 
 def _unless_cut_short(part: PartView, item: dict[str, JSON], *, last: bool) -> PartView:
-    """Return a part of an incomplete response, with a truncated call marked as malformed.
+    """Return a part of an incomplete response. If it is a truncated call, mark it as malformed.
 
-    A call is truncated by the status of its item, or as the last one without arguments, where a server marks every item
-    as completed.
+    A call is truncated if its item's status says so. Some servers mark every item as completed; there, a call is
+    truncated if it is the last item and has no arguments.
     """
     raw = item.get("arguments")
     if not isinstance(part, CallView) or not isinstance(raw, str):
@@ -157,7 +157,8 @@ def _items(body: dict[str, JSON]) -> list[tuple[str, dict[str, JSON]]]:
 
 
 def _stop(body: dict[str, JSON], kinds: tuple[str, ...], parts: tuple[PartView, ...]) -> tuple[StopReason, str | None]:
-    """Return the stop reason by status and items; the API has no finish reason (openai-responses-stop-reasons)."""
+    """Return the stop reason, derived from status and items. The API has no finish reason
+    (openai-responses-stop-reasons)."""
     status, details = string(body.get("status")), body.get("incomplete_details")
     if status == "completed":
         if any(isinstance(part, CallView) and not isinstance(part.arguments, dict) for part in parts):
@@ -173,7 +174,7 @@ def _stop(body: dict[str, JSON], kinds: tuple[str, ...], parts: tuple[PartView, 
 
 
 def _usage(usage: JSON) -> Usage:
-    """Return the usage. The numbers are gross; the details are parts of them (openai-responses-usage)."""
+    """Return the usage. The totals include the counts in the details (openai-responses-usage)."""
     if not isinstance(usage, dict):
         return Usage()
     return Usage(
@@ -191,14 +192,18 @@ def _count(counts: JSON, key: str) -> int | None:
 
 
 _FAMILIES = {**STRINGS, **{family: key for family, (_, _, key) in TEXTS.items()}}
-"""Event family → the string of its deltas, which its `done` event has whole."""
+"""Maps event families to the string that their deltas build. The `done` event has the complete string."""
 
 _PIECES = frozenset(f"{family}.{step}" for family in _FAMILIES for step in ("delta", "done"))
 _ARGUMENTS = "response.function_call_arguments"
 
 
 class _ResponseEventOrder(EventOrder):
-    """Some servers end with Chat's sentinel. It is harmless: the official SDK stops reading there too."""
+    """Event order checks.
+
+    Some servers end with the sentinel of Chat Completions. This is harmless, because the official SDK stops reading
+    there, too.
+    """
 
     grammar = EventGrammar(
         is_named=True,
@@ -279,7 +284,7 @@ class _ResponseEventOrder(EventOrder):
 
 
 def _bare(item: JSON) -> JSON:
-    """Return an item without state that is encrypted anew each time (openai-responses-reasoning-back)."""
+    """Return an item without its encrypted state, which differs each time (openai-responses-reasoning-back)."""
     if not isinstance(item, dict):
         return item
     return {key: value for key, value in item.items() if key != "encrypted_content"}

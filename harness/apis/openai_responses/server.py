@@ -1,8 +1,9 @@
-"""Errors of the Responses API, and the endpoints besides chats: headers, keys, token counts, stored responses.
+"""Errors of the Responses API, and everything except chats: headers, keys, token counts, stored responses.
 
-Counts, stored responses and repeated fields: the types of https://github.com/openai/openai-python/tree/v3.54.0 (read
-2026-11-22). Refusal of an unknown response: https://github.com/maximhq/bifrost/issues/2441 (2026-03-31). A response is
-stored unless `store` is false: `openai-responses-stored-item-missing-store-false`.
+Token counts, stored responses and repeated fields follow the types of
+https://github.com/openai/openai-python/tree/v3.54.0 (read 2026-11-22). The rejection of an unknown response follows
+https://github.com/maximhq/bifrost/issues/2441 (2026-03-31). A response is stored unless `store` is false:
+`openai-responses-stored-item-missing-store-false`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ fail = partial(failure, indent=2)
 
 
 def read_error(error: JSON, response: HttpResponse) -> ErrorView:
-    """Return the error of a response. In an `error` event its fields are next to the event's own type."""
+    """Return the error of a response. In an `error` event, its fields are next to the event's own type."""
     if not isinstance(error, dict):
         return error_view(response, string(error) or "")
     code = error.get("code")
@@ -54,18 +55,18 @@ _REPEATED = frozenset(
         *("tool_choice", "tools", "top_logprobs", "top_p", "truncation", "user"),
     }
 )
-"""Fields that a request and its response share with the same meaning."""
+"""Request fields that the response repeats with the same meaning."""
 
 
 def respond(request: HttpRequest, _models: Sequence[str]) -> HttpResponse | None:
-    """Return a token count. The models are those of Chat, on the same server."""
+    """Respond to a request for a token count. Models are served by Chat Completions, on the same server."""
     if request.method != "POST" or not urlsplit(request.url).path.endswith("/responses/input_tokens"):
         return None
     return json_response({"object": "response.input_tokens", "input_tokens": tokens(request.body)})
 
 
 def restore(request: HttpRequest, kept: StoredAnswers) -> HttpRequest:
-    """Return the request with the items of earlier responses put in front. Raises `StateNotFound`."""
+    """Return the request with the items of earlier responses prepended. Raises `StateNotFound`."""
     body = sent(request)
     named = body.pop(_LEANS, None)
     if named is None:
@@ -85,7 +86,8 @@ def restore(request: HttpRequest, kept: StoredAnswers) -> HttpRequest:
 
 
 def store(request: HttpRequest, answer: ResponseView) -> tuple[str, JSON] | None:
-    """Return the items up to and including a response, under its id, unless the request forbids storage."""
+    """Return the conversation's items, including the response, and the response's id. Returns `None` if the request
+    disables storage."""
     body, said = sent(request), answer.body
     if not isinstance(said, dict) or body.get("store") is False:
         return None
@@ -93,7 +95,7 @@ def store(request: HttpRequest, answer: ResponseView) -> tuple[str, JSON] | None
 
 
 def echo(body: dict[str, JSON], request: HttpRequest) -> dict[str, JSON]:
-    """Return the response with the fields of its request that it repeats."""
+    """Add the request fields that a response repeats."""
     asked = sent(request)
     return {**body, **{key: asked[key] for key in _REPEATED if asked.get(key) is not None}}
 

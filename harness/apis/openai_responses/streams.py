@@ -1,4 +1,4 @@
-"""Event streams → the body of the same response without streaming."""
+"""Folds event streams into the body of the same response without streaming."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FIELDS = {
     "response.mcp_call_arguments": "arguments",
     "response.custom_tool_call_input": "input",
 }
-"""Event family → the string of an item that its deltas extend."""
+"""Maps event families to the string of an item that their deltas extend."""
 
 TEXTS = {
     "response.output_text": ("content", "output_text", "text"),
@@ -30,15 +30,15 @@ TEXTS = {
     "response.reasoning_text": ("content", "reasoning_text", "text"),
     "response.reasoning_summary_text": ("summary", "summary_text", "text"),
 }
-"""Event family → list, part type and string that its deltas extend."""
+"""Maps event families to the list, part type and string that their deltas extend."""
 
 _PARTS = {"response.content_part": "content", "response.reasoning_summary_part": "summary"}
-"""Event family → the list that it adds a part to."""
+"""Maps event families to the list that they add a part to."""
 
 
 @dataclass(slots=True)
 class _Item:
-    """An item under construction. `index` is its `output_index`; `done`: its last event has come."""
+    """An item under construction. `index` is its `output_index`. `done` is set once its last event has arrived."""
 
     index: int
     item: dict[str, JSON]
@@ -47,7 +47,8 @@ class _Item:
 
 @dataclass(slots=True)
 class FoldedResponse:
-    """The result of a stream. `error` is the payload of its error event; `complete`: its end was seen."""
+    """Result of folding a stream. `error` is the payload of its error event. `complete` is set if the stream ended
+    properly."""
 
     response: dict[str, JSON] = field(default_factory=dict[str, JSON])
     items: list[_Item] = field(default_factory=list[_Item])
@@ -56,10 +57,11 @@ class FoldedResponse:
 
     @property
     def body(self) -> dict[str, JSON]:
-        """The whole body.
+        """The complete body.
 
-        The last event repeats the items, but some streams omit them. An item of its own `done` event has precedence
-        (openai-responses-stream-order): the last event encrypts reasoning state anew (openai-responses-reasoning-back).
+        The last event repeats the items, but some streams omit them. An item from its own `done` event takes precedence
+        (openai-responses-stream-order), because the last event has newly encrypted reasoning state
+        (openai-responses-reasoning-back).
         """
         if not self.items:
             return self.response
@@ -73,17 +75,17 @@ class FoldedResponse:
 
 
 def fold(stream: bytes) -> FoldedResponse:
-    """Fold a stream; one without any event is empty.
+    """Fold a stream. A stream without events results in an empty response.
 
     Items are found by `output_index` or `item_id`, since several may be open (openai-responses-stream-order).
 
     Raises:
-        WireError: this is no event stream, an event is no JSON object, or none belongs to a response.
+        WireError: the body is not an event stream, an event is not a JSON object, or no event belongs to a response.
     """
     folded = FoldedResponse()
     sent = events_of(stream)
     for event in sent:
-        if event.data == "[DONE]":  # compatible servers end with Chat's sentinel
+        if event.data == "[DONE]":  # compatible servers end with the sentinel of Chat Completions
             continue
         payload = loads(event.data)
         if not isinstance(payload, dict):
@@ -112,7 +114,7 @@ def _take(folded: FoldedResponse, kind: str, payload: dict[str, JSON]) -> None:
 
 
 def _open(folded: FoldedResponse, payload: dict[str, JSON], item: dict[str, JSON], *, done: bool) -> None:
-    """Add a new item, or replace one by its final form."""
+    """Add a new item, or replace an item with its final version."""
     known = _find(folded.items, payload) if done else None
     if known is None or known.done:
         index = payload.get("output_index")
@@ -122,7 +124,7 @@ def _open(folded: FoldedResponse, payload: dict[str, JSON], item: dict[str, JSON
 
 
 def _find(items: list[_Item], payload: dict[str, JSON]) -> _Item | None:
-    """Return the item of an event: the last one with its index, or by id among several with that index."""
+    """Return the item of an event. If several items have the event's index, use the id, else the last one."""
     index, item = payload.get("output_index"), payload.get("item")
     identity = item.get("id") if isinstance(item, dict) else payload.get("item_id")
     near = [one for one in reversed(items) if not isinstance(index, int) or one.index == index]
@@ -153,7 +155,7 @@ def _write(target: dict[str, JSON], key: str, step: str, payload: dict[str, JSON
 def _place(
     item: dict[str, JSON], where: str, payload: dict[str, JSON], part: dict[str, JSON] | None
 ) -> dict[str, JSON] | None:
-    """Return the part of an event; `part`, if given, is put there first."""
+    """Return the part that an event refers to. If `part` is given, store it at that position first."""
     parts = item.setdefault(where, [])
     index = payload.get("summary_index" if where == "summary" else "content_index")
     if not isinstance(parts, list) or not isinstance(index, int) or index < 0:
