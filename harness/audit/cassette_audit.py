@@ -58,7 +58,7 @@ from harness.rules.conversation_report import build_conversation, max_conversati
 from harness.rules.evidence import Evidence, ParsedExchange
 from harness.rules.rule import Rule
 
-if TYPE_CHECKING:  # most audits drive nothing again
+if TYPE_CHECKING:  # most audits do not redrive
     from harness.audit.redrive import Redrive
 
 
@@ -77,7 +77,7 @@ _IN_AUDIT = {Kind.LOSS: Severity.WARNING, Kind.CONVENTION: Severity.NOTE}
 _CONTENT = frozenset({400, 409, 413, 415, 422})
 """Status codes that reject a request's content, as opposed to authentication, rate limits or overload."""
 
-_ANYBODYS = Redactor(shaped=True)
+_KEY_SHAPE_REDACTOR = Redactor(shaped=True)
 """Redactor by the format of keys, since the keys of other projects are unknown."""
 
 
@@ -125,7 +125,7 @@ class Audit:
                 evidence = Evidence(Transcript(api, model, profile, exchanges, "audit"))
                 found += self._found(file, api, evidence, indices, is_dated=bool(day or self._edition.day))
                 if self._room:
-                    sent = build_conversation(evidence, _ANYBODYS, room, indices).exchanges
+                    sent = build_conversation(evidence, _KEY_SHAPE_REDACTOR, room, indices).exchanges
                     room -= sum(len(each.sent or "") + len(each.received or "") for each in sent)
                     told += sent
             taken, hidden = self._scope.split(found)
@@ -322,7 +322,7 @@ def _recognised(interaction: Interaction) -> Api | None:
 
 
 def _began_once(finding: Finding, profile: Profile) -> bool:
-    """Return whether each of the facts that a finding rests on holds since a certain day only."""
+    """Return whether all facts of a finding are valid only from a certain day on."""
     held = [fact for fact in profile.facts if fact.id in finding.source.split(", ") and fact.verdict == "refused"]
     return bool(held) and all(fact.since is not None for fact in held)
 
@@ -336,7 +336,7 @@ def _refusal(file: str, index: int, reading: ParsedExchange) -> Iterator[Refused
     status = response.status if response.status >= 400 or error is None else error.meant or response.status
     if status in _CONTENT or status < 400:
         words = error.message if error else response.body.decode("utf-8", "replace")
-        yield RefusedRequest(file, index, status, _ANYBODYS.text(words))
+        yield RefusedRequest(file, index, status, _KEY_SHAPE_REDACTOR.text(words))
 
 
 def _about_a_scrubbed_id(finding: Finding) -> bool:

@@ -280,7 +280,7 @@ def find_pairs(exchanges: Sequence[RecordedExchange]) -> list[RedrivePair]:
     found: list[RedrivePair] = []
     for follow_up in exchanges:
         for number, place in enumerate(reversed(answered_turns(follow_up.request))):
-            # an earlier turn of the conversation tells by its ids only: its calls may be like those of another one
+            # only ids identify an earlier turn: its calls may equal those of another one
             signs = _signs_of_follow_up(follow_up, place) if number == 0 else _ids(place)
             least = _Likeness.CONVERSATION if number == 0 else _Likeness.IDS
             ranked = [(_likeness(one, follow_up, place), one.index, one) for one in unanswered.known_by(signs)]

@@ -189,7 +189,7 @@ def _digested(interaction: Interaction) -> bytes:
     sent = _with_body([request.method, request.url, dict(request.headers)], request.body)
     if response is None:
         return b"[" + sent + b", null]"
-    # Only where there is one: cassettes from before a delivery was kept have their checksums.
+    # Only if present: the checksums of older cassettes do not cover a delivery.
     delivered = stored_delivery(response.delivery)
     received = _with_body([response.status, dict(response.headers)], response.body, *[delivered] if delivered else [])
     return b"[" + sent + b", " + received + b"]"

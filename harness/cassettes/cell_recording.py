@@ -1,4 +1,4 @@
-"""CellRecording of one cell: redacted, journalled, and saved only when complete."""
+"""Recording of one cell: redacted, journalled, and saved only when complete."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class CellRecording:
     resumed exchanges. `notes` are sentences about the resumed journal.
 
     Raises:
-        CassetteTaken: the place is taken by another model or by what a provider was paid for (unless it `replaces`
-            that, or `force`), or by another process.
+        CassetteTaken: the cassette is of another model or was paid for (unless it `replaces` that, or `force`), or
+            another process records it.
         CassetteError: the existing cassette cannot be read (unless `force`), or the folder cannot be written.
     """
 
@@ -74,10 +74,10 @@ class CellRecording:
             raise
 
     def taken_up(self, request: HttpRequest) -> HttpResponse | None:
-        """The answer that an earlier recording got to this request, if it comes next in what it has left.
+        """Return the response of an earlier recording, if this request is the next one in its journal.
 
         Raises:
-            CassetteError: it is another request, and what was left cannot be put away.
+            CassetteError: it is another request, and the journal cannot be moved away.
         """
         if not self._left:
             return None
@@ -89,7 +89,7 @@ class CellRecording:
     def keep(self, request: HttpRequest, response: HttpResponse) -> None:
         """Add an exchange. It is on the disk, without secrets, when this returns. Raises `CassetteError`."""
         interaction = Interaction(self._redactor.request(request), self._redactor.response(response))
-        if self._left and self._left[0][1] == interaction:  # asked of who answers the same for nothing
+        if self._left and self._left[0][1] == interaction:  # resent, with the same response as in the journal
             self._take()
             return
         if self._left and _is_answer(interaction, self._metadata.api):
@@ -156,7 +156,7 @@ class CellRecording:
                 "again."
             )
         if error is None and self._failure is not None:
-            raise self._failure  # an SDK may have taken it for a failure of the connection
+            raise self._failure  # an SDK may have reported it as a connection failure
 
     def _take(self) -> Interaction:
         self._lines, interaction = self._left.popleft()
@@ -165,7 +165,7 @@ class CellRecording:
         return interaction
 
     def _part(self) -> None:
-        """Put the journal found away if its requests differ from the current ones."""
+        """Move the journal away if its requests differ from the current ones."""
         unasked = len(self._left)
         try:
             kept = None if self._force else self._journal.keep_leftover()

@@ -52,7 +52,7 @@ def differences(
 
     `issued` are the call ids that the API has issued. Ids of other calls only have to match their results.
     """
-    # Nearly every request is spelled as it was recorded, and then means the same: reading both to walk the views costs
+    # Nearly every request equals the recorded one, byte for byte, and needs no parsing: to compare the views would cost
     # more than the rest of a replayed exchange.
     if recorded.body == sent.body and not any(one != other for _, one, other in _outside(recorded, sent)):
         return []

@@ -47,7 +47,7 @@ class Journal:
 
     Raises:
         CassetteTaken: another process records this cassette.
-        CassetteError: what is left in it cannot be read (unless `force`, which drops it), or the folder cannot be
+        CassetteError: its content cannot be read (unless `force`, which drops it), or the folder cannot be
             written.
     """
 

@@ -33,8 +33,8 @@ class Library:
         """Return the path of a cell's cassette, whether it exists or not.
 
         Raises:
-            CassetteError: a name is no plain file name, a symbolic link leads out of the folder, or there are two, in
-                this layout and in the one of before.
+            CassetteError: a name is no plain file name, a symbolic link leads out of the folder, or both layouts have a
+                cassette of the cell.
         """
         for kind, name, pattern in (("target", target, _TARGET), ("scenario", scenario, _SCENARIO)):
             if not pattern.fullmatch(name) or len(name) > _LONGEST_NAME:
@@ -52,9 +52,9 @@ class Library:
 
     def _inside(self, path: Path) -> Path:
         """Return a path two levels below the root, unless a link leads outside."""
-        # Below the root only links lead elsewhere, and a name that is none costs one look instead of one per folder.
+        # Only a link can lead outside. To check the name for one is cheaper than to resolve all folders.
         linked = os.path.islink(path) or os.path.islink(path.parent)  # noqa: PTH114 - half the time, for each cell
-        # `resolve` refuses links that go in a circle, of which whoever opens the file will say so.
+        # `resolve` rejects circular links. Opening the file reports them.
         if linked and not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(self.root)):
             raise CassetteError(str(path), "a symbolic link leads out of the cassette folder. Remove the link.")
         return path
@@ -64,7 +64,7 @@ class Library:
 
         Raises:
             CassetteMissing: there is none.
-            CassetteError: it cannot be read, nothing says where it comes from, or it is another cell's.
+            CassetteError: it cannot be read, has no metadata, or belongs to another cell.
         """
         path = self.path(target, scenario, variant)
         cassette = read(path)

@@ -37,7 +37,7 @@ _NO_LINGER = struct.pack("hh" if os.name == "nt" else "ii", 1, 0)
 
 _MAX_HEAD_BYTES = 1 << 16
 _MAX_DISCARDED_BYTES = 4 * MAX_BYTES
-"""Bytes of a body that is too long that are read before its client gets an answer: clients send before they read."""
+"""Bytes of a too long body that are read before the response is sent: clients send before they read."""
 
 _MAX_IDLE = 100
 """Connections above which another one closes the one that has been idle for longest. Otherwise an idle connection is
@@ -49,14 +49,14 @@ _SPARE_FILES = 64
 """Files that connections leave to the rest of the process."""
 
 _GRACE_SECONDS = 1.0
-"""Time that answers get to be sent when the server ends."""
+"""Time for sending the last responses when the server ends."""
 
 _numbers = count()
-"""Numbers what arrives, to find the connection that has been silent for longest."""
+"""Sequence numbers of arrivals, to find the connection that has been idle for longest."""
 
 
 class LoopbackServer:
-    """The server while it runs; `serve` starts one. Mounting is thread-safe. `rest` answers what is for no handler."""
+    """A running server; `serve` starts one. Mounting is thread-safe. `rest` answers requests for no handler."""
 
     def __init__(self, origin: str, rest: Handler | None = None) -> None:
         self.origin = origin
@@ -71,11 +71,11 @@ class LoopbackServer:
         return f"{self.origin}/{name}"
 
     def unmount(self, base_url: str) -> None:
-        """Take the handler away: what still comes for it gets 404."""
+        """Remove the handler. Later requests for it get 404."""
         self._handlers.pop(base_url.rpartition("/")[2], None)
 
     def answer(self, request: h11.Request, body: bytes | None) -> HttpResponse:
-        """Answer a request, of which `body` is `None` if it is too long."""
+        """Answer a request. `body` is `None` if it is too long."""
         target = request.target.decode("latin-1")
         if not target.startswith("/") or target.startswith("//"):
             return _error(400, "the request target must be a path, as in /a/b")
@@ -94,7 +94,7 @@ class LoopbackServer:
 class _Connection:
     """A connection, whose requests are answered one after the other.
 
-    `is_idle` between two requests, `is_waiting` until a first or further request is whole.
+    `is_idle`: it is between two requests. `is_waiting`: its next request is not complete.
     """
 
     def __init__(self, connection: socket.socket, server: LoopbackServer) -> None:
@@ -115,7 +115,7 @@ class _Connection:
                 self.is_idle = True
 
     def close(self) -> None:
-        """Have it end; from any thread."""
+        """Close the connection, from any thread."""
         self.is_closing = True
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
@@ -144,7 +144,7 @@ class _Connection:
         return event
 
     def _body(self, request: h11.Request) -> bytes | None:
-        """The body of a request; `None` if it is too long. Some more is read then."""
+        """Return the body of a request, or `None` if it is too long. Some of the rest is read then."""
         announced = dict(request.headers).get(b"content-length", b"0")
         body, size = bytearray(), 0
         too_long = int(announced) > MAX_BYTES
@@ -175,7 +175,7 @@ class _Connection:
         if delivery.ending == "complete":
             self._socket.sendall(self._wire.send(h11.EndOfMessage()) or b"")
         elif delivery.ending == "reset":
-            while not self.is_closing and _unsent(self._socket):  # a reset throws away what still waits to be sent
+            while not self.is_closing and _unsent(self._socket):  # a reset discards unsent data
                 time.sleep(0.001)
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
         return delivery.ending == "complete"
@@ -222,7 +222,7 @@ def _error(status: int, message: str) -> HttpResponse:
 
 @cache
 def _max_connections() -> int:
-    """Connections that this process has files and threads for."""
+    """Return the number of connections for which this process has files and threads."""
     try:
         import resource  # noqa: PLC0415 - not on every system
     except ImportError:
@@ -242,11 +242,11 @@ class _Listener:
         self._thread.start()
 
     def end(self) -> None:
-        """End the server; answers that are being sent get a little time."""
+        """End the server. Responses that are being sent have `_GRACE_SECONDS` to finish."""
         self._is_ending = True
         try:  # a connection wakes the thread that accepts
             socket.create_connection(self._listening.getsockname(), timeout=_GRACE_SECONDS).close()
-        except OSError:  # there is no way to it
+        except OSError:  # it cannot be reached
             with suppress(OSError):
                 self._listening.shutdown(socket.SHUT_RDWR)
         self._thread.join()
@@ -282,7 +282,7 @@ class _Listener:
                 accepted.close()
 
     def _has_room(self) -> bool:
-        """Return whether another connection can be taken; one that waits for its client is closed for it."""
+        """Return whether another connection can be accepted. An idle one is closed to make room."""
         with self._lock:
             others = [each for each in self._threads if not each.is_closing]
         if len(others) < min(_MAX_IDLE, _max_connections()):
@@ -305,7 +305,7 @@ def serve(rest: Handler | None = None, port: int = 0) -> Generator[LoopbackServe
     """Run a server on 127.0.0.1, in threads of its own, until the context is left. Port 0 is a free one.
 
     Raises:
-        UsageError: the port is taken, or this machine does not let it be reached; no adapter is to be blamed for that.
+        UsageError: the port is in use, or cannot be reached on this machine.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listening:
         _bind(listening, port)
@@ -320,7 +320,7 @@ def serve(rest: Handler | None = None, port: int = 0) -> Generator[LoopbackServe
 
 
 def _bind(listening: socket.socket, port: int) -> None:
-    if port and os.name != "nt":  # one that was left a moment ago is free, though the system still waits for stragglers
+    if port and os.name != "nt":  # reuse a port that is in TIME_WAIT
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind(("127.0.0.1", port))

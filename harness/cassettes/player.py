@@ -74,7 +74,7 @@ class ExchangeLog:
         """Return and log the response that an earlier recording has stored; `None` if the request must be sent.
 
         Raises:
-            CassetteError: what that recording has left cannot be put away.
+            CassetteError: the journal of that recording cannot be moved away.
         """
         if self._keep is None:
             return None
@@ -120,7 +120,7 @@ def as_asked(wire: Api, profile: Profile, seed: str) -> Converter:
             return wire.error_for(response, request)
         if request.body == answered.body and request.url == answered.url:
             return response
-        asked, before = _asked(wire, request), _asked(wire, answered)
+        asked, before = _request_view(wire, request), _request_view(wire, answered)
         if asked is None or before is None or _way(asked) == _way(before):
             return response
         if response.status >= HTTPStatus.BAD_REQUEST:
@@ -143,7 +143,7 @@ def one_body(view: ResponseView) -> HttpResponse:
 
 def asks_for_stream(wire: Api, request: HttpRequest) -> bool:
     """Return whether a request wants a stream; `False` for unreadable requests."""
-    asked = _asked(wire, request)
+    asked = _request_view(wire, request)
     return asked is not None and asked.stream
 
 
@@ -151,7 +151,7 @@ def _way(request: RequestView) -> tuple[bool, str]:
     return request.stream, request.stream_format
 
 
-def _asked(wire: Api, request: HttpRequest) -> RequestView | None:
+def _request_view(wire: Api, request: HttpRequest) -> RequestView | None:
     try:
         return wire.view(request) if wire.recognises(request) else None
     except WireError:

@@ -75,11 +75,11 @@ def recut(response: HttpResponse, number: int, seed: str) -> tuple[HttpResponse,
         way = sort.ways[number]
         if way is _EACH_BYTE and len(response.body) > BYTE_BY_BYTE:
             way = _SMALL_PIECES
-        told = _told(response, way, random)
+        told = _apply_way(response, way, random)
         if (told.body, told.delivery.cuts) != (response.body, response.delivery.cuts):
             return told, way.words
     way = _drawn(sort, number, random)
-    return _told(response, way, random), way.words
+    return _apply_way(response, way, random), way.words
 
 
 def _sort(response: HttpResponse) -> _Sort:
@@ -91,7 +91,7 @@ def _sort(response: HttpResponse) -> _Sort:
     return _ARRAY if whole and is_json and _elements(response.body) else _BYTES
 
 
-def _told(response: HttpResponse, way: _Way, random: Random) -> HttpResponse:
+def _apply_way(response: HttpResponse, way: _Way, random: Random) -> HttpResponse:
     body = response.body
     for spell in way.spellings:
         body = spell(body, random)

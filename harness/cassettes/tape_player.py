@@ -147,7 +147,7 @@ def load(path: Path) -> Cassette:
 
     Raises:
         CassetteMissing: there is no such file.
-        CassetteError: it cannot be read, is no cassette, or the address of a request is none.
+        CassetteError: it cannot be read, is no cassette, or a request has an invalid address.
     """
     cassette = read(path)
     for at, each in enumerate(cassette.interactions):

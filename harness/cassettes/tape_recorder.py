@@ -1,4 +1,4 @@
-"""TapeRecorder of a user's test: selection of requests, removal of their secrets, and the cassette."""
+"""Recorder of a user's test: it selects requests, removes their secrets and writes the cassette."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ class TapeRecorder:
         """Write the cassette without secrets, if there are exchanges, and return their number.
 
         Raises:
-            CassetteError: an answer cannot be kept, a secret would be written, or the folder cannot be.
+            CassetteError: a response cannot be stored, a secret would be written, or the folder cannot be written.
         """
         interactions = [each.recorded for each in self.exchanges if each.recorded is not None]
         if interactions:

@@ -160,7 +160,7 @@ def _decoded(body: bytes, headers: dict[str, str], *, whole: bool = True) -> byt
     try:
         return decode(body, headers.get("content-encoding", ""), whole=whole)
     except ValueError:
-        return body  # the SDK meets the same damage and says so
+        return body  # the SDK reports the same damage
 
 
 _HOP_BY_HOP = frozenset(

@@ -65,7 +65,7 @@ class GatewayExchange:
 
     `client` is the exchange between client and gateway. `upstream` holds the exchanges between gateway and upstream:
     several if the gateway retried. `before` holds the earlier exchanges of the conversation. `own` is the same answer
-    as the client's API itself would express it. The API has no field for what is missing there.
+    as the client's API itself would express it. It lacks what that API has no field for.
     """
 
     way: ApiPair

@@ -317,7 +317,7 @@ def _format(sent: RequestView, arrived: RequestView) -> Outcomes:
             yield added("the gateway requests JSON, and the client does not", found.pointer, found.kind)
         return
     if found is None:
-        yield _otherwise(sent, arrived, wanted)
+        yield _emulated_format(sent, arrived, wanted)
     elif found.kind != wanted.kind:
         yield lost("JSON is requested in another way", wanted.pointer, found.pointer, found.kind, wanted.kind)
     elif wanted.kind == "json":
@@ -330,7 +330,7 @@ def _format(sent: RequestView, arrived: RequestView) -> Outcomes:
             yield _changed_schema("the schema of the answer", apart, wanted.schema_pointer, found.schema_pointer)
 
 
-def _otherwise(sent: RequestView, arrived: RequestView, wanted: FormatView) -> FactOutcome:
+def _emulated_format(sent: RequestView, arrived: RequestView, wanted: FormatView) -> FactOutcome:
     """Judge a response format that the gateway emulates: with a forced tool, or by instructions."""
     tool = _format_tool(sent, arrived)
     if tool is not None and (

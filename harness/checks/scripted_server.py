@@ -47,7 +47,7 @@ class ScriptedServer:
             view = self._api.view(request)
         except WireError:
             return self._front(next(iter(CHECKS.values()))).serve(request).response
-        check = _asked(view)
+        check = _check_for(view)
         key = (check.id, view.stream)
         known = self._open.get(key)
         if known is None or len(view.turns) <= known.turns:
@@ -86,7 +86,7 @@ class ScriptedServers:
         return json_response({"error": {"type": "harness", "message": "harness: no API has this path"}}, 404)
 
 
-def _asked(view: RequestView) -> ServerCheck:
+def _check_for(view: RequestView) -> ServerCheck:
     """Return the check that a conversation belongs to, by default the first one."""
     said = {
         part.text for turn in view.turns if turn.role == "user" for part in turn.parts if isinstance(part, TextView)

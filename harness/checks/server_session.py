@@ -383,7 +383,7 @@ class CheckSession:
 
     def _read(self, response: HttpResponse) -> tuple[ResponseView | None, str]:
         """Return as much of the response as can be read, and why the rest cannot."""
-        told, damage = _called_what_it_is(response), ""
+        told, damage = _with_stream_type(response), ""
         for part in (lambda: told, lambda: readable_part(told), lambda: readable_part(told, done=False)):
             try:
                 return self.server.api.read(part()), damage
@@ -421,7 +421,7 @@ class CheckSession:
                 yield CALL_ID.broken(said, call.id_pointer, actual=call.id)
 
 
-def _called_what_it_is(response: HttpResponse) -> HttpResponse:
+def _with_stream_type(response: HttpResponse) -> HttpResponse:
     """Return a stream with the content type of one. A wrong content type is one finding; without this it would cause
     many."""
     if not starts_as_one(response.body):

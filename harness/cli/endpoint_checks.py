@@ -68,7 +68,7 @@ def check_server(typed: ServerOptions) -> int:
     redactor = Redactor.of_run([options.url], shaped=True, models=options.models or (), headers=headers)
     with redactor.raising():
         by = fact_options(options.as_of, fact_files(options.facts))
-        server, asked, price = _server(options, by), _asked(options), _price(options)
+        server, asked, price = _server(options, by), _check_selection(options), _price(options)
         key = _server_key(server)
         file = options.expected_failures
         expected = expected_failures.load(Path(file), RULES) if file else []
@@ -128,7 +128,7 @@ def validate_server(name: str) -> None:
     """Raise `UsageError` if the settings of a server of the project are wrong."""
     options = _completed_server(ServerOptions(url=name))
     _server(options, fact_options(None, ()))
-    _asked(options)
+    _check_selection(options)
     _price(options)
 
 
@@ -241,7 +241,7 @@ def _server(options: ServerOptions, by: FactSelection) -> ServerUnderTest:
     return replace(made, name=options.name or NAME)
 
 
-def _asked(options: ServerOptions) -> CheckSelection:
+def _check_selection(options: ServerOptions) -> CheckSelection:
     """Return the selected checks."""
     place = options.place("only")
     only = frozenset(each for value in options.only or () for each in value.split(",") if each)

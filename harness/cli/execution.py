@@ -1,4 +1,4 @@
-"""Playing the cells of a run or a recording: their selection, pace, costs, reports and messages."""
+"""Execution of a run or a recording: selection of cells, pace, costs, reports and messages."""
 
 from __future__ import annotations
 

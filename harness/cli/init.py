@@ -32,7 +32,7 @@ class _NewFile:
 
 
 class ProjectKind(StrEnum):
-    """ProjectKind of code that a repository wants to check."""
+    """Kind of code that a repository wants to check."""
 
     ADAPTER = "adapter"
     LOOP = "loop"

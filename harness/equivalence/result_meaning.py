@@ -129,7 +129,7 @@ def _readings(view: ResultView, name: str | None, *, is_error: bool | None) -> I
     if values:
         value = values[0] if len(values) == 1 and not texts else [*texts, *values]
     yield value
-    # An object that has to be one, where the API takes nothing else, may name what it wraps as it likes
+    # Where the API accepts only an object, the key around the result may have any name
     # (gemini-function-response-form).
     if values and isinstance(value, dict) and len(value) == 1 and not value.keys() & WRAPPERS:
         value = next(iter(value.values()))

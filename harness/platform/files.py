@@ -33,7 +33,7 @@ def read_file(path: Path, most: int) -> bytes:
     if not stat.S_ISREG(kind):
         what = next((name for is_kind, name in _KINDS if is_kind(kind)), "something else")
         raise OSError(errno.EINVAL, f"this is {what}, not a file", str(path))
-    # Between the two looks a pipe may have taken the file's place: to open that must not wait either.
+    # A pipe may have replaced the file after the check. Opening it must not block either.
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         left = min(os.fstat(handle).st_size, most) + 1
@@ -123,7 +123,7 @@ def lock_file(handle: int) -> bool:
     """Lock an open file until its process closes it or ends. Return whether it was free; where files have no locks,
     never."""
     try:
-        import fcntl  # noqa: PLC0415 - what is not recorded can be played where it is missing
+        import fcntl  # noqa: PLC0415 - not on every system
     except ImportError:
         return False
     try:
@@ -137,7 +137,7 @@ def _open_temporary(path: Path) -> tuple[int, Path]:
     while True:
         beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
         handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-        with contextlib.suppress(OSError):  # a disk without locks: what is left on it stays
+        with contextlib.suppress(OSError):  # a disk without locks: leftovers stay
             lock_file(handle)
         if os.fstat(handle).st_nlink:
             return handle, beside

@@ -1,7 +1,7 @@
 """The pytest plug-in: scenario files become items, one for each cell, with the findings as the text of a failure.
 
-It does nothing unless there are scenarios, by `[tool.harness]` (`harness help config`) or by options of its own, which
-come before it, and then leaves the work to `harness.pytest_plugin.cell_items`:
+It does nothing unless scenarios are configured: in `[tool.harness]` (`harness help config`), or by its own options,
+which take precedence. `harness.pytest_plugin.cell_items` then does the work:
 
 ```toml
 [tool.pytest]
@@ -9,8 +9,8 @@ harness_scenarios = ["scenarios"]
 harness_adapters = ["mypackage.adapter:ADAPTER"]
 ```
 
-Apart from that it has a fixture for tests of an application's own code, `harness_client`: a client without key or
-network, whose model does what a scenario says (`harness.pytest_plugin.offline`):
+The fixture `harness_client` is for tests of an application's own code. It makes a client without key or network, whose
+model follows a scenario (`harness.pytest_plugin.offline`):
 
 ```python
 def test_my_agent(harness_client):
@@ -18,7 +18,7 @@ def test_my_agent(harness_client):
     assert "18" in my_agent(client, "What is the weather in Paris?")
 ```
 
-two by which tests of one's own play scenarios, `harness_adapter` and `harness_play` (`harness.pytest_plugin.playing`):
+The fixtures `harness_adapter` and `harness_play` play scenarios in your own tests (`harness.pytest_plugin.playing`):
 
 ```python
 @pytest.mark.parametrize("harness_adapter", [ADAPTER, "openai-chat"])
@@ -26,8 +26,8 @@ def test_contract(harness_play):
     harness_play("call-single")
 ```
 
-and one that records what a test sends, by whatever client, and plays it from then on, `tape`
-(`harness.pytest_plugin.taping`), which `@pytest.mark.tape` asks for as well:
+The fixture `tape` records the requests of a test, with any client, and replays them from then on
+(`harness.pytest_plugin.taping`). `@pytest.mark.tape` applies it as well:
 
 ```python
 @pytest.mark.tape
@@ -121,7 +121,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Load the rest if there is something to do: a project without scenarios does not pay for its imports."""
+    """Load the rest only if scenarios are configured. Other projects do not pay for its imports."""
     finder = Finder()
     sys.meta_path.insert(0, finder)
     config.add_cleanup(lambda: sys.meta_path.remove(finder))
@@ -131,14 +131,14 @@ def pytest_configure(config: pytest.Config) -> None:
         "tape(cassette=None, judge=True, ignore=[], allow_hosts=[]): play a test from its cassette",
     )
     scenarios = config.getini("harness_scenarios") or _scenarios(config.rootpath)
-    if scenarios is None or (scenarios and _may_be_asked_for(config, scenarios)):
+    if scenarios is None or (scenarios and _may_select_scenarios(config, scenarios)):
         _collect_less(config)
         config.pluginmanager.register(import_module("harness.pytest_plugin.cell_items"), "harness-cells")
 
 
 def _collect_less(config: pytest.Config) -> None:
-    """Have the collector look for cycles less often while the session lasts: what plays scenarios is hundreds of
-    thousands of objects, SDKs with them, all of which stay."""
+    """Run the garbage collector less often during the session. Scenarios and SDKs create hundreds of thousands of
+    objects that stay."""
     known, *others = gc.get_threshold()
     if 0 < known < _NEW:  # 0: the collector is switched off
         gc.set_threshold(_NEW, *others)
@@ -159,7 +159,7 @@ def _scenarios(folder: Path) -> Sequence[Path] | None:
         return None
 
 
-def _may_be_asked_for(config: pytest.Config, scenarios: Sequence[Path]) -> bool:
+def _may_select_scenarios(config: pytest.Config, scenarios: Sequence[Path]) -> bool:
     """Return whether pytest's arguments may include scenarios. Runs of other files should not load them."""
     if config.args_source is not pytest.Config.ArgsSource.ARGS:
         return True

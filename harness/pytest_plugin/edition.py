@@ -12,7 +12,7 @@ from harness.platform.project import Project
 
 
 def edition(config: pytest.Config, own: Project) -> FactSelection:
-    """The edition of the facts. Raises `UsageError`, `FactsError`."""
+    """Return the edition of the facts. Raises `UsageError`, `FactsError`."""
     given: str = config.getini("harness_as_of")
     made = FactSelection(parse_day(given, "harness_as_of") if given else None, _files(config, own))
     made.check(catalog.APIS.names())

@@ -1,8 +1,8 @@
 """Clients without key or network, for tests of an application: the reference server answers in this process.
 
-The model says what a scenario's script has it say, whatever it is asked; the server refuses what the provider would
-refuse, in the provider's own error shape, so that a history that an application broke is found here. Until the test is
-over, keys, base URLs and proxies are out of the environment.
+The model follows a scenario's script, whatever the request says. The server rejects what the provider would reject,
+with the provider's own errors, so a test finds a history that the application broke. During the test, the environment
+has no keys, base URLs and proxies.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from harness.scenarios.schema import Scenario
 
 
 class Offline:
-    """Makes clients, and closes them when it is left. One client is one conversation: each begins the script anew."""
+    """Makes clients, and closes them on exit. A client is one conversation, which starts the script anew."""
 
     def __init__(self) -> None:
         self._open = ExitStack()
         self._reference = ReferenceBackend()
 
     def __call__(self, scenario: str | Path, *, target: str = "openai-chat") -> Client:
-        """A client of a shipped target, whose model follows `scenario`: a file, or the id of a shipped scenario.
+        """Return a client of a shipped target, whose model follows `scenario`: a file, or the id of a shipped scenario.
 
         Raises:
             UnknownName: there is no such shipped scenario, or no such target.

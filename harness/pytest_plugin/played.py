@@ -94,8 +94,8 @@ class Played:
         return self._plan.run(self.targets)
 
     def play(self, cell: Cell, own: Path | None = None) -> tuple[JudgedCell, Path | None]:
-        """Play a cell, and give back the path of its cassette if it was recorded. `own` is the file of a scenario that
-        is not among those of the session. The environment is left as it was.
+        """Run a cell. Return its result, and the path of its cassette if it was recorded. `own` is the file of a
+        scenario that does not belong to the session. The environment is restored.
 
         Raises:
             UsageError: it cannot be recorded, or its adapter cannot be connected.
@@ -109,7 +109,7 @@ class Played:
             return run.play_cell(cell), None
 
     def announce(self, cells: Sequence[Cell], *, check: bool = False) -> None:
-        """Say what is about to be recorded. Raises `UsageError`: with `check`, what cannot be."""
+        """Report the planned recordings. With `check`, raise `UsageError` for a cell that cannot be recorded."""
         if self.recording is not None:
             say(self._config, [*self.recording.announced(cells, check=check)])
 
@@ -167,7 +167,7 @@ def _seconds(config: pytest.Config, *, live: bool) -> float:
 
 
 def _scenarios(config: pytest.Config, own: Project) -> tuple[Path, ...]:
-    """Files and folders: those that are configured, or the project's. Raises `ScenarioError`: one is not there."""
+    """Return the configured files and folders, or the project's. Raises `ScenarioError` if one is missing."""
     given: list[Path] = config.getini("harness_scenarios")
     for path in given:
         if not path.exists():
@@ -185,7 +185,7 @@ def _scenarios(config: pytest.Config, own: Project) -> tuple[Path, ...]:
 
 
 def _own(paths: Sequence[Path]) -> frozenset[str]:
-    """The ids of scenarios that do not ship."""
+    """Return the ids of scenarios that are not shipped."""
     shipped = suite.shipped("scenarios")
     return frozenset(file.stem for file in scenario_files(paths) if not file.is_relative_to(shipped))
 

@@ -1,4 +1,4 @@
-"""Scenarios in tests of one's own: the fixtures `harness_adapter` and `harness_play`."""
+"""Scenarios in a user's own tests: the fixtures `harness_adapter` and `harness_play`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from harness.scenarios.schema import Variant
 
 
 def adapter(config: pytest.Config, spec: str) -> Adapter:
-    """An adapter by its name or by `package.module:attribute`. Fails the test, if there is none."""
+    """Return an adapter by its name or by `package.module:attribute`. Fails the test if it does not exist."""
     try:
         return played(config).adapter(spec)
     except HarnessError as error:
@@ -28,7 +28,7 @@ def adapter(config: pytest.Config, spec: str) -> Adapter:
 
 
 class Play:
-    """Plays scenarios with the adapter of a test: one that the test has made is played in its own process."""
+    """Plays scenarios with the adapter of a test. An adapter object of the test runs in the test's own process."""
 
     def __init__(self, item: pytest.Item, given: Adapter | str) -> None:
         self._item = item
@@ -68,7 +68,7 @@ class Play:
 
 
 def _file(shared: Played, given: str | Path) -> Path:
-    """The file of a scenario. Raises `UsageError`: there is none of this id."""
+    """Return the file of a scenario. Raises `UsageError` if no scenario has this id."""
     if isinstance(given, Path) or Path(given).suffix in SUFFIXES:
         return Path(given).resolve()
     paths = [suite.shipped("scenarios"), *shared.scenarios]

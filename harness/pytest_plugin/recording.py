@@ -1,7 +1,7 @@
-"""Recording while tests run, `--harness-record`: a cell that has no cassette is recorded, and judged as it is.
+"""Recording while tests run, `--harness-record`: cells without a cassette are recorded and judged.
 
-From the provider with the keys of the environment, or from the reference server where the mode is `reference`. Several
-processes may record at once: a cassette is written once in a session, whoever comes first.
+The provider responds, with the keys of the environment, or the reference server in the mode `reference`. Several
+processes may record at once. Each cassette is written once in a session, by the first of them.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ Wanted = Literal["missing", "all"]
 
 
 class Recording:
-    """Records cells into `folder`: those that have no fresh cassette, or all of them anew. `began` is when the session
-    did, in nanoseconds, and `plan` how its cells are played."""
+    """Records cells into `folder`: those without a fresh cassette, or all of them. `began` is the start of the session
+    in nanoseconds, `plan` has the options for running its cells."""
 
     def __init__(self, wanted: Wanted, plan: Plan, folder: Path, began: int) -> None:
         self._plan = plan
@@ -55,7 +55,7 @@ class Recording:
         return self._plan.mode == "replay"
 
     def play(self, cell: Cell) -> JudgedCell | None:
-        """Record a cell, and judge what came of it; `None`: it has its cassette, or is none to be recorded.
+        """Record and judge a cell. Return `None` if it has its cassette already, or is not to be recorded.
 
         Raises:
             UsageError: a key is missing, or its cassette must not be overwritten.
@@ -76,7 +76,7 @@ class Recording:
         """Yield sentences on planned recordings and their estimated cost. Each cell is announced once.
 
         Raises:
-            UsageError: with `check`, one that cannot be recorded.
+            UsageError: with `check`, a cell cannot be recorded.
         """
         paths = {self.path(cell): cell for cell in reversed(self._due(cells))}  # several adapters may share one
         due = [cell for path, cell in reversed(paths.items()) if path not in self._announced]
@@ -140,7 +140,7 @@ def noted(result: CellResult, path: Path) -> Iterator[tuple[str, object]]:
 
 
 def say(config: pytest.Config, lines: Iterable[str]) -> None:
-    """Show lines where the user looks. Of several processes only one says them, past the others' pipes."""
+    """Print lines on the terminal. With pytest-xdist, one worker writes them to the real standard error."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None and not hasattr(config, "workerinput"):
         for line in lines:

@@ -41,9 +41,9 @@ _SUFFIXES = (".yaml", ".yml", ".json")
 
 @dataclass(frozen=True, slots=True)
 class TapeSettings:
-    """`cassette`: its path. `judge`: whether the exchanges are judged. `allow_hosts`: what is let through.
-    `ignored_findings`: ids of limits and rules; `ignored_pointers`: places in requests whose differences are let be.
-    `allowed_secrets`: places in which what looks like a secret may be stored."""
+    """`cassette`: its path. `judge`: whether the exchanges are judged. `allow_hosts`: hosts that are not recorded.
+    `ignored_findings`: ids of limits and rules; `ignored_pointers`: places in requests whose differences are ignored.
+    `allowed_secrets`: places in which suspected secrets may be stored."""
 
     cassette: Path
     judge: bool
@@ -54,10 +54,10 @@ class TapeSettings:
 
 
 def settings(item: pytest.Item, edition: FactSelection) -> TapeSettings:
-    """The settings of a test. Those of the nearest mark hold, but lists are added up.
+    """Return the settings of a test. The nearest mark takes precedence, but lists are joined.
 
     Raises:
-        UsageError: a mark, or the configuration, has what it may not have.
+        UsageError: a mark or the configuration has an invalid value.
     """
     marks = [_checked(mark, item) for mark in item.iter_markers(MARK)]
     names = [mark["cassette"] for mark in marks if "cassette" in mark]

@@ -92,7 +92,7 @@ _PLACES = (
 
 
 def _changed(differences: Sequence[RequestDifference]) -> str:
-    """The first change and how many there are: `the system prompt has changed, line 38: …` and so on."""
+    """Return the first change and the number of changes: `the system prompt has changed, line 38: …` and so on."""
     first = next(each for each in differences if each.neutral)
     for pattern, words in _PLACES:
         match = re.match(pattern, first.place)

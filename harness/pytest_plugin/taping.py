@@ -78,7 +78,7 @@ class Tape:
 
     @contextmanager
     def running(self) -> Generator[None, None, None]:
-        """Every client of the process is recorded, or played to."""
+        """Record or replay all clients of the process in this context."""
         with intercepted(self._deck.asked):
             yield
 
@@ -187,7 +187,7 @@ def taped(request: pytest.FixtureRequest) -> Generator[Tape, None, None]:
     config, item = request.config, request.node
     if not config.pluginmanager.has_plugin(__name__):
         config.pluginmanager.register(sys.modules[__name__], __name__)
-    with _said(), pytest.MonkeyPatch.context() as environment:
+    with _plain_errors(), pytest.MonkeyPatch.context() as environment:
         session = _session(config)
         wanted = settings(item, session.edition)
         mode = config.getoption("--harness-record")
@@ -235,7 +235,7 @@ def _give_keys(environment: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def _said() -> Generator[None, None, None]:
+def _plain_errors() -> Generator[None, None, None]:
     """Report harness errors without a traceback."""
     said: str | None = None
     try:

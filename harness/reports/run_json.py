@@ -11,7 +11,7 @@ from harness.results import Presentation, Report, RunResult
 
 
 def render(run: RunResult, presentation: Presentation) -> str:  # noqa: ARG001 - for people only
-    """Return the JSON of the run. Two runs of the same differ under `timing` only."""
+    """Return the JSON of the run. Two identical runs differ only under `timing`."""
     return run.to_json()
 
 

@@ -406,7 +406,7 @@ def _finite(value: Any) -> Any:
     return [_finite(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value
 
 
-@cache  # as the next two: made for who writes or reads JSON, since making them takes longer than a cell
+@cache  # like the next two, built on first use: that takes longer than a cell
 def _adapter() -> TypeAdapter[RunResult]:
     return TypeAdapter(RunResult)
 

@@ -98,7 +98,7 @@ class _Estimator:
                 run_scenario(cell.scenario, target, endpoint, self._begin, cell.variant)
             except _LimitReached:
                 raise
-            except ADAPTER_EXCEPTIONS:  # the recording will tell, and whose fault it is
+            except ADAPTER_EXCEPTIONS:  # the recording will report it
                 return
 
     def _begin(self, _chat: int) -> None:

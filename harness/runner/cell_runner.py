@@ -128,19 +128,20 @@ class CellRunner:
         told = self._judge.decide_verdict(result, drive.stage, evidence, self._backend.redactor())
         return replace(told, traceback=drive.traceback)
 
-    def _repeat_loop(self, cell: Cell, result: CellResult, told: CellResult) -> CellResult:
-        """Repeat a streamed cell with its streams in other chunks. Return the first failing result, else `told`."""
+    def _repeat_loop(self, cell: Cell, result: CellResult, unchanged: CellResult) -> CellResult:
+        """Repeat a streamed cell with its streams in other chunks. Return the first failing result, else
+        `unchanged`."""
         ways = self._rewrites_for(cell) if cell.variant == "stream" else []
         for number, way in enumerate(ways):
             drive = run_loop(cell, self._backend, way)
             if not drive.way:  # nothing was streamed
-                return told
+                return unchanged
             evidence = Evidence(drive.transcript)
             again = self._judge_loop(result, drive, evidence)
             if again.verdict is Verdict.FAIL and not is_unreadable_variant(evidence, drive.way):
-                found = [replace(each, message=f"told {drive.way}: {each.message}") for each in again.findings]
+                found = [replace(each, message=f"unchanged {drive.way}: {each.message}") for each in again.findings]
                 return replace(again, findings=tuple(found), recuts=number + 1)
-        return replace(told, recuts=len(ways))
+        return replace(unchanged, recuts=len(ways))
 
     def _rewrites_for(self, cell: Cell) -> list[StreamRewrite]:
         cuts = [*map(cut_rewrite, range(self._recuts))]

@@ -74,7 +74,7 @@ def _cost(url: str | None, model: str, usage: Usage, day: date) -> Decimal | Non
         return None
     price = found.model_price
     if (usage.input_tokens and price.input_mtok is None) or (usage.output_tokens and price.output_mtok is None):
-        return None  # the package knows the model, and counts as nothing what it has no price for
+        return None  # the package knows the model, but counts tokens without a price as free
     return found.total_price
 
 

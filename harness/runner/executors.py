@@ -166,7 +166,7 @@ class ForkExecutor:
         self.size = size
         context = multiprocessing.get_context("fork")
         self.executor: Executor = ProcessPoolExecutor(size, context, _start_fork, (run, cells, os.getpid()))
-        # Blocked in the forks as well: what is sent to all processes of a run is for the first one to hear.
+        # Blocked in the forks as well: only the first process handles signals to all processes of a run.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
         try:
             self.executor.submit(os.getpid)  # which starts all of them

@@ -181,10 +181,10 @@ class _JsonLayout:
     width: int
     ways: Collection[str]
 
-    def of(self, value: JSON, pointer: str, before: str = "", behind: str = "") -> Iterator[JsonLine]:
-        """`before` is the margin with the key, `behind` the comma."""
+    def of(self, value: JSON, pointer: str, before: str = "", after: str = "") -> Iterator[JsonLine]:
+        """`before` is the margin with the key, `after` the comma."""
         members = _members(value)
-        flat = f"{before}{_one_line(value)}{behind}"
+        flat = f"{before}{_one_line(value)}{after}"
         if not members or (len(flat) <= self.width and pointer not in self.ways):
             yield JsonLine(flat, pointer)
             return
@@ -194,7 +194,7 @@ class _JsonLayout:
         for number, (key, step, member) in enumerate(members, 1):
             comma = "," if number < len(members) else ""
             yield from self.of(member, join(pointer, step), f"{margin}  {key}", comma)
-        yield JsonLine(f"{margin}{brackets[1]}{behind}", pointer)
+        yield JsonLine(f"{margin}{brackets[1]}{after}", pointer)
 
 
 def _members(value: JSON) -> list[tuple[str, str | int, JSON]]:

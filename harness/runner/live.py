@@ -271,7 +271,7 @@ class LiveBackend(RoutedBackend):
 
 def base_urls_of(given: Mapping[str, str], targets: Sequence[Target]) -> Mapping[str, str]:
     """Return the servers that replace the providers of targets: from options, else from the environment."""
-    # Given for a shipped target, it holds for whoever plays it: else what is meant for there would go to the provider.
+    # A URL of a shipped target applies to every adapter of it. Otherwise its requests would go to the provider.
     shipped = {target.name: given.get(target.cassettes.partition("@")[0]) for target in targets}
     urls = {**{name: url for name, url in shipped.items() if url is not None}, **given}
     asked = [each for each in targets if each.name not in urls and each.adapter.route is not Route.PROCESS]

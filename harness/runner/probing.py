@@ -65,7 +65,7 @@ def fact_probes(
     """Return the facts of the targets that can be probed, in order; or those with these ids, whether they can or not.
 
     `base_urls` has the address of each target. `service` selects facts of a service. Without it, the address does; an
-    unknown address stands for the provider.
+    unknown address counts as the provider's.
 
     Raises:
         UsageError: The targets' APIs have no such fact, or no requests can be made for one of them.
@@ -336,9 +336,9 @@ class Probe:
             UsageError: A target's server does not respond, or does not know the path.
         """
         for question in asked:
-            yield self._told(question)
+            yield self._probe_fact(question)
 
-    def _told(self, question: FactProbe) -> ProbeResult:
+    def _probe_fact(self, question: FactProbe) -> ProbeResult:
         if question.pair is None:
             return ProbeResult(question, "cannot tell", question.why)
         shut = self._shut.get(question.target.name)

@@ -31,12 +31,12 @@ from harness.scenarios.schema import Variant
 
 
 def replay_variants(
-    cell: Cell, evidence: Evidence, backend: Backend, recuts: int, beside: Evidence | None = None
+    cell: Cell, evidence: Evidence, backend: Backend, recuts: int, whole_run: Evidence | None = None
 ) -> Iterator[ReplayVariant]:
     """Repeat a streamed cell with whole responses, where its streams have an equivalent, and with `recuts` other
     chunkings.
 
-    An adapter that always requests a stream gets the stream. `beside` is the whole variant of the cell. If it received
+    An adapter that always requests a stream gets the stream. `whole_run` is the whole variant. If it received
     the equivalent responses, it is the repetition, and nothing runs again. The same holds if the whole responses only
     add empty members, such as `annotations` of Chat Completions, and the adapter's results were the same.
 
@@ -48,11 +48,13 @@ def replay_variants(
     answered = [reading for reading in evidence.readings if reading.exchange.response is not None]
     if not any(reading.response is not None and reading.response.streamed for reading in answered):
         return
-    if beside is not None and (
-        _received_whole(beside, answered, equal)
-        or (_received_whole(beside, answered, _adds_nothing) and is_same_answer(evidence, beside.transcript.chats))
+    if whole_run is not None and (
+        _received_whole(whole_run, answered, equal)
+        or (
+            _received_whole(whole_run, answered, _adds_nothing) and is_same_answer(evidence, whole_run.transcript.chats)
+        )
     ):
-        yield ReplayVariant(_WHOLE, "whole", beside.transcript.chats)
+        yield ReplayVariant(_WHOLE, "whole", whole_run.transcript.chats)
     elif None not in (whole := [_whole_body(wire, reading) for reading in answered]):
         streams = [*_responses(answered)]
         answers = [_ResponsePair(one, stream) for one, stream in zip(whole, streams, strict=True) if one is not None]
@@ -151,9 +153,11 @@ def _is_good(response: HttpResponse, view: ResponseView) -> bool:
     return view.error is None and view.complete and response.delivery.ending == "complete"
 
 
-def _received_whole(beside: Evidence, answered: Sequence[ParsedExchange], alike: Callable[[JSON, JSON], bool]) -> bool:
+def _received_whole(
+    whole_run: Evidence, answered: Sequence[ParsedExchange], alike: Callable[[JSON, JSON], bool]
+) -> bool:
     """Return whether the whole variant received these responses: bodies `alike` the results of the streams."""
-    given = beside.readings
+    given = whole_run.readings
     return len(given) == len(answered) and all(
         _is_whole_of(whole, told, alike) for whole, told in zip(given, answered, strict=True)
     )

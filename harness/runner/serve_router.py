@@ -158,17 +158,17 @@ Notify = Callable[[str], None]
 
 class ServeRouter:
     """Responds to every request to the server, and keeps the sessions. `files` has the files of scenarios that are not
-    shipped; `told` gets a sentence about each request to an unknown path."""
+    shipped; `notify` gets a sentence about each request to an unknown path."""
 
     def __init__(
-        self, scenarios: Sequence[Scenario], files: Mapping[str, str], terms: SessionOptions, told: Notify
+        self, scenarios: Sequence[Scenario], files: Mapping[str, str], terms: SessionOptions, notify: Notify
     ) -> None:
         self.origin = ""
         """The server's address, set when it listens."""
         self._scenarios = {scenario.id: scenario for scenario in scenarios}
         self._files = files
         self._terms = terms
-        self._told = told
+        self._notify = notify
         self._conversations: dict[tuple[str, str, str], ServedSession] = {}
         self._orders: dict[tuple[str, str], tuple[CallPositions, ReverseOrder]] = {}
         self._kept_bytes = 0
@@ -226,7 +226,7 @@ class ServeRouter:
         return response
 
     def _full(self, request: HttpRequest, why: str) -> HttpResponse:
-        self._told(f"{request.method} {urlsplit(request.url).path}: {why}. Start 'harness serve' again.")
+        self._notify(f"{request.method} {urlsplit(request.url).path}: {why}. Start 'harness serve' again.")
         return _error(HTTPStatus.INSUFFICIENT_STORAGE, f"{why}: start 'harness serve' again")
 
     def conversation(self, scenario: Scenario, session: str, wire: Api) -> ServedSession:
@@ -252,9 +252,9 @@ class ServeRouter:
                 ]
                 return json_response({"scenarios": told})
             case [name, session] if name in self._scenarios and request.method == "GET":
-                return self._told_of(self._scenarios[name], session)
+                return self._session_response(self._scenarios[name], session)
             case [name, session, "call"] if name in self._scenarios and request.method == "POST":
-                return self._called(self._scenarios[name], session, request)
+                return self._run_tool(self._scenarios[name], session, request)
             case _:
                 return self._nowhere(
                     request,
@@ -265,7 +265,7 @@ class ServeRouter:
     def _base(self, scenario: Scenario) -> str:
         return f"{self.origin}/{scenario.id}/"
 
-    def _told_of(self, scenario: Scenario, session: str) -> HttpResponse:
+    def _session_response(self, scenario: Scenario, session: str) -> HttpResponse:
         found = self._of_session(scenario, session)
         told: list[JSON] = [session_json(each, each.result(each.wire.name, ended=False)) for each in found]
         if len(told) == 1 and isinstance(told[0], dict):
@@ -275,7 +275,7 @@ class ServeRouter:
     def _of_session(self, scenario: Scenario, session: str) -> list[ServedSession]:
         return [each for each in self.conversations() if each.scenario is scenario and each.name == session]
 
-    def _called(self, scenario: Scenario, session: str, request: HttpRequest) -> HttpResponse:
+    def _run_tool(self, scenario: Scenario, session: str, request: HttpRequest) -> HttpResponse:
         """Run a tool of the scenario for a client whose tools call the server."""
         try:
             body = loads(request.body)
@@ -305,7 +305,7 @@ class ServeRouter:
             return self._orders.setdefault((scenario.id, session), (CallPositions(scenario), ReverseOrder()))
 
     def _nowhere(self, request: HttpRequest, why: str) -> HttpResponse:
-        self._told(f"{request.method} {urlsplit(request.url).path}: {why}")
+        self._notify(f"{request.method} {urlsplit(request.url).path}: {why}")
         return _error(HTTPStatus.NOT_FOUND, why)
 
     def conversations(self) -> list[ServedSession]:

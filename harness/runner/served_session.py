@@ -218,7 +218,7 @@ class ServedSession:
             elif not served.again:
                 # What is judged is what was said: how fast it came is no part of it.
                 self._tap.note(served.request, replace(served.response, delivery=_unpaced(served.response)))
-            return self._told(served.response)
+            return self._outgoing(served.response)
 
     def _refusal(self, response: HttpResponse) -> str:
         error = self.wire.read(response).error
@@ -232,7 +232,7 @@ class ServedSession:
             return request
         return replace(request, url=REFERENCE_URL + request.url.removeprefix(REFERENCE_URL + version))
 
-    def _told(self, response: HttpResponse) -> HttpResponse:
+    def _outgoing(self, response: HttpResponse) -> HttpResponse:
         """Return the response as it is sent: a stream in its events, or rewritten."""
         if not self._ways or not response.delivery.cuts:
             return response

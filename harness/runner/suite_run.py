@@ -249,7 +249,7 @@ class Run:
         finally:
             self._runner.survey = None
         result = gathering.result(self.mode)
-        if len(result.cells) < len(cells):  # what was not played says nothing of what is expected there
+        if len(result.cells) < len(cells):  # a cell that did not run does not make an entry stale
             result = replace(result, unplayed=len(cells) - len(result.cells), stale=(), unmatched=())
         seconds = round(time.perf_counter() - started, 3)
         return replace(result, timing={"seconds": seconds}, played_at=began)

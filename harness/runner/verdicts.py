@@ -116,9 +116,7 @@ class CellJudge:
         if verdict is Verdict.EXPECTED_FAILURE:
             reasons = {finding.accepted for finding in findings if finding.accepted is not None}
             return replace(result, reason="; ".join(sorted(reasons)))
-        if crashed is not None and (
-            verdict is Verdict.FAIL or not findings
-        ):  # else all that is wrong is what it raised
+        if crashed is not None and (verdict is Verdict.FAIL or not findings):  # else the exception is the only problem
             return replace(result, verdict=Verdict.ERROR, reason=f"{crashed.error}: {crashed.error_text}")
         said_no = declined_chat(evidence)
         if said_no is not None and verdict is not Verdict.FAIL:

@@ -61,11 +61,11 @@ async def _keep(library: Any, response: Any, keep: Keep) -> None:
     failure: Exception | None = None
     try:
         async for piece in response.content.iter_any():
-            pieces.append(piece)  # noqa: PERF401 - those that came before it broke off are kept
+            pieces.append(piece)  # noqa: PERF401 - keeps the pieces before a failure
     except (library.ClientPayloadError, library.ClientConnectionError) as error:
         ending, failure = "reset" if isinstance(error.__cause__, ConnectionError) else "cut", error
     headers = {name: value for name, value in response.headers.items() if name.lower() != "content-encoding"}
-    keep(kept(response.status, headers, pieces, ending))  # aiohttp has unpacked what it took off the connection
+    keep(kept(response.status, headers, pieces, ending))  # aiohttp has decoded the body
     response.content = _again(library, pieces, failure)
 
 
@@ -73,7 +73,7 @@ def _again(library: Any, pieces: Sequence[bytes], failure: Exception | None) -> 
     loop = asyncio.get_running_loop()
     limit = max([_LEAST, *map(len, pieces)])
     protocol = library.base_protocol.BaseProtocol(loop=loop)
-    protocol.connection_made(asyncio.Transport())  # without any, what is not there yet is taken for lost
+    protocol.connection_made(asyncio.Transport())  # without a transport, aiohttp reports a lost connection
     stream = library.StreamReader(protocol, limit, loop=loop)
     left = iter(pieces)
 
@@ -93,12 +93,12 @@ def _again(library: Any, pieces: Sequence[bytes], failure: Exception | None) -> 
 
 def _played(library: Any, answer: HttpResponse, request: Any, loop: asyncio.AbstractEventLoop) -> Any:
     protocol = library.client_proto.ResponseHandler(loop=loop)
-    protocol.connection_made(_Nobody(protocol, answer, request.method.upper(), loop))
+    protocol.connection_made(_FakeConnection(protocol, answer, request.method.upper(), loop))
     return protocol
 
 
-class _Nobody(asyncio.Transport):
-    """A connection that hears nothing and answers, a piece at a time, once it is spoken to."""
+class _FakeConnection(asyncio.Transport):
+    """A connection that ignores the request's bytes and returns the recorded response piece by piece."""
 
     def __init__(self, protocol: Any, answer: HttpResponse, method: str, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__()
@@ -111,21 +111,21 @@ class _Nobody(asyncio.Transport):
         self._paused = False
 
     def write(self, data: Any) -> None:  # noqa: ARG002 - what is sent was read before
-        """Begin to answer."""
+        """Start the response."""
         if not self._begun:
             self._begun = True
             self._loop.call_soon(self._next)
 
     def writelines(self, list_of_data: Iterable[Any]) -> None:
-        """Begin to answer."""
+        """Start the response."""
         self.write(list_of_data)
 
     def pause_reading(self) -> None:
-        """Hold back what comes next."""
+        """Pause the response."""
         self._paused = True
 
     def resume_reading(self) -> None:
-        """Go on."""
+        """Continue the response."""
         if self._paused:
             self._paused = False
             self._loop.call_soon(self._next)

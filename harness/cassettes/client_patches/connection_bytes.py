@@ -107,7 +107,7 @@ class _Bytes(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Raises `ConnectionResetError`: at the end of an answer that was broken off so."""
+        """Raise `ConnectionResetError` at the end of a response whose connection was reset."""
         self._left = self._left or next(self._pieces, b"")
         if not self._left and self._reset:
             raise RESET

@@ -1,4 +1,4 @@
-"""Python's own HTTP client and urllib3, and what sends through them: urllib.request, httplib2, requests, botocore."""
+"""Patches of http.client and urllib3, and so of their users: urllib.request, httplib2, requests, botocore."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from harness.model.http import Ending, HttpRequest, HttpResponse
 _PORTS = {"http": 80, "https": 443}
 
 MOST = 1 << 16
-"""Bytes that are read at once of an answer that comes in no chunks."""
+"""Bytes to read at once from a response without chunks."""
 
 
 def urllib3_patches(module: Any, asked: Asked) -> Iterator[Patch]:
-    """The patches of `urllib3.connectionpool`. Retries of a pool are its own affair: what is kept is how they end."""
+    """The patches of `urllib3.connectionpool`. Only the last of a pool's retries is recorded."""
     sending = module.HTTPConnectionPool.urlopen
     within = _Within()
 
@@ -97,7 +97,7 @@ def _pool_received(response: Any) -> HttpResponse:
     ending: Ending = "complete"
     try:
         for piece in response.stream(MOST, decode_content=False):
-            pieces.append(piece)  # noqa: PERF402 - those that came before it broke off are kept
+            pieces.append(piece)  # noqa: PERF402 - keeps the pieces before a failure
     except exceptions.ProtocolError as error:
         ending = "reset" if any(isinstance(each, ConnectionError) for each in error.args) else "cut"
     response.release_conn()

@@ -11,7 +11,7 @@ from harness.model.http import HttpResponse
 
 
 def patches(library: Any, asked: Asked) -> Iterator[Patch]:
-    """The patches of one of the two."""
+    """The patches of one of the two libraries."""
     answers = _HttpxResponses(library)
     whole, awaited = library.HTTPTransport, library.AsyncHTTPTransport
     yield Patch(whole, "handle_request", _sending(whole.handle_request, asked, answers))
@@ -32,7 +32,7 @@ def _sending(send: Callable[..., Any], asked: Asked, answers: _HttpxResponses) -
         broken = None
         try:
             for piece in response.stream:
-                pieces.append(piece)  # noqa: PERF402 - those that came before it broke off are kept
+                pieces.append(piece)  # noqa: PERF402 - keeps the pieces before a failure
         except answers.broken as error:
             broken = error
         finally:
@@ -56,7 +56,7 @@ def _sending_async(send: Callable[..., Any], asked: Asked, answers: _HttpxRespon
         broken = None
         try:
             async for piece in response.stream:
-                pieces.append(piece)  # noqa: PERF401 - those that came before it broke off are kept
+                pieces.append(piece)  # noqa: PERF401 - keeps the pieces before a failure
         except answers.broken as error:
             broken = error
         finally:

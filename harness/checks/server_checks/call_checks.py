@@ -30,7 +30,7 @@ FITS = "makes arguments that fit the schema of a tool that is not strict"
 _OWN_IDS = "the server refuses results under the ids that it issued itself"
 
 
-def _called(session: CheckSession, reply: Reply, tool: Tool) -> CallView:
+def _first_call(session: CheckSession, reply: Reply, tool: Tool) -> CallView:
     """Return the first call of a tool, or raise `Inconclusive`."""
     view = conclusive(reply)
     call = next((call for call in view.calls if call.name == tool.name), None)
@@ -47,7 +47,7 @@ _CALL = "What is the weather in Paris right now? Use get_weather."
 def _call(session: CheckSession) -> None:
     asked = ChatRequest(messages=[Message.user(_CALL)], tools=[WEATHER], tool_choice="auto")
     first = session.ask(asked)
-    call = _called(session, first, WEATHER)
+    call = _first_call(session, first, WEATHER)
     session.record_try(FITS, came_out=accepts(WEATHER.parameters, call.arguments))
     results = [(each, {"temp_c": 18, "sky": "clear"}) for each in session.calls(first)]
     second = session.send_results(first, results, refused=_OWN_IDS)
@@ -77,7 +77,7 @@ _NO_ARGUMENTS = "Is the service up? Use ping."
 
 def _no_arguments(session: CheckSession) -> None:
     reply = session.ask(ChatRequest(messages=[Message.user(_NO_ARGUMENTS)], tools=[PING], tool_choice="auto"))
-    call = _called(session, reply, PING)
+    call = _first_call(session, reply, PING)
     if call.malformed is None and call.arguments != {}:
         raise Inconclusive(f"the model made up arguments: {call.arguments}")
     session.send_results(reply, [(each, {"up": True}) for each in session.calls(reply)], refused=_OWN_IDS)
@@ -141,7 +141,7 @@ _INTEGER = f"Find the order with the number {NUMBER}. Use find_order."
 
 def _integer(session: CheckSession) -> None:
     reply = session.ask(ChatRequest(messages=[Message.user(_INTEGER)], tools=[ORDER], tool_choice="auto"))
-    call = _called(session, reply, ORDER)
+    call = _first_call(session, reply, ORDER)
     given = call.arguments.get("number") if isinstance(call.arguments, dict) else None
     if isinstance(given, int | float) and given != NUMBER and abs(given - NUMBER) < _REACH:
         said = "a large integer is rounded to a double, which no model does"
@@ -161,10 +161,10 @@ def _noted(text: str) -> str:
     return f"Save a note with save_note. Its text is exactly what stands between the marks.\n<<<{text}>>>"
 
 
-def _saved(session: CheckSession, text: str) -> tuple[Reply, CallView, JSON]:
+def _saved_note(session: CheckSession, text: str) -> tuple[Reply, CallView, JSON]:
     """Return the response, its call, and the text of the saved note."""
     reply = session.ask(ChatRequest(messages=[Message.user(_noted(text))], tools=[NOTE], tool_choice="auto"))
-    call = _called(session, reply, NOTE)
+    call = _first_call(session, reply, NOTE)
     return reply, call, call.arguments.get("text") if isinstance(call.arguments, dict) else None
 
 
@@ -173,10 +173,10 @@ def _twice(text: str) -> set[str]:
 
 
 def _escapes(session: CheckSession) -> None:
-    reply, call, given = _saved(session, TEXT)
+    reply, call, given = _saved_note(session, TEXT)
     if isinstance(given, str) and given in _twice(TEXT):
         # a model may do that where it is hard; a server does it everywhere
-        _, _, plain = _saved(session, PLAIN)
+        _, _, plain = _saved_note(session, PLAIN)
         if not isinstance(plain, str) or plain not in _twice(PLAIN):
             raise Inconclusive("the model escaped the text, which the server does not do to another")
         session.fail("the arguments are escaped twice", reply, call.arguments_pointer, actual=given, expected=TEXT)
@@ -191,7 +191,7 @@ def _strict(session: CheckSession) -> None:
     forced = session.server.request_builder.keeps_schemas == "forced"
     choice = NamedTool(TABLE.name) if forced else "auto"
     reply = session.ask(ChatRequest(messages=[Message.user(_STRICT)], tools=[TABLE], tool_choice=choice))
-    call = _called(session, reply, TABLE)
+    call = _first_call(session, reply, TABLE)
     if call.malformed is None and not accepts(TABLE.parameters, call.arguments):
         said = "the arguments violate the schema, although the API guarantees it for this call"
         session.fail(said, reply, call.arguments_pointer, actual=call.arguments, expected=TABLE.parameters)

@@ -23,7 +23,7 @@ from harness.scenarios.schema import StepSpec, Subject
 _SOURCE = "anthropic-choice-form, openai-chat-choice-form, openai-responses-choice-form, gemini-function-call-form"
 
 
-def _asked(text: str, choice: ToolChoice) -> ChatRequest:
+def _choice_request(text: str, choice: ToolChoice) -> ChatRequest:
     return ChatRequest(messages=[Message.user(text)], tools=[WEATHER, TIME], tool_choice=choice)
 
 
@@ -36,7 +36,7 @@ _NONE = "What is the weather in Lima? Use get_weather."
 
 
 def _none(session: CheckSession) -> None:
-    names = _names(session, _asked(_NONE, "none"), "the tool choice 'none' is refused")
+    names = _names(session, _choice_request(_NONE, "none"), "the tool choice 'none' is refused")
     if names:
         said = "the request forbids calls, and the answer has one"
         session.fail(said, session.replies[-1], actual=[*names], expected=[])
@@ -46,7 +46,7 @@ _REQUIRED = "Say hello."
 
 
 def _required(session: CheckSession) -> None:
-    names = _names(session, _asked(_REQUIRED, "required"), "the tool choice that requires a call is refused")
+    names = _names(session, _choice_request(_REQUIRED, "required"), "the tool choice that requires a call is refused")
     if not names:
         session.fail("the request requires a call, and the answer has none", session.replies[-1])
 
@@ -55,7 +55,9 @@ _NAMED = "What is the weather in Cairo? Use get_weather."
 
 
 def _named(session: CheckSession) -> None:
-    names = _names(session, _asked(_NAMED, NamedTool(TIME.name)), "the choice of one tool by its name is refused")
+    names = _names(
+        session, _choice_request(_NAMED, NamedTool(TIME.name)), "the choice of one tool by its name is refused"
+    )
     if set(names) != {TIME.name}:
         said = f"the request names {TIME.name}, and the answer calls {', '.join(names) or 'nothing'}"
         session.fail(said, session.replies[-1], actual=[*names], expected=[TIME.name])
@@ -66,7 +68,7 @@ _ONE = "What is the weather in Rome and in Bern? Call get_weather for both, at o
 
 def _one(session: CheckSession) -> None:
     reply = session.ask(
-        _asked(_ONE, "auto"), refused="the switch that forbids several calls is refused", way=["one_call"]
+        _choice_request(_ONE, "auto"), refused="the switch that forbids several calls is refused", way=["one_call"]
     )
     calls = session.calls(reply)
     if len(calls) > 1:
@@ -153,9 +155,9 @@ def _mode(session: CheckSession) -> None:
 _MODE_TOOLS = "Which country is Lisbon in? Answer with a JSON object that has the key country. No tool is needed."
 
 
-def _mode_beside_tools(session: CheckSession) -> None:
+def _mode_with_tools(session: CheckSession) -> None:
     asked = ChatRequest(messages=[Message.user(_MODE_TOOLS)], tools=[WEATHER], response_format=JsonMode())
-    value = _json(session, asked, "JSON mode is refused beside tools")
+    value = _json(session, asked, "JSON mode is refused together with tools")
     if not isinstance(value, dict):
         session.fail("the answer is JSON, but not an object", session.replies[-1], actual=value)
 
@@ -186,10 +188,10 @@ def _schema(session: CheckSession) -> None:
 _ANT = "How many legs has an ant, and of which class is it? No tool is needed."
 
 
-def _beside_tools(session: CheckSession) -> None:
+def _schema_with_tools(session: CheckSession) -> None:
     schema = JsonSchema(_SCHEMA, "animal")
     asked = ChatRequest(messages=[Message.user(_ANT)], tools=[WEATHER], response_format=schema)
-    _kept(session, asked, "a JSON schema for the answer is refused beside tools")
+    _kept(session, asked, "a JSON schema for the answer is refused together with tools")
 
 
 def _unless_native(server: ServerUnderTest, *names: str) -> str | None:
@@ -213,13 +215,13 @@ FORMATS = (
     ServerCheck(
         id="server-json-mode-tools",
         subject=Subject.JSON_MODE,
-        promise="JSON mode holds beside tools, too.",
+        promise="JSON mode holds together with tools, too.",
         source=f"{_FORMAT_SOURCE}, gemini-json-with-functions-taken",
         because="who parses the answer breaks",
         sends="a question that needs no tool, with a tool and the setting for JSON without a schema",
         prompt=_MODE_TOOLS,
         script=(StepSpec(text='{"country":"Portugal"}'),),
-        play=_mode_beside_tools,
+        play=_mode_with_tools,
         lacks=lambda server: _unless_native(server, "json_mode", "json_with_tools"),
     ),
     ServerCheck(
@@ -237,13 +239,13 @@ FORMATS = (
     ServerCheck(
         id="server-json-schema-tools",
         subject=Subject.JSON_MODE,
-        promise="The schema for the answer holds beside tools, too.",
+        promise="The schema for the answer holds together with tools, too.",
         source=f"{_FORMAT_SOURCE}, openai-chat-groq-json-schema-with-tools, gemini-json-with-functions-taken",
         because="an agent that ends with a structured answer does not get one",
         sends="a question that needs no tool, with a tool and a strict schema for the answer",
         prompt=_ANT,
         script=(StepSpec(text='{"legs":6,"class":"insect"}'),),
-        play=_beside_tools,
+        play=_schema_with_tools,
         lacks=lambda server: _unless_native(server, "json_schema", "json_with_tools"),
     ),
 )

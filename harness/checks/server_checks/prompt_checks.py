@@ -26,7 +26,7 @@ _TWO = "What is two and two?"
 _THREE = "What is three and three?"
 
 
-def _told(session: CheckSession, question: str, name: str, way: Sequence[str], refused: str) -> None:
+def _check_instruction(session: CheckSession, question: str, name: str, way: Sequence[str], refused: str) -> None:
     """Check that the model follows the system prompt. If it does not, use the prompt's token count to see whether it
     arrived."""
     asked = ChatRequest(messages=[Message.user(question)], system=_SYSTEM)
@@ -45,11 +45,11 @@ _MIN_PROMPT_TOKENS = 8
 
 
 def _system(session: CheckSession) -> None:
-    _told(session, _TWO, _FOLLOWED, (), "the system prompt is refused")
+    _check_instruction(session, _TWO, _FOLLOWED, (), "the system prompt is refused")
 
 
 def _developer(session: CheckSession) -> None:
-    _told(session, _THREE, _OBEYED, ("developer",), "a message of the developer is refused")
+    _check_instruction(session, _THREE, _OBEYED, ("developer",), "a message of the developer is refused")
 
 
 _PARTS = "Which number follows twelve? Answer with the number alone."

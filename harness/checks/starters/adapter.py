@@ -27,13 +27,13 @@ class ModelClient:
         """Ask the model once, with the whole conversation of the request."""
         body: dict[str, Any] = {
             "model": request.model or self._model,
-            # As OpenAI has them, which most libraries take. It takes no longer ids, which other APIs issue.
+            # In OpenAI's form, which most libraries accept. OpenAI rejects longer ids, which other APIs issue.
             "messages": bridge.messages(request, system="developer", longest_id=64),
             "max_completion_tokens": request.max_tokens,
         }
         if request.tools:
             body |= {"tools": bridge.tools(request), "reasoning_effort": "none"}
-        # What your library raises becomes an error of the harness here, by the status that it carries.
+        # Turns your library's exceptions into errors of the harness, by their HTTP status.
         with bridge.failures():
             reply = self._http.post("chat/completions", json=body)  # your library's call
             reply.raise_for_status()

@@ -1,4 +1,4 @@
-"""HTML page of a run: one file with all of it, which loads nothing.
+"""HTML page of a run: a single file that loads nothing.
 
 Verdict, causes, matrix and differences are HTML that needs no script. The script filters the matrix and shows cells.
 The policy in the page's head allows this script and this style sheet by their digests, and nothing else: a text of a
