@@ -1,1 +1,1 @@
-"""Equivalence: requests, results and schemas that a provider and a model cannot tell apart."""
+"""Equivalence: decides whether requests, results or schemas mean the same to a provider and a model."""

@@ -1,4 +1,4 @@
-"""Comparison of a schema on the wire with the given one: by normal form, wording and instances."""
+"""Compares a schema on the wire with the given one by normal form, wording and sample instances."""
 
 from __future__ import annotations
 
@@ -34,9 +34,12 @@ _ITEMS = ("prefixItems", "items")
 
 @dataclass(frozen=True, slots=True)
 class SchemaDifference:
-    """A difference of two normal forms, shown by an instance. `given_accepts`: only the given schema accepts
-    `instance`, otherwise only the other one. The instance belongs at `inside`, a place in the value of the whole schema
-    (empty: all of it). `pointer` and `given_pointer` lead to the schemas, `keyword` is what differs."""
+    """Difference between two normal forms, with an instance that only one schema accepts.
+
+    `given_accepts` is true if the given schema accepts it. `pointer` and `given_pointer` locate the two schemas, and
+    `keyword` is the differing keyword. `inside` is the path where the instance goes in a value of the whole schema; it
+    is empty if the instance is such a value.
+    """
 
     instance: JSON
     given_accepts: bool
@@ -47,12 +50,12 @@ class SchemaDifference:
 
 
 class SchemaComparison:
-    """Compares forms of one pair of schemas."""
+    """Compares the normal forms of two schemas."""
 
     def __init__(self, *, openapi: bool) -> None:
         self._openapi = openapi
         self._seen: set[tuple[int, int, bool]] = set()
-        self._kept: list[NormalForm] = []  # alive, so that their identity stays theirs
+        self._kept: list[NormalForm] = []  # kept alive, so that ids are not reused
 
     def first(
         self,
@@ -63,7 +66,9 @@ class SchemaComparison:
         *,
         optional: bool = False,
     ) -> SchemaDifference | None:
-        """Return the first difference. `optional`: a strict API had to make this property nullable."""
+        """Return the first difference. `optional` is set if the property was optional, so a strict API required making
+        it nullable.
+        """
         given, given_above = resolve_cycle(given, given_above)
         wire, wire_above = resolve_cycle(wire, wire_above)
         mark = (id(given), id(wire), optional)
@@ -92,7 +97,9 @@ class SchemaComparison:
         *,
         optional: bool,
     ) -> NormalForm:
-        """Return the given form as an API may force it on this level, if the wire's looks like that."""
+        """Return `given` with the rewrites of this level that APIs require (closed objects, required nullable
+        properties), as far as `wire` shows them.
+        """
         kinds = dict(given.kinds)
         case = given.only("object")
         if [*wire.kinds] == ["object"] and kinds.keys() == {*KINDS} and case is not None and case.properties:
@@ -151,7 +158,9 @@ class SchemaComparison:
         given: tuple[NormalForm, Sequence[NormalForm]],
         wire: tuple[NormalForm, Sequence[NormalForm]],
     ) -> SchemaDifference:
-        """Return an inner difference as one of the whole value, if an instance is easily made."""
+        """Extend an inner difference to the whole value if an instance can be built around it; otherwise return it
+        unchanged.
+        """
         if found.inside != step.inside:
             return found
         whole = step.around(of_case(*of, (*wire[1], wire[0])), found.instance)
@@ -163,7 +172,7 @@ class SchemaComparison:
 
 @dataclass(frozen=True, slots=True)
 class _InnerPair:
-    """A pair of inner forms. `key` is a property, an index, or `None` for any other property."""
+    """A pair of nested normal forms. `key` is a property name, an item index, or `None` for additional properties."""
 
     given: NormalForm
     wire: NormalForm
@@ -175,7 +184,7 @@ class _InnerPair:
         return join("", "another" if self.key is None else self.key)
 
     def around(self, base: JSON, value: JSON) -> JSON:
-        """Return `base` with the value at this place."""
+        """Return `base` with `value` inserted at `key`."""
         if isinstance(self.key, int):
             items = base if isinstance(base, list) else []
             return [*items[: self.key], value, *items[self.key + 1 :]]
@@ -207,12 +216,14 @@ def _steps(
 
 
 def _placed(form: NormalForm, pointer: str) -> NormalForm:
-    """Return the form with a pointer, which the forms of `true` and `false` lack."""
+    """Set the pointer of a form that has none (those of the schemas `true` and `false`)."""
     return form if form.pointer or form.cycle is not None else replace(form, pointer=pointer)
 
 
 def _pairs(given: NormalForm, wire: NormalForm) -> Iterator[tuple[str, Branch, Branch]]:
-    """Yield comparable branches: the only ones of a kind, or those with the same properties."""
+    """Yield the pairs of branches to compare: the only branch of a type on each side, or objects with the same
+    properties.
+    """
     for kind in ("array", "object"):
         one, other = given.only(kind), wire.only(kind)
         if one is not None and other is not None:
@@ -234,7 +245,10 @@ def _names(case: Branch) -> tuple[str, ...]:
 
 
 def _alike(given: NormalForm, wire: NormalForm) -> NormalForm:
-    """Return the given form with the wire's inner forms, which are compared separately."""
+    """Return `given` with its nested schemas replaced by those of `wire`.
+
+    The nested schemas are compared separately, so only this level's differences remain.
+    """
     cases: dict[str, list[Branch]] = {kind: [*own] for kind, own in given.kinds.items()}
     for kind, one, other in _pairs(given, wire):
         at = next(index for index, case in enumerate(cases[kind]) if case is one)
@@ -271,9 +285,12 @@ _MAX_SHOWN_CHARACTERS = 200
 
 @dataclass(frozen=True, slots=True)
 class SchemaChange:
-    """A difference between the given schema and the wire's. `pointer` is relative to the schema. Only the schema in
-    `accepted_by` accepts `instance`. If it is `None`, only the wording differs. The instance belongs at `inside`, a
-    place in the value of the whole schema (empty: all of it)."""
+    """Difference between the given schema and the one on the wire.
+
+    `accepted_by` is the only schema that accepts `instance`; it is `None` if only the wording differs. `pointer` is
+    relative to the schema. `inside` is the path where `instance` goes in a value of the whole schema; it is empty if
+    `instance` is such a value.
+    """
 
     pointer: str
     actual: JSON
@@ -283,7 +300,7 @@ class SchemaChange:
     inside: str = ""
 
     def said(self, given: str = "the given schema", wire: str = "the one sent") -> str:
-        """Describe the instance as the end of a message; empty for a change of wording."""
+        """Return a message suffix that describes the instance; empty if only the wording differs."""
         if self.accepted_by is None:
             return ""
         text = json.dumps(self.instance, ensure_ascii=False)
@@ -298,15 +315,17 @@ class SchemaChange:
 def change(
     given: JSON, wire: JSON, dialect: Dialect = "json-schema", given_dialect: Dialect = "json-schema"
 ) -> SchemaChange | None:
-    """Return the first change that no documented rewrite explains, or `None`. Equal normal forms are no change. If they
-    differ, an instance has to show it. The search is bounded; without an instance the schemas count as equal. A value
-    that is no schema compares as JSON."""
+    """Return the first change that no documented rewrite explains, or `None`.
+
+    Schemas with different normal forms count as changed only if the bounded search finds an instance that one of them
+    accepts and the other does not. Invalid schemas are compared as JSON.
+    """
     if equal(given, wire):
         return None
     if isinstance(given, dict) and _takes_nothing(given):
         if wire is None:
             return None
-        given = {"type": "object", "properties": {}, **given}  # the long form says the same
+        given = {"type": "object", "properties": {}, **given}  # equivalent long form
     try:
         return _changed(json.dumps(given), json.dumps(wire), dialect, given_dialect)
     except RecursionError:
@@ -316,8 +335,10 @@ def change(
 def apart(
     one: JSON, other: JSON, dialect: Dialect = "json-schema", other_dialect: Dialect = "json-schema"
 ) -> SchemaChange | None:
-    """Return the first change between two schemas made from one, apart from what their APIs force, or `None`. `one` is
-    the given schema, `other` the wire's, which needs the wording of `one`."""
+    """Return the first difference between two requests' versions of one schema, or `None`.
+
+    Changes that an API requires are ignored in either direction. `other` must keep the wording of `one`.
+    """
     found = change(one, other, other_dialect, dialect)
     if found is None or found.accepted_by is None or change(other, one, dialect, other_dialect) is not None:
         return found
@@ -325,7 +346,9 @@ def apart(
 
 
 def accepts(schema: JSON, value: JSON) -> bool:
-    """Return whether a value is an instance of a schema in either dialect; `False` if it is no schema."""
+    """Return whether a schema accepts a value, read as JSON Schema or else as OpenAPI. `False` if the schema is
+    invalid.
+    """
     text = json.dumps(schema)
     for dialect in _DIALECTS:
         try:
@@ -354,7 +377,7 @@ def _changed(given_text: str, wire_text: str, dialect: Dialect, given_dialect: D
 def _documents(
     given_text: str, wire_text: str, dialect: Dialect, given_dialect: Dialect
 ) -> tuple[SchemaDocument, SchemaDocument]:
-    nullable = '"nullable"' in given_text  # whose author writes OpenAPI means it
+    nullable = '"nullable"' in given_text  # an author who writes OpenAPI means the keyword
     return (
         SchemaDocument(json.loads(given_text), given_dialect, nullable=nullable),
         SchemaDocument(json.loads(wire_text), dialect, nullable=nullable),
@@ -380,7 +403,7 @@ def _shown(parting: SchemaDifference, given: JSON, wire: JSON) -> SchemaChange:
 
 
 _COMBINED = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
-"""Keywords that may contain another one, so that its absence next to them proves nothing."""
+"""Keywords that combine schemas. A keyword that is missing next to one of them may still apply through it."""
 
 _ALSO = {
     "type": ("nullable", "anyOf", "oneOf", "enum", "const", "$ref"),
@@ -388,7 +411,7 @@ _ALSO = {
     "minimum": ("exclusiveMinimum",),
     "maximum": ("exclusiveMaximum",),
 }
-"""Keywords with the same meaning."""
+"""Related keywords to look at if a keyword itself does not show the difference."""
 
 
 def _takes_nothing(schema: dict[str, JSON]) -> bool:

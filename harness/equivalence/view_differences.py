@@ -1,4 +1,4 @@
-"""Differences between two values: neutral views of requests, canonical answers, or JSON."""
+"""Finds differences between two values: neutral views of requests, canonical responses, or JSON."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from harness.equivalence.schema_changes import SchemaChange, apart
 from harness.model.messages import JSON
 
 Path: TypeAlias = tuple[str | int, ...]
-"""Fields, keys and indices from the root to a place."""
+"""Fields, keys and indices that lead from the root to a value."""
 
 
 @dataclass(frozen=True, slots=True)
 class ViewDifference:
-    """A place where two values differ. `pointer` leads into the body of the second view. `schema` describes the change
-    of a schema. For tuples of different `lengths`, `one` and `other` are the rest after the end of the shorter one."""
+    """A difference between two values.
+
+    `pointer` is the location in the second body. `schema` is set if a schema changed. If two tuples have different
+    `lengths`, `one` and `other` are the items beyond the shorter one.
+    """
 
     path: Path
     one: Any
@@ -30,27 +33,32 @@ class ViewDifference:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Rules for the differences that count. `depth` is the number of JSON levels that are compared by key and item;
-    deeper values are compared whole. `allows` excludes a difference."""
+    """Rules for which differences count.
+
+    JSON is compared item by item down to `depth` levels; deeper values are compared as a whole. `allows` returns true
+    for differences to ignore.
+    """
 
     depth: float = 0
     allows: Callable[[Path, JSON, JSON], bool] = lambda _path, _one, _other: False
 
 
 VIEWS = Policy()
-"""Compares schemas by meaning, and any other JSON as one value."""
+"""Default policy: compares schemas by meaning and other JSON values as a whole."""
 
 WHOLE_JSON = Policy(depth=float("inf"))
 
 
 def alike(one: object, other: object) -> bool:
-    """Return whether two views state the same facts, wherever these are in a body."""
+    """Return whether two views are equal, ignoring their positions in the body."""
     return next(diff(one, other), None) is None
 
 
 def diff(one: Any, other: Any, policy: Policy = VIEWS, path: Path = (), pointer: str = "") -> Iterator[ViewDifference]:
-    """Find the differences of two values, in the order of their fields and keys. Pointers into bodies do not count.
-    `path` and `pointer` are those of the values themselves."""
+    """Yield the differences between two values, in field and key order.
+
+    Pointers are not compared. `path` and `pointer` are the location of `one` and `other`.
+    """
     here = getattr(other, "pointer", pointer)
     if _is_view(one) and type(one) is type(other):
         yield from _in_views(one, other, policy, path, here)
@@ -108,7 +116,7 @@ def _in_tuples(
 def _schema(
     one: ToolView | FormatView, other: ToolView | FormatView, path: Path
 ) -> tuple[list[ViewDifference], ToolView | FormatView]:
-    """Return the change of a schema, and `other` with the schema of `one`."""
+    """Return the differences of a schema, and `other` with the schema replaced by that of `one`."""
     if isinstance(one, ToolView) and isinstance(other, ToolView):
         name, pointer = "parameters", other.pointer
         found = apart(one.parameters, other.parameters, one.dialect, other.dialect)
@@ -130,7 +138,7 @@ def json_pointer(path: Path) -> str:
 
 
 def plain(value: Any) -> JSON:
-    """Return a view as JSON, without pointers and optional fields."""
+    """Convert a view to JSON. Pointers, fields excluded from comparison and `None` values are left out."""
     if _is_view(value):
         return {name: plain(each) for name in _counted(value) if (each := getattr(value, name)) is not None}
     if isinstance(value, bytes):

@@ -1,1 +1,1 @@
-"""The reference server, which plays a scenario's script in the wire format of an API."""
+"""The reference server, which sends a scenario's script in the wire format of an API."""

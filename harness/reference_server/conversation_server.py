@@ -1,7 +1,7 @@
-"""The reference server for foreign clients: a conversation with everything around its chats.
+"""Reference server for third-party clients: a conversation, and all other requests that such a client sends.
 
 Cells run adapters, which send only chats. Real clients also list models, count tokens, request titles from small
-models, repeat requests and rely on server state. These requests use up no answer of the script.
+models, repeat requests and rely on server state. These requests do not consume the script's responses.
 """
 
 from __future__ import annotations
@@ -25,24 +25,26 @@ from harness.reference_server.script_session import ScriptSession, event_ends
 from harness.scenarios.schema import Scenario, SideSpec
 
 Known: TypeAlias = Callable[[str], bool]
-"""Returns whether a model name exists."""
+"""Returns whether a model with this name exists."""
 
 _USED_UP = Limit(
     "script-used-up", "Nothing is asked that the script has no answer to.", "harness.reference_server.script_session"
 )
-"""Not a provider's limit: it gives the message the form of the provider's refusals."""
+"""Not a limit of a provider. It is a `Limit` so that the error for an exhausted script has the format of the provider's
+rejections.
+"""
 
 _Key: TypeAlias = tuple[str, str, bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class ServedAnswer:
-    """The server's answer to a client.
+    """The server's response to a client.
 
-    `request` is the chat as if the server kept no state, for the wire reader. `index` is that of the script's answer,
-    or `None` if the client got another one: an answer `beside` the script, or a refusal with its `reason` unless the
-    chat itself is refused. `again`: the same request was answered before. `spoilt`: the answer met a fault of the
-    scenario, and has to be requested again.
+    `request` is the chat with any server-side state resolved, so that it can be parsed alone. `index` is the index of
+    the script's response, or `None` for another response. `beside` is set for responses outside the script, `reason`
+    for rejections that do not concern the chat. `again` marks a repeated request. `spoilt` is set if an injected fault
+    damaged the response; the client must send the request again.
     """
 
     response: HttpResponse
@@ -55,11 +57,13 @@ class ServedAnswer:
 
 
 class ConversationServer:
-    """A conversation. Concurrent requests are answered one after the other. `name` distinguishes conversations of a
-    scenario and seeds their ids. `known` tests model names. `pace` is the time between two events of a stream, in
-    seconds. `origin` is as in `ScriptSession`."""
+    """A conversation with a client. Concurrent requests are handled in order.
 
-    def __init__(  # noqa: PLR0913 - a conversation, and how it is held
+    `name` distinguishes conversations of one scenario and seeds their ids. `known` returns whether a model exists.
+    `pace` is the delay between stream events in seconds. `origin` is as in `ScriptSession`.
+    """
+
+    def __init__(  # noqa: PLR0913 - the settings of a conversation
         self,
         scenario: Scenario,
         wire: Api,
@@ -71,7 +75,7 @@ class ConversationServer:
         origin: str | None = None,
     ) -> None:
         self.model: str | None = None
-        """First model that the script answered as."""
+        """Model of the first request that received a response of the script."""
         self.profiles: dict[str, Profile] = {}
         self._scenario = scenario
         self._wire = wire
@@ -89,16 +93,16 @@ class ConversationServer:
 
     @property
     def script(self) -> int:
-        """Number of answers in the script."""
+        """Number of responses in the script."""
         return self._session.script
 
     @property
     def played(self) -> int:
-        """Number of answers given."""
+        """Number of script responses sent."""
         return self._session.played
 
     def serve(self, request: HttpRequest) -> ServedAnswer:
-        """Answer a chat as the provider would."""
+        """Respond to a chat request as the provider would."""
         with self._lock:
             self._requests += 1
             served = self._served(request)
@@ -148,12 +152,12 @@ class ConversationServer:
         return served
 
     def _note(self, request: HttpRequest, served: ServedAnswer) -> None:
-        """Keep the state that the provider keeps, and the ids of issued calls."""
+        """Store the state that the provider would store, and the ids of the calls it issued."""
         if served.response.status >= HTTPStatus.BAD_REQUEST:
             return
         try:
             answer = self._wire.read(served.response)
-        except WireError:  # a fault of the scenario
+        except WireError:  # the scenario's fault damaged the response
             return
         self._ids.update(call.id or call.name for call in answer.calls)
         kept = self._wire.server_endpoints.store(request, answer)
@@ -167,8 +171,11 @@ class ConversationServer:
             return None
 
     def _beside(self, view: RequestView) -> SideSpec | None:
-        """Return the answer for a request outside of the conversation, if it is one. The scenario knows it by its
-        words, or it has no tool and no call of the scenario."""
+        """Return the response to a request that is not part of the conversation, or `None` if it is part of it.
+
+        A request is not part of it if it contains the `when` text of a `side` entry, or if the scenario has tools and
+        the request has neither one of them nor an issued call.
+        """
         said = "\n".join(_texts(view))
         for side in self._scenario.side:
             if side.when is not None and side.when in said:
@@ -205,7 +212,7 @@ class ConversationServer:
         return ServedAnswer(response, request, reason=reason)
 
     def _final(self, response: HttpResponse, request: HttpRequest) -> HttpResponse:
-        """Return an error that SDKs do not retry, in place of the 500 that marks an exhausted script in runs."""
+        """Replace the HTTP 500 for an exhausted script with an error that SDKs do not retry."""
         if EXHAUSTED not in response.headers:
             return response
         said = json.loads(response.body.strip().removeprefix(b"[").removesuffix(b"]"))["error"]["message"]
@@ -213,7 +220,10 @@ class ConversationServer:
         return replace(refusal, headers={**refusal.headers, EXHAUSTED: "1", "x-should-retry": "false"})
 
     def _paced(self, response: HttpResponse, request: HttpRequest) -> HttpResponse:
-        """Split a stream into its events, without a length that would announce its end."""
+        """Split a streamed response into one chunk per event.
+
+        The response has no content length, so the client cannot know its end.
+        """
         view = self._view(request)
         if response.delivery != AT_ONCE or view is None or not view.stream or response.status != HTTPStatus.OK:
             return response

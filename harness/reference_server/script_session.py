@@ -1,9 +1,11 @@
-"""A conversation with the reference server: each accepted request gets the next answer of the script.
+"""A conversation with the reference server: each accepted request gets the next response of the script.
 
-Answers are counted, so that a tool loop that repeats itself does not get the first answer forever. Refused requests use
-up no answer, nor do those that meet a fault: the answer is given to the next try. If the client continues with the
-calls of a cut answer, it has accepted that answer. Ids, usage and signatures depend only on the scenario and the
-conversation's name, so that runs repeat. Cached prompt tokens follow from the requests.
+The session counts responses, so a tool loop that repeats itself does not get the first response forever. Rejected
+requests do not consume a response. Neither do requests that meet a fault: the next try gets the response. If the client
+continues with the calls of a truncated response, it has accepted that response.
+
+Ids, usage and signatures depend only on the scenario and the conversation's name, so runs are reproducible. Cached
+prompt tokens are computed from the requests.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ class Prefixes:
         self._said: list[str] = []
 
     def of(self, request: RequestView) -> Prefix:
-        """Return the prefix of the next request."""
+        """Return the prefix of the next request, with the length that it shares with the previous request."""
         fixed = [*_fixed(request)]
         said = fixed + [canonical(_value(part)) for turn in request.turns for part in turn.parts]
         repeated = takewhile(lambda pair: pair[0] == pair[1], zip(said, self._said, strict=False))
@@ -99,8 +101,11 @@ MAX_ANSWERS = 8
 
 @dataclass(frozen=True, slots=True)
 class ScriptedAnswer:
-    """The answer to a request. `index` is that of the script's answer, `None` if refused or exhausted. `spoilt`: the
-    answer met a fault, and has to be requested again."""
+    """The response to a request.
+
+    `index` is the index of the script's response, or `None` if the request was rejected or the script is exhausted.
+    `spoilt` is set if a fault damaged the response; the client must send the request again.
+    """
 
     response: HttpResponse
     index: int | None = None
@@ -108,14 +113,14 @@ class ScriptedAnswer:
 
 
 class ScriptSession:
-    """A request handler for one cell. Concurrent requests are answered one after the other.
+    """A request handler for one cell. Concurrent requests are handled in order.
 
-    `origin` is the URL below which the API is; without one, only the end of a path counts. `law` replaces the
-    provider's rules by those of another server. `name` distinguishes conversations of one scenario; named ones repeat
+    `origin` is the base URL of the API; without it, only the end of a path is matched. `law` replaces the provider's
+    rules by those of another server. `name` distinguishes conversations of one scenario. Named conversations echo
     request fields as the provider does.
     """
 
-    def __init__(  # noqa: PLR0913 - who answers, as what, by whose rules
+    def __init__(  # noqa: PLR0913 - the settings of a session
         self,
         scenario: Scenario,
         wire: Api,
@@ -138,35 +143,35 @@ class ScriptSession:
         self._echoes = bool(name)
         self._played = 0
         self._cut: tuple[ResponseView, int] | None = None
-        """The cut answer, and the number of calls in the request that it answers."""
+        """The truncated response, and the number of calls in the request that it belongs to."""
         self._lock = Lock()
         self._memory = wire.issued_state(foreign=bool(scenario.history))
         self._prefixes = Prefixes()
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Answer one request as the provider would."""
+        """Respond to one request as the provider would."""
         return self.answer(request).response
 
     def answer(self, request: HttpRequest) -> ScriptedAnswer:
-        """Answer one request, and return the index of the script's answer with it."""
+        """Respond to one request, and return the index of the script's response with it."""
         answer = self._answer_to(request)
         if answer.response.status < HTTPStatus.BAD_REQUEST:
             return answer
         return replace(answer, response=self._wire.error_for(answer.response, request))
 
     def speak_as(self, model: str, profile: Profile) -> None:
-        """Answer as another model from now on."""
+        """Respond as another model from now on."""
         self._model, self._profile = model, profile
         self._law = self._wire.services.provider_rules(profile, model)
 
     @property
     def script(self) -> int:
-        """Number of answers in the script."""
+        """Number of responses in the script."""
         return len(self._script)
 
     @property
     def played(self) -> int:
-        """Number of answers given."""
+        """Number of script responses sent."""
         return self._played
 
     def _answer_to(self, request: HttpRequest) -> ScriptedAnswer:
@@ -213,14 +218,16 @@ class ScriptSession:
         )
 
     def _go_on_behind_a_cut(self, request: RequestView) -> None:
-        """Count a cut answer as given if this request has its calls."""
+        """Count a truncated response as sent if this request continues with its calls."""
         if self._cut is not None and len(request.calls) > self._cut[1]:
             self._memory.note(self._cut[0])
             self._played += 1
         self._cut = None
 
     def _judged(self, request: HttpRequest) -> RequestView | Violation:
-        """Return the request as the provider reads it, or why it is refused. Raises `WireError`."""
+        """Return the request as the provider reads it, or the violation for which the provider rejects it. Raises
+        `WireError`.
+        """
         violations = self._wire.judge(request, self._law)
         refused = [violation for violation in violations if violation.severity == "error"]
         if refused:
@@ -247,7 +254,7 @@ class ScriptSession:
         )
 
     def _answers(self, step: ModelStep, seed: str, asked: RequestView, request: HttpRequest) -> HttpResponse:
-        """Return the answer, or as many as the request asks for if the API has a form for several."""
+        """Return the response, or as many as the request asks for if the API can return several."""
         several, wanted = self._wire.server_endpoints.combine, asked.settings.get("answers")
         count = wanted.value if wanted is not None and isinstance(wanted.value, int) else 1
         if several is None or not 1 < count <= MAX_ANSWERS:
@@ -258,7 +265,7 @@ class ScriptSession:
     def _answer(self, step: ModelStep, seed: str, asked: RequestView, request: HttpRequest) -> HttpResponse:
         wire, echo = self._wire, self._wire.server_endpoints.echo if self._echoes else None
         model = step.served or self._model
-        if asked.stream and (echo is None or step.provocations):  # what is provoked is made event by event
+        if asked.stream and (echo is None or step.provocations):  # provocations change single events
             response = wire.build_stream(step, seed, model, self._profile, asked)
         else:
             body = wire.build(step, seed, model, self._profile)
@@ -276,7 +283,7 @@ def _unread(error: WireError) -> HttpResponse:
 
 
 def exhausted_response(reason: str) -> HttpResponse:
-    """Return the answer for an exhausted script. A header marks it as the harness's own."""
+    """Return the response for an exhausted script. A header marks it as made by the harness."""
     response = _json_response(500, {"error": {"message": f"harness: {reason}", "type": "harness_exhausted"}})
     return HttpResponse(response.status, {**response.headers, EXHAUSTED: "1"}, response.body)
 
@@ -288,10 +295,10 @@ def _json_response(status: int, body: dict[str, JSON]) -> HttpResponse:
 
 
 MAX_PIECES = 40
-"""Maximum pieces of a slow body."""
+"""Maximum number of pieces of a slow body."""
 
 PAUSE_SECONDS = 0.002
-"""Seconds between two pieces."""
+"""Delay between two pieces."""
 
 _PAGE = b"""<!DOCTYPE html>
 <html><head><title>502 Bad Gateway</title></head>
@@ -308,8 +315,11 @@ _ENDINGS: dict[str, Ending] = {"cut": "cut", "cut-clean": "complete", "reset": "
 
 
 def inject_fault(fault: FaultSpec, wire: Api, response: HttpResponse, request: RequestView, seed: str) -> HttpResponse:
-    """Return what arrives in place of `response` because of a fault. A stream's fault in another response becomes the
-    nearest one: an error status, or a body without its last byte."""
+    """Return `response` as changed by a fault.
+
+    If a fault of streams applies to another response, the nearest equivalent is used: an error status, or a body
+    without its last byte.
+    """
     if fault.status is not None:
         return wire.fail(fault.status, fault.retry_after, seed)
     if fault.stream_error is not None:
@@ -342,20 +352,20 @@ def _with_another_body(fault: FaultSpec, response: HttpResponse, request: Reques
 
 
 def _without_its_last_brace(body: bytes, request: RequestView) -> bytes:
-    """Remove the last brace of each event, or of the whole body: repairable JSON that must not be repaired."""
+    """Remove the last brace of each event, or of the whole body. Clients must not repair such JSON."""
     if request.stream and request.stream_format == "events":
         return _EVENT_OBJECT_END.sub(b"", body)
     return _OBJECT_END.sub(b"", body.removesuffix(b"]").rstrip())
 
 
 def _arrived(fault: FaultSpec, wire: Api, response: HttpResponse, request: RequestView) -> int:
-    """Return the bytes of the answer that arrive before the fault."""
+    """Return the number of bytes of the response that arrive before the fault."""
     body = response.body
     if fault.at != "end":
         return int(len(body) * fault.at)
     if not request.stream:
         return len(body) - 1
-    opened, closing = (1, b"]") if request.stream_format == "json-array" else (0, b"")  # the model says no bracket
+    opened, closing = (1, b"]") if request.stream_format == "json-array" else (0, b"")
     for end in reversed(event_ends(body, request)):
         if not wire.read(replace(response, body=body[:end] + closing)).complete:
             return end
@@ -383,7 +393,7 @@ def _element_ends(array: str) -> Iterator[int]:
             return
         try:
             _, behind = decoder.raw_decode(array, start)
-        except ValueError:  # the answer is cut inside of this element
+        except ValueError:  # the response is cut inside this element
             return
         offset += len(array[end:behind].encode())
         end = behind

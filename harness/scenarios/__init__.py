@@ -1,1 +1,1 @@
-"""Scenarios: YAML files with a conversation: user messages, tools and their results, and the model's answers."""
+"""Scenarios: YAML files that describe a conversation: user messages, tools with results, and the model's responses."""

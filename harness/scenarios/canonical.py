@@ -78,7 +78,7 @@ def tools(scenario: Scenario) -> tuple[Tool, ...]:
 
 
 class ToolFailure(Exception):
-    """The tool raises, as the scenario specifies. The text is the exception's."""
+    """Raised if the scenario makes the tool fail. The message is the tool's exception text."""
 
 
 class UnknownTool(Exception):
@@ -90,12 +90,12 @@ class MissingResult(HarnessError):
 
 
 def calls_of(step: StepSpec) -> list[ToolCall]:
-    """Return the calls of an answer that are executed."""
+    """Return the tool calls of a response that the adapter has to execute."""
     return [ToolCall("", name, arguments) for name, arguments in step.whole_calls]
 
 
 def called_before(scenario: Scenario, answers: int) -> list[ToolCall]:
-    """Return the executed calls of the script's first `answers` answers."""
+    """Return the executed calls of the first `answers` responses of the script."""
     steps = [step for turn in scenario.turns for step in turn.model][:answers]
     return [call for step in steps for call in calls_of(step)]
 
@@ -103,7 +103,7 @@ def called_before(scenario: Scenario, answers: int) -> list[ToolCall]:
 def matching_result(tool: ToolSpec, call: ToolCall, earlier: Iterable[ToolCall] = ()) -> ResultSpec | None:
     """Return the first result of a tool that matches a call, or `None`.
 
-    A result matches if the arguments include its `when`, and the `earlier` calls have not used up its `times`.
+    A result matches if the arguments include its `when` and the `earlier` calls have not used it `times` times.
     """
     left = {index: result.times for index, result in enumerate(tool.results) if result.times is not None}
     for before in earlier if left else ():
@@ -123,7 +123,7 @@ def _first_match(tool: ToolSpec, call: ToolCall, left: dict[int, int]) -> int | 
 
 
 def answer(scenario: Scenario, call: ToolCall, earlier: Iterable[ToolCall] = ()) -> ToolResult:
-    """Return the scenario's result of a call that follows the `earlier` calls. See `matching_result`.
+    """Return the scenario's result for a call, given the `earlier` calls. See `matching_result`.
 
     Raises:
         ToolFailure: the result specifies that the tool raises.
@@ -150,7 +150,7 @@ def answer(scenario: Scenario, call: ToolCall, earlier: Iterable[ToolCall] = ())
 
 
 def event_word(event: HandlerEvent) -> str:
-    """Return the word of `expect.events` for an event. The end of a turn is `done`, with the name of its error."""
+    """Return an event as written in `expect.events`. The end of a turn is `done`, plus the error name if it failed."""
     match event:
         case Said():
             return "text"
@@ -169,9 +169,10 @@ def _done_word(error: str | None) -> str:
 def scripted_events(
     scenario: Scenario, steps: Sequence[StepSpec], error: str | None, earlier: Sequence[ToolCall] = ()
 ) -> list[str] | None:
-    """Return the events of a turn with these answers that ends in `error` and follows the `earlier` calls.
+    """Return the expected handler events of a turn with these responses.
 
-    `None` if the script does not determine them: refusals and raw parts differ between APIs.
+    `earlier` are the calls before the turn; `error` is the error that ends it. Return `None` if the script does not
+    determine the events, because refusals and raw parts differ between APIs.
     """
     if any(step.raw or step.refusal is not None for step in steps):
         return None

@@ -1,4 +1,4 @@
-"""Error messages for scenario files: pydantic's errors in plain words, and hints for common mistakes."""
+"""Error messages for scenario files: readable versions of pydantic's errors, and hints for common mistakes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _PLACES: Mapping[tuple[str, ...], str] = {
     ("turns", "model"): "answer",
     ("turns", "expect"): "expectation",
 }
-"""Kinds of mappings, by the keys on the path to them."""
+"""Kind of each mapping, by the keys on its path."""
 
 _OTHER_NAMES: Mapping[str, Mapping[str, str]] = {
     "scenario": {"messages": "turns", "steps": "turns", "prompt": "turns", "name": "id", "description": "title"},
@@ -66,13 +66,13 @@ _OTHER_NAMES: Mapping[str, Mapping[str, str]] = {
                "stop_reason": "stop", "finish_reason": "stop"},
     "expectation": {"tool_calls": "calls", "stop": "stop_reason", "finish_reason": "stop_reason"},
 }  # fmt: skip
-"""Keys of other formats and their names here, by the kind of mapping."""
+"""Keys of other formats and the scenario keys that replace them, by kind of mapping."""
 
 
 def hint(document: YamlDocument, path: Path, *, of_key: bool = False) -> FileError | None:
-    """Return an error with the correct spelling for a common mistake at a path, or `None`.
+    """Return an error that shows the correct spelling if there is a common mistake at a path, or `None`.
 
-    Called only for paths with an error. `of_key`: the key is wrong, not its value.
+    Called only for paths with an error. `of_key` is set if the key is wrong rather than its value.
     """
     for look in (_call, _arguments, _choice, _expectation, _tool, _model, _renamed_or_moved):
         found = look(document, path)
@@ -108,7 +108,7 @@ def _tool_names(document: YamlDocument) -> set[str]:
 
 
 def _name(value: JSON) -> str | None:
-    """Return the tool's name in the format of another API."""
+    """Return the tool's name from the format of another API."""
     if not isinstance(value, dict):
         return None
     named = value.get("function", value)
@@ -117,7 +117,7 @@ def _name(value: JSON) -> str | None:
 
 
 def _object(value: JSON) -> dict[str, JSON] | None:
-    """Return a mapping, or the one that a text contains as JSON."""
+    """Return a mapping; a text is parsed as JSON first."""
     if isinstance(value, str):
         try:
             value = json.loads(value)

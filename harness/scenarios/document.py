@@ -1,13 +1,14 @@
 """Strict YAML: one document of JSON values, with the position of each value.
 
-Plain scalars are read as in JSON: `null`, `true`, `false` and JSON numbers. An empty scalar or `~` is null. All else is
-text: `no`, `on`, `012`, `0x1F`, `1_000`, `1:30` and dates. Mapping keys are always text. Syntax that YAML versions read
-differently is refused: anchors, aliases, tags, directives, `True`, `NULL`, `.nan`, `.inf` and the line breaks of
-YAML 1.1. So are duplicate keys, nesting deeper than 100 levels, lone surrogates and files above 256 KiB.
+Plain scalars are read as in JSON: `null`, `true`, `false` and JSON numbers. An empty scalar or `~` is null. Everything
+else is text: `no`, `on`, `012`, `0x1F`, `1_000`, `1:30` and dates. Mapping keys are always text. The reader rejects
+syntax that differs between YAML versions: anchors, aliases, tags, directives, `True`, `NULL`, `.nan`, `.inf` and the
+line breaks of YAML 1.1. It also rejects duplicate keys, nesting deeper than 100 levels, lone surrogates and files above
+256 KiB.
 
-`Builder` makes values from parser events, here and for cassettes (`harness.cassettes.read`). It does not recurse:
-libyaml's own loader crashes on deep nesting. libyaml's parser runs first because it is ten times as fast. Files that
-it refuses are read again by PyYAML's parser, whose error messages are the same on every machine.
+`Builder` builds values from parser events, here and for cassettes (`harness.cassettes.read`). It does not recurse,
+because libyaml's own loader crashes on deep nesting. libyaml's parser runs first because it is ten times as fast. Files
+that it rejects are parsed again by PyYAML, whose error messages are the same on every machine.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _UNREADABLE = re.compile("[^\t\n\r\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe
 
 @dataclass(frozen=True, slots=True)
 class YamlDocument:
-    """The value of a file, and the marks of all values and mapping keys by path."""
+    """The value of a file, with the position of each value and mapping key by path."""
 
     file: str
     value: JSON
@@ -50,7 +51,9 @@ class YamlDocument:
     raises: type[FileError] = ScenarioError
 
     def error(self, path: Path, reason: str, *, of_key: bool = False) -> FileError:
-        """Make an error at a path, or at its nearest parent. `of_key`: the key is wrong, not its value."""
+        """Create an error at a path, or at the nearest parent with a position. `of_key` is set if the key is wrong
+        rather than its value.
+        """
         if of_key and path in self.key_marks:
             mark = self.key_marks[path]
         else:
@@ -72,7 +75,7 @@ def key_of(path: Path) -> str:
 
 
 def read(data: bytes, file: str, raises: type[FileError] = ScenarioError) -> YamlDocument:
-    """Read one YAML document. `file` is its name in errors, `raises` their class.
+    """Read one YAML document. `file` is its name in errors; `raises` is the class of the errors.
 
     Raises:
         FileError: the text is not strict YAML.
@@ -131,7 +134,7 @@ _FAST: type | None = getattr(yaml, "CSafeLoader", None)
 
 
 class _Refused(Exception):
-    """libyaml refuses the text. PyYAML decides whether it is an error."""
+    """libyaml rejects the text. PyYAML then decides whether it is an error."""
 
 
 def _not_yaml(error: Exception, mark: Any, text: str, file: str, raises: type[FileError]) -> FileError:
@@ -156,7 +159,7 @@ _TOO_DEEP = "this line continues the text above it: align it with the lines that
 
 
 def _hint(line: str, column: int, problem: str) -> str | None:
-    """Return advice for a line in which the parser reports a problem at a column, counted from 1; or `None`."""
+    """Return advice about a line where the parser reports a problem, or `None`. `column` counts from 1."""
     if "\t" in line[: len(line) - len(line.lstrip())]:
         return "a tab: YAML is indented with spaces. Replace it with spaces."
     if "mapping values are not allowed" in problem:
@@ -193,7 +196,7 @@ _NO_KEY: Any = object()
 
 @dataclass(slots=True)
 class Open:
-    """A list or mapping under construction, its path, and the key that waits for its value."""
+    """A list or mapping under construction, with its path and the key whose value comes next."""
 
     value: dict[Any, Any] | list[Any]
     path: Path = ()
@@ -207,7 +210,7 @@ class Open:
 
 
 class Builder:
-    """Builds the value of a YAML document from its events, and refuses what is unsafe or would be lost."""
+    """Builds the value of a YAML document from parser events. It rejects what is unsafe or has no JSON form."""
 
     TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep."
 
@@ -299,7 +302,7 @@ class Builder:
         return bool(self._open) and self._open[-1].in_brackets
 
     def _checked(self, event: Any) -> Path:
-        """Return the path of a value, after a check that it has no anchor and no tag."""
+        """Check that a value has no anchor and no tag, and return its path."""
         inner = self._open[-1] if self._open else None
         if inner is not None and inner.wants_key:
             self._refuse_key(event)

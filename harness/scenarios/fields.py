@@ -15,7 +15,7 @@ from harness.scenarios.json_schema import is_simple, lost_reference, schema_erro
 
 
 class Strict(BaseModel):
-    """Base of models that are frozen, do not convert types and refuse unknown keys."""
+    """Base of models that are frozen, do not convert types and reject unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, serialize_by_alias=True)
 
@@ -35,7 +35,7 @@ def _keys(model: type[BaseModel]) -> dict[str, None]:
 
 
 def misfit(reason: str, *at: str | int) -> PydanticCustomError:
-    """Make an error with a complete sentence. `at` is the path from the validated value to the mistake."""
+    """Create an error from a complete sentence. `at` is the path from the validated value to the mistake."""
     return PydanticCustomError("misfit", "{reason}", {"reason": reason, "at": at})
 
 
@@ -88,7 +88,7 @@ def _is_schema(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 SchemaObject = Annotated[dict[str, JsonValue], AfterValidator(_is_schema)]
-"""A JSON Schema, draft 2020-12, whose references stay inside it."""
+"""A JSON Schema, draft 2020-12. Its references must stay inside the schema."""
 
 
 def _takes_an_object(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:

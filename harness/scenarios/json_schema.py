@@ -1,8 +1,10 @@
 """JSON Schema (draft 2020-12), safe for untrusted schemas. The only module that imports `jsonschema`.
 
-References lead to places inside the schema; nothing is fetched or opened. Patterns and references have limits.
-`$schema` inside a schema does not change the draft. The imports of `jsonschema` are slow and most runs need none of
-them. So they are inside functions, and simple schemas are checked without them.
+References are resolved inside the schema only; nothing is fetched or opened. Patterns and references have limits. A
+`$schema` inside a schema does not change the draft.
+
+Importing `jsonschema` is slow and most runs do not need it. The imports are therefore inside functions, and simple
+schemas are checked without them.
 """
 
 from __future__ import annotations
@@ -19,26 +21,28 @@ from harness.scenarios.patterns import CostlyPattern, search
 
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _NAMED = frozenset({"properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions"})
-"""Keywords whose value is an object of schemas."""
+"""Keywords whose value maps names to schemas."""
 _DATA = frozenset({"const", "enum", "default", "examples"})
-"""Keywords whose value is data, whatever it looks like."""
+"""Keywords whose value is plain data, even if it looks like a schema."""
 
 _BAD_PATTERN = (CostlyPattern, re.error, OverflowError)
 _LITERAL = re.compile(r"\^?[\w-]*(?:\.[*+])?\$?")
 """Patterns that every engine matches quickly."""
 
 _MAX_REFERENCES = 10_000
-"""References followed for one value: each schema may refer to the next one twice."""
+"""Limit on references followed per value. Without it, chains of schemas that each refer to the next one twice grow
+exponentially.
+"""
 
 Path: TypeAlias = tuple[str | int, ...]
 
 
 class UndecidedSchema(Exception):
-    """The schema is outside the limits, so values cannot be checked against it."""
+    """The schema exceeds the limits, so values cannot be checked against it."""
 
 
 def schema_error(schema: Any, *, formats: bool = False) -> tuple[Path, str] | None:
-    """Return where and why a value is not a JSON Schema, or `None`. References are not checked.
+    """Return the path and reason why a value is not a valid JSON Schema, or `None`. References are not checked.
 
     With `formats`, its patterns are checked as well.
     """
@@ -54,7 +58,7 @@ def schema_error(schema: Any, *, formats: bool = False) -> tuple[Path, str] | No
 
 
 def lost_reference(schema: dict[str, JSON]) -> tuple[Path, str] | None:
-    """Return the first reference without a target inside the schema, and its path; or `None`."""
+    """Return the first reference without a target inside the schema as path and target, or `None`."""
     from referencing import Registry  # noqa: PLC0415 - slow
     from referencing.exceptions import Unresolvable  # noqa: PLC0415 - slow
     from referencing.jsonschema import DRAFT202012  # noqa: PLC0415 - slow
@@ -94,7 +98,7 @@ def _listed(values: Any) -> Iterator[tuple[int, Any]]:
 
 
 class SchemaFailure(NamedTuple):
-    """A keyword that a value does not conform to, with its schema and the path of the value."""
+    """A failed validation: the keyword, its schema, and the path of the value."""
 
     path: Path
     keyword: str
@@ -115,12 +119,12 @@ class Validator:
         self._made: Any = None
 
     def errors(self, value: JSON) -> Iterator[tuple[Path, str]]:
-        """Yield where and why a value does not conform."""
+        """Yield the path and the reason of each validation failure."""
         for error in self._errors(value):
             yield tuple(error.absolute_path), error.message
 
     def failures(self, value: JSON) -> Iterator[SchemaFailure]:
-        """Yield the keywords that a value does not conform to."""
+        """Yield each validation failure."""
         for error in self._errors(value):
             yield SchemaFailure(tuple(error.absolute_path), error.validator, error.schema, error.instance)
 
@@ -150,7 +154,7 @@ class Validator:
 
 
 def _in_one_draft(node: Any, *, named: bool = False) -> Any:
-    """Return a schema without `$schema`, which would make jsonschema apply the rules of another draft."""
+    """Remove `$schema` from a schema, because it would make jsonschema apply the rules of another draft."""
     if isinstance(node, list):
         return [_in_one_draft(each) for _, each in _listed(node)]
     if not isinstance(node, dict):
@@ -174,7 +178,7 @@ _followed = _Followed()
 
 @cache
 def _bounded_validator() -> Any:  # noqa: C901 - keywords share the lazy imports
-    """Return jsonschema's validator class with our keywords for references and patterns."""
+    """Return jsonschema's validator class with our versions of the reference and pattern keywords."""
     from jsonschema import Draft202012Validator  # noqa: PLC0415 - slow
     from jsonschema.exceptions import ValidationError  # noqa: PLC0415 - slow
 
@@ -229,7 +233,9 @@ def _entries(instance: Any) -> list[tuple[str, Any]]:
 
 
 def _check_unevaluated(schema: Any) -> None:
-    """Refuse `unevaluatedProperties` with slow patterns: jsonschema matches those with `re`. Raises `CostlyPattern`."""
+    """Reject slow patterns next to `unevaluatedProperties`, because jsonschema matches these with `re`. Raises
+    `CostlyPattern`.
+    """
     nodes = [*_objects(schema)]
     patterns = [
         each for node in nodes if isinstance(node.get("patternProperties"), dict) for each in node["patternProperties"]
@@ -255,7 +261,7 @@ _TYPE_NAMES = frozenset({"array", "boolean", "integer", "null", "number", "objec
 
 
 def is_simple(schema: JSON) -> bool:
-    """Return whether a value is a valid schema (draft 2020-12) of a simple kind. Other schemas need `schema_error`."""
+    """Return whether a value is a valid schema (draft 2020-12) of a simple form. Other schemas need `schema_error`."""
     return isinstance(schema, dict) and all(_is_simple_keyword(key, value) for key, value in schema.items())
 
 
@@ -284,7 +290,7 @@ def _are_distinct(names: list[JSON]) -> bool:
 
 
 def misfits(schema: dict[str, JSON], value: JSON) -> Iterator[tuple[Path, str]]:
-    """Yield where and why a value does not conform to a JSON Schema."""
+    """Yield the path and the reason of each violation of a JSON Schema."""
     if _surely_conforms(schema, value):
         return
     try:
@@ -294,7 +300,7 @@ def misfits(schema: dict[str, JSON], value: JSON) -> Iterator[tuple[Path, str]]:
 
 
 def _surely_conforms(schema: JSON, value: JSON) -> bool:
-    """Return whether a value certainly conforms to a simple schema. `False` means undecided."""
+    """Return `True` if a value certainly conforms to a simple schema. `False` means undecided."""
     return isinstance(schema, dict) and all(_surely_follows(keyword, schema, value) for keyword in schema)
 
 
@@ -332,4 +338,7 @@ _SURE_TYPES = (
     ("number", int),
     ("number", float),
 )
-"""Python types that certainly have a JSON type. A float such as 1.0 is an integer, too."""
+"""Pairs of JSON type and Python type that always match.
+
+Floats are not paired with `integer`, because only some of them (1.0) are integers.
+"""

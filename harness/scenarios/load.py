@@ -1,4 +1,4 @@
-"""Load scenarios from files and folders. Errors have the form `file:line:column at key: reason`."""
+"""Load scenarios from files and folders. Errors have the format `file:line:column at key: reason`."""
 
 from __future__ import annotations
 
@@ -95,21 +95,21 @@ def lines(path: FilePath) -> tuple[int, tuple[int, ...]]:
 
 
 def digest(scenario: Scenario) -> str:
-    """Return the SHA-256 of the content. Comments, layout, key order and new defaults do not change it."""
+    """Return the SHA-256 of the content. It does not depend on comments, layout, key order or new defaults."""
     content = scenario.model_dump(exclude_unset=True)
     return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 _SENT_KEYS = ("system", "settings", "tools", "history", "embeddings", "max_iterations", "trim", "faults")
-"""Keys that determine the requests. A fault does: it ends the chat or causes a retry."""
+"""Keys that determine the requests. `fault` is one of them, because a fault ends the chat or causes a retry."""
 
 _SENT_KEYS_OF_TURN = ("user", "system", "settings")
 
 
 def sent(scenario: Scenario) -> dict[str, Any]:
-    """Return the content that determines the requests, as written in the file.
+    """Return the part of the content that determines the requests, as written in the file.
 
-    The model's answers do not belong to it, except for the order of the tool results.
+    The model's responses are not included, except for the order of the tool results.
     """
     content: dict[str, Any] = scenario.model_dump(exclude_unset=True)
     turns = [
@@ -121,7 +121,7 @@ def sent(scenario: Scenario) -> dict[str, Any]:
 
 
 def sent_digest(scenario: Scenario) -> str:
-    """Return the SHA-256 of the content that determines the requests. Other changes need no new recording."""
+    """Return the SHA-256 of the part that determines the requests. If it is unchanged, no new recording is needed."""
     return hashlib.sha256(json.dumps(sent(scenario), sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 

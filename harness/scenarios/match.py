@@ -16,7 +16,7 @@ from harness.scenarios.schema import CallMatcher, CountMatcher, ErrorMatcher, Ex
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """An expectation that does not hold. `path` leads to it within `expect`, e.g. `text.contains[1]`."""
+    """An unmet expectation. `path` is its location within `expect`, e.g. `text.contains[1]`."""
 
     path: str
     actual: JSON
@@ -26,8 +26,9 @@ class Mismatch:
 
 @dataclass(frozen=True, slots=True)
 class TurnError:
-    """The error that ended a turn. `name` is a name of `Expectation.error`; `status` and `retry_after` (seconds) are
-    those of a `ProviderError`."""
+    """The error that ended a turn. `name` is a name of `Expectation.error`. `status` and `retry_after` (seconds) are
+    set for a `ProviderError`.
+    """
 
     name: str
     status: int | None = None
@@ -36,8 +37,11 @@ class TurnError:
 
 @dataclass(frozen=True, slots=True)
 class TurnOutcome:
-    """Outcome of a turn: text and stop reason of the last answer (`None`: no answer), all calls, the error, and the
-    handler's events as words of `expect.events`."""
+    """Outcome of a turn.
+
+    It has the text and the stop reason of the last response (`None` without a response), all calls, the error, and the
+    handler's events as written in `expect.events`.
+    """
 
     text: str = ""
     calls: Sequence[ToolCall] = ()
@@ -47,12 +51,12 @@ class TurnOutcome:
 
 
 def error_name(class_name: str) -> str:
-    """Return the scenario's name for a class of `harness.model.errors`: `RateLimited` is rate-limited."""
+    """Return the name that scenarios use for a class of `harness.model.errors`: `rate-limited` for `RateLimited`."""
     return re.sub(r"(?<!^)(?=[A-Z])", "-", class_name).lower()
 
 
 def mismatches(expectation: Expectation, outcome: TurnOutcome) -> list[Mismatch]:
-    """Return the expectations that do not hold."""
+    """Return the unmet expectations."""
     found: list[Mismatch] = []
     if expectation.text is not None:
         found += _text(expectation.text, outcome.text)
@@ -71,7 +75,8 @@ def mismatches(expectation: Expectation, outcome: TurnOutcome) -> list[Mismatch]
 
 
 def includes(actual: JSON, expected: JSON) -> bool:
-    """Return whether `actual` includes `expected`: objects may have more keys, at any depth; all else must be equal.
+    """Return whether `actual` includes `expected`. Objects may have more keys, at any depth; other values must be
+    equal.
 
     Integers are compared exactly, other numbers as doubles; `true` is not `1`; lists must have the same length.
     """

@@ -1,7 +1,7 @@
 """Matching of untrusted regular expressions within limits on time and memory.
 
-Most patterns are matched by pydantic's engine, Rust's `regex`, in linear time. It has no lookaround and no
-backreferences. Python's `re` matches patterns with those, if it is certain to be quick.
+Most patterns are matched in linear time by pydantic's engine, Rust's `regex`. It has no lookaround and no
+backreferences. Patterns that need them are matched by Python's `re`, if the number of steps is small enough.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from pydantic_core import SchemaError, SchemaValidator, ValidationError, core_sc
 _parser: Any = importlib.import_module("re._parser")  # the standard library's own, which has no public name
 
 _MAX_STEPS = 10**7
-"""Limit on the steps of `re`: a fraction of a second."""
+"""Limit on the steps of `re`, which take a fraction of a second."""
 
 _FLAGS = re.compile(r"\(\?([aimsux]+)\)")
 
 _MAX_SMALL_REPEAT = 10
-"""Repetitions up to which a repeat counts as a text of fixed length."""
+"""Largest repetition count that is treated as fixed-length text."""
 
 
 class CostlyPattern(Exception):
@@ -50,7 +50,9 @@ def search(pattern: str, text: str) -> bool:
 
 
 def covers(pattern: str, text: str) -> bool:
-    """Return whether a pattern matches a whole text; dots match line ends. A costly pattern matches nothing."""
+    """Return whether a pattern matches the whole text; `.` also matches line breaks. A pattern that is too costly never
+    matches.
+    """
     flags = _FLAGS.match(pattern)  # Python accepts flags only at the beginning
     letters, rest = (flags[1], pattern[flags.end() :]) if flags else ("", pattern)
     try:
@@ -75,7 +77,7 @@ def _backtracking(pattern: str) -> tuple[re.Pattern[str], int | None]:
     anchored = bool(elements) and str(elements[0][1]) == "AT_BEGINNING" and not expression.flags & re.MULTILINE
     rest = elements[1:] if anchored else elements
     parts: list[list[int]] = []
-    while rest and str(rest[0][0]).startswith("ASSERT"):  # lookaheads at the start run one after the other
+    while rest and str(rest[0][0]).startswith("ASSERT"):  # lookaheads at the start are matched one after the other
         parts.append([*_repeats(rest[0], 0)])
         rest = rest[1:]
     parts.append([*_repeats(rest, 0)])
@@ -85,7 +87,11 @@ def _backtracking(pattern: str) -> tuple[re.Pattern[str], int | None]:
 
 
 def _repeats(node: Any, depth: int) -> Iterator[int]:
-    """Yield the nesting depth of each repeat. A choice within a repeat counts as one: its branches may overlap."""
+    """Yield the nesting depth of each repeat.
+
+    An alternation inside a repeat is treated as one more repeat, because its branches may overlap and cause
+    backtracking. So is a back-reference.
+    """
     if isinstance(node, tuple):
         parts = cast("tuple[Any, ...]", node)
         kind = str(parts[0])

@@ -7,7 +7,7 @@ from pathlib import Path
 _PACKAGE = Path(__file__).parent.parent
 
 SHIPPED = "shipped"
-"""Name for all shipped scenarios, in settings and on the command line."""
+"""Name of the set of all shipped scenarios, in settings and on the command line."""
 
 
 def shipped(name: str) -> Path:

@@ -1,4 +1,4 @@
-"""Consistency checks between the parts of a scenario, which the types of `harness.scenarios.schema` cannot express."""
+"""Consistency checks between parts of a scenario, which the types of `harness.scenarios.schema` cannot express."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Problem:
 
 
 def problems(scenario: Scenario) -> Iterator[Problem]:
-    """Yield all inconsistencies."""
+    """Yield each inconsistency."""
     yield from _tools(scenario)
     yield from _unknown_apis(scenario.provider_tools, ("provider_tools",))
     yield from _history(scenario)
@@ -79,12 +79,12 @@ def _repeated(path: Path, given: Sequence[str]) -> Iterator[Problem]:
 
 
 def _script(scenario: Scenario) -> list[StepSpec]:
-    """Return the model's answers of all turns, in order."""
+    """Return the model's responses of all turns, in order."""
     return [step for turn in scenario.turns for step in turn.model]
 
 
 _OPEN_KEYWORDS = {"additionalProperties", "patternProperties", "$ref", "allOf", "anyOf", "oneOf"}
-"""Keywords of schemas that may accept arguments outside their own `properties`."""
+"""Schema keywords that may allow arguments outside the schema's own `properties`."""
 
 
 def _tools(scenario: Scenario) -> Iterator[Problem]:
@@ -219,8 +219,11 @@ def _turn_ends(scenario: Scenario, path: Path, turn: TurnSpec) -> Iterator[Probl
 
 
 def _expectation_fits(scenario: Scenario, path: Path, turn: TurnSpec, earlier: Sequence[ToolCall]) -> Iterator[Problem]:
-    """Check an expectation against the script. The reference server sends the script, so a mismatch would be reported
-    as a fault of the adapter."""
+    """Check an expectation against the script.
+
+    The reference server sends the script, so an expectation that contradicts it would be reported as a fault of the
+    adapter.
+    """
     if turn.expect is None:
         return
     fails = bool(possible_failures(scenario, turn))
@@ -237,7 +240,7 @@ def _expectation_fits(scenario: Scenario, path: Path, turn: TurnSpec, earlier: S
 
 
 def _counted_tools(scenario: Scenario, path: Path, expectation: Expectation) -> Iterator[Problem]:
-    """Find misspelt tools: they are never called, so `not_called` could never fail."""
+    """Find misspelt tool names: such a tool is never called, so `not_called` could never fail."""
     known = [*(tool.name for tool in scenario.tools), *scenario.undeclared_tools]
     yield from _unknown("tool", expectation.not_called or (), known, (*path, "not_called"))
     for name in expectation.counts:
@@ -261,7 +264,7 @@ def _events_fit(scenario: Scenario, path: Path, turn: TurnSpec, earlier: Sequenc
 
 
 def _step(scenario: Scenario, path: Path, step: StepSpec, earlier: Sequence[ToolCall]) -> Iterator[Problem]:
-    """Check one answer; `earlier` are the calls of the answers before it."""
+    """Check one response of the script; `earlier` are the calls of the responses before it."""
     yield from _unknown_apis(step.raw, (*path, "raw"))
     for api in catalog.apis():
         if step.stop is not None and step.stop in api.own_stops:
@@ -297,7 +300,7 @@ def _call(tool: ToolSpec, call: ToolCall, path: Path, earlier: Sequence[ToolCall
 
 
 def _limited_results(scenario: Scenario, path: Path, step: StepSpec) -> Iterator[Problem]:
-    """Refuse results with `times` for two calls of one answer: an application may execute those in any order."""
+    """Reject results with `times` for two calls of one response: an application may execute these in any order."""
     for tool in scenario.tools:
         calls = [(at, arguments) for at, (name, arguments) in enumerate(step.whole_calls) if name == tool.name]
         for number, result in enumerate(tool.results):
@@ -328,7 +331,7 @@ def _faults(scenario: Scenario) -> Iterator[Problem]:
 
 
 ENDLESS = ("iteration-limit",)
-"""Expected errors of a turn that never ends with an answer."""
+"""Expected errors of a turn that has no final response."""
 
 
 def _failures(scenario: Scenario) -> Iterator[Problem]:
@@ -359,7 +362,7 @@ def expected_errors(turn: TurnSpec) -> tuple[str, ...]:
 
 
 def possible_failures(scenario: Scenario, turn: TurnSpec) -> list[TurnError]:
-    """Return the errors in which a turn may end. Only the last answer of a scenario can fail."""
+    """Return the errors that may end a turn. Only the last response of a scenario can fail."""
     last = len(_script(scenario)) - 1
     if turn is not scenario.turns[-1]:
         return []

@@ -1,7 +1,7 @@
-"""Client, stream decoding and error translation for both adapters, on the SDK.
+"""Client, stream decoding and error translation for both OpenAI adapters, built on the SDK.
 
-Bodies are sent as `extra_body`, and responses are read as JSON. The SDK's walk over parameters would cost a quarter of
-a run of the suite, and its types a tenth. Each part has to keep its unknown fields anyway.
+Requests use `extra_body` and responses are read as JSON. The SDK's parameter conversion and typed models are slow, and
+the adapters keep unknown fields themselves.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ DONE = "[DONE]"
 """Data of the event that ends a stream of Chat Completions."""
 
 OMIT = openai.omit
-"""Value of a required SDK parameter that leaves it out of the body."""
+"""Value that leaves a required SDK parameter out of the body."""
 
 
 class Sdk(openai.OpenAI):
-    """The SDK's client without settings from the environment, and with the endpoint's HTTP client, if there is one."""
+    """SDK client that ignores environment settings and uses the endpoint's HTTP client, if it has one."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._owned = httpx2.Client(follow_redirects=False, trust_env=False) if endpoint.http_client is None else None
@@ -53,13 +53,13 @@ class Sdk(openai.OpenAI):
         self._custom_headers = {}
 
     def release(self) -> None:
-        """Close the HTTP client, unless it is the caller's."""
+        """Close the HTTP client, unless the caller provided it."""
         if self._owned:
             self._owned.close()
 
 
 class SdkClient(ABC):
-    """Base of the `StreamingChatClient` of each API. A subclass sends the request."""
+    """Base of the `StreamingChatClient` of both APIs. A subclass sends the request."""
 
     api: ClassVar[str]
 
@@ -85,22 +85,22 @@ class SdkClient(ABC):
         with failures_translated(self.api), self.call(request, streamed=True) as response:
             status = response.status_code
             if response.headers.get("content-type", "").startswith("application/json"):
-                # raises the error in it, which says more
+                # raises the error in the body, which has more detail
                 self._decode(loads(response.read()), status, request.messages)
                 raise MalformedResponse("the response is no stream, although one was requested", status)
             yield from self._events(_body(response), status, request.messages)
 
     def close(self) -> None:
-        """Close the HTTP client, unless it is the caller's."""
+        """Close the HTTP client, unless the caller provided it."""
         self.sdk.release()
 
     @abstractmethod
     def call(self, request: ChatRequest, *, streamed: bool) -> AbstractContextManager[Any]:
-        """Return a context manager that sends the request; its value is the SDK's unread response."""
+        """Send the request and return a context manager that yields the SDK's unread response."""
 
 
 def _body(response: Any) -> Iterator[bytes]:
-    """Yield the body while it arrives. Raises `ConnectionFailed` if the connection breaks."""
+    """Yield the body as it arrives. Raises `ConnectionFailed` if the connection breaks."""
     try:
         yield from response.iter_bytes()
     except (httpx2.TransportError, OSError) as error:
@@ -108,12 +108,13 @@ def _body(response: Any) -> Iterator[bytes]:
 
 
 def payloads(chunks: Iterable[bytes], status: int) -> Iterator[tuple[str | None, dict[str, JSON]]]:
-    """Yield the name and the JSON object of each event, as the SDK's decoder finds them. `[DONE]` is an event here.
+    """Decode an SSE stream with the SDK's decoder and yield the name and the JSON object of each event.
 
-    The SDK's `Stream` fails at an event without data and hides `[DONE]` (`test_spelling_and_cuts_make_no_difference`).
+    `[DONE]` is yielded with an empty object. The SDK's `Stream` fails at an event without data and hides `[DONE]`
+    (`test_spelling_and_cuts_make_no_difference`).
 
     Raises:
-        MalformedResponse: an event is no JSON object.
+        MalformedResponse: an event is not a JSON object.
     """
     try:
         for event in SSEDecoder().iter_bytes(without_mark(chunks)):
@@ -130,7 +131,7 @@ def payloads(chunks: Iterable[bytes], status: int) -> Iterator[tuple[str | None,
 
 @contextmanager
 def failures_translated(api: str) -> Generator[None]:
-    """Translate the failures of the SDK and of the transport into errors of `harness.model.errors`."""
+    """Translate SDK and transport exceptions into `harness.model.errors`."""
     try:
         yield
     except openai.APIStatusError as error:
@@ -183,13 +184,13 @@ _STATUSES = {
     "server_is_overloaded": 503,
     "service_unavailable_error": 503,
 }
-"""Error code → the HTTP status that it has outside a stream."""
+"""Error code → HTTP status that the error has outside a stream."""
 
 
 def error_in(error: JSON) -> ProviderError:
-    """Return the error in a response, by its own status (Groq, OpenRouter) or by its code.
+    """Return the exception for an error in a response body, from its own status (Groq, OpenRouter) or its code.
 
-    An error without either is a failure of the server, which had accepted the request.
+    An error with neither counts as a server failure, since the server had already accepted the request.
     """
     fields: dict[str, JSON] = error if isinstance(error, dict) else {"message": error}
     texts = [text for key in ("message", "detail") if isinstance(text := fields.get(key), str) and text]
@@ -211,7 +212,7 @@ def _status(code: JSON) -> int | None:
 
 
 def arguments_in(text: JSON) -> dict[str, JSON] | None:
-    """Return the arguments of a call, or `None` if the text is no JSON object."""
+    """Parse the arguments of a call; return `None` if the text is not a JSON object."""
     try:
         arguments = loads(text) if isinstance(text, str) else None
     except MalformedResponse:

@@ -1,4 +1,4 @@
-"""Parts of requests that both APIs share: ids, media, settings and strict schemas."""
+"""Request parts shared by Chat Completions and Responses: ids, media, settings and strict schemas."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def is_legal(call_id: str, longest: int) -> bool:
-    """Return whether an API with ids of at most `longest` characters accepts this id."""
+    """Return whether the API accepts this id; its ids have at most `longest` characters."""
     return 0 < len(call_id) <= longest
 
 
@@ -44,11 +44,11 @@ def synthesised(position: int, taken: Collection[str]) -> str:
 
 
 class OpenAIIds:
-    """Map from the ids of a history, in its order, to ids on the wire, one to one.
+    """Maps canonical call ids to wire ids, one to one. Its methods must be called in the order of the history.
 
-    Ids that the API issued, and ids of up to `longest` characters, stay. Any other id becomes its digest, which is the
-    same in every request of a conversation. Calls with an empty id are numbered; their results match them by name, then
-    by order.
+    Ids that the API issued or that have at most `longest` characters are kept. Longer ones are replaced by a digest,
+    which is the same in every request of a conversation. Calls with an empty id are numbered; results without an id are
+    matched to them by name, then by order.
     """
 
     def __init__(self, history: Iterable[Message], longest: int) -> None:
@@ -59,12 +59,12 @@ class OpenAIIds:
         self._unanswered: list[tuple[str, str]] = []
 
     def issued(self, call_id: str) -> str:
-        """Return the id of a call to which this API gave the id."""
+        """Mark an id as issued by this API, so that it is never replaced, and return it."""
         self._issued.add(call_id)
         return call_id
 
     def of_call(self, call_id: str, name: str) -> str:
-        """Return the wire id of the next call."""
+        """Return the wire id for the next call of the history."""
         if call_id:
             return self._wire_id(call_id)
         self._empty += 1
@@ -73,7 +73,7 @@ class OpenAIIds:
         return wire
 
     def of_result(self, result: ToolResult) -> str:
-        """Return the wire id of the call of the next result."""
+        """Return the wire id of the call that this result belongs to."""
         if result.call_id or not self._unanswered:
             return self._wire_id(result.call_id)
         names = [name for name, _ in self._unanswered]
@@ -88,7 +88,7 @@ class OpenAIIds:
 
 
 def split_fields(fields: Mapping[str, JSON], taken: AbstractSet[str]) -> tuple[dict[str, JSON], dict[str, JSON]]:
-    """Return the fields to send back, whose names are `taken`, and the other fields."""
+    """Split fields into those to send back (names in `taken`) and the rest."""
     back = {key: value for key, value in fields.items() if key in taken}
     return back, {key: value for key, value in fields.items() if key not in taken}
 
@@ -97,7 +97,7 @@ def split_fields(fields: Mapping[str, JSON], taken: AbstractSet[str]) -> tuple[d
 
 
 def collapsed(content: list[JSON], kind: str) -> JSON:
-    """Return a single plain text part of this `kind` as a string, and other content unchanged."""
+    """Return the text if the content is a single plain text part of type `kind`; otherwise return it unchanged."""
     match content:
         case [{"type": str(type_), "text": text, **others}] if type_ == kind and not others:
             return text
@@ -110,7 +110,7 @@ def base64_text(data: bytes) -> str:
 
 
 def url(part: Image | File, api: str) -> str:
-    """Return the URI of the media, or a data URL. Raises `Unsupported` without either."""
+    """Return the media's URI or a data URL. Raises `Unsupported` if it has neither URI nor data."""
     if part.data is not None:
         return f"data:{part.media_type};base64,{base64_text(part.data)}"
     if part.uri is None:
@@ -119,7 +119,7 @@ def url(part: Image | File, api: str) -> str:
 
 
 def filename(media_type: str) -> str:
-    """Return a name for a file without one; the API needs its extension."""
+    """Return a name for a file that has none; the API needs the extension."""
     return f"file{mimetypes.guess_extension(media_type) or ''}"
 
 
@@ -131,15 +131,18 @@ def unsupported(api: str, part: Part, reason: str) -> Unsupported:
 
 
 def is_reasoning(model: str) -> bool:
-    """Return whether the model reasons. Such models have the role `developer` and encrypted reasoning, and refuse
-    sampling parameters (openai-chat-system-anywhere, openai-chat-max-completion-tokens,
-    openai-responses-reasoning-back)."""
+    """Return whether this is a reasoning model.
+
+    Such models use the role `developer`, return encrypted reasoning and reject sampling parameters
+    (openai-chat-system-anywhere, openai-chat-max-completion-tokens, openai-responses-reasoning-back).
+    """
     return re.match(r"(gpt-[56]|o\d)(?!.*-chat)", model) is not None
 
 
 def is_of_mistral(model: str) -> bool:
-    """Return whether Mistral makes the model, which only knows `max_tokens`
-    (openai-chat-mistral-max-completion-tokens-refused)."""
+    """Return whether this is a Mistral model. These only support `max_tokens`
+    (openai-chat-mistral-max-completion-tokens-refused).
+    """
     return re.match(r"(mistral|ministral|magistral|codestral|devstral|pixtral)-", model) is not None
 
 
@@ -147,17 +150,18 @@ def user_says_json(messages: Iterable[Message]) -> bool:
     """Return whether a user message contains "json", which JSON mode requires (openai-chat-word-json,
     openai-responses-word-json).
 
-    Other messages do not count. Otherwise a growing history would drop the instruction from its beginning.
+    Only user messages count. If responses counted as well, the added instruction would disappear from later requests as
+    soon as a response contained "json".
     """
     parts = (part for message in messages if message.role is Role.USER for part in message.parts)
     return any("json" in part.text.lower() for part in parts if isinstance(part, Text))
 
 
 def tool_choice(request: ChatRequest, api: str) -> ToolChoice | None:
-    """Return the tool choice to send. Without tools the API refuses the field (openai-chat-choice-needs-tools).
+    """Return the tool choice to send. The API rejects the field without tools (openai-chat-choice-needs-tools).
 
     Raises:
-        Unsupported: a call is forced, but there are no tools.
+        Unsupported: the request forces a tool call, but has no tools.
     """
     choice = request.tool_choice
     if request.tools or choice in (None, "auto", "none"):
@@ -177,10 +181,10 @@ def effort(thinking: ThinkingSettings, api: str) -> str:
 
 
 def sampling(request: ChatRequest, model: str, api: str, **others: JSON) -> dict[str, JSON]:
-    """Return the temperature, top_p and `others` that the request sets.
+    """Return the sampling settings of the request: temperature, top_p and `others`.
 
     Raises:
-        Unsupported: the model refuses them (openai-chat-max-completion-tokens).
+        Unsupported: the model rejects them (openai-chat-max-completion-tokens).
     """
     settings: dict[str, JSON] = {"temperature": request.temperature, "top_p": request.top_p, **others}
     sent: dict[str, JSON] = {key: value for key, value in settings.items() if value is not None}
@@ -207,11 +211,13 @@ _NOT_STRICT = frozenset(
         "unevaluatedProperties",
     }
 )
-"""Keywords that strict schemas do not have."""
+"""Keywords that strict schemas do not support."""
 
 
 def schema_format(response_format: JsonSchema) -> dict[str, JSON]:
-    """Return name, schema and strictness of a response schema, in strict form if it has one."""
+    """Return the name, the schema and the strictness of a response format. The schema is converted to strict form if
+    possible.
+    """
     strict = _strict_form(response_format.schema)
     return {"name": response_format.name, "schema": strict or response_format.schema, "strict": strict is not None}
 
@@ -221,10 +227,10 @@ class _NoStrictFormError(Exception):
 
 
 def _strict_form(schema: dict[str, JSON]) -> dict[str, JSON] | None:
-    """Return the schema with all objects closed, all properties required, optional ones nullable, and without defaults.
+    """Convert to a strict schema: all objects closed, all properties required, optional ones nullable, no defaults.
 
-    Return `None` if that would change the meaning: for maps, objects or values without constraints, for keywords that
-    strict schemas do not have, and for a root that is no object.
+    Return `None` if the conversion would change the meaning: for maps, unconstrained objects or values, unsupported
+    keywords, or a root that is not an object.
     """
     if schema.get("type") != "object":
         return None
@@ -264,7 +270,9 @@ def _keyword(key: str, value: JSON) -> JSON:
 
 
 def _closed(schema: dict[str, JSON]) -> dict[str, JSON]:
-    """Return `properties`, `required` and `additionalProperties` of an object whose properties are in strict form."""
+    """Return `properties`, `required` and `additionalProperties` of an object after converting its properties to strict
+    form.
+    """
     properties = schema.get("properties")
     additional = schema.get("additionalProperties")
     if additional not in (None, False) or (not properties and additional is None):
