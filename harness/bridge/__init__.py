@@ -1,8 +1,8 @@
 """Helpers for wrappers that turn a third-party library into an adapter: `from harness import bridge`.
 
-They convert requests to messages of OpenAI Chat, which most libraries accept, and completions, chunks and exceptions
-back. `Memory` keeps the library's own messages. `decline` refuses what a library cannot express. See `harness help
-adapters` for their use. The shipped adapters use none of them.
+They convert requests to messages of OpenAI Chat, which most libraries accept, and convert completions, chunks and
+exceptions back. `Memory` stores the library's own messages. `decline` rejects requests that a library cannot express.
+See `harness help adapters` for their use. The built-in adapters do not use them.
 """
 
 from harness.bridge.completions import Chunks, completion, events, response, stop_reason

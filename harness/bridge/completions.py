@@ -1,4 +1,4 @@
-"""Completions and chunks of OpenAI Chat, as responses and stream events of the contract."""
+"""Conversion of OpenAI Chat completions and chunks to responses and stream events of the contract."""
 
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ from harness.model.messages import (
 )
 
 EMPTY_ARGUMENTS, UNREADABLE_CALLS, INDICES = "empty-arguments", "unreadable-calls", "indices"
-"""Keys of `ChatResponse.reported`: the places of calls with empty arguments, calls whose arguments are no JSON object,
-and the indices of streamed calls."""
+"""Keys of `ChatResponse.reported`: the positions of calls with empty arguments, the calls whose arguments are not a
+JSON object, and the indices of streamed calls.
+"""
 
 _STOP_REASONS = {
     "stop": StopReason.END_TURN,
@@ -70,7 +71,7 @@ def completion(  # noqa: PLR0913 - the fields of a completion
     """Return a completion or chunk of OpenAI Chat, for libraries with another format.
 
     Each call has `id`, `name` and `args` (the arguments or their text), and in a stream also `index`. The numbers are
-    tokens: `read` (of which `cached`) and `written` (of which `reasoned`).
+    token counts: `read` (including `cached`) and `written` (including `reasoned`).
     """
     made = [{**call, "function": {"name": call.get("name"), "arguments": call.get("args")}} for call in calls]
     usage = {
@@ -87,20 +88,20 @@ def completion(  # noqa: PLR0913 - the fields of a completion
 def response(
     completion: object, request: ChatRequest, memory: Memory | None = None, *, own: object = None
 ) -> ChatResponse:
-    """Return a completion, an object or a dictionary with `choices`, `usage` and `model`, as a response.
+    """Convert a completion to a response. It is an object or a dictionary with `choices`, `usage` and `model`.
 
-    Some values of a library cannot be kept. `ChatResponse.reported` records them, so that a rule can compare them with
-    the wire:
+    Some values of a library have to be replaced. `ChatResponse.reported` records the originals, so that a rule can
+    compare them with the wire:
 
     - A call without an id gets one that is marked as synthesised.
-    - A call whose arguments are no JSON object is left out; empty arguments become `{}`.
+    - A call whose arguments are not a JSON object is left out; empty arguments become `{}`.
     - The stop reason `stop` of a response with calls becomes `TOOL_USE`.
 
-    `memory` keeps the library's own message without the calls that were left out. That is the message of the
-    completion, unless `own` is given.
+    `memory` stores the library's own message without the calls that were left out: `own`, or by default the message of
+    the completion.
 
     Raises:
-        MalformedResponse: there is no message.
+        MalformedResponse: the completion has no message.
     """
     body = plain(completion)
     choice = plain(next(iter(body.get("choices") or ()), None))
@@ -144,12 +145,12 @@ def _reported(calls: Sequence[Mapping[str, Any]], read: Sequence[ToolCall | None
 
 
 def stop_reason(word: str | None) -> StopReason:
-    """Return the stop reason for a word of a library or a provider, in any case."""
+    """Return the stop reason for the term of a library or a provider, in upper or lower case."""
     return _STOP_REASONS.get((word or "").lower(), StopReason.UNKNOWN)
 
 
 def synthesised_id(place: int, request: ChatRequest) -> str:
-    """Return an id for a call that has none. It depends only on the place of the call in the conversation."""
+    """Return an id for a call that has none. It depends only on the position of the call in the conversation."""
     before = sum(len(message.tool_calls) for message in request.messages)
     return f"call-{before + place}"
 
@@ -160,7 +161,7 @@ def is_whole(arguments: object) -> bool:
 
 
 def _arguments(given: object) -> dict[str, Any] | None:
-    """Parse arguments, which libraries pass on as text or parsed; empty ones may be an empty text."""
+    """Parse arguments. Libraries pass them on as text or parsed; empty arguments may be an empty text."""
     if isinstance(given, str):
         try:
             given = json.loads(given or "{}")
@@ -216,9 +217,9 @@ def events(
 ) -> Iterator[StreamEvent]:
     """Yield the events of a stream, including its `Finish`.
 
-    `whole` joins the chunks, if the library can do that. `read` converts a chunk, and the joined object, into OpenAI's
-    format; `memory` then keeps the joined object. A stream without a stop reason still ends in a response, as it does
-    for users of the library. If the wire was cut, a rule reports it.
+    `whole` joins the chunks, if the library has a function for it. `read` converts chunks and the joined object to
+    OpenAI's format; `memory` then stores the joined object. A stream without a stop reason still ends in a response, as
+    for users of the library. If the connection was cut, a rule reports it.
 
     Raises:
         MalformedResponse: there was no chunk.
@@ -233,10 +234,10 @@ def events(
 
 
 class Chunks:
-    """A collector of chunks, for wrappers of asynchronous libraries.
+    """Collects chunks, for wrappers of asynchronous libraries.
 
-    A new index begins a call, and so does a new id at the same index: some servers number every call 0, others number
-    none. All calls end with the stream, since only then they are known to be complete.
+    A new index starts a call, and so does a new id at the same index: some servers number every call 0, others do not
+    number calls. All calls end with the stream, because they are not known to be complete before.
     """
 
     def __init__(self, request: ChatRequest) -> None:
@@ -267,7 +268,7 @@ class Chunks:
 
     @property
     def completion(self) -> dict[str, Any]:
-        """The joined chunks, as a completion.
+        """The joined chunks as a completion.
 
         Raises:
             MalformedResponse: there was no chunk.
@@ -278,7 +279,7 @@ class Chunks:
         return {**self._body, "choices": [{"message": message, "finish_reason": self._reason}]}
 
     def check(self) -> None:
-        """Do nothing. Kept for older wrappers; a stream without a stop reason is no error."""
+        """Do nothing. Kept for older wrappers; a stream without a stop reason is not an error."""
 
     def end(self, answer: ChatResponse) -> Iterator[StreamEvent]:
         """Yield the events after the last chunk; `answer` is the response of the stream."""
@@ -306,5 +307,5 @@ class Chunks:
             yield ArgumentsDelta(at, text)
 
     def _id(self, at: int) -> str:
-        """Return the id of a call, or the one that `response` makes for it."""
+        """Return the id of a call, or the one that `response` will make for it."""
         return self._calls[at]["id"] or synthesised_id(at, self._request)

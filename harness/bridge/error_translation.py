@@ -1,4 +1,4 @@
-"""Exceptions of libraries as errors of the contract, by their status or by the names of their classes."""
+"""Translation of library exceptions to errors of the contract, by status or by class name."""
 
 from __future__ import annotations
 
@@ -30,17 +30,20 @@ _CODES = {
     "server_error": 500,
     "overloaded_error": 529,
 }
-"""Error code inside a stream, which has no status → HTTP status."""
+"""Error code inside a stream (where there is no HTTP status) → HTTP status."""
 
 
 @contextmanager
 def failures() -> Generator[None, None, None]:
     """Translate exceptions of a library into errors of the contract.
 
-    The chain of causes decides. A connection error without a status is `ConnectionFailed`. An exception with a status,
-    its own or its response's, is the provider's error; the attributes are `provider_status_code`, `status_code`,
-    `status`, `http_status` and `code`. A `ValueError` of the code that parsed the response is `MalformedResponse`. Any
-    other exception passes unchanged: a crash, which reports show with its traceback.
+    The whole chain of causes is searched:
+
+    - A connection error without a status is `ConnectionFailed`.
+    - An exception with a status is the provider's error. The status is read from the exception or its response, from
+      `provider_status_code`, `status_code`, `status`, `http_status` or `code`.
+    - A `ValueError` in the code that parsed the response is `MalformedResponse`.
+    - Any other exception passes unchanged. It is a crash, which reports show with its traceback.
     """
     try:
         yield
@@ -99,7 +102,7 @@ def _code(error: BaseException) -> str | None:
 
 
 def _message(error: BaseException) -> str | None:
-    """Return the provider's message, unless the library quotes it."""
+    """Return the provider's message if the library's text does not contain it."""
     message = _object(_object(_body(getattr(error, "response", None))).get("error")).get("message")
     return message if isinstance(message, str) and message and message not in str(error) else None
 
@@ -112,7 +115,7 @@ def _body(response: Any) -> object:
 
 
 def _retry_after(error: BaseException) -> float | None:
-    """Return the seconds to wait, from the error, the headers of error or response, or Google's `RetryInfo`."""
+    """Return the seconds to wait, from the exception, the headers of exception or response, or Google's `RetryInfo`."""
     for headers in (getattr(error, "headers", None), getattr(getattr(error, "response", None), "headers", None)):
         found = _object(headers)
         milliseconds, seconds = _number(found.get("retry-after-ms")), _number(found.get("retry-after"))
@@ -123,7 +126,7 @@ def _retry_after(error: BaseException) -> float | None:
 
 
 def _retry_info(error: BaseException) -> float | None:
-    """Return the seconds of a `google.rpc.RetryInfo` in the body, where they read "7s" (gemini-errors)."""
+    """Return the seconds of a `google.rpc.RetryInfo` in the body, which has them as "7s" (gemini-errors)."""
     body = _object(getattr(error, "details", None)) or _object(_body(getattr(error, "response", None)))
     details = _object(body.get("error")).get("details")
     for detail in cast("list[object]", details) if isinstance(details, list) else ():

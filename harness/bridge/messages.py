@@ -1,4 +1,4 @@
-"""Requests as messages of OpenAI Chat, which most libraries accept for any API."""
+"""Conversion of requests to OpenAI Chat messages, which most libraries accept for any API."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def messages(
 ) -> list[Any]:
     """Return the conversation as messages of OpenAI Chat. `system` is the role of the system prompt.
 
-    - A response that the library returned goes back as the library's own message, which `memory` keeps.
-    - Results come first in their turn, one message each. OpenAI's format has no field for errors, so an error is the
-      JSON object `{"error": …}`. `failed` holds the fields that mark an error in the library's format instead.
-    - Thoughts go back only inside the library's own message, since no API accepts them without their signature.
-    - Ids longer than `longest_id` characters are shortened, one to one (OpenAI accepts 64:
+    - A response of the library is sent back as the library's own message, which `memory` stores.
+    - Results are placed first in their turn, one message each. OpenAI's format has no error flag, so an error is sent
+      as the JSON object `{"error": …}`. If the library's format has an error flag, pass its fields as `failed`.
+    - Reasoning is sent back only inside the library's own message, because no API accepts it without its signature.
+    - Ids longer than `longest_id` characters are replaced one to one by shorter ones (OpenAI accepts 64:
       openai-chat-call-id-at-most-64).
 
     Raises:
@@ -89,7 +89,7 @@ def completion_request(
 
 
 def settings(request: ChatRequest) -> dict[str, Any]:
-    """Return limits and sampling settings by OpenAI's names, without unset ones."""
+    """Return the limits and sampling settings that are set, under OpenAI's names."""
     named = {
         "max_tokens": request.max_tokens,
         "temperature": request.temperature,
@@ -253,10 +253,10 @@ def decline(adapter: str, request: ChatRequest, *cannot: Capability, reason: str
 
 
 class Memory:
-    """The library's own response messages, which go back to it when the conversation continues.
+    """Stores the library's own response messages, to send them back when the conversation continues.
 
     They may hold fields that have no canonical place (signatures, item ids, caches). A message is found by its index in
-    the history, or, if the history was trimmed, by its parts without their metadata. Use one memory for each client.
+    the history or, if the history was trimmed, by its parts without metadata. Use one memory per client.
     """
 
     def __init__(self) -> None:
@@ -276,7 +276,7 @@ class Memory:
 
 
 def plain(value: object) -> Mapping[str, Any]:
-    """Return the fields of a dictionary, a pydantic model or any other object; `None` has none."""
+    """Return the fields of a dictionary, a pydantic model or any other object; `{}` for `None`."""
     if value is None:
         return {}
     if isinstance(value, Mapping):
@@ -286,9 +286,9 @@ def plain(value: object) -> Mapping[str, Any]:
 
 
 def without_calls(own: Any, calls: Sequence[Mapping[str, Any]]) -> Any:
-    """Return a library's message without some of its calls, or `None` if nothing else is in it.
+    """Remove calls from a library's message; return `None` if nothing else is left in it.
 
-    Calls are entries of any list in the message, in any form. An entry matches by its id, or, without an id, by its
+    Calls are entries of any list in the message, in any format. An entry matches by its id, or, without an id, by its
     name and its arguments.
     """
     for call in calls:
@@ -298,11 +298,11 @@ def without_calls(own: Any, calls: Sequence[Mapping[str, Any]]) -> Any:
 
 
 _MAX_DEPTH = 4
-"""Levels of a message to search for calls."""
+"""Depth to which a message is searched for calls."""
 
 
 def _without(value: Any, marks: Sequence[object], depth: int = 0) -> Any:
-    """Return the value without list entries that have all marks; the same object if there are none."""
+    """Remove list entries that have all marks. Return the same object if there are none."""
     if depth > _MAX_DEPTH:
         return value
     if isinstance(value, list):
@@ -315,7 +315,7 @@ def _without(value: Any, marks: Sequence[object], depth: int = 0) -> Any:
 
 
 def _kept(entry: Any, marks: Sequence[object], depth: int) -> Sequence[Any]:
-    """Return the entry without marked entries inside it, or nothing if it is marked itself."""
+    """Return the entry without marked entries inside it; empty if the entry itself is marked."""
     inner = _without(entry, marks, depth)
     leaves = [*_leaves(entry)]
     return () if inner is entry and all(mark in leaves for mark in marks) else (inner,)
@@ -351,7 +351,7 @@ def _leaves(value: object, depth: int = 0) -> Iterator[object]:
 
 
 def _is_blank(value: object) -> bool:
-    """Return whether a message has nothing but its role."""
+    """Return whether a message has only a role."""
     if isinstance(value, list):
         return all(map(_is_blank, cast("list[object]", value)))
     inner = [item for key, item in _fields(value).items() if key != "role"]

@@ -1,6 +1,6 @@
-"""Clients for applications: they have a name and capabilities, and `with` closes them.
+"""Clients for applications. They have a name and capabilities, and are closed by `with`.
 
-They work with any adapter. `harness.kit.factories` makes those of the shipped adapters by name.
+They work with any adapter. `harness.kit.factories` creates those of the shipped adapters by name.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Closing(ABC):
-    """Base of clients that `with` closes."""
+    """Base of clients that are closed by `with`."""
 
     @abstractmethod
     def close(self) -> None:
@@ -36,7 +36,7 @@ class Closing(ABC):
 
 
 class AsyncClosing(ABC):
-    """Base of clients that `async with` closes."""
+    """Base of clients that are closed by `async with`."""
 
     @abstractmethod
     async def close(self) -> None:
@@ -52,8 +52,8 @@ class AsyncClosing(ABC):
 class _Named:
     """Name and capabilities of a client.
 
-    `name` is the adapter's, and `model` the model of requests that name none. `capabilities` are those that the adapter
-    has with that model.
+    `name` is the adapter's name. `model` is used for requests that do not name a model. `capabilities` are those that
+    the adapter has with that model.
     """
 
     def __init__(self, adapter: Adapter, model: str) -> None:
@@ -98,8 +98,8 @@ class Client(_Named, Closing):
 class AsyncClient(_Named, AsyncClosing):
     """A `harness.model.protocols.AsyncStreamingChatClient`, through an adapter. `async with` closes it.
 
-    A synchronous adapter, as the shipped ones, runs in another thread, so the event loop is not blocked. A cancelled
-    request still runs to its end there.
+    A synchronous adapter, such as the shipped ones, runs in another thread, so the event loop is not blocked. A
+    cancelled request still runs to its end in that thread.
 
     Raises:
         MissingDependency: the adapter's SDK is not installed.
@@ -153,7 +153,7 @@ class _NamedEmbedder(_Named):
 
     @property
     def provider(self) -> str:
-        """The adapter's name, as `harness.kit.embeddings` records it."""
+        """The adapter's name, which `harness.kit.embeddings` records."""
         return self.name
 
 

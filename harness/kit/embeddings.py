@@ -14,7 +14,7 @@ from harness.model.protocols import AsyncEmbeddingProvider, EmbeddingProvider
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingRecord:
-    """The provider, the model and the length of vectors, to be stored with them."""
+    """The provider, the model and the length of vectors. Store it together with them."""
 
     __pydantic_config__: ClassVar = ConfigDict(extra="forbid", strict=True)
 
@@ -38,10 +38,10 @@ class EmbeddingRecord:
             raise EmbeddingMismatch(astuple(self), astuple(asked))
 
     def query(self, provider: EmbeddingProvider, text: str) -> list[float]:
-        """Return the vector of a text, for a comparison with vectors of this record.
+        """Return the vector of a text, to compare it with vectors of this record.
 
         Raises:
-            EmbeddingMismatch: `provider` makes other vectors; no request was sent.
+            EmbeddingMismatch: `provider` makes vectors that cannot be compared; no request was sent.
             harness.model.errors.ChatError: the provider refused or failed.
         """
         self.check(provider)
@@ -60,10 +60,10 @@ class EmbeddingRecord:
 
     @staticmethod
     def from_json(text: str | bytes) -> EmbeddingRecord:
-        """Read a record that `to_json` wrote.
+        """Read a record written by `to_json`.
 
         Raises:
-            UsageError: the text is no record.
+            UsageError: the text is not a record.
         """
         try:
             return _RECORD.validate_json(text)

@@ -1,4 +1,4 @@
-"""Clients by the name of a provider, configured by environment variables.
+"""Factories for clients, by the name of a provider, configured by environment variables.
 
 | variable | meaning | default |
 |---|---|---|
@@ -15,7 +15,7 @@
 
 Live runs and recordings use OPENAI_BASE_URL as well; the other variables apply only here. The default models of chats
 are those of the shipped targets. An empty variable counts as not set. A provider has the name of its adapter. The
-caller closes what these functions return, with `with` or `close`.
+caller closes the returned clients, with `with` or `close`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ from harness.platform.credentials import read_key
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A provider. `target` is the shipped target with its default model, `prefix` the start of its variables' names."""
+    """A provider. `target` is the shipped target with its default model; `prefix` is the prefix of its variables'
+    names.
+    """
 
     name: str
     target: str
@@ -122,7 +124,8 @@ def async_embedding_provider(
 
 
 def configured_embeddings(provider: str | None = None, *, environ: Mapping[str, str] = os.environ) -> EmbeddingRecord:
-    """Return the record of the vectors that `embedding_provider` would make. It needs neither SDK nor key.
+    """Return the record of the vectors that `embedding_provider` would make. This requires neither the SDK nor a
+    key.
 
     Raises:
         UnknownName: the provider does not exist.
@@ -135,7 +138,7 @@ def configured_embeddings(provider: str | None = None, *, environ: Mapping[str, 
 
 
 def configured_provider(*, environ: Mapping[str, str] = os.environ) -> Provider:
-    """Return the default provider of chats. Raises `UnknownName` if LLM_PROVIDER names no provider."""
+    """Return the default provider of chats. Raises `UnknownName` if LLM_PROVIDER does not name a provider."""
     return _chosen("LLM_PROVIDER", None, environ)
 
 
@@ -153,7 +156,7 @@ def base_url_for(api: str, *, environ: Mapping[str, str] = os.environ) -> str | 
     """Return the configured base URL of an API, if any.
 
     Raises:
-        UsageError: it is no URL. The error does not repeat the value, which may contain a secret.
+        UsageError: the value is not a URL. The error does not repeat the value, which may contain a secret.
     """
     variable = catalog.api(api).base_url_variable
     url = environ.get(variable) if variable else None

@@ -1,4 +1,4 @@
-"""Prompt to text by any chat client, for callers that need neither tools nor a history."""
+"""Text generation from a prompt by any chat client, for callers that need neither tools nor a history."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from harness.model.protocols import AsyncChatClient, Capability, ChatClient, Gen
 class _Prompted:
     """Default model, system prompt, name and capabilities.
 
-    `model` is the model of prompts that name none; empty means the client's own. `name` and `capabilities` are the
-    client's, and empty if it has none, as the clients that adapters make.
+    `model` is used for prompts that do not name a model; if it is empty, the client uses its default. `name` and
+    `capabilities` are the client's. They are empty for clients without them, such as those that adapters create.
     """
 
     def __init__(self, client: ChatClient | AsyncChatClient, model: str, system: str | None) -> None:

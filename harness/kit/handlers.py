@@ -1,6 +1,6 @@
 """Message handlers, which observe a thread: for the console, for a queue, and for tests.
 
-A handler that raises ends the turn; the history stays complete (see `harness.kit.thread`).
+An exception in a handler ends the turn; the history stays complete (see `harness.kit.thread`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The turn has ended, with `error` if it failed. `usage` is the sum over its responses."""
+    """The end of a turn, with `error` if it failed. `usage` is the sum over its responses."""
 
     error: BaseException | None = None
     usage: Usage = field(default_factory=Usage)
@@ -51,7 +51,7 @@ HandlerEvent: TypeAlias = Said | Called | Answered | Done
 
 
 class ConsoleHandler:
-    """Prints every event to standard output or to `file`. A `silent` one prints nothing."""
+    """Prints every event to standard output or to `file`. If `silent` is set, it prints nothing."""
 
     def __init__(self, *, silent: bool = False, file: TextIO | None = None) -> None:
         self._silent = silent
@@ -70,7 +70,7 @@ class ConsoleHandler:
         self._print(f"{'✗' if result.is_error else '←'} {result.name} {result.text}")
 
     def on_done(self, error: BaseException | None = None) -> None:
-        """Print the error that ended the turn, if one did."""
+        """Print the error that ended the turn, if any."""
         if error is not None:
             self._print(f"✗ {type(error).__name__}: {error}")
 
@@ -118,7 +118,7 @@ class CollectingHandler(ConsoleHandler):
 
     @property
     def text(self) -> str:
-        """The texts of the model, one a line."""
+        """The model's texts, one per line."""
         return "\n".join(event.text for event in self.events if isinstance(event, Said))
 
     @property

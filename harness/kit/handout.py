@@ -1,6 +1,6 @@
-"""A thread whose tools run elsewhere: in a browser, in another process, or done by a person.
+"""A thread whose tools run elsewhere: in a browser, in another process, or by hand.
 
-`send` and `take` return as soon as calls wait for their results.
+`send` and `take` return as soon as calls are waiting for their results.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 @dataclass
 class UnknownCall(HarnessError):
-    """A result for a call that is not waiting: never made, already answered, or of a turn that has ended."""
+    """A result for a call that is not waiting: it does not exist, already has a result, or belongs to a turn that
+    has ended.
+    """
 
     call_id: str
     waiting: Sequence[str]
@@ -44,15 +46,14 @@ class Handout:
 
     @property
     def waiting(self) -> tuple[ToolCall, ...]:
-        """Calls without a result, in their order."""
+        """Calls without a result, in order."""
         return tuple(call for call in self._calls if call.id not in self._results)
 
     def send(self, user: str | Message) -> ChatResponse | None:
         """Send a user message. `None` means that calls are `waiting`; pass their results to `take`.
 
         Raises:
-            HarnessError: calls of the turn before are still waiting.
-            harness.model.errors.ChatError: a chat failed.
+            HarnessError: calls of the previous turn are still waiting. harness.model.errors.ChatError: a chat failed.
             harness.model.errors.IterationLimit: see `Thread.turn`.
         """
         if self._turn is not None:
@@ -64,8 +65,8 @@ class Handout:
         """Accept results, in any order. The conversation continues once every call has its result.
 
         Raises:
-            UnknownCall: the call of a result is not waiting; then no result is accepted.
-            harness.model.errors.ChatError, harness.model.errors.IterationLimit: as `send`.
+            UnknownCall: the call of a result is not waiting. None of the results is accepted.
+            harness.model.errors.ChatError, harness.model.errors.IterationLimit: see `send`.
         """
         waiting = [call.id for call in self.waiting]
         left = set(waiting)

@@ -1,4 +1,4 @@
-"""A runner of commands on this machine, for adapters of command-line programs."""
+"""Runs commands on this machine, for adapters of command-line programs."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class PartialArguments:
         self._escaped = False
 
     def add(self, delta: str) -> None:
-        """Append the next piece."""
+        """Append a delta."""
         self.text += delta
         for character in delta:
             if self._escaped:
@@ -67,10 +67,10 @@ class PartialArguments:
 
     @property
     def value(self) -> dict[str, JSON]:
-        """The arguments so far. Strings may be partial; other values appear only once they are complete.
+        """The arguments parsed so far. Strings may be incomplete; other values are included only when complete.
 
-        A number at the end of the text is left out, so that `1234` never appears as `12`. A text that is not, or not
-        yet, a JSON object gives `{}`.
+        A number at the end of the text is left out, so that `1234` never appears as `12`. The value is `{}` if the text
+        is not (yet) a JSON object.
         """
         text = self.text if self._in_string else self.text.rstrip().rstrip(_NUMBER_CHARACTERS)
         try:

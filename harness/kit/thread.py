@@ -1,8 +1,8 @@
 """A conversation and its tool loop: a sans-IO generator with a synchronous and an asynchronous driver.
 
-The loop follows the calls of a response, not its stop reason. The exception is a pause: the thread sends the history
-again, with the paused response at its end. A tool that raises becomes an error result. The history is append-only.
-However a turn ends, every call has its result, so the conversation can continue.
+The loop continues as long as a response has calls, whatever its stop reason. The exception is a pause: the thread sends
+the history again, with the paused response at its end. If a tool raises, its result is an error. The history is
+append-only. However a turn ends, every call has a result, so the conversation can continue.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from harness.model.protocols import (
 )
 
 DEFAULT_MAX_TOKENS = 8192
-"""Limit of a response if the template has none."""
+"""Limit on the tokens of a response if the template sets none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,9 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class RunTool:
-    """A call to run. Send its `ToolResult` to the generator; results reach the model in the order of sending."""
+    """A call to run. Send its `ToolResult` to the generator. The model gets the results in the order in which they
+    are sent.
+    """
 
     call: ToolCall
 
@@ -63,9 +65,9 @@ Turn = Generator[Ask | RunTool, "ChatResponse | ToolResult", ChatResponse]
 class Thread:
     """A conversation with one model.
 
-    `template` is the request without its messages; `None` means the client's own model and no settings. `messages` is
-    the history. Both may be replaced between turns. `max_iterations` limits the responses in one turn. A `state` that
-    is not `None` is passed to the tools as their second argument.
+    `template` is the request without its messages; `None` means the client's default model and no settings. `messages`
+    is the history. Both may be replaced between turns. `max_iterations` limits the responses in one turn. A `state`
+    that is not `None` is passed to the tools as their second argument.
     """
 
     def __init__(self, template: ChatRequest | None = None, *, max_iterations: int = 10, state: object = None) -> None:
@@ -81,7 +83,7 @@ class Thread:
         The generator calls all methods of `handler` except `on_done`. `model` replaces the template's model for this
         turn.
 
-        A forced tool choice holds for the first response only; otherwise the model could never stop calling tools.
+        A forced tool choice applies to the first response only; otherwise the model could never stop calling tools.
 
         A paused response (Anthropic's `pause_turn`, after a long run of the provider's own tools) does not end the
         turn. It stays in the history unchanged, as documented, and the thread sends the history again. The API may
@@ -256,7 +258,8 @@ async def run_tool_async(tool: AsyncToolFunction, call: ToolCall) -> ToolResult:
 
 
 def as_result(call: ToolCall, answer: object) -> ToolResult:
-    """Return a tool's return value as the result of its call. A value that is no `ToolResult` becomes the content.
+    """Convert a tool's return value to the result of its call. If the value is not a `ToolResult`, it becomes the
+    content.
 
     Raises:
         TypeError: the value is neither JSON, nor a part, nor a list or tuple of parts.
@@ -277,7 +280,7 @@ def as_result(call: ToolCall, answer: object) -> ToolResult:
 
 
 def failure(call: ToolCall, raised: Exception) -> ToolResult:
-    """Return an exception as an error result."""
+    """Convert an exception to an error result."""
     return ToolResult(call.id, call.name, str(raised) or type(raised).__name__, is_error=True)
 
 

@@ -1,7 +1,7 @@
 """Trimming of old tool results: a note replaces the content, and every call keeps its result.
 
-A conversation that reads many files outgrows any context window. APIs refuse a history with calls or results missing,
-so ids, names and error flags stay.
+A conversation that reads many files outgrows any context window. APIs reject a history in which calls or results are
+missing, so ids, names and error flags are kept.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ NOTE = "[trimmed: {length} characters that were read in an earlier turn]"
 """Content of a trimmed result."""
 
 MAX_SHORT_CHARACTERS = 200
-"""Length up to which results stay. Notes are shorter, so nothing is trimmed twice."""
+"""Length up to which results are kept. Notes are shorter, so a result is never trimmed twice."""
 
 
 def trimmed(messages: Sequence[Message], tools: Collection[str]) -> tuple[Message, ...]:
-    """Return the history with notes in place of the results of `tools`. Errors stay. Call it between two turns."""
+    """Replace the results of `tools` by notes and return the new history. Errors are kept. Call it between two
+    turns.
+    """
     return tuple(
         replace(message, parts=tuple(_trimmed_part(part, tools) for part in message.parts))
         if message.role is Role.USER
@@ -29,7 +31,7 @@ def trimmed(messages: Sequence[Message], tools: Collection[str]) -> tuple[Messag
 
 
 def trimmed_result(result: ToolResult, tools: Collection[str]) -> ToolResult:
-    """Return the result as a trimmed history has it."""
+    """Return the result as it appears in a trimmed history."""
     length = len(result.text)
     if result.name not in tools or result.is_error or length <= MAX_SHORT_CHARACTERS:
         return result

@@ -1,1 +1,1 @@
-"""The canonical values, protocols and errors that all rooms share. Values without behaviour."""
+"""Canonical values, protocols and errors that all packages share. They have no behaviour of their own."""

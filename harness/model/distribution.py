@@ -1,4 +1,6 @@
-"""Name of the distribution. The package is imported as `harness`, but the distribution `harness` is another project."""
+"""Name of the distribution. The package is imported as `harness`; the distribution named `harness` is an unrelated
+project.
+"""
 
 from __future__ import annotations
 

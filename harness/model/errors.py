@@ -58,7 +58,7 @@ class UsageError(HarnessError):
 
 @dataclass
 class UnknownName(UsageError):
-    """An unknown name. `kind` is the kind of thing ("adapter", "capability"), `place` the place of the name."""
+    """An unknown name. `kind` is the kind of thing ("adapter", "capability"); `place` is where the name was found."""
 
     kind: str
     name: str
@@ -102,7 +102,7 @@ class MissingDependency(UsageError):
 
 @dataclass
 class OutdatedDependency(MissingDependency):
-    """An SDK that is too old for its adapter: the version `installed` is before `at_least`."""
+    """An SDK that is too old for its adapter: the `installed` version is lower than `at_least`."""
 
     at_least: str
     installed: str
@@ -117,9 +117,9 @@ class OutdatedDependency(MissingDependency):
 
 @dataclass
 class MissingKey(UsageError):
-    """A missing API key. The error holds names of variables only, never a value.
+    """A missing API key. The error holds only names of variables, never a value.
 
-    `target` is a target of a run, or, without `is_target`, a provider of `harness.kit.factories`.
+    `target` is a target of a run if `is_target` is set, otherwise a provider of `harness.kit.factories`.
     """
 
     target: str
@@ -140,7 +140,8 @@ class MissingKey(UsageError):
 class FileError(UsageError):
     """A file in strict YAML that cannot be read. Lines and columns count from 1.
 
-    `key` is the path of the key, if known. `what` names the kind of file, and the sentence `form` its structure.
+    `key` is the path of the key, if known. `what` names the kind of file; `form` is a sentence that describes its
+    structure.
     """
 
     file: str
@@ -202,7 +203,7 @@ class CassetteMissing(CassetteError):
 
 
 class CassetteTaken(CassetteError):
-    """A cassette that must not be overwritten without force, or that another process records."""
+    """A cassette that must not be overwritten without force, or that another process is recording."""
 
 
 class ChatError(HarnessError):
@@ -226,7 +227,7 @@ class Unsupported(ChatError):
 
 @dataclass
 class MalformedResponse(ChatError):
-    """A response that cannot be read: no JSON, no choices, a truncated body."""
+    """A response that cannot be read: it is not JSON, has no choices, or is truncated."""
 
     reason: str
     status: int | None = None
@@ -237,7 +238,7 @@ class MalformedResponse(ChatError):
 
 @dataclass
 class ConnectionFailed(ChatError):
-    """No response: the connection was refused, reset, timed out, or redirected, which adapters do not follow."""
+    """No response: the connection was refused, reset, timed out or redirected. Adapters do not follow redirects."""
 
     reason: str
 
@@ -247,10 +248,10 @@ class ConnectionFailed(ChatError):
 
 @dataclass
 class ProviderError(ChatError):
-    """An error of the provider.
+    """An error reported by the provider.
 
-    `status` is the HTTP status, `code` the provider's own machine-readable code, `message` its text, and `retry_after`
-    the seconds to wait, if the provider named them.
+    `status` is the HTTP status, `code` the provider's own machine-readable code and `message` its text. `retry_after`
+    is the number of seconds to wait, if the provider stated it.
     """
 
     status: int
@@ -264,7 +265,7 @@ class ProviderError(ChatError):
 
 
 class InvalidRequest(ProviderError):
-    """The request is wrong (400, 422, and 4xx without a class of their own)."""
+    """The request is invalid (400, 422, and other 4xx without a class of their own)."""
 
 
 class AuthenticationFailed(ProviderError):
@@ -276,7 +277,7 @@ class BillingFailed(ProviderError):
 
 
 class PermissionDenied(ProviderError):
-    """The key may not do this (403)."""
+    """The key does not have the permission (403)."""
 
 
 class NotFound(ProviderError):
@@ -325,7 +326,7 @@ _BY_STATUS: dict[int, type[ProviderError]] = {
 def provider_error(
     status: int, message: str, *, code: str | None = None, retry_after: float | None = None
 ) -> ProviderError:
-    """Return the `ProviderError` of the class that belongs to an HTTP status."""
+    """Return the `ProviderError` of the class for an HTTP status."""
     fallback = ServerError if status >= 500 else InvalidRequest
     return _BY_STATUS.get(status, fallback)(status, message, code, retry_after)
 
@@ -335,7 +336,7 @@ class InvalidValue(HarnessError, ValueError):
     """An argument that a value of `harness.model.messages` does not accept.
 
     The constructor raises it, so the traceback shows the caller. `place` names the field; `reason` states the argument
-    and what is allowed.
+    and the allowed values.
     """
 
     place: str
@@ -347,9 +348,9 @@ class InvalidValue(HarnessError, ValueError):
 
 @dataclass
 class EmbeddingMismatch(HarnessError):
-    """Vectors of two providers, models or lengths, whose comparison would be meaningless.
+    """A comparison of vectors from two providers, models or lengths, which would be meaningless.
 
-    `used` made the stored vectors, `asked` would make the next; each is (provider, model, dimensions).
+    `used` made the stored vectors, and `asked` would make the new ones. Each is (provider, model, dimensions).
     """
 
     used: tuple[str, str, int]
@@ -367,7 +368,9 @@ class EmbeddingMismatch(HarnessError):
 
 @dataclass
 class IterationLimit(HarnessError):
-    """A tool loop that received `limit` responses in one turn, and the last one calls tools or has `paused` again."""
+    """A tool loop that received `limit` responses in one turn and did not finish: the last one calls tools or has
+    `paused`.
+    """
 
     limit: int
     paused: bool = False
@@ -380,5 +383,5 @@ class IterationLimit(HarnessError):
 class ToolFailed(HarnessError):
     """A failed tool of `harness.kit.workspace` or of a conversation (`harness.model.loops`).
 
-    `str(error)` is the reason, for the model to read; it names no path outside the workspace.
+    `str(error)` is the reason, which the model may read. It does not contain paths outside the workspace.
     """

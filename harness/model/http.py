@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
 Ending: TypeAlias = Literal["complete", "cut", "reset"]
-"""End of a response: complete, the connection closed too early, or the connection reset (TCP RST)."""
+"""How a response ended: complete, the connection closed too early, or the connection was reset (TCP RST)."""
 
 
 def _no_headers() -> dict[str, str]:
@@ -28,10 +28,10 @@ class HttpRequest:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """The pieces and the timing in which the bytes of a response arrive.
+    """The pieces and the timing in which the bytes of a response are delivered.
 
-    `cuts` are ascending offsets into the body at which a piece ends; without cuts the body arrives at once. `pause` is
-    the delay before each further piece, in seconds.
+    `cuts` are ascending offsets into the body where a piece ends; without cuts the body is delivered at once. `pause`
+    is the delay before each further piece, in seconds.
     """
 
     cuts: tuple[int, ...] = ()
@@ -39,7 +39,7 @@ class Delivery:
     ending: Ending = "complete"
 
     def pieces(self, body: bytes) -> list[bytes]:
-        """Return the pieces of a body, without empty ones."""
+        """Split a body into its pieces, without empty ones."""
         bounds = [0, *(cut for cut in self.cuts if 0 < cut < len(body)), len(body)]
         return [body[start:end] for start, end in pairwise(bounds) if start < end]
 
@@ -49,7 +49,7 @@ AT_ONCE = Delivery()
 
 @dataclass(frozen=True, slots=True)
 class HttpResponse:
-    """An HTTP response. Header names are lower case; `body` is the part that arrived, without its content encoding."""
+    """An HTTP response. Header names are lower case; `body` is the received part, with its content encoding removed."""
 
     status: int
     headers: Mapping[str, str] = field(default_factory=_no_headers)
@@ -58,9 +58,9 @@ class HttpResponse:
 
 
 EXHAUSTED = "x-harness-exhausted"
-"""Header of a response that the harness made itself, because the script or the cassette has no response left."""
+"""Header of a response that the harness made itself because the script or the cassette has no response left."""
 
 
 def endpoint(url: str) -> str:
-    """Return the last two segments of a URL's path, which name the endpoint under any base URL."""
+    """Return the last two segments of a URL's path. They identify the endpoint under any base URL."""
     return "/".join(urlsplit(url).path.rsplit("/", 2)[-2:])

@@ -1,4 +1,4 @@
-"""Libraries and programs that own their tool loop: the conversations that they receive, and their description."""
+"""Tool loops of third-party libraries and programs: the conversation that they receive, and the loop's description."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from harness.model.protocols import Adapter, Capability, Endpoint
 
 @dataclass(frozen=True, slots=True)
 class ConversationTool:
-    """A tool of a conversation, which really runs. `parameters` is the JSON Schema of its arguments.
+    """A tool of a conversation, executed for real. `parameters` is the JSON Schema of its arguments.
 
-    Most libraries need `call` or `text`. `run` accepts a whole call and ignores its id, since the library keeps the id
-    that the API issued.
+    Use `call` or `text` with most libraries. `run` takes a complete call and ignores its id, because the library
+    handles ids.
     """
 
     name: str
@@ -40,15 +40,15 @@ class ConversationTool:
         """Run the tool and return a JSON value, or parts if the result has media.
 
         Raises:
-            ToolFailed: the tool failed; the text belongs into the result that the model reads.
+            ToolFailed: the tool failed. Send the message to the model as the result.
         """
         return self._result(arguments).content
 
     def text(self, arguments: Mapping[str, JSON]) -> str:
-        """Run the tool and return its result as text; a value that is not a text becomes JSON.
+        """Run the tool and return the result as text. Values other than text are serialised as JSON.
 
         Raises:
-            ToolFailed: as `call` does.
+            ToolFailed: see `call`.
         """
         return self._result(arguments).text
 
@@ -61,11 +61,11 @@ class ConversationTool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """A conversation for a library that owns its tool loop.
+    """A conversation for a library that runs its own tool loop.
 
-    `turns` holds the user messages. The library sends the next one after its final response to the one before. The
-    other fields hold for all turns; a setting that the scenario leaves out is `None`. With `stream`, the library has to
-    stream. `max_answers` limits the model's responses in one turn.
+    `turns` are the user messages. Send each one after the final response to the previous one. The other fields apply to
+    all turns; `None` means not set. If `stream` is set, the library must stream. `max_answers` limits the responses per
+    turn.
     """
 
     turns: tuple[Message, ...]
@@ -80,10 +80,10 @@ class Conversation:
 
 
 Drive: TypeAlias = Callable[[Endpoint, str, Conversation], object]
-"""Runs a conversation in a library, with a model at an endpoint, to its end.
+"""Function that runs a whole conversation in a library, against the model at an endpoint.
 
-The return value is ignored unless it is awaitable. An exception ends the conversation; `harness.Unsupported`, raised
-before anything is sent, declines it.
+The return value is ignored, unless it is awaitable. Raise `harness.Unsupported` before sending anything to decline the
+conversation; any other exception ends it.
 """
 
 PLAIN_LOOP = frozenset(
@@ -95,12 +95,14 @@ PLAIN_LOOP = frozenset(
         Capability.TRUNCATION,
     }
 )
-"""Capabilities of every loop."""
+"""Capabilities that every loop has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A library that owns its tool loop, as code under test. It receives only scenarios that its capabilities cover."""
+    """A library that runs its own tool loop, as code under test. It receives only scenarios that its capabilities
+    cover.
+    """
 
     name: str
     api: str
@@ -108,7 +110,7 @@ class Loop:
     capabilities: frozenset[Capability] = PLAIN_LOOP
 
     def adapter(self) -> Adapter:
-        """Return the loop as an adapter. It has no client, since only the library sends requests."""
+        """Return the loop as an adapter. It has no client, because the library sends all requests itself."""
         return Adapter(self.name, self.api, self.capabilities, _no_client, drive=self.drive)
 
 

@@ -1,7 +1,7 @@
 """Commands and their results, as values and as HTTP exchanges.
 
-`to_request` and `to_response` write a run of a command as an HTTP exchange. Cassettes, redaction, replay, rules and
-reports then need no case for commands.
+`to_request` and `to_response` convert a run of a command to an HTTP exchange. Cassettes, redaction, replay, rules and
+reports therefore need no special case for commands.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def _nothing_set() -> dict[str, str]:
 class Command:
     """A command to run, without a shell. `argv[0]` is looked up on the path.
 
-    `environment` holds variables to set, none of them secret. `inherited` names the variables to pass on from the
-    caller's environment, whose values are recorded nowhere. The command sees no other variables.
+    `environment` holds variables to set; none of them may be secret. `inherited` names variables to pass on from the
+    caller's environment; their values are never recorded. The command gets no other variables.
     """
 
     argv: tuple[str, ...]
@@ -43,7 +43,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """The result of a command. `status` is its exit status; negative, the signal that killed it."""
+    """Result of a command. `status` is its exit status, or negative the number of the signal that killed it."""
 
     status: int
     stdout: str = ""
@@ -68,7 +68,7 @@ def to_response(completed: Completed) -> HttpResponse:
 
 
 def from_request(request: HttpRequest) -> Command:
-    """Return the command of a request. Raises `ValueError` if the request is no command."""
+    """Return the command of a request. Raises `ValueError` if the request does not describe a command."""
     body = _object(request.body)
     argv, inherited, environment = (body.get(key) for key in ("argv", "inherited", "environment"))
     stdin = body.get("stdin")
@@ -85,7 +85,7 @@ def from_request(request: HttpRequest) -> Command:
 
 
 def from_response(response: HttpResponse) -> Completed:
-    """Return the result of a response. Raises `ValueError` if the response is no result of a command."""
+    """Return the result of a response. Raises `ValueError` if the response does not describe a result."""
     body = _object(response.body)
     status, stdout, stderr = (body.get(key) for key in ("status", "stdout", "stderr"))
     if not (isinstance(status, int) and isinstance(stdout, str) and isinstance(stderr, str)):

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class Capability(StrEnum):
     """A feature of a request that an adapter supports. An unknown name is a load error.
 
-    An adapter must not decline what it declares (`errors.Unsupported`): that is a fault. A cell that needs an
-    undeclared capability is not applicable.
+    An adapter that declares a capability must not decline it (`errors.Unsupported`); that is a fault. A cell that needs
+    an undeclared capability is not applicable.
     """
 
     SYSTEM_PROMPT = "system-prompt"
@@ -38,29 +38,36 @@ class Capability(StrEnum):
     """Accepts sound in user messages: WAV and MP3."""
     THINKING = "thinking"
     CACHE_MARKS = "cache-marks"
-    """Honours `ChatRequest.cache`. On an API that has no cache marks and caches every prefix, this needs no work."""
+    """Honours `ChatRequest.cache`. On an API without cache marks that caches every prefix, the adapter does not
+    have to do anything.
+    """
     HISTORY = "history"
     """Accepts a conversation of several turns."""
     TRUNCATION = "truncation"
-    """Returns the part of a response that was written before `max_tokens`; the `claude` command reports an error."""
+    """Returns the part of a response that was written before `max_tokens`. The `claude` command reports an error
+    instead.
+    """
     STREAMING = "streaming"
     """Has `stream`. An adapter without it runs only in the variant `whole`."""
     RETRIES = "retries"
-    """Repeats a request up to five times when the provider fails or cannot be reached. An adapter without it sends one
-    request for each chat."""
+    """Repeats a request up to five times if the provider fails or cannot be reached. An adapter without this
+    capability sends one request per chat.
+    """
     PROVIDER_TOOLS = "provider-tools"
-    """Offers the model tools that the provider runs: the entries of `tools` in the request's `provider_metadata`."""
+    """Offers tools that the provider runs to the model: the entries of `tools` in the request's `provider_metadata`."""
     EMBEDDINGS = "embeddings"
     """Has `Adapter.embeddings`: turns texts into vectors."""
 
 
 class Route(StrEnum):
-    """The way by which the harness intercepts an adapter's requests."""
+    """How the harness intercepts an adapter's requests."""
 
     CLIENT = "client"
     """The adapter sends through `Endpoint.http_client`, a synchronous client."""
     LOOPBACK = "loopback"
-    """The adapter opens its own connections to `Endpoint.base_url`, a loopback server. All asynchronous adapters do."""
+    """The adapter opens its own connections to `Endpoint.base_url`, a loopback server. All asynchronous adapters
+    use this route.
+    """
     PROCESS = "process"
     """The adapter runs a command through `Endpoint.processes` and sends no HTTP request."""
 
@@ -69,8 +76,8 @@ class Route(StrEnum):
 class ChatClient(Protocol):
     """A client of one model.
 
-    One `chat` is exactly one HTTP request. It follows no continuation and no redirect, and it retries only with
-    `Capability.RETRIES`.
+    Each `chat` sends exactly one HTTP request. The client does not follow redirects or continue responses, and it
+    retries only with `Capability.RETRIES`.
     """
 
     def chat(self, request: ChatRequest) -> ChatResponse:
@@ -94,15 +101,15 @@ class StreamingChatClient(ChatClient, Protocol):
         """Send one request and yield the events of the response. The last event is `Finish`.
 
         Raises:
-            harness.model.errors.ChatError: as `chat` does, also after the first events. An error inside the stream
-                is the provider's error. A stream without its end is `MalformedResponse` or `ConnectionFailed`.
+            harness.model.errors.ChatError: see `chat`; it may also be raised after the first events. An error inside
+            the stream is the provider's error. A truncated stream raises `MalformedResponse` or `ConnectionFailed`.
         """
         ...
 
 
 @runtime_checkable
 class AsyncChatClient(Protocol):
-    """An asynchronous `ChatClient`. `connect` makes it before its event loop runs."""
+    """An asynchronous `ChatClient`. `Adapter.connect` creates it before its event loop runs."""
 
     async def chat(self, request: ChatRequest) -> ChatResponse:
         """See `ChatClient.chat`."""
@@ -124,7 +131,7 @@ class AsyncStreamingChatClient(AsyncChatClient, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """The text that answers a prompt, and its token counts (`None`: the provider reported none)."""
+    """The text generated for a prompt, and its token counts. A count is `None` if the provider reported none."""
 
     text: str
     input_tokens: int | None = None
@@ -132,7 +139,7 @@ class Generation:
 
 
 class GenerationProvider(Protocol):
-    """Prompt to text, for callers that need neither tools nor a history."""
+    """Generates text from a prompt, for callers that need neither tools nor a history."""
 
     def generate(self, prompt: str, *, model: str | None = None, max_tokens: int | None = None) -> Generation:
         """Send one prompt. Raises `harness.model.errors.ChatError`."""
@@ -148,9 +155,9 @@ class AsyncGenerationProvider(Protocol):
 
 
 class EmbeddingProvider(Protocol):
-    """Texts to vectors.
+    """Converts texts to vectors.
 
-    Vectors of two providers, models or lengths must never be compared; `harness.kit.embeddings` refuses to.
+    Vectors of different providers, models or lengths must never be compared; `harness.kit.embeddings` prevents it.
     """
 
     @property
@@ -169,7 +176,7 @@ class EmbeddingProvider(Protocol):
         ...
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return one vector for each text, in their order. Without texts, no request is sent.
+        """Return one vector for each text, in the order of the texts. Without texts, no request is sent.
 
         Raises:
             harness.model.errors.ChatError: the provider refused or failed, or returned other vectors than requested.
@@ -224,7 +231,9 @@ class MessageHandler(Protocol):
         ...
 
     def on_done(self, error: BaseException | None = None) -> None:
-        """Handle the end of the turn. `error` is the exception that ended it, if any, including a cancellation."""
+        """Handle the end of the turn. `error` is the exception that ended it, if any. A cancellation counts as an
+        exception.
+        """
         ...
 
 
@@ -233,7 +242,7 @@ class PauseHandler(Protocol):
     """Optional method of a `MessageHandler`."""
 
     def on_pause(self, response: ChatResponse) -> None:
-        """Handle a pause of the model, after which the thread sends the history again, with `response` at its end."""
+        """Handle a pause of the model. The thread then sends the history again, with `response` at its end."""
         ...
 
 
@@ -254,8 +263,8 @@ class ProcessRunner(Protocol):
         """Run a command to its end.
 
         Raises:
-            TimeoutError: it took longer than `timeout` seconds; it was killed together with its children.
-            OSError: it cannot be started; `FileNotFoundError` if the executable does not exist.
+            TimeoutError: the command took longer than `timeout` seconds and was killed together with its children.
+            OSError: the command cannot be started; `FileNotFoundError` if the executable does not exist.
         """
         ...
 
@@ -267,13 +276,13 @@ MaxTokensField: TypeAlias = Literal["max_completion_tokens", "max_tokens"]
 class Endpoint:
     """The server that an adapter sends its requests to.
 
-    - `base_url` has the form that the API's official SDK expects: with `/v1` for OpenAI, without for Anthropic and
+    - `base_url` has the format that the API's official SDK expects: with `/v1` for OpenAI, without for Anthropic and
       Gemini.
     - `http_client` is an `httpx2.Client` for adapters of `Route.CLIENT`; the caller closes it. Asynchronous adapters
       use the loopback server instead.
     - `processes` runs the commands of adapters of `Route.PROCESS`, which ignore the other fields.
-    - `max_tokens_field` is for OpenAI Chat: the field that limits a response, on servers that know another field than
-      OpenAI does.
+    - `max_tokens_field` is for OpenAI Chat: the name of the field that limits a response, if a server uses another name
+      than OpenAI.
     """
 
     base_url: str
@@ -288,7 +297,7 @@ Connect: TypeAlias = "Callable[[Endpoint, str], ChatClient | AsyncChatClient]"
 
 @dataclass(frozen=True, slots=True)
 class Embeddings:
-    """The embeddings of an adapter.
+    """Embedding support of an adapter.
 
     `connect(endpoint, model, dimensions)` imports the SDK. `model` and `dimensions` are the defaults.
     """
@@ -300,9 +309,9 @@ class Embeddings:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """A dependency of an adapter: a package with the pip extra that installs it, or, without an extra, a command.
+    """A dependency of an adapter: a package with the pip extra that installs it, or a command if there is no extra.
 
-    `at_least` is the lowest version, as numbers with dots between them.
+    `at_least` is the lowest version, as numbers separated by dots.
     """
 
     name: str
@@ -314,12 +323,12 @@ class Requirement:
 class Adapter:
     """The code under test: a name, the API that it speaks, its capabilities, and a factory for clients.
 
-    - `connect(endpoint, model)` imports the SDK; listing adapters imports none.
+    - `connect(endpoint, model)` imports the SDK. Listing the adapters does not import it.
     - `embeddings` is set together with `Capability.EMBEDDINGS`.
-    - `requires` is what `harness providers` looks for, without importing it.
-    - `route` is the way of its requests. `LOOPBACK` works for any adapter, in any language.
-    - `drive` is set if the adapter owns its tool loop (`harness.model.loops`). It then receives whole conversations
-      and is never connected.
+    - `requires` lists the dependencies that `harness providers` looks for without importing them.
+    - `route` is how the harness intercepts its requests. `LOOPBACK` works for any adapter, in any language.
+    - `drive` is set if the adapter runs its own tool loop (`harness.model.loops`). It then receives whole
+      conversations, and `connect` is never called.
     """
 
     name: str
@@ -333,11 +342,12 @@ class Adapter:
 
 
 ToolFunction: TypeAlias = "Callable[[ToolCall], object]"
-"""Runs a tool. It returns a `ToolResult`, or only its content: a JSON value, a part or several parts. An exception
-becomes an error result."""
+"""Runs a tool. It returns a `ToolResult` or only the content: a JSON value, a part or several parts. An exception
+becomes an error result.
+"""
 
 StatefulToolFunction: TypeAlias = "Callable[[ToolCall, Any], object]"
-"""A `ToolFunction` for a thread with a state, which is the second argument."""
+"""A `ToolFunction` for a thread with a state. The state is the second argument."""
 
 AsyncToolFunction: TypeAlias = "Callable[[ToolCall], Awaitable[object]]"
 """An asynchronous `ToolFunction`."""

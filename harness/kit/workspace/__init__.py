@@ -48,7 +48,7 @@ def _run_command(names: Sequence[str]) -> Tool:
 class Workspace:
     """Real tools for the folder `root`.
 
-    `tools` belong into a request or, as YAML, into a scenario. `run` is a `harness.model.protocols.ToolFunction`:
+    Put `tools` into a request or, as YAML, into a scenario. `run` is a `harness.model.protocols.ToolFunction`:
 
         workspace = Workspace("my-project", commands=["node"])
         thread = Thread(ChatRequest(tools=workspace.tools))
@@ -100,7 +100,7 @@ class Workspace:
         """Run a call.
 
         Raises:
-            ToolFailed: the call was refused or failed; a thread makes an error result of it.
+            ToolFailed: the call was rejected or failed. A thread converts it to an error result.
         """
         if call.name not in self._functions:
             raise ToolFailed(f"there is no tool {quoted(call.name)} here. Tools: {', '.join(self._functions)}.")

@@ -4,10 +4,10 @@ The programs are resolved once, outside the folder, so that no file in it can re
 session, no input and no open descriptors. Its environment is `PATH`, `HOME` (the folder) and `LANG`, and nothing else.
 When it ends or times out, the rest of its process group is killed.
 
-**This is no sandbox.** An allowed program has the rights of the user who runs the harness: it can read and write
+**This is not a sandbox.** An allowed program has the rights of the user who runs the harness: it can read and write
 anywhere and use the network. Some programs start other programs, or read their configuration from the folder that the
-model writes to: interpreters, shells, `env`, `find`, `xargs`, `git`, `make`, `npm`. To allow one of these is to allow
-everything. A process that leaves its group (`setsid`) outlives the run. To confine programs, run the harness in a
+model writes to: interpreters, shells, `env`, `find`, `xargs`, `git`, `make`, `npm`. If you allow one of these, you
+allow everything. A process that leaves its group (`setsid`) outlives the run. To confine programs, run the harness in a
 container.
 """
 
@@ -38,14 +38,15 @@ _BLOCK_BYTES = 65_536
 
 @dataclass(frozen=True, slots=True)
 class _AllowedProgram:
-    """`found` is the path of the program, its `argv[0]`; `file` is the executed file, with links resolved."""
+    """An allowed program. `found` is its path and `argv[0]`; `file` is the executed file, with links resolved."""
 
     found: Path
     file: Path
 
 
 class Commands:
-    """The programs that may run in the resolved folder `root`, by bare names or by names and paths.
+    """The programs that may run in the folder `root`, which must be resolved. They are given by bare names, or by
+    names and paths.
 
     Raises:
         UsageError: a program does not exist, is named by a path, or is in the folder; or the platform is Windows, which
@@ -71,8 +72,8 @@ class Commands:
     def run(self, command: Sequence[str], timeout: float, limit: int) -> dict[str, JSON]:
         """Run a command to its end and return its exit code (negative: the signal that killed it) and its output.
 
-        Standard output and standard error form one text. The first `limit` bytes are kept, the rest is read and
-        dropped. Bytes that are not UTF-8 become U+FFFD. A program that fails gives a result, not an error.
+        Standard output and standard error are merged. The first `limit` bytes are kept; the rest is read and dropped.
+        Bytes that are not UTF-8 become U+FFFD. If the program fails, a result is returned and nothing is raised.
 
         Raises:
             ToolFailed: the program is not allowed or cannot be started, or `timeout` seconds were not enough.
@@ -90,7 +91,7 @@ class Commands:
                 output.wait(_POLL_SECONDS)
             _kill(process)
             deadline = monotonic() + _GRACE_SECONDS
-            output.wait(_POLL_SECONDS)  # read at least what fills the pipe
+            output.wait(_POLL_SECONDS)  # keep reading, so that the pipe does not fill up
             while output.is_open and monotonic() < deadline:
                 output.wait(_POLL_SECONDS)
         return {"exit_code": process.returncode, "output": output.text}
@@ -141,7 +142,7 @@ class _Output:
 
     @property
     def is_open(self) -> bool:
-        """True while a process holds the pipe open."""
+        """Whether a process still holds the pipe open."""
         return bool(self._selector.get_map())
 
     @property
@@ -149,7 +150,7 @@ class _Output:
         return excerpt(bytes(self._kept), self._total, "replace")
 
     def wait(self, seconds: float) -> None:
-        """Read the output that is available, or arrives within the time."""
+        """Read the output that is available or arrives within this time."""
         for key, _ in self._selector.select(seconds):
             block = os.read(key.fd, _BLOCK_BYTES)
             self._kept += block[: self._limit - len(self._kept)]
@@ -179,7 +180,7 @@ def _program(name: str, path: Path | None, root: Path) -> _AllowedProgram:
 
 
 def _has_ended(process: subprocess.Popen[bytes]) -> bool:
-    """Return whether the program has ended, without reaping it if possible: its group keeps the process id."""
+    """Return whether the program has ended, if possible without reaping it, because its group keeps the process id."""
     if hasattr(os, "waitid"):  # macOS: only from Python 3.13 on
         return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
     return process.poll() is not None

@@ -1,4 +1,4 @@
-"""Access to files in one folder only.
+"""Access to the files of one folder, and to no others.
 
 With `openat` (Linux, macOS), every path is walked from the folder by descriptors, one name at a time. Each name is
 opened relative to the descriptor before it and must not be a symbolic link. The checked file is the opened file, so
@@ -7,8 +7,8 @@ swapping a folder for a link meanwhile has no effect.
 Windows has no `openat`. There each name is checked and then opened by its path. **Between the two, another process that
 writes into the folder can swap the name for a link, and the tool follows it.** The tools themselves cannot make links.
 
-A hard link is the file itself, so it can be read through the folder. It cannot be changed, since a write makes a new
-file and leaves the other name alone. A mount inside the folder belongs to the folder.
+A hard link is the file itself, so it can be read through the folder. It cannot be changed, because a write creates a
+new file and does not affect the other name. A mount inside the folder belongs to the folder.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFELY
 
 @dataclass(frozen=True, slots=True)
 class _OpenFolder:
-    """A folder on the path, with an open descriptor, or with `None` where only its path is known."""
+    """A folder on the path, with an open descriptor. The descriptor is `None` where only paths are available."""
 
     path: Path
     handle: int | None
@@ -73,7 +73,7 @@ class _OpenFolder:
 class WorkspaceFolder:
     """An existing folder, by its resolved path. It must not be replaced by another folder.
 
-    Names are as `names_of` returns them. All methods raise `ToolFailed`.
+    Names are those returned by `names_of`. All methods raise `ToolFailed`.
     """
 
     def __init__(self, root: Path, *, has_openat: bool = HAS_OPENAT) -> None:
@@ -226,7 +226,7 @@ _DEVICE = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³
 def names_of(path: str) -> tuple[str, ...]:
     """Return the names in `path`; none for the workspace's folder itself (`.` or an empty path).
 
-    The same paths are refused on every platform, so that scenarios run alike on all of them. All other paths are
+    The same paths are rejected on every platform, so scenarios behave the same on all of them. All other paths are
     literal: `%2e%2e`, `$HOME` and look-alikes of a dot or a slash are ordinary file names.
 
     Raises:
@@ -280,5 +280,5 @@ def excerpt(data: bytes, total: int, errors: str = "strict") -> str:
 
 
 def quoted(word: str) -> str:
-    """Quote a word of the model for an error, in ASCII and shortened to a line."""
+    """Quote a word of the model for an error message, in ASCII and shortened to one line."""
     return ascii(word if len(word) <= 80 else f"{word[:77]}...")

@@ -1,20 +1,21 @@
-"""The canonical values that every adapter accepts and returns. Frozen, without behaviour, without an SDK.
+"""Canonical values that every adapter accepts and returns. They are frozen, have no behaviour and need no SDK.
 
-The constructors check their arguments, since most values reach a provider much later. They accept short forms
-(`Message("user", "Hi")`, a list for a tuple, `response_format="json"`). Anything else is `InvalidValue`, which lists
-what is allowed.
+The constructors check their arguments, because most values are sent to a provider much later. They accept short forms
+(`Message("user", "Hi")`, a list for a tuple, `response_format="json"`). Anything else raises `InvalidValue`, which
+lists the allowed values.
 
 Rules for adapters:
 
-- The system prompt is `ChatRequest.system`, never a message. `Role` has no third member.
-- Ids that an API issued go back to it unchanged. For a call without an id, the adapter makes a unique one from its
-  position in the history, marks it with `SYNTHESISED_ID`, and never sends it as if the provider had issued it.
+- The system prompt is `ChatRequest.system`, never a message. `Role` has only two members.
+- Ids that an API issued are sent back to it unchanged. For a call without an id, the adapter makes a unique one from
+  the call's position in the history and marks it with `SYNTHESISED_ID`. It never sends that id as if the provider had
+  issued it.
 - `provider_metadata[api]` holds verbatim wire fields. An adapter sends back the fields of its own API unchanged and
   ignores all others. `Opaque` does the same for whole parts that have no class.
-- Text is equal to the code point; integers are exact, other numbers equal as doubles.
+- Text is preserved to the code point and integers exactly; other numbers are preserved as doubles.
 - An adapter honours `response_format` or raises `errors.Unsupported`; it never drops it silently.
 
-Names in the five designs that this contract was written for, and names here:
+Names in the five designs that this contract was written for, and the names used here:
 
 =================================================  ==================================================
 design                                             here

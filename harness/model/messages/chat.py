@@ -18,9 +18,9 @@ from harness.model.messages.typed import BY_TYPE
 class Tool:
     """A function that the model may call.
 
-    `parameters` is a JSON Schema of an object; `{}` means no arguments. With `shown_while_written`, the caller displays
-    arguments while the model writes them (`harness.kit.streamed`): an API that normally buffers them streams them at
-    once. Such arguments may turn out not to be valid JSON.
+    `parameters` is a JSON Schema of an object; `{}` means no arguments. Set `shown_while_written` to display arguments
+    while the model writes them (`harness.kit.streamed`). An API that normally buffers arguments then streams them
+    immediately. Such arguments may turn out to be invalid JSON.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class NamedTool:
-    """A tool choice that forces a call of this tool."""
+    """Tool choice that forces a call of this tool."""
 
     name: str
 
@@ -47,7 +47,7 @@ class JsonMode:
 
 @dataclass(frozen=True, slots=True)
 class JsonSchema:
-    """Response format: JSON that conforms to `schema`. `name` labels the schema on APIs that need a label."""
+    """Response format: JSON that conforms to `schema`. `name` labels the schema on APIs that require a label."""
 
     schema: dict[str, JSON]
     name: str = "response"
@@ -60,7 +60,7 @@ Effort: TypeAlias = Literal["low", "medium", "high"]
 
 @dataclass(frozen=True, slots=True)
 class ThinkingSettings:
-    """Settings for reasoning. Use `budget_tokens` only for models that have token budgets, and `effort` for all others.
+    """Settings for reasoning. Use `budget_tokens` only for models with token budgets, and `effort` for all others.
 
     Raises:
         InvalidValue: the effort does not exist.
@@ -77,12 +77,13 @@ class ThinkingSettings:
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """A request to a model: the whole history, and the settings of the response.
+    """A request to a model: the whole history, and the settings for the response.
 
     Every field has a default. A request without messages is a template for a `harness.kit.thread.Thread`. Without a
-    `model`, the client uses its own. `system=None` and `system=""` both mean that there is no system prompt. `cache`
-    sets a cache mark on tools and system prompt, on APIs that have cache marks. `max_tokens` limits the response.
-    `response_format="json"` is short for `JsonMode()`, and a single text for `stop` for a tuple with that text.
+    `model`, the client uses its default. `system=None` and `system=""` both mean that there is no system prompt.
+    `cache` sets a cache mark on tools and system prompt, on APIs that have cache marks. `max_tokens` limits the
+    response. `response_format="json"` is short for `JsonMode()`. A single text for `stop` is short for a tuple with
+    that text.
 
     Raises:
         InvalidValue: a field has a value of the wrong type, or an unknown name.
@@ -177,7 +178,7 @@ class Usage:
     reasoning_tokens: int | None = None
 
     def __add__(self, other: Usage) -> Usage:
-        """Return the sum. A count that only one of them has is taken from that one."""
+        """Return the sum. If only one of them has a count, that count is kept."""
         return Usage(
             _sum(self.input_tokens, other.input_tokens),
             _sum(self.output_tokens, other.output_tokens),
@@ -195,8 +196,8 @@ def _sum(one: int | None, other: int | None) -> int | None:
 class ChatResponse:
     """The model's response. `message` is appended to the history.
 
-    `raw_stop_reason` is the provider's own word, `model` the model that the provider named. `reported` is for wrappers:
-    values of a library that its wrapper replaced in order to go on (`harness.bridge`).
+    `raw_stop_reason` is the provider's own term, and `model` is the model that the provider reported. `reported` is for
+    wrappers: it holds values from a library that its wrapper had to replace (`harness.bridge`).
     """
 
     message: Message
@@ -213,7 +214,7 @@ class ChatResponse:
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        """The tool calls of the response, in their order."""
+        """The tool calls of the response, in order."""
         return self.message.tool_calls
 
 
@@ -253,14 +254,14 @@ class ArgumentsDelta:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallEnd:
-    """The end of a complete tool call. A call that is cut short has none."""
+    """The end of a complete tool call. A truncated call has no such event."""
 
     index: int
 
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """The last event, exactly once: the whole response, equal to the one that `chat` would have returned."""
+    """The last event of every stream: the whole response, equal to the one that `chat` would have returned."""
 
     response: ChatResponse
 
@@ -268,5 +269,6 @@ class Finish:
 StreamEvent: TypeAlias = Annotated[
     TextDelta | ThinkingDelta | ToolCallStart | ArgumentsDelta | ToolCallEnd | Finish, BY_TYPE
 ]
-"""An event of a streamed response. The events of a call begin with its start and end with its end; several calls may be
-open at once."""
+"""An event of a streamed response. The events of a call begin with its start and end with its end. Several calls
+may be open at once.
+"""

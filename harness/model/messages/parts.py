@@ -1,4 +1,4 @@
-"""Roles, message parts and messages, and the checks that all values share."""
+"""Roles, message parts and messages, and the argument checks that all values share."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SYNTHESISED_ID = "synthesised_id"
 JSON_INSTRUCTION = "Respond with a single JSON value and nothing else."
 """Instruction for JSON mode on APIs that need one, sent as a block of its own.
 
-Anthropic has no switch for JSON mode. OpenAI demands the word "json" in the messages (openai-chat-word-json,
+Anthropic has no JSON mode. OpenAI requires the word "json" in the messages (openai-chat-word-json,
 openai-responses-word-json). The texts of the user and of the system prompt stay verbatim.
 """
 
@@ -37,14 +37,14 @@ openai-responses-word-json). The texts of the user and of the system prompt stay
 
 
 put = object.__setattr__
-"""Set a field of a frozen value while it is being made."""
+"""Set a field of a frozen value during construction."""
 
 
 def sequence(given: object, place: str, members: str) -> tuple[Any, ...]:
     """Return a list or another iterable as a tuple.
 
     Raises:
-        InvalidValue: it is a text or a mapping, or no iterable.
+        InvalidValue: the value is a text, a mapping, or not iterable.
     """
     if not isinstance(given, Iterable) or isinstance(given, str | bytes | Mapping):
         refuse(place, cast("object", given), f"a list or a tuple of {members}")
@@ -52,7 +52,7 @@ def sequence(given: object, place: str, members: str) -> tuple[Any, ...]:
 
 
 def check(place: str, given: object, kinds: tuple[type, ...], allowed: str) -> None:
-    """Raise `InvalidValue`, which names what is `allowed`, unless the value has one of these types."""
+    """Raise `InvalidValue`, which states what is `allowed`, unless the value has one of these types."""
     if not isinstance(given, kinds):
         refuse(place, given, allowed)
 
@@ -112,7 +112,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool call by the model. `arguments` are complete and parsed; a call that was cut short is an `Opaque`."""
+    """A tool call by the model. `arguments` are complete and parsed; a truncated call is an `Opaque`."""
 
     id: str
     name: str
@@ -132,7 +132,7 @@ class ToolResult:
 
     @property
     def text(self) -> str:
-        """The content as one text: a string as it is, text parts joined, any other JSON value in compact form."""
+        """The content as one text: a string unchanged, text parts joined, any other JSON value in compact form."""
         if isinstance(self.content, tuple):
             return "".join(part.text for part in self.content if isinstance(part, Text))
         if isinstance(self.content, str):
@@ -142,7 +142,9 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
-    """Reasoning that the model shows. `text` may be empty: a signature in `provider_metadata` must still go back."""
+    """Reasoning that the model shows. `text` may be empty; the signature in `provider_metadata` must still be sent
+    back.
+    """
 
     text: str
     provider_metadata: ProviderMetadata = field(default_factory=no_metadata)
@@ -150,7 +152,7 @@ class Thinking:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The model's own words for refusing to answer."""
+    """The model's text when it refuses to answer."""
 
     text: str
     provider_metadata: ProviderMetadata = field(default_factory=no_metadata)
@@ -158,7 +160,9 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """A wire part that has no class here. It keeps its place, goes back to `api` unchanged, and to no other API."""
+    """A wire part that has no class here. It keeps its position and is sent back unchanged to `api`, but to no
+    other API.
+    """
 
     api: str
     raw: JSON
@@ -168,7 +172,7 @@ _AnyPart: TypeAlias = Text | Image | File | ToolCall | ToolResult | Thinking | R
 Part: TypeAlias = Annotated[_AnyPart, BY_TYPE]
 
 PART_CLASSES: tuple[type, ...] = get_args(_AnyPart)
-"""The classes of parts."""
+"""All classes of parts."""
 
 _PARTS_ALLOWED = f"one text, or parts: {', '.join(each.__name__ for each in PART_CLASSES)}"
 
@@ -189,10 +193,10 @@ def _role(given: object) -> Role:
 class Message:
     """A message of the history.
 
-    A role may be given by its name, and a single text part by its text.
+    The constructor also accepts a role by its name, and a plain string in place of a single text part.
 
     Raises:
-        InvalidValue: the role does not exist, or something is not a part.
+        InvalidValue: the role does not exist, or an item is not a part.
     """
 
     role: Role
@@ -224,10 +228,10 @@ class Message:
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        """The tool calls, in their order."""
+        """The tool calls, in order."""
         return tuple(part for part in self.parts if isinstance(part, ToolCall))
 
     @property
     def tool_results(self) -> tuple[ToolResult, ...]:
-        """The tool results, in their order."""
+        """The tool results, in order."""
         return tuple(part for part in self.parts if isinstance(part, ToolResult))

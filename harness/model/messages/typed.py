@@ -1,7 +1,8 @@
 """JSON of values that may have several classes: a `type` field names the class. For pydantic's `TypeAdapter`.
 
 Bytes are base64. Integers beyond 2^53 do not fit the JSON numbers of other languages, so two values are written twice:
-`arguments` also as the text `arguments_json`, and `content` also as `text`. Of a call either is read; the text wins.
+`arguments` also as the text `arguments_json`, and `content` also as `text`. The reader accepts either; if both are
+present, the text is used.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ByType:
-    """Annotation of a class or a union of classes. pydantic is imported only where JSON is read or written."""
+    """Annotation of a class or a union of classes. pydantic is imported only when JSON is read or written."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> CoreSchema:
         from pydantic_core import core_schema as core  # noqa: PLC0415 - applications run without pydantic
@@ -37,7 +38,7 @@ BY_TYPE = ByType()
 
 
 def type_name(kind: type) -> str:
-    """Return `tool_call_start` for `ToolCallStart`."""
+    """Return the type name of a class: `tool_call_start` for `ToolCallStart`."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower()
 
 
@@ -66,7 +67,7 @@ def _read(name: str, value: Any, made_of: Callable[[Any], Any]) -> Any:
     if name in ("image", "file") and given.get("data") is not None:
         given["data"] = base64.b64decode(given["data"], validate=True)
     made = made_of(given)
-    if isinstance(given.get("content"), tuple) and not isinstance(made.content, tuple):  # else it would be JSON
+    if isinstance(given.get("content"), tuple) and not isinstance(made.content, tuple):  # pydantic read JSON
         raise ValueError("its 'parts' are no parts of a result")  # noqa: TRY004 - pydantic reports it with its place
     return made
 
