@@ -1,1 +1,1 @@
-"""The code under test: one adapter per API, on the official SDKs. Each module exports `ADAPTER`."""
+"""The code under test: one adapter per API, built on the official SDKs. Each module exports `ADAPTER`."""

@@ -1,4 +1,4 @@
-"""Helpers of all adapters: strict JSON, verbatim wire fields, waiting times and vectors."""
+"""Helpers for all adapters: strict JSON, verbatim wire fields, retry delays and vectors."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ _MARK = b"\xef\xbb\xbf"
 
 
 def loads(text: str | bytes) -> JSON:
-    """Parse strict JSON. The SDKs also accept NaN and numbers beyond a double (`test_a_body_that_is_no_answer`).
+    """Parse strict JSON. The SDKs also accept NaN and numbers outside the range of a double
+    (`test_a_body_that_is_no_answer`).
 
     Raises:
-        MalformedResponse: the text is no JSON, or nested too deeply for Python.
+        MalformedResponse: the text is not JSON, or nested too deeply for Python.
     """
     try:
         return _DECODER.decode(text if isinstance(text, str) else text.decode(json.detect_encoding(text)))
@@ -52,7 +53,7 @@ def compact(value: JSON) -> str:
 
 
 def string(value: JSON) -> str | None:
-    """Return a string, or `None` for any other value."""
+    """Return the value if it is a string, else `None`."""
     return value if isinstance(value, str) else None
 
 
@@ -83,8 +84,9 @@ def merged(wire: dict[str, JSON], fields: Mapping[str, JSON]) -> dict[str, JSON]
 
 
 def without_mark(body: Iterable[bytes]) -> Iterator[bytes]:
-    """Drop the byte order mark of a stream, since the SDKs' decoders lose the first event after one
-    (`test_an_event_that_is_none_is_malformed`)."""
+    """Remove the byte order mark of a stream, because the SDKs' decoders lose the first event after it
+    (`test_an_event_that_is_none_is_malformed`).
+    """
     begun, pieces = b"", iter(body)
     while _MARK.startswith(begun) and (piece := next(pieces, None)) is not None:
         begun += piece
@@ -119,7 +121,7 @@ def vector(numbers: list[JSON], place: int, dimensions: int, status: int | None 
     """Return the vector of an embedding in a response.
 
     Raises:
-        MalformedResponse: an entry is no number, or the length is wrong.
+        MalformedResponse: an entry is not a number, or the length is wrong.
     """
     result = [number for number in map(_number, numbers) if number is not None]
     if len(result) != len(numbers):

@@ -1,4 +1,4 @@
-"""Code of the two OpenAI adapters: the SDK, ids, strict schemas, settings and errors."""
+"""Code shared by the two OpenAI adapters: the SDK, ids, strict schemas, settings and errors."""
 
 from __future__ import annotations
 

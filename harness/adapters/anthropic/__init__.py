@@ -1,21 +1,22 @@
-"""Adapter `anthropic`: the Messages API on Anthropic's official SDK.
+"""Adapter `anthropic`: the Messages API, through Anthropic's official SDK.
 
 Differences between the contract and the API:
 
 - JSON mode is emulated: `JSON_INSTRUCTION` is a system block of its own after the system prompt
   (anthropic-output-format).
-- JSON schemas are closed: objects without `additionalProperties` get `false` (anthropic-strict-closed). Nothing else
-  changes. An open object is `Unsupported`.
+- JSON schemas are closed: objects without `additionalProperties` get `false` (anthropic-strict-closed). Nothing else is
+  changed. An open object is `Unsupported`.
 - The API requires `max_tokens` (anthropic-required-fields); the default is `requests.DEFAULT_MAX_TOKENS`.
-- The SDK's API version refuses `temperature` and `top_p`: `Unsupported`.
+- `temperature` and `top_p` are `Unsupported`, because the SDK's API version rejects them.
 - Effort becomes adaptive thinking from Claude 4.6 on, and a token budget before (anthropic-thinking-form).
-- Settings that some models refuse are `Unsupported` for these: a forced tool choice (anthropic-no-forced-choice), types
-  of thinking (anthropic-thinking-form), a conversation that ends with the assistant (anthropic-no-prefill).
+- Settings that some models reject are `Unsupported` for those models: a forced tool choice
+  (anthropic-no-forced-choice), types of thinking (anthropic-thinking-form), a conversation that ends with the assistant
+  (anthropic-no-prefill).
 - A tool with `shown_while_written` gets `eager_input_streaming`; without it the API buffers the arguments before it
-  streams them (anthropic 2.12.0, `ToolParam`). Bedrock refuses the field (anthropic-bedrock-eager-streaming).
-- Ids that break the API's pattern are replaced one to one, in calls and results (anthropic-call-fields).
-- A streamed call ends only when a later block or the stop reason shows that it was not cut short.
-- An `Opaque` with a `role` is a message of its own, such as system text (anthropic-system-in-messages).
+  streams them (anthropic 2.12.0, `ToolParam`). Bedrock rejects the field (anthropic-bedrock-eager-streaming).
+- Ids that do not match the API's pattern are replaced one to one, in calls and results (anthropic-call-fields).
+- A streamed call ends only when a later block or the stop reason shows that it was not truncated.
+- An `Opaque` with a `role` is sent as a separate message, such as system text (anthropic-system-in-messages).
 - `provider_metadata["anthropic"]` of the request is merged into the body: objects merge, lists grow, other values
   replace.
 """

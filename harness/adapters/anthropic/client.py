@@ -1,4 +1,4 @@
-"""The client, and the SDK's exceptions as errors of the contract. Imports the SDK."""
+"""The client, and the translation of the SDK's exceptions. Importing this module imports the SDK."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from harness.model.protocols import Endpoint
 
 TIMEOUT_SECONDS = 600.0
-"""Sent with each request, since the SDK refuses a large `max_tokens` without streaming otherwise."""
+"""Sent with each request, because the SDK otherwise rejects a large `max_tokens` without streaming."""
 
 _PARAMETERS = MessageCreateParamsNonStreaming.__annotations__.keys()
 """Parameters of the SDK. Other fields come from the caller's `provider_metadata`."""
 
 
 class _IsolatedSdk(anthropic.Anthropic):
-    """The SDK's client without the headers of ANTHROPIC_CUSTOM_HEADERS."""
+    """SDK client that ignores the headers in ANTHROPIC_CUSTOM_HEADERS."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -77,7 +77,7 @@ class AnthropicClient:
         return {**body, "extra_body": unknown, "timeout": TIMEOUT_SECONDS}
 
     def close(self) -> None:
-        """Close the HTTP client, unless it is the caller's."""
+        """Close the HTTP client, unless the caller provided it."""
         if self._own_http is not None:
             self._own_http.close()
 
@@ -93,11 +93,11 @@ def _failures_translated() -> Generator[None]:
 
 
 def translated(error: anthropic.AnthropicError | httpx2.HTTPError | OSError) -> HarnessError:
-    """Return an exception of the SDK, or of the transport after the first bytes, as an error of the contract."""
+    """Translate an exception of the SDK, or of the transport after the first bytes, to an error of the contract."""
     if isinstance(error, anthropic.APIStatusError):
         return _status_error(error)
     if isinstance(error, anthropic.APIConnectionError):
-        # the SDK wraps all exceptions of the transport, also the harness's own of an injected one
+        # the SDK wraps all exceptions of the transport, including those that the harness's own transport raises
         cause = error.__cause__
         return cause if isinstance(cause, HarnessError) else ConnectionFailed(str(cause or error))
     if isinstance(error, (httpx2.HTTPError, OSError)):

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from harness.model.messages import Part, ThinkingSettings, Tool
 
 DEFAULT_MAX_TOKENS = 4096
-"""Limit of a response if the request sets none."""
+"""Limit of a response in tokens if the request sets none."""
 
 _BUDGETS = {"low": 1024, "medium": 4096, "high": 16384}
 """Effort → thinking budget in tokens. The API's minimum is 1024 (anthropic-thinking-form)."""
@@ -43,7 +43,7 @@ _CACHE_MARK: dict[str, JSON] = {"cache_control": {"type": "ephemeral"}}
 
 
 def encode(request: ChatRequest, model: str) -> dict[str, JSON]:
-    """Return the body. `model` is the model of a request that names none.
+    """Return the body. `model` is used if the request does not name a model.
 
     Raises:
         Unsupported: the API cannot express the request.
@@ -101,7 +101,7 @@ def _tool(tool: Tool, mark: dict[str, JSON]) -> dict[str, JSON]:
     if tool.description:
         wire["description"] = tool.description
     if tool.shown_while_written:
-        wire["eager_input_streaming"] = True  # also without streaming: other tools would miss the prompt cache
+        wire["eager_input_streaming"] = True  # also without streaming: different tools would miss the prompt cache
     return {**wire, **mark, **own(tool.provider_metadata, "anthropic")}
 
 
@@ -117,7 +117,7 @@ def _with_tool_choice(request: ChatRequest, result: dict[str, JSON]) -> dict[str
     if "tools" not in result:
         if forces:
             raise Unsupported("anthropic", "a forced tool choice", "the request has no tools")
-        return result  # without tools there are no calls, and the API refuses the field
+        return result  # without tools there are no calls, and the API rejects the field
     thinking = result.get("thinking")
     if forces and isinstance(thinking, dict) and thinking.get("type") == "enabled":
         raise Unsupported(
@@ -131,11 +131,11 @@ def _with_tool_choice(request: ChatRequest, result: dict[str, JSON]) -> dict[str
 
 
 _CONTINUED = frozenset({"text", "thinking", "redacted_thinking"})
-"""Types of blocks in a message that the model has to continue; a turn that the provider paused has others."""
+"""Types of blocks in a message that the model is to continue. A turn that the provider paused has other types."""
 
 
 def _refuse_gated(body: dict[str, JSON], model: str) -> None:
-    """Decline settings that this model refuses, also those in the caller's `provider_metadata`."""
+    """Decline settings that this model rejects, including those in the caller's `provider_metadata`."""
     thinking, choice = _type_of(body.get("thinking")), _type_of(body.get("tool_choice"))
     if thinking in refused_thinking(model):
         raise Unsupported(
@@ -189,8 +189,9 @@ _IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 def messages(history: tuple[Message, ...]) -> list[JSON]:
     """Return the conversation as messages of the API.
 
-    Empty texts are left out, since the API refuses them (anthropic-no-empty-text). Results come first in their message
-    (anthropic-results-first), and results in consecutive user messages share one (anthropic-results-in-one-message).
+    Empty texts are left out, because the API rejects them (anthropic-no-empty-text). Results are placed first in their
+    message (anthropic-results-first). Results in consecutive user messages are merged into one message
+    (anthropic-results-in-one-message).
 
     Raises:
         Unsupported: the API has no block for a part, or a user message is empty.
@@ -199,7 +200,7 @@ def messages(history: tuple[Message, ...]) -> list[JSON]:
 
 
 class _Encoding:
-    """Encoder of one history, with the ids and calls that its parts depend on."""
+    """Encodes one history. It keeps the ids and calls that later parts depend on."""
 
     def __init__(self, history: tuple[Message, ...]) -> None:
         self._history = history
@@ -219,7 +220,7 @@ class _Encoding:
         return encoded
 
     def _entries(self, message: Message) -> Iterator[JSON]:
-        """Yield the message, and each `Opaque` with a role as a message of its own (anthropic-system-in-messages)."""
+        """Yield the message, and each `Opaque` with a role as a separate message (anthropic-system-in-messages)."""
         blocks: list[JSON] = []
         for part in message.parts:
             if isinstance(part, Opaque) and isinstance(part.raw, dict) and "role" in part.raw:
@@ -253,7 +254,7 @@ class _Encoding:
                 return [_medium(part)]
 
     def _is_cut_call(self, raw: JSON) -> bool:
-        """Return whether the part is a call without a result, which the API refuses (anthropic-call-answered-next)."""
+        """Return whether the part is a call without a result, which the API rejects (anthropic-call-answered-next)."""
         return isinstance(raw, dict) and raw.get("type") == "tool_use" and raw.get("id") not in self._answered
 
     def _call(self, call: ToolCall) -> JSON:
@@ -324,10 +325,11 @@ _LEGAL = re.compile(r"[a-zA-Z0-9_-]+")
 
 
 class AnthropicIds:
-    """Map from the ids of a history, in its order, to legal ones (anthropic-call-fields).
+    """Maps the ids of a history to valid wire ids (anthropic-call-fields). Its methods must be called in the order
+    of the history.
 
-    Legal ids stay. Any other id becomes its digest, which is the same in every request. Calls with an empty id are
-    numbered; their results match them by name, then by order.
+    Valid ids are kept. Any other id is replaced by a digest, which is the same in every request. Calls with an empty id
+    are numbered; results without an id are matched to them by name, then by order.
     """
 
     def __init__(self) -> None:
@@ -335,7 +337,7 @@ class AnthropicIds:
         self._empty = 0
 
     def of_call(self, call: ToolCall) -> str:
-        """Return the wire id of the next call."""
+        """Return the wire id for the next call of the history."""
         if call.id:
             wire = _legal(call.id)
         else:
@@ -345,7 +347,7 @@ class AnthropicIds:
         return wire
 
     def of_result(self, result: ToolResult) -> str:
-        """Return the wire id of the call of the next result."""
+        """Return the wire id of the call that this result belongs to."""
         calls = self._unanswered.get(result.call_id)
         if not calls:
             return _legal(result.call_id)
@@ -368,17 +370,17 @@ _VERSION = re.compile(r"claude-([a-z]+)-(\d+)(?:-(\d{1,2}))?(?!\d)")
 
 
 def is_adaptive(model: str) -> bool:
-    """Return whether the model thinks adaptively: from Claude 4.6 on (anthropic-thinking-form)."""
+    """Return whether the model supports adaptive thinking: Claude 4.6 and later (anthropic-thinking-form)."""
     return _version(model) >= (4, 6)
 
 
 def takes_prefill(model: str) -> bool:
-    """Return whether a conversation may end with the assistant: up to Claude 4.5 (anthropic-no-prefill)."""
+    """Return whether a conversation may end with an assistant message: up to Claude 4.5 (anthropic-no-prefill)."""
     return _version(model) < (4, 6)
 
 
 def takes_forced_choice(model: str) -> bool:
-    """Return whether a tool choice may force a call: not for some models of 2026 (anthropic-no-forced-choice)."""
+    """Return whether a tool choice may force a call. Some models of 2026 reject this (anthropic-no-forced-choice)."""
     family = _family(model)
     return (family, _version(model)) not in {
         ("fable", (5, 1)),
@@ -389,8 +391,11 @@ def takes_forced_choice(model: str) -> bool:
 
 
 def refused_thinking(model: str) -> frozenset[str]:
-    """Return the types of thinking that the model refuses (anthropic-thinking-form, anthropic-no-thinking-budget,
-    anthropic-fable-always-thinks, anthropic-opus-5-5-always-thinks, anthropic-sonnet-5-5-always-thinks)."""
+    """Return the types of thinking that the model rejects.
+
+    See anthropic-thinking-form, anthropic-no-thinking-budget, anthropic-fable-always-thinks,
+    anthropic-opus-5-5-always-thinks and anthropic-sonnet-5-5-always-thinks.
+    """
     family, version = _family(model), _version(model)
     if version < (4, 6):
         return frozenset({"adaptive"}) if family else frozenset()
@@ -418,7 +423,7 @@ def closed(schema: JSON) -> JSON:
     """Return a copy in which objects without `additionalProperties` have `"additionalProperties": false`.
 
     Raises:
-        Unsupported: an object has another `additionalProperties`, which the API refuses.
+        Unsupported: an object has another value of `additionalProperties`, which the API rejects.
     """
     if not isinstance(schema, dict):
         return schema

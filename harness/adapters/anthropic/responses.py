@@ -1,7 +1,7 @@
 """Responses and streams of the API → canonical responses and events.
 
-Responses are read as JSON. The SDK's types would cost a tenth of a run of the suite, and each part has to keep its
-unknown fields anyway (`test_blocks_become_parts_and_go_back_as_they_came`).
+Responses are read as JSON. The SDK's typed models are slow, and each part has to keep its unknown fields anyway
+(`test_blocks_become_parts_and_go_back_as_they_came`).
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ from harness.model.messages import (
 )
 
 RECEIVED: Final = "anthropic/received"
-"""Key of received fields that no request sends back. No API has this name."""
+"""Key of received fields that are never sent back. No API has this name."""
 
 _RENAMED = {"model_context_window_exceeded": StopReason.MAX_TOKENS, "pause_turn": StopReason.PAUSE}
 _STOP_REASONS = _RENAMED | {word: StopReason(word) for word in get_args(AnthropicStopReason) if word in [*StopReason]}
-"""The SDK's stop reasons. The contract has other names for two of them."""
+"""The SDK's stop reasons. Two of them have other names in the contract."""
 
 _COMPLETE = frozenset({StopReason.TOOL_USE, StopReason.END_TURN, StopReason.STOP_SEQUENCE})
-"""Reasons after which a call whose arguments are no object is malformed, not cut short."""
+"""Stop reasons after which a call whose arguments are not an object is malformed rather than truncated."""
 
 
 def read_response(body: JSON) -> ChatResponse:
-    """Return the body of a response as a canonical response.
+    """Convert the body of a response to a canonical response.
 
     Raises:
-        MalformedResponse: the body is no message.
+        MalformedResponse: the body is not a message.
     """
     blocks = body.get("content") if isinstance(body, dict) else None
     if not isinstance(body, dict) or not isinstance(blocks, list):
@@ -61,7 +61,7 @@ def read_response(body: JSON) -> ChatResponse:
     reason = _STOP_REASONS.get(raw_reason, StopReason.UNKNOWN) if isinstance(raw_reason, str) else StopReason.UNKNOWN
     parts = tuple(read_part(block) for block in blocks)
     if reason is StopReason.MAX_TOKENS and parts and isinstance(parts[-1], ToolCall):
-        # The API closes the JSON of a call that it cuts short: it parses, but is not what the model meant.
+        # The API closes the JSON of a truncated call: it can be parsed, but is not what the model meant.
         parts = (*parts[:-1], Opaque("anthropic", blocks[-1]))
     elif reason in _COMPLETE and any(_is_call(each) for each in parts):
         reason = StopReason.MALFORMED_CALL
@@ -80,7 +80,7 @@ def _is_call(part: Part) -> bool:
 
 
 def read_part(block: JSON) -> Part:
-    """Return a content block as a part. A call whose arguments are no object is `Opaque`."""
+    """Convert a content block to a part. A call whose arguments are not an object becomes `Opaque`."""
     if isinstance(block, dict):
         match block:
             case {"type": "text", "text": str(text), "citations": list(citations)}:
@@ -97,8 +97,10 @@ def read_part(block: JSON) -> Part:
 
 
 def _with_citations(rest: ProviderMetadata, citations: list[JSON]) -> ProviderMetadata:
-    """Return the metadata with citations as the API accepts them back, which is without their `file_id`
-    (langchain-ai/langchain#32592; S citation_char_location_param and its like have none)."""
+    """Return the metadata with citations in the form that the API accepts back.
+
+    That form has no `file_id` (langchain-ai/langchain#32592; SDK type citation_char_location_param and similar).
+    """
     taken: list[JSON] = [
         {key: value for key, value in each.items() if key != "file_id"} if isinstance(each, dict) else each
         for each in citations
@@ -116,7 +118,7 @@ def _rest(block: dict[str, JSON], *taken: str) -> ProviderMetadata:
 
 
 def _usage(usage: JSON) -> Usage:
-    """anthropic-usage: the API's `input_tokens` excludes tokens read from or written to a cache."""
+    """Return the usage. The API's `input_tokens` excludes tokens read from or written to a cache (anthropic-usage)."""
     if not isinstance(usage, dict):
         return Usage()
     fresh, output = count(usage, "input_tokens"), count(usage, "output_tokens")
@@ -148,7 +150,9 @@ _STATUSES = {
 
 
 def error_in_stream(event: dict[str, JSON]) -> ProviderError:
-    """Return the error in an event. Its type gives the status, since streams have HTTP 200 (anthropic-stream-error)."""
+    """Return the error in an event. Its type determines the status, because streams have HTTP 200
+    (anthropic-stream-error).
+    """
     details = error_details(event)
     message, code = details.get("message"), details.get("type")
     return provider_error(
@@ -159,7 +163,7 @@ def error_in_stream(event: dict[str, JSON]) -> ProviderError:
 
 
 def error_details(body: object) -> dict[str, Any]:
-    """Return the inner object of `{"type": "error", "error": {"type", "message"}}`, or an empty one."""
+    """Return the inner object of `{"type": "error", "error": {"type", "message"}}`, or `{}` if there is none."""
     details = cast("dict[str, object]", body).get("error") if isinstance(body, dict) else None
     return cast("dict[str, Any]", details) if isinstance(details, dict) else {}
 
@@ -168,18 +172,20 @@ def error_details(body: object) -> dict[str, Any]:
 
 
 def read_stream(body: Iterable[bytes]) -> Iterator[StreamEvent]:
-    """Yield the events of a streamed body while it arrives (anthropic-stream-order, anthropic-stream-arguments,
-    anthropic-stream-signature, anthropic-broken-arguments, anthropic-stream-usage).
+    """Yield the events of a streamed body as it arrives.
+
+    See anthropic-stream-order, anthropic-stream-arguments, anthropic-stream-signature, anthropic-broken-arguments and
+    anthropic-stream-usage.
 
     The SDK's decoder reads the events. Its `Stream` drops events without a name and accepts a truncated stream
     (`test_events_without_data_or_names_make_no_difference`, anthropic-stream-cut-unnoticed).
 
-    A call ends when the next block starts, or with the stream. The API closes the JSON of a call that it cuts short,
-    and only the stop reason `max_tokens` at the end shows it.
+    A call ends when the next block starts, or with the stream. The API closes the JSON of a truncated call, so only the
+    stop reason `max_tokens` at the end shows the truncation.
 
     Raises:
-        MalformedResponse: the body ends before `message_stop`, or breaks the grammar.
-        ProviderError: the stream has an `error` event.
+        MalformedResponse: the body ends before `message_stop`, or violates the stream grammar. ProviderError: the
+        stream has an `error` event.
     """
     message = _MessageBuilder()
     try:
@@ -196,7 +202,7 @@ def _no_fragments() -> list[str]:
 
 @dataclass(slots=True)
 class _OpenBlock:
-    """A content block that grows. `call` is the index among the calls, if it is a call."""
+    """A content block under construction. `call` is its index among the calls, if it is a call."""
 
     data: dict[str, JSON]
     call: int | None
@@ -205,7 +211,7 @@ class _OpenBlock:
     ended: bool = False
 
     def start(self) -> Iterator[StreamEvent]:
-        """Yield the events of the block's start, which may already have text."""
+        """Yield the events for the start of the block, which may already contain text."""
         part = read_part(self.data)
         if isinstance(part, ToolCall) and self.call is not None:
             yield ToolCallStart(self.call, part.id, part.name)
@@ -236,8 +242,9 @@ class _OpenBlock:
                         self._grow(key, value)
 
     def whole(self) -> dict[str, JSON]:
-        """Return the block as in a whole response. Without fragments its input stays `{}`
-        (anthropic-stream-arguments)."""
+        """Return the block as in a complete response. If there were no fragments, its input stays `{}`
+        (anthropic-stream-arguments).
+        """
         text = "".join(self.fragments)
         if not text:
             return self.data
@@ -247,7 +254,7 @@ class _OpenBlock:
             return {**self.data, "input": text}
 
     def end(self) -> Iterator[StreamEvent]:
-        """Yield the end of a complete call, once, after any arguments that came without fragments."""
+        """Yield the end of a complete call, once. Arguments that arrived without fragments are yielded before it."""
         if self.call is None or self.ended or not isinstance(read_part(self.whole()), ToolCall):
             return
         self.ended = True
@@ -272,7 +279,7 @@ class _OpenBlock:
 
 
 class _MessageBuilder:
-    """A message that grows with the events of a stream."""
+    """A message under construction, built from the events of a stream."""
 
     def __init__(self) -> None:
         self._fields: dict[str, JSON] | None = None
@@ -307,7 +314,7 @@ class _MessageBuilder:
                 pass
 
     def finish(self) -> Iterator[StreamEvent]:
-        """Yield the remaining ends of calls, and the response."""
+        """Yield the remaining ends of calls, then the response."""
         if self._fields is None or not self._complete:
             raise MalformedResponse("the stream was cut before message_stop")
         content: list[JSON] = [block.whole() for block in self._blocks.values()]

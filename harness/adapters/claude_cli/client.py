@@ -1,4 +1,6 @@
-"""A client that runs the command once for each chat: request → command, and output → response or error."""
+"""Client that runs the command once per chat: converts a request to a command, and its output to a response or
+error.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,7 @@ class ClaudeCliClient:
         return decode(completed)
 
     def close(self) -> None:
-        """Do nothing: the runner belongs to the caller."""
+        """Do nothing: the caller owns the process runner."""
 
 
 API = "claude-cli"
@@ -70,11 +72,12 @@ _INHERITED = (
     *("CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CONFIG_DIR"),
     *("HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "NODE_EXTRA_CA_CERTS"),
 )
-"""Environment variables to find the command, to log in and to reach the provider."""
+"""Environment variables needed to find the command, to log in and to reach the provider."""
 
 
 def encode(request: ChatRequest, model: str) -> Command:
-    """Return the command of a request. The prompt is its input, since other users can see arguments.
+    """Return the command for a request. The prompt is passed on standard input, because other users can see
+    arguments.
 
     Raises:
         Unsupported: the command line cannot express the request.
@@ -146,11 +149,11 @@ _MAX_SHOWN_CHARACTERS = 300
 
 
 def decode(completed: Completed) -> ChatResponse:
-    """Return the response that a run has printed.
+    """Parse the output of a run and return the response.
 
     Raises:
-        ProviderError: the result is an error, or the run failed without a result.
-        MalformedResponse: the output is no result, or the result of a slash command.
+        ProviderError: the result is an error, or the run failed without a result. MalformedResponse: the output is not
+        a result, or is the result of a slash command.
     """
     result = _result(completed)
     text = result.get("result")
@@ -196,7 +199,7 @@ def _run_error(completed: Completed) -> ProviderError:
 
 
 def _result_error(result: dict[str, Any]) -> ProviderError:
-    """Return the error of a result. An error without a status of the provider is a failure of the command."""
+    """Return the error of a result. An error without a provider's status counts as a failure of the command."""
     reported = result.get("api_error_status")
     status = reported if isinstance(reported, int) and 400 <= reported < 600 else 500
     subtype = result.get("subtype")
@@ -226,7 +229,7 @@ def _usage(value: Any) -> Usage:
 
 
 def _model(usage: Any) -> str | None:
-    """Return the model, if only one was used."""
+    """Return the model's name, if only one model was used."""
     models = list(cast("dict[str, Any]", usage)) if isinstance(usage, dict) else []
     return models[0] if len(models) == 1 else None
 

@@ -1,17 +1,17 @@
-"""Adapter `gemini`: generateContent on Google's official SDK `google-genai`, for models with and without call ids.
+"""Adapter `gemini`: generateContent through Google's official SDK `google-genai`, for models with and without call ids.
 
 Differences between the contract and the API:
 
 - A call without an id gets one that is marked with `SYNTHESISED_ID` and never sent.
-- Thought signatures stay on their parts, byte for byte. On Gemini 3, a call of another model gets the documented
-  placeholder signature, since the API requires one (gemini-thought-signature).
+- Thought signatures stay on their parts, byte for byte. On Gemini 3, a call made by another model gets the documented
+  placeholder signature, because the API requires one (gemini-thought-signature).
 - A result must be an object: other values are sent as `output`, errors as `error` (gemini-function-response-form).
 - Schemas are sent as JSON Schema, unchanged (`parametersJsonSchema`, `responseJsonSchema`); a tool without arguments
-  has none (gemini-schema-fields).
-- Before Gemini 3, JSON together with tools and media in results are `Unsupported` (gemini-json-output,
+  has no schema (gemini-schema-fields).
+- Before Gemini 3, JSON output together with tools is `Unsupported`, and so are media in results (gemini-json-output,
   gemini-function-response-form).
 - Effort is a thinking level from Gemini 3 on, and a token budget before (gemini-level-or-budget).
-- Streams bypass the SDK, which loses parts of them (`client.ResponseKeeper`). A call whose arguments come in pieces
+- Streams bypass the SDK, which loses parts of them (`client.ResponseKeeper`). A call whose arguments arrive in pieces
   (Vertex only, gemini-allowed-names) is `Opaque`.
 - `cache` sends nothing: the API has no cache marks.
 - `provider_metadata["gemini"]` of the request is merged into the body: objects merge, lists grow, other values replace.

@@ -1,4 +1,4 @@
-"""The client, embeddings, and the SDK's exceptions as errors of the contract. Imports the SDK."""
+"""The client, embeddings, and the translation of the SDK's exceptions. Importing this module imports the SDK."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ API_VERSION = "v1"
 """The SDK's default, set explicitly to override GOOGLE_GENAI_API_VERSION."""
 
 _EMPTY_CONTENT = types.Content()
-"""Contents for the SDK, which would inspect every field of a text. The real ones are in the extra body."""
+"""Contents passed to the SDK, which would inspect every field of a text. The real contents are in the extra body."""
 
 _MAX_TEXTS_PER_REQUEST = 100
 
@@ -41,8 +41,10 @@ _VERSIONED = re.compile(r"(?P<base>.+)/(?P<version>v\d+(?:(?:alpha|beta)\d*)?)/?
 
 
 class _Config(types.GenerateContentConfig):
-    """Settings with a fast `in`. The SDK tests many fields with `in`, always without success, and pydantic walks all
-    fields each time."""
+    """Settings with a fast `in` operator.
+
+    The SDK tests many fields with `in`, always without success, and pydantic iterates over all fields each time.
+    """
 
     def __contains__(self, _field: object) -> bool:
         return False
@@ -57,7 +59,7 @@ class GeminiClient:
         self._own_http = None if endpoint.http_client else httpx2.Client(follow_redirects=False, trust_env=False)
         self._http = cast("httpx2.Client", endpoint.http_client or self._own_http)
         # The SDK also sets up asynchronous clients and websockets. With this context they do not read the system's
-        # certificates, which takes most of the time of making a client.
+        # certificates, which would take most of the time of creating a client.
         unused = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         self._api_key = endpoint.api_key
         self._options = types.HttpOptions(
@@ -83,7 +85,7 @@ class GeminiClient:
             yield from read_stream(response.iter_bytes(), request)
 
     def embed(self, texts: Sequence[str], dimensions: int) -> bytes:
-        """Send one request for the vectors of these texts, and return the body of the response."""
+        """Send one request for the vectors of these texts and return the response body."""
         http, models = self._bypass
         # a content for each text: on gemini-embedding-2, bare strings become parts of one content, with one vector
         contents = [types.Content(parts=[types.Part(text=text)]) for text in texts]
@@ -94,7 +96,7 @@ class GeminiClient:
             return response.read()
 
     def close(self) -> None:
-        """Close the HTTP client, unless it is the caller's."""
+        """Close the HTTP client, unless the caller provided it."""
         self._sdk.close()
         if self._own_http is not None:
             self._own_http.close()
@@ -109,12 +111,12 @@ class GeminiClient:
 
     @cached_property
     def _bypass(self) -> tuple[ResponseKeeper, Any]:
-        """An HTTP client that keeps the responses, and the models of an SDK client that sends through it."""
+        """An HTTP client that keeps responses, and the models of an SDK client that sends requests through it."""
         http = ResponseKeeper(self._http)
         return http, self._connected(http).models
 
     def _opened(self, request: ChatRequest) -> httpx2.Response:
-        """Send a streamed request and return the response, whose body is not read yet."""
+        """Send a streamed request and return the response, with its body unread."""
         http, models = self._bypass
         with _failures_translated():
             for _ in models.generate_content_stream(**self._parameters(request)):
@@ -136,7 +138,7 @@ class GeminiClient:
 
 
 def _check_text(body: dict[str, Any]) -> None:
-    """Raise `Unsupported` for a lone surrogate, which the SDK would escape into invalid text."""
+    """Raise `Unsupported` for a lone surrogate, which the SDK would escape to invalid text."""
     try:
         json.dumps(body, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
@@ -152,7 +154,7 @@ def _failures_translated() -> Generator[None]:
         raise translated(error) from error
     except UnicodeDecodeError as error:
         raise MalformedResponse("the body is not UTF-8") from error
-    except ValueError as error:  # the SDK refuses a request before it is sent
+    except ValueError as error:  # the SDK rejects a request before it is sent
         raise Unsupported("gemini", "the request", str(error)) from error
 
 
@@ -165,7 +167,7 @@ def _transport_failures_translated() -> Generator[None]:
 
 
 def translated(error: errors.APIError) -> ChatError:
-    """Return a response other than HTTP 200 as an error of the contract."""
+    """Translate a response other than HTTP 200 to an error of the contract."""
     if 300 <= error.code < 400:
         return ConnectionFailed(f"redirected with HTTP {error.code}, which is refused")
     if error.code < 300:
@@ -180,8 +182,8 @@ class ResponseKeeper(httpx2.Client):
     """HTTP client for the SDK's streamed requests: sends through `http` and keeps the response.
 
     The SDK has no raw access to streams, loses unknown fields and accepts a truncated stream (gemini-sdk-drops-fields).
-    Here it receives a successful response without its body. It receives a refusal whole, and raises it. The caller
-    closes `response`.
+    This client therefore passes on a successful response without its body. An error response is passed on whole, so
+    that the SDK raises it. The caller closes `response`.
     """
 
     def __init__(self, http: httpx2.Client) -> None:
@@ -210,13 +212,13 @@ class ResponseKeeper(httpx2.Client):
 class GeminiEmbeddings:
     """An `EmbeddingProvider` of Gemini: `models/…:batchEmbedContents`.
 
-    - A request holds at most 100 texts: "at most 100 requests can be in one batch" (HTTP 400).
-    - Each text is a content of its own. For gemini-embedding-2, the SDK makes one content and so one vector of a list
-      of bare strings, without an error (googleapis/python-genai, issue 2523).
+    - A request has at most 100 texts: "at most 100 requests can be in one batch" (HTTP 400).
+    - Each text is sent as a separate content. For gemini-embedding-2, the SDK converts a list of bare strings to a
+      single content. The API then returns a single vector without an error (googleapis/python-genai, issue 2523).
     - Every request has `outputDimensionality`. The API truncates vectors without scaling them: those of
-      gemini-embedding-001 have the norm 1 only with all 3072 dimensions. Compare them by their cosine.
-    - The response has no indices; its vectors are in the order of the texts.
-    - No task type is sent. gemini-embedding-2 has none and accepts such an instruction in the text.
+      gemini-embedding-001 are unit length only with all 3072 dimensions. Compare vectors by cosine similarity.
+    - The response has no indices; the vectors are in the order of the texts.
+    - No task type is sent. gemini-embedding-2 does not support task types; put such an instruction into the text.
     """
 
     provider = "gemini"
@@ -235,7 +237,7 @@ class GeminiEmbeddings:
         return vectors
 
     def close(self) -> None:
-        """Close the HTTP client, unless it is the caller's."""
+        """Close the HTTP client, unless the caller provided it."""
         self._client.close()
 
 

@@ -36,7 +36,7 @@ _MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
 
 
 def encode(request: ChatRequest, model: str) -> dict[str, JSON]:
-    """Return the body. `model` is the model of a request that names none.
+    """Return the body. `model` is used if the request does not name a model.
 
     Raises:
         Unsupported: the API cannot express the request.
@@ -62,7 +62,7 @@ def _declaration(tool: Tool) -> JSON:
 
 
 def _takes_nothing(schema: dict[str, JSON]) -> bool:
-    """Return whether the schema allows no arguments. `{"type": "object"}` allows any."""
+    """Return whether the schema allows no arguments at all. `{"type": "object"}` allows any."""
     return not schema or (
         not schema.get("properties", True)
         and schema.keys() <= {"type", "properties", "required", "additionalProperties"}
@@ -91,7 +91,7 @@ def _generation_config(request: ChatRequest, model: str) -> dict[str, JSON]:
 
 
 def _thinking(settings: ThinkingSettings, model: str) -> JSON:
-    """gemini-level-or-budget: a level or a budget, never both."""
+    """Return the thinking settings: a level or a budget, never both (gemini-level-or-budget)."""
     config: dict[str, JSON] = {"includeThoughts": True}
     if is_3_or_later(model):
         if settings.budget_tokens is not None:
@@ -124,15 +124,17 @@ def _with_tool_choice(request: ChatRequest, result: dict[str, JSON]) -> dict[str
 
 
 PLACEHOLDER_SIGNATURE = base64.b64encode(b"skip_thought_signature_validator").decode()
-"""Signature that Gemini 3 accepts on calls of other models (gemini-thought-signature), spelled as in recordings."""
+"""Signature that Gemini 3 accepts on calls made by other models (gemini-thought-signature), spelled as in
+recordings.
+"""
 
 
 def contents(history: tuple[Message, ...], model: str) -> list[JSON]:
     """Return the conversation as contents of the API.
 
-    Empty texts are left out unless they have a signature (gemini-chunks). Results come first in their message, and all
-    results of one turn of calls share one content (gemini-responses-counted). Consecutive assistant messages are one
-    content, since calls must follow a user's turn (gemini-turn-order).
+    Empty texts are left out unless they have a signature (gemini-chunks). Results are placed first in their message,
+    and all results of one turn of calls share one content (gemini-responses-counted). Consecutive assistant messages
+    are merged into one content, because calls must follow a user's turn (gemini-turn-order).
 
     Raises:
         Unsupported: the model does not accept a part, or a user message is empty.
@@ -163,14 +165,16 @@ class _Encoder:
         return wire
 
     def _ordered(self, message: Message) -> tuple[Part, ...]:
-        """Return the parts with results first, and in the order of their calls if no ids on the wire pair them."""
+        """Return the parts with results first. If ids on the wire do not pair them, results are in the order of
+        their calls.
+        """
         results = message.tool_results
         if not all(self._id_on_wire(result.call_id) for result in results):
             results = tuple(sorted(results, key=lambda result: self._places.get(result.call_id, len(self._places))))
         return (*results, *(part for part in message.parts if not isinstance(part, ToolResult)))
 
     def _id_on_wire(self, call_id: str) -> dict[str, JSON]:
-        """Return the id as a wire field, unless the adapter made it."""
+        """Return the id as a wire field, unless the adapter made the id."""
         call = self._calls.get(call_id)
         own_fields = call.provider_metadata.get("harness") if call else None
         is_synthesised = isinstance(own_fields, dict) and own_fields.get(SYNTHESISED_ID) is True
@@ -199,7 +203,7 @@ class _Encoder:
         if part.api != "gemini" or not isinstance(part.raw, dict):
             return []
         call = part.raw.get("functionCall")
-        # the API refuses calls without a response (gemini-responses-counted)
+        # the API rejects calls without a response (gemini-responses-counted)
         is_unanswered = isinstance(call, dict) and call.get("id") not in self._answered
         return [] if is_unanswered else [part.raw]
 

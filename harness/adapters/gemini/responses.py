@@ -92,10 +92,10 @@ _DATA_FIELDS = frozenset(
 
 
 def read_response(body: JSON, request: ChatRequest) -> ChatResponse:
-    """Return a GenerateContentResponse as a canonical response.
+    """Convert a GenerateContentResponse to a canonical response.
 
     Raises:
-        MalformedResponse: the body is no response.
+        MalformedResponse: the body is not a response.
     """
     if not isinstance(body, dict):
         raise MalformedResponse("the body is no object")
@@ -122,13 +122,13 @@ def read_response(body: JSON, request: ChatRequest) -> ChatResponse:
 
 
 def block_reason(body: dict[str, JSON]) -> JSON:
-    """Return why the prompt or a response was blocked, if it was (gemini-no-candidates)."""
+    """Return the reason why the prompt or a response was blocked, if any (gemini-no-candidates)."""
     feedback = body.get("promptFeedback")
     return feedback.get("blockReason") if isinstance(feedback, dict) else None
 
 
 def _stop_reason(raw: JSON, parts: tuple[Part, ...]) -> StopReason:
-    """gemini-calls-whole: `STOP` means the end of the turn, or calls."""
+    """Return the stop reason. `STOP` means the end of the turn or, with calls, tool use (gemini-calls-whole)."""
     if not isinstance(raw, str):
         return StopReason.UNKNOWN
     if raw == "STOP" and any(_is_broken_call(each) for each in parts):
@@ -152,7 +152,7 @@ def _parts(candidate: dict[str, JSON], request: ChatRequest) -> tuple[Part, ...]
 
 
 def read_part(raw: JSON, ids: FreshIds) -> Part:
-    """Return a part of the API as a canonical part. A call without an id gets the next of `ids`."""
+    """Convert a part of the API to a canonical part. A call without an id gets the next of `ids`."""
     if isinstance(raw, dict) and len(raw.keys() & _DATA_FIELDS) == 1:
         match raw:
             case {"text": str(text), "thought": True}:
@@ -190,14 +190,16 @@ def _inline(raw: dict[str, JSON], media_type: str, data: str, more: dict[str, JS
         decoded = base64.b64decode(data, validate=True)
     except ValueError:
         return Opaque("gemini", raw)
-    if base64.b64encode(decoded).decode() != data:  # it would go back in another spelling
+    if base64.b64encode(decoded).decode() != data:  # sending it back would change its spelling
         return Opaque("gemini", raw)
     kind = Image if media_type.startswith("image/") else File
     return kind(media_type, data=decoded, provider_metadata=_metadata(_rest(raw, "inlineData", more)))
 
 
 def _rest(raw: dict[str, JSON], data_field: str, more: dict[str, JSON] | None = None) -> dict[str, JSON]:
-    """Return the fields of a part that have no canonical place; `more` are those inside its data field."""
+    """Return the fields of a part that have no canonical place. `more` are the remaining fields inside its data
+    field.
+    """
     rest = {key: value for key, value in raw.items() if key != data_field}
     return {**rest, data_field: more} if more else rest
 
@@ -207,7 +209,7 @@ def _metadata(fields: dict[str, JSON]) -> dict[str, JSON]:
 
 
 class FreshIds:
-    """Ids for calls without one, made from the length of the history and unique in it."""
+    """Generates ids for calls without one. They are derived from the length of the history and unique in it."""
 
     def __init__(self, request: ChatRequest) -> None:
         self._turn = len(request.messages)
@@ -224,7 +226,7 @@ class FreshIds:
 
 
 def _usage(usage: JSON) -> Usage:
-    """gemini-usage: candidates and thoughts are counted separately."""
+    """Return the usage. The API counts candidates and thoughts separately (gemini-usage)."""
     if not isinstance(usage, dict):
         return Usage()
     thoughts = count(usage, "thoughtsTokenCount")
@@ -245,7 +247,7 @@ def _sum(*counts: int | None) -> int | None:
 
 
 def error_in_stream(error: JSON) -> ProviderError:
-    """Return the `error` of a chunk. Its code is the status, since streams have HTTP 200."""
+    """Return the `error` of a chunk. Its code is used as the status, because streams have HTTP 200."""
     details = as_object(error)
     code = details.get("code")
     status = code if isinstance(code, int) and 400 <= code < 600 else 500
@@ -253,7 +255,7 @@ def error_in_stream(error: JSON) -> ProviderError:
 
 
 def build_error(status: int, details: Mapping[str, Any], text: str, headers: Mapping[str, str]) -> ProviderError:
-    """Return the error that `details` describe. `text` is the message if they have none."""
+    """Return the error described by `details`. `text` is the message if they have none."""
     message, code = details.get("message"), details.get("status")
     return provider_error(
         status,
@@ -276,7 +278,7 @@ def _retry_after(headers: Mapping[str, str], details: Mapping[str, Any]) -> floa
 
 
 def as_object(value: object) -> Mapping[str, Any]:
-    """Return an object, or an empty one for any other value."""
+    """Return the value if it is an object, else an empty object."""
     return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
 
 
@@ -287,11 +289,11 @@ _LINE_END = re.compile(rb"\r\n|\n|\r")
 
 
 def read_stream(body: Iterable[bytes], request: ChatRequest) -> Iterator[StreamEvent]:
-    """Yield the events of a streamed body while it arrives (gemini-calls-whole, gemini-chunks).
+    """Yield the events of a streamed body as it arrives (gemini-calls-whole, gemini-chunks).
 
     Raises:
-        MalformedResponse: the body ends without a finish reason, or breaks the grammar.
-        ProviderError: a chunk has an `error`.
+        MalformedResponse: the body ends without a finish reason, or violates the stream grammar. ProviderError: a chunk
+        has an `error`.
     """
     response = _CandidateBuilder(request)
     for chunk in chunks(body):
@@ -300,7 +302,9 @@ def read_stream(body: Iterable[bytes], request: ChatRequest) -> Iterator[StreamE
 
 
 class _CandidateBuilder:
-    """A GenerateContentResponse that grows with the chunks of a stream. Only the first candidate counts."""
+    """A GenerateContentResponse under construction, built from the chunks of a stream. Only the first candidate is
+    read.
+    """
 
     def __init__(self, request: ChatRequest) -> None:
         self._request = request
@@ -324,7 +328,7 @@ class _CandidateBuilder:
             yield from self._events(read_part(raw, self._ids))
 
     def finish(self) -> Finish:
-        """Return the last event, with the whole response."""
+        """Return the final event, with the whole response."""
         if self._candidate.get("finishReason") is None and block_reason(self._fields) is None:
             raise MalformedResponse("the stream was cut before its finishReason")
         body = dict(self._fields)
@@ -341,7 +345,7 @@ class _CandidateBuilder:
                 yield TextDelta(text)
             case Thinking(text) if text:
                 yield ThinkingDelta(text)
-            case ToolCall():  # calls come whole (gemini-calls-whole)
+            case ToolCall():  # calls arrive whole (gemini-calls-whole)
                 index, self._calls = self._calls, self._calls + 1
                 yield ToolCallStart(index, part.id, part.name)
                 yield ArgumentsDelta(index, compact(part.arguments))
@@ -361,7 +365,7 @@ def _candidate(chunk: dict[str, JSON]) -> dict[str, JSON]:
 def _with_joined_texts(parts: list[JSON]) -> Iterator[JSON]:
     """Yield the parts, with the pieces of each text joined.
 
-    A piece with a further field, such as a signature, is a part of its own, even if its text is empty (gemini-chunks).
+    A piece with another field, such as a signature, stays a separate part, even if its text is empty (gemini-chunks).
     """
     spoken = (part for part in parts if _piece_kind(part) is None or cast("dict[str, JSON]", part)["text"])
     for kind, group in groupby(spoken, _piece_kind):
@@ -373,7 +377,7 @@ def _with_joined_texts(parts: list[JSON]) -> Iterator[JSON]:
 
 
 def _piece_kind(part: JSON) -> str | None:
-    """Return "text" or "thought" for a mere piece of text, and `None` for any other part."""
+    """Return "text" or "thought" for a piece that has only text, and `None` for any other part."""
     if not isinstance(part, dict) or not isinstance(part.get("text"), str) or not part.keys() <= {"text", "thought"}:
         return None
     return "thought" if part.get("thought") else "text"
@@ -383,13 +387,13 @@ def _piece_kind(part: JSON) -> str | None:
 
 
 def chunks(body: Iterable[bytes]) -> Iterator[dict[str, JSON]]:
-    """Yield the chunks of a body: of complete events, or of one JSON text, which errors are.
+    """Yield the chunks of a body. It consists of events, or of one JSON text if it is an error.
 
-    The SDK loses unknown fields. Its reader of streams also parses comments, `data:` without a space and a truncated
-    event as JSON (gemini-sdk-drops-fields, `test_spelling_and_cuts_make_no_difference`).
+    The SDK loses unknown fields. Its stream reader also tries to parse comments, `data:` without a space and a
+    truncated event as JSON (gemini-sdk-drops-fields, `test_spelling_and_cuts_make_no_difference`).
 
     Raises:
-        MalformedResponse: a chunk is no JSON object, or the body ends inside a chunk.
+        MalformedResponse: a chunk is not a JSON object, or the body ends inside a chunk.
     """
     pieces = (piece for piece in without_mark(body) if piece)
     begun = b""
@@ -420,10 +424,10 @@ def _events(body: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _lines(body: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the lines without their ends, which are LF, CR or CRLF."""
+    """Yield the lines without their line ends, which are LF, CR or CRLF."""
     line, after_cr = bytearray(), False
     for piece in body:
-        # a CR ends the line at once: an event does not wait for the next byte
+        # a CR ends the line immediately, so that an event does not wait for the next byte
         *ends, rest = _LINE_END.split(piece[1:] if after_cr and piece.startswith(b"\n") else piece)
         after_cr = piece.endswith(b"\r")
         for end in ends:

@@ -1,21 +1,21 @@
-"""Adapter `openai-chat`: OpenAI's Chat Completions on the official SDK `openai`.
+"""Adapter `openai-chat`: OpenAI's Chat Completions through the official SDK `openai`.
 
 Differences between the contract and the API:
 
-- gpt-5.4 and later refuse reasoning together with function tools (openai-chat-tools-want-no-reasoning). With tools the
+- gpt-5.4 and later reject reasoning together with function tools (openai-chat-tools-want-no-reasoning). With tools the
   adapter sends `reasoning_effort: "none"`; `thinking` together with tools is `Unsupported`.
-- A tool message holds text only (openai-chat-result-text-only): media of results move to a user message after all tool
-  messages.
-- There is no error flag: the text of a failed result is the JSON object `{"error": …}`.
-- `max_tokens` is sent as `max_completion_tokens`, since reasoning models refuse `max_tokens`
-  (openai-chat-max-completion-tokens). Mistral's models get `max_tokens`, the only field that they know. For other such
-  servers, set `Endpoint.max_tokens_field`; the adapter guesses nothing from an address.
+- A tool message can only contain text (openai-chat-result-text-only), so media of results are sent in a user message
+  after all tool messages.
+- The API has no error flag: the text of a failed result is the JSON object `{"error": …}`.
+- `max_tokens` is sent as `max_completion_tokens`, because reasoning models reject `max_tokens`
+  (openai-chat-max-completion-tokens). Mistral's models get `max_tokens`, because they only support this field. For
+  other servers like this, set `Endpoint.max_tokens_field`; the adapter does not guess from the base URL.
 - `cache` sends nothing: the API caches without cache marks.
-- `strict` of a tool comes from its `provider_metadata` only.
+- `strict` of a tool is only taken from its `provider_metadata`.
 - `provider_metadata` of the request is merged into the body: objects merge, lists grow, other values replace.
-- An `Opaque` with a `role` in a user message is a message of its own, such as a second system message.
-- Streamed calls end with the stream, since pieces of several calls may alternate.
-- Fields of a message without a canonical place (`annotations`, `reasoning_details`, …) become one `Opaque` in front.
+- An `Opaque` with a `role` in a user message is sent as a separate message, such as a second system message.
+- Streamed calls end with the stream, because pieces of several calls may alternate.
+- Message fields without a canonical place (`annotations`, `reasoning_details`, …) become one `Opaque` at the start.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 API: Final = "openai-chat"
 
 RECEIVED: Final = f"{API}/received"
-"""Key of received fields that no request sends back. No API has this name."""
+"""Key of received fields that are never sent back. No API has this name."""
 
 MAX_ID_CHARACTERS: Final = 40
-"""Length of `tool_calls[].id` that the API always accepted; now it accepts 64 (openai-chat-call-id-at-most-64)."""
+"""Length of `tool_calls[].id` that the API has always accepted. It now accepts 64 (openai-chat-call-id-at-most-64)."""
 
 
 def connect(endpoint: Endpoint, model: str) -> ChatClient:

@@ -1,4 +1,4 @@
-"""The client, and embeddings. Imports the SDK."""
+"""Client and embeddings. Importing this module imports the SDK."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ class ChatCompletionsClient(SdkClient):
 class OpenAIEmbeddings:
     """An `EmbeddingProvider` of OpenAI and compatible servers: `POST /embeddings`.
 
-    - A request holds at most 2048 texts and 300,000 tokens (SDK, `Embeddings.create`). A token has at least one byte of
-      UTF-8, so 300,000 bytes never exceed the limit.
+    - A request has at most 2048 texts and 300,000 tokens in total (SDK, `Embeddings.create`). Texts are batched by
+      UTF-8 bytes, because a token has at least one byte.
     - Vectors are requested as numbers. The SDK's default, base64 in single precision, is unreadable in recordings, and
       some compatible servers do not know it.
-    - Every request has `dimensions`, except for `text-embedding-ada-002`, which refuses it.
-    - The API refuses an empty text. The adapter declines it before it sends any text.
-    - Vectors are ordered by their `index`. Their norm is 1, also if they are shortened.
+    - Every request has `dimensions`, except for `text-embedding-ada-002`, which rejects it.
+    - The API rejects empty texts, so the adapter raises before it sends anything.
+    - Vectors are sorted by their `index`. They are unit length, even if shortened.
     """
 
     provider = API
@@ -73,7 +73,7 @@ class OpenAIEmbeddings:
         return [vector for batch in _batches(texts) for vector in self._send(batch)]
 
     def close(self) -> None:
-        """Close the HTTP client, unless it is the caller's."""
+        """Close the HTTP client, unless the caller provided it."""
         self._client.close()
 
     def _send(self, texts: list[str]) -> list[list[float]]:
@@ -90,7 +90,7 @@ def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
     batch: list[str] = []
     size = 0
     for text in texts:
-        length = len(text.encode("utf-8", "surrogatepass"))  # the SDK refuses lone surrogates later
+        length = len(text.encode("utf-8", "surrogatepass"))  # the SDK rejects lone surrogates later
         if batch and (len(batch) == _MAX_TEXTS_PER_REQUEST or size + length > _MAX_BYTES_PER_REQUEST):
             yield batch
             batch, size = [], 0

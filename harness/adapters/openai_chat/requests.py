@@ -48,8 +48,9 @@ if TYPE_CHECKING:
 
 
 def encode(request: ChatRequest, model: str, max_tokens_field: str | None = None) -> dict[str, JSON]:
-    """Return the body, without the fields of `request.provider_metadata`. `max_tokens_field` overrides the name of the
-    field for `max_tokens`.
+    """Return the body, without the fields of `request.provider_metadata`.
+
+    `max_tokens_field` overrides the name of the field for `max_tokens`.
 
     Raises:
         Unsupported: the API cannot express the request.
@@ -64,7 +65,9 @@ def encode(request: ChatRequest, model: str, max_tokens_field: str | None = None
 
 
 def _preamble(request: ChatRequest, model: str) -> list[JSON]:
-    """Return the system prompt, and the word "json" if JSON mode requires it (openai-chat-word-json)."""
+    """Return the system prompt, and the instruction with the word "json" if JSON mode requires it
+    (openai-chat-word-json).
+    """
     role = "developer" if is_reasoning(model) else "system"
     preamble: list[JSON] = [{"role": role, "content": request.system}] if request.system else []
     says_json = "json" in (request.system or "").lower() or user_says_json(request.messages)
@@ -121,8 +124,10 @@ _MEDIA_CAPTION = "Media of the result of {name} ({call_id}):"
 
 
 def wire_messages(messages: Sequence[Message]) -> list[JSON]:
-    """Return the conversation as messages of the API. Results come first in the user's turn
-    (openai-chat-calls-answered)."""
+    """Convert the conversation to messages of the API.
+
+    Results are placed first in the user's turn (openai-chat-calls-answered).
+    """
     ids = OpenAIIds(messages, MAX_ID_CHARACTERS)
     answered = {part.call_id for message in messages for part in message.tool_results}
     result: list[JSON] = []
@@ -151,7 +156,7 @@ def _user_turn(messages: Sequence[Message], ids: OpenAIIds) -> Iterator[dict[str
 
 
 def _user_messages(parts: Iterable[Part]) -> Iterator[dict[str, JSON]]:
-    """Yield user messages, and each `Opaque` with a role as a message of its own."""
+    """Yield user messages, and each `Opaque` with a role as a separate message."""
     waiting: list[Part] = []
     for part in parts:
         match part:
@@ -172,7 +177,7 @@ def _user_message(parts: Iterable[Part]) -> Iterator[dict[str, JSON]]:
 
 
 def _result(result: ToolResult) -> tuple[JSON, list[JSON]]:
-    """Return the content of a tool message, and the media, which it cannot hold (openai-chat-result-text-only)."""
+    """Return the text content of a tool message, and the media to send separately (openai-chat-result-text-only)."""
     if not isinstance(result.content, tuple):
         value: JSON = {"error": result.content} if result.is_error else result.content
         return value if isinstance(value, str) else compact(value), []
@@ -194,7 +199,7 @@ def _assistant(message: Message, ids: OpenAIIds, answered: set[str]) -> dict[str
 
 
 class _Assistant:
-    """Builder of an assistant message."""
+    """An assistant message under construction."""
 
     def __init__(self, ids: OpenAIIds, answered: set[str]) -> None:
         self._ids = ids
@@ -219,9 +224,9 @@ class _Assistant:
                 raise unsupported(API, part, "an assistant message holds text, refusals and calls only")
 
     def _put_back(self, raw: dict[str, JSON]) -> None:
-        """Add a call, a part of the content, or fields of the message.
+        """Add an opaque part: a call, a content part, or message fields.
 
-        An unreadable call goes back only if it has a result, since the API refuses calls without one
+        A call that could not be parsed is sent back only if it has a result, because the API rejects calls without one
         (openai-chat-calls-answered).
         """
         if "function" in raw or "custom" in raw:
@@ -235,7 +240,9 @@ class _Assistant:
             self._fields |= raw
 
     def wire(self) -> dict[str, JSON] | None:
-        """Return the message, or `None` if it is empty, which the API refuses (openai-chat-call-form)."""
+        """Return the message, or `None` if it is empty, because the API rejects empty messages
+        (openai-chat-call-form).
+        """
         if not (self._content or self._calls or self._fields):
             return None
         content = collapsed(self._content, "text") if self._content else None if self._calls else ""
@@ -278,14 +285,16 @@ def _parts(parts: Iterable[Part]) -> list[JSON]:
 
 
 def _has_file(fields: Mapping[str, JSON]) -> bool:
-    """Return whether the fields have the file's data, or its id at the provider."""
+    """Return whether the fields include the file's data or its id at the provider."""
     held = fields.get("file")
     return isinstance(held, dict) and bool({"file_id", "file_data"} & held.keys())
 
 
 def _file(part: File, fields: dict[str, JSON]) -> list[JSON]:
-    """Return the file. A text file becomes text after a caption, since the API only accepts PDF files
-    (openai-chat-file-inline-pdf)."""
+    """Return the content parts of a file.
+
+    A text file is sent as a caption and text, because the API only accepts PDF files (openai-chat-file-inline-pdf).
+    """
     if _has_file(fields):
         return [merged({"type": "file"}, fields)]
     if part.data is None:

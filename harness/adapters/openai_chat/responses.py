@@ -1,7 +1,7 @@
-"""Body of a response → canonical response, with the fields of compatible servers.
+"""Body of a response → canonical response, including fields of compatible servers.
 
-A field goes back only to the server that sent it, so its name is enough to know the dialect. Strict servers refuse
-unknown fields: OpenAI (openai-chat-no-reasoning-field), Cerebras (proxysoul/Empryo#209), Mistral
+A field is sent back only to the server that sent it, so the name of the field identifies the dialect. Strict servers
+reject unknown fields: OpenAI (openai-chat-no-reasoning-field), Cerebras (proxysoul/Empryo#209), Mistral
 (BerriAI/litellm#30835). Fields that no dialect is known to accept back are kept for the caller, under `RECEIVED`.
 """
 
@@ -45,11 +45,11 @@ _KNOWN = {"role", "content", "refusal", "tool_calls"}
 
 
 def read_response(body: JSON, status: int, history: Sequence[Message]) -> ChatResponse:
-    """Return the response to a request with this history. Its calls are the last parts of the message.
+    """Return the response to a request with this history. The calls are the last parts of the message.
 
     Raises:
-        MalformedResponse: the body is no response.
-        ProviderError: the body is an error, which some compatible servers send with HTTP 200.
+        MalformedResponse: the body is not a response. ProviderError: the body is an error, which some compatible
+        servers send with HTTP 200.
     """
     match body:
         case {"choices": [{"message": dict(message), **choice}, *_], **rest}:
@@ -70,7 +70,7 @@ def read_response(body: JSON, status: int, history: Sequence[Message]) -> ChatRe
 
 
 def _thinking(message: dict[str, JSON]) -> list[Part]:
-    """Return the reasoning, and the fields of the message that have no canonical place."""
+    """Return the reasoning, and the message fields that have no canonical place."""
     fields, shown = message_fields(
         {key: value for key, value in message.items() if key not in _KNOWN and not _is_empty(value)}
     )
@@ -127,7 +127,7 @@ def _calls(message: dict[str, JSON], raw_stop: str | None, history: Sequence[Mes
 
 
 def identify(call: JSON, taken: Sequence[str]) -> str:
-    """Return the id of a call, or a new one if it has none. `taken` are the ids of all calls before it."""
+    """Return the id of a call, or a new id if it has none. `taken` are the ids of all calls before it."""
     match call:
         case {"id": str(call_id)} if call_id:
             return call_id
@@ -136,7 +136,10 @@ def identify(call: JSON, taken: Sequence[str]) -> str:
 
 
 def _call(raw: JSON, call_id: str, *, cut_short: bool) -> ToolCall | None:
-    """Return a call, or `None` if it cannot run: another kind of call, no name, or no JSON object as arguments."""
+    """Convert a call; return `None` if it cannot be executed.
+
+    That is a call of another kind, without a name, or with arguments that are not a JSON object.
+    """
     match raw:
         case {"function": {"name": str(name), **function}, **others} if name:
             arguments = _arguments(function.pop("arguments", ""), cut_short=cut_short)
@@ -161,7 +164,9 @@ def _arguments(text: JSON, *, cut_short: bool) -> dict[str, JSON] | None:
 
 
 def _stop_reason(raw: str | None, parts: Sequence[Part]) -> StopReason:
-    """openai-chat-stop-reasons; the parts decide too, since a forced call stops with `stop`."""
+    """Return the stop reason. The parts matter too, because a forced call stops with `stop`
+    (openai-chat-stop-reasons).
+    """
     reason = _STOP_REASONS.get(raw or "", StopReason.UNKNOWN)
     if reason not in {StopReason.END_TURN, StopReason.TOOL_USE}:
         return reason
@@ -173,7 +178,7 @@ def _stop_reason(raw: str | None, parts: Sequence[Part]) -> StopReason:
 
 
 def _usage(usage: JSON) -> Usage:
-    """openai-chat-usage: prompt tokens include cached ones, completion tokens include reasoning."""
+    """Return the usage. Prompt tokens include cached ones; completion tokens include reasoning (openai-chat-usage)."""
     fields = usage if isinstance(usage, dict) else {}
     return Usage(
         input_tokens=count(fields, "prompt_tokens"),
@@ -185,8 +190,11 @@ def _usage(usage: JSON) -> Usage:
 
 
 REASONING = ("reasoning_content", "reasoning", "reasoning_text")
-"""Fields with the text of the reasoning: of DeepSeek and most others; of OpenRouter, Groq, Cerebras and Ollama; of
-Copilot."""
+"""Names of the field with the reasoning text.
+
+`reasoning_content` is used by DeepSeek and most others, `reasoning` by OpenRouter, Groq, Cerebras and Ollama, and
+`reasoning_text` by Copilot.
+"""
 
 _MESSAGE = frozenset(
     {
@@ -210,12 +218,12 @@ _FUNCTION = frozenset({"provider_specific_fields"})  # LiteLLM, where it is stre
 
 
 def received(fields: Mapping[str, JSON]) -> ProviderMetadata:
-    """Return metadata with fields that do not go back."""
+    """Return metadata for fields that are not sent back."""
     return {RECEIVED: dict(fields)} if fields else {}
 
 
 def message_fields(fields: Mapping[str, JSON]) -> tuple[dict[str, JSON], dict[str, JSON]]:
-    """Return the fields of a message that go back, and those that do not."""
+    """Split the fields of a message into those to send back and the rest."""
     back, shown = split_fields(fields, _MESSAGE)
     match shown:  # S chat_completion_assistant_message_param; some servers send both empty
         case {"audio": {"id": str(audio_id)}} if audio_id:
@@ -228,7 +236,7 @@ def message_fields(fields: Mapping[str, JSON]) -> tuple[dict[str, JSON], dict[st
 
 
 def call_metadata(fields: Mapping[str, JSON], function: Mapping[str, JSON]) -> ProviderMetadata:
-    """Return the metadata of a call: the fields of call and function that have no canonical place."""
+    """Return the metadata of a call: the fields of the call and its function that have no canonical place."""
     back, shown = split_fields(fields, _CALL)
     inner, inner_shown = split_fields(function, _FUNCTION)
     if inner:

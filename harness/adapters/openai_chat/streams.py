@@ -1,4 +1,4 @@
-"""Stream of a response → canonical events, and the whole body (openai-chat-call-deltas, openai-chat-stream-usage)."""
+"""Stream of a response → canonical events and the whole body (openai-chat-call-deltas, openai-chat-stream-usage)."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 
 def read_stream(chunks: Iterable[bytes], status: int, history: Sequence[Message]) -> Iterator[StreamEvent]:
-    """Yield the events of the response to a request with this history, while it arrives.
+    """Yield the events of the response to a request with this history, as it arrives.
 
-    A stream is complete with `[DONE]`, which some compatible servers leave out, or with a finish reason.
+    A stream is complete if it has `[DONE]`, which some compatible servers leave out, or a finish reason.
 
     Raises:
-        MalformedResponse: an event is no chunk, or the stream is truncated.
-        ProviderError: the stream carries an error.
+        MalformedResponse: an event is not a chunk, or the stream is truncated. ProviderError: the stream contains an
+        error.
     """
     answer = _CompletionBuilder(history)
     for name, chunk in payloads(chunks, status):
@@ -50,7 +50,7 @@ def read_stream(chunks: Iterable[bytes], status: int, history: Sequence[Message]
 
 
 class _CompletionBuilder:
-    """A completion that grows with the chunks of a stream."""
+    """A completion under construction, built from the chunks of a stream."""
 
     def __init__(self, history: Sequence[Message]) -> None:
         self.finish_reason: str | None = None
@@ -64,7 +64,7 @@ class _CompletionBuilder:
         self._started = 0
 
     def take(self, chunk: dict[str, JSON]) -> Iterator[StreamEvent]:
-        """Apply a chunk. Only the first choice counts."""
+        """Apply a chunk. Only the first choice is read."""
         if chunk.get("error"):
             raise error_in(chunk["error"])
         self._model = chunk.get("model") or self._model
@@ -116,7 +116,9 @@ class _CompletionBuilder:
             yield from _argument_events(call, call.number)
 
     def _start(self, *, finished: bool) -> Iterator[StreamEvent]:
-        """Yield the start of identified calls, in their order: a synthesised id depends on the calls before."""
+        """Yield the start of calls whose id is known, in order, because a synthesised id depends on the calls
+        before it.
+        """
         for call in self._calls[self._identified :]:
             if not (call.is_known or finished):
                 return
@@ -161,12 +163,14 @@ def _argument_events(call: StreamedCall, number: int) -> Iterator[StreamEvent]:
 
 
 _WHOLE = frozenset({"role", "type", "id", "name", "format", "channel", "signature"})
-"""Strings that never come in pieces: a repeated one replaces the former."""
+"""String fields that never arrive in pieces: a repeated value replaces the previous one."""
 
 
 class StreamedCall:
-    """A call that grows. `wire` is the call as in a whole message. `number` is its index in the events, once it has
-    started; from then on its id and name are fixed."""
+    """A call under construction. `wire` is the call as in a complete message.
+
+    `number` is its index in the events, once it has started. Its id and name do not change after that.
+    """
 
     def __init__(self, index: JSON) -> None:
         self.index = index
@@ -204,14 +208,17 @@ class StreamedCall:
         self.wire = {**self.wire, **{key: with_piece(key, self.wire.get(key), value) for key, value in fields.items()}}
 
     def unseen(self) -> str:
-        """Return the arguments that arrived since the last call."""
+        """Return the arguments that arrived since this method was last called."""
         unseen = self.arguments[self._shown :]
         self._shown += len(unseen)
         return unseen
 
     def is_complete_before(self, piece: dict[str, JSON]) -> bool:
-        """Return whether a piece without an id begins another call: it names another function, or it names this one
-        again and has arguments although those of this call are complete."""
+        """Return whether a piece without an id starts another call.
+
+        It does if it names another function. It also does if it names the same function again and has arguments,
+        although the arguments of this call are complete.
+        """
         name = _text(_function(piece).get("name"))
         if not name or not self.name:
             return False
@@ -219,11 +226,11 @@ class StreamedCall:
 
 
 def call_of_piece(calls: Sequence[StreamedCall], piece: dict[str, JSON]) -> StreamedCall | None:
-    """Return the call that a piece belongs to, or `None` if it begins a call.
+    """Return the call that a piece belongs to, or `None` if it starts a new call.
 
-    Pieces have the index of their call (openai-chat-call-deltas). Some servers send no index, or the same for every
-    call; then the id decides, or without ids the name. A piece without a name continues a call even with a new id:
-    some servers make an id for each piece (openai-chat-id-per-delta).
+    Pieces have the index of their call (openai-chat-call-deltas). Some servers send no index, or the same index for
+    every call. Then the id decides or, without ids, the name. A piece without a name continues a call even if it has a
+    new id, because some servers make an id for each piece (openai-chat-id-per-delta).
     """
     index, call_id = piece.get("index"), _text(piece.get("id"))
     near = [call for call in calls if index is None or call.index == index]
@@ -250,21 +257,21 @@ def with_piece(key: str, old: JSON, new: JSON) -> JSON:
             return [*_text_part(old), *new]
         case list(), str() if key == "content":
             return [*old, *_text_part(new)]
-        case ((str() | list()), _):  # of another type: no piece of it
+        case ((str() | list()), _):  # another type, so the piece is ignored
             return old
         case _:
             return new
 
 
 _PIECEWISE = {"reasoning.text": "text", "reasoning.summary": "summary"}
-"""Type of an entry in `reasoning_details` → the field that comes in pieces. Other entries come whole."""
+"""Type of an entry in `reasoning_details` → the field that arrives in pieces. Other entries arrive whole."""
 
 
 def _with_details(old: list[JSON], new: list[JSON]) -> list[JSON]:
     """Return OpenRouter's `reasoning_details` with the next pieces added.
 
-    A piece belongs to the last entry with its index, if the types agree. The index alone is not enough: a stream may
-    have the same one for a summary and encrypted data (OpenRouterTeam/ai-sdk-provider#519).
+    A piece belongs to the last entry with its index, if the types match. The index alone is not sufficient: a stream
+    may use the same index for a summary and encrypted data (OpenRouterTeam/ai-sdk-provider#519).
     """
     joined = list(old)
     for piece in new:

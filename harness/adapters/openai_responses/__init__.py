@@ -1,19 +1,19 @@
-"""Adapter `openai-responses`: OpenAI's Responses API on the official SDK `openai`, without state on the server.
+"""Adapter `openai-responses`: OpenAI's Responses API through the official SDK `openai`, without server-side state.
 
 Differences between the contract and the API:
 
-- A response is a list of items. A reasoning item becomes a `Thinking` with the whole item in its metadata. It goes back
-  verbatim, in its place before the next item (openai-responses-reasoning-back). Ids and `phase` of items stay in the
-  metadata of their parts; those of a message item under `message`.
-- A message item may hold several parts; they go back as one item.
-- A failed response is the provider's error, whole or streamed, although it has HTTP 200.
-- There is no error flag: the text of a failed result is the JSON object `{"error": …}`.
+- A response is a list of items. A reasoning item becomes a `Thinking` with the whole item in its metadata. It is sent
+  back verbatim, in its position before the next item (openai-responses-reasoning-back). Ids and `phase` of items are
+  kept in the metadata of their parts; those of a message item under `message`.
+- A message item may have several parts; they are sent back as one item.
+- A failed response raises the provider's error, whole or streamed, although its status is HTTP 200.
+- The API has no error flag: the text of a failed result is the JSON object `{"error": …}`.
 - `cache` sends nothing: the API caches without cache marks.
 - `strict` of a tool is always sent, as false unless the tool's `provider_metadata` set it
   (openai-responses-tool-form).
 - `stop` is `Unsupported`: the API has no field for it.
 - `provider_metadata` of the request is merged into the body: objects merge, lists grow (tools that the provider runs),
-  the rest replaces.
+  other values replace.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 API: Final = "openai-responses"
 
 RECEIVED: Final = f"{API}/received"
-"""Key of received fields that no request sends back. No API has this name."""
+"""Key of received fields that are never sent back. No API has this name."""
 
 MAX_ID_CHARACTERS: Final = 64
 """Length of a `call_id` that the API accepts (openai-responses-call-form)."""

@@ -1,4 +1,4 @@
-"""The client, and the canonical request → body of `POST /responses`. Imports the SDK."""
+"""The client, and canonical request → body of `POST /responses`. Importing this module imports the SDK."""
 
 from __future__ import annotations
 
@@ -82,8 +82,10 @@ def encode(request: ChatRequest, model: str) -> dict[str, JSON]:
 
 
 def _preamble(request: ChatRequest) -> list[JSON]:
-    """Return the word "json" if JSON mode requires it in the input; instructions do not count
-    (openai-responses-word-json)."""
+    """Return the instruction with the word "json" if JSON mode requires it in the input.
+
+    The word in the instructions is not sufficient (openai-responses-word-json).
+    """
     if not isinstance(request.response_format, JsonMode) or user_says_json(request.messages):
         return []
     return [{"role": "developer", "content": JSON_INSTRUCTION}]
@@ -129,7 +131,7 @@ def _settings(request: ChatRequest, model: str) -> dict[str, JSON]:
 
 
 def wire_items(messages: Sequence[Message]) -> list[JSON]:
-    """Return the conversation as items of the API. Results come first in the user's turn."""
+    """Convert the conversation to items of the API. Results are placed first in the user's turn."""
     ids = OpenAIIds(messages, MAX_ID_CHARACTERS)
     answered = {part.call_id for message in messages for part in message.tool_results}
     items: list[JSON] = []
@@ -182,7 +184,7 @@ def _payload(result: ToolResult) -> JSON:
 
 
 def _assistant_item(part: Part, ids: OpenAIIds, answered: set[str]) -> dict[str, JSON] | None:
-    """Return the item of an assistant's part, or `None` for empty text and for state of other APIs."""
+    """Return the item for an assistant's part; `None` for empty text and for parts of other APIs."""
     match part:
         case Text() | Refusal():
             return _message(part)
@@ -225,8 +227,9 @@ def _call(call: ToolCall, ids: OpenAIIds) -> dict[str, JSON]:
 
 
 def _put_back(raw: dict[str, JSON], ids: OpenAIIds, answered: set[str]) -> dict[str, JSON] | None:
-    """Return an unchanged item, or `None` for a call without an output, which the API refuses
-    (openai-responses-result-has-call)."""
+    """Return an item to send back unchanged; `None` for a call without an output, which the API rejects
+    (openai-responses-result-has-call).
+    """
     if raw.get("type") in ("function_call", "custom_tool_call"):
         call_id = raw.get("call_id")
         if not isinstance(call_id, str) or call_id not in answered:
@@ -236,7 +239,7 @@ def _put_back(raw: dict[str, JSON], ids: OpenAIIds, answered: set[str]) -> dict[
 
 
 def _joined(items: Iterable[dict[str, JSON]]) -> list[dict[str, JSON]]:
-    """Return the items, with neighbouring parts of one message joined."""
+    """Return the items, with adjacent parts of one message joined."""
     result: list[dict[str, JSON]] = []
     for item in items:
         before = result[-1] if result else {}
@@ -253,8 +256,7 @@ def _joined(items: Iterable[dict[str, JSON]]) -> list[dict[str, JSON]]:
 
 
 def _without_loose_reasoning(items: list[dict[str, JSON]]) -> list[dict[str, JSON]]:
-    """Return a turn's items without reasoning at the end, which the API refuses
-    (openai-responses-reasoning-back)."""
+    """Remove reasoning at the end of a turn, which the API rejects (openai-responses-reasoning-back)."""
     end = len(items)
     while end and items[end - 1].get("type") == "reasoning":
         end -= 1
@@ -262,7 +264,7 @@ def _without_loose_reasoning(items: list[dict[str, JSON]]) -> list[dict[str, JSO
 
 
 def _is_content(raw: JSON) -> bool:
-    """Return whether this is a part of a message's content, not an item."""
+    """Return whether this is a part of a message's content rather than an item."""
     return isinstance(raw, dict) and str(raw.get("type", "")).startswith("input_")
 
 

@@ -44,11 +44,13 @@ _STATUSES = {
     "queued": StopReason.PAUSE,
 }
 _SHOWN_OF_REASONING = frozenset({"status"})
-"""Fields of a reasoning item that the API refuses in requests (openai-responses-reasoning-status-refused)."""
+"""Fields of a reasoning item that the API rejects in requests (openai-responses-reasoning-status-refused)."""
 
 _TAKEN_OF_CALL = frozenset({"id", "call_id", "status", "namespace", "caller"})
-"""Fields of a call that the API accepts, besides name and arguments (S response_function_tool_call_param). It refuses
-others, such as `async` (S response_function_tool_call) and fields of compatible servers."""
+"""Fields of a call that the API accepts in addition to name and arguments (SDK type
+response_function_tool_call_param). It rejects others, such as `async` (SDK type response_function_tool_call) and
+fields of compatible servers.
+"""
 
 _UNFINISHED = ("in_progress", "incomplete")
 _INCOMPLETE = {
@@ -63,8 +65,7 @@ def read_response(body: JSON, status: int, history: Sequence[Message]) -> ChatRe
     """Return the response to a request with this history.
 
     Raises:
-        MalformedResponse: the body is no response.
-        ProviderError: the response failed.
+        MalformedResponse: the body is not a response. ProviderError: the response failed.
     """
     match body:
         case {"status": "failed", "error": {**error}}:
@@ -102,13 +103,13 @@ def _parts(output: list[JSON], history: Sequence[Message]) -> list[Part]:
 
 
 def _item_metadata(fields: dict[str, JSON], taken: AbstractSet[str]) -> dict[str, JSON]:
-    """Return the metadata of an item: the fields that go back, and separately all others."""
+    """Return the metadata of an item. Fields to send back are separate from all others."""
     back, shown = split_fields(fields, taken)
     return {name: held for name, held in ((API, back), (RECEIVED, shown)) if held}
 
 
 def _content(part: JSON, message: dict[str, JSON]) -> Part:
-    """Return a part of a message item. `message` are the item's other fields, which go back with the part."""
+    """Convert a part of a message item. `message` has the item's other fields, which are sent back with the part."""
     message = {key: value for key, value in message.items() if key != "role"}
     match part:
         case {"type": "output_text", "text": str(text), **fields}:
@@ -132,7 +133,7 @@ def reasoning_of(item: dict[str, JSON]) -> str:
 
 
 def call_of(item: dict[str, JSON], taken: Sequence[str]) -> ToolCall | None:
-    """Return a call, or `None` if it cannot run: cut short, or without a JSON object as arguments.
+    """Convert a call; return `None` if it is truncated or its arguments are not a JSON object.
 
     `taken` are the ids of all calls before it.
     """
@@ -155,7 +156,7 @@ def call_of(item: dict[str, JSON], taken: Sequence[str]) -> ToolCall | None:
 
 
 def _stop_reason(body: dict[str, JSON], parts: Sequence[Part]) -> tuple[StopReason, str | None]:
-    """Return the stop reason and the API's own word, from status and items (openai-responses-stop-reasons)."""
+    """Return the stop reason and the API's own term, from status and items (openai-responses-stop-reasons)."""
     status = string(body.get("status"))
     match status, body.get("incomplete_details"):
         case "completed", _:
@@ -176,7 +177,7 @@ def _completed(parts: Sequence[Part]) -> StopReason:
 
 
 def _usage(usage: JSON) -> Usage:
-    """openai-responses-usage: input includes cached tokens, output includes reasoning."""
+    """Return the usage. Input includes cached tokens; output includes reasoning (openai-responses-usage)."""
     fields = usage if isinstance(usage, dict) else {}
     return Usage(
         input_tokens=count(fields, "input_tokens"),
@@ -195,11 +196,11 @@ _REASONING = ("response.reasoning_summary_text.delta", "response.reasoning_text.
 
 
 def read_stream(chunks: Iterable[bytes], status: int, history: Sequence[Message]) -> Iterator[StreamEvent]:
-    """Yield the events of the response to a request with this history, while it arrives.
+    """Yield the events of the response to a request with this history, as it arrives.
 
     Raises:
-        MalformedResponse: an event is no JSON object, or the stream is truncated.
-        ProviderError: the stream has an error, or the response failed.
+        MalformedResponse: an event is not a JSON object, or the stream is truncated. ProviderError: the stream has an
+        error, or the response failed.
     """
     answer = _ResponseBuilder(history)
     for name, payload in payloads(chunks, status):
@@ -228,10 +229,10 @@ def _kind(name: str | None, payload: dict[str, JSON]) -> str:
 
 @dataclass(slots=True)
 class _OutputItem:
-    """An output item that grows.
+    """An output item under construction.
 
     `number` is the index of a call in the events, once it has started. `shown` is the part of the arguments or text
-    that events already have, and `place` the index of the last reasoning part in it.
+    that events have already passed on. `place` is the index of the last reasoning part in it.
     """
 
     index: int | None
@@ -243,16 +244,16 @@ class _OutputItem:
 
     @property
     def id(self) -> str | None:
-        """The id of the item, which differs from the id of a call."""
+        """The id of the item. It differs from the id of a call."""
         return string(self.wire.get("id"))
 
     def rest(self, whole: JSON) -> str:
-        """Return the part of the complete arguments or text that no event has yet."""
+        """Return the part of the complete arguments or text that no event has passed on yet."""
         return whole[len(self.shown) :] if isinstance(whole, str) and whole.startswith(self.shown) else ""
 
 
 class _ResponseBuilder:
-    """A response that grows with the events of a stream."""
+    """A response under construction, built from the events of a stream."""
 
     def __init__(self, history: Sequence[Message]) -> None:
         self._history = history
@@ -261,7 +262,7 @@ class _ResponseBuilder:
         self._started = 0
 
     def take(self, kind: str, payload: dict[str, JSON]) -> Iterator[StreamEvent]:
-        """Apply an event. Other types can be ignored, since the last event of an item has it whole."""
+        """Apply an event. Other types can be ignored, because the last event of an item contains the complete item."""
         match kind, payload:
             case "response.output_item.added", {"item": {**wire}}:
                 yield from self._open(_OutputItem(_number(payload, "output_index"), wire))
@@ -283,8 +284,9 @@ class _ResponseBuilder:
     def complete(self, response: dict[str, JSON], status: int) -> Iterator[StreamEvent]:
         """Yield the remaining events, for the last event of the stream.
 
-        Its response repeats the items, unless the output is empty. The items' own last events are authoritative
-        (openai-responses-stream-order, openai-responses-reasoning-back); the response completes the others.
+        The response in that event repeats the items, unless its output is empty. The items' own last events take
+        precedence (openai-responses-stream-order, openai-responses-reasoning-back); the response completes the other
+        items.
         """
         output = response.get("output")
         repeated = [wire for wire in output if isinstance(wire, dict)] if isinstance(output, list) else []
@@ -299,7 +301,7 @@ class _ResponseBuilder:
         yield Finish(read_response(body, status, self._history))
 
     def _item(self, payload: dict[str, JSON], item_id: str | None) -> _OutputItem:
-        """Return the open item of an event, by its `output_index`, since several may be open, or by its id."""
+        """Return the open item of an event, by its `output_index`, because several may be open, or by its id."""
         index = _number(payload, "output_index")
         near = [item for item in self._items if not item.done and (index is None or item.index == index)]
         same = [item for item in near if item_id and item.id == item_id]
@@ -310,7 +312,7 @@ class _ResponseBuilder:
         return item
 
     def _repeated(self, position: int, wire: dict[str, JSON]) -> _OutputItem:
-        """Return the item that the end of the stream repeats, or a new one."""
+        """Return the item that the end of the stream repeats, or a new item."""
         kind, item_id = wire.get("type"), string(wire.get("id"))
         same = [item for item in self._items if item_id and item.id == item_id]
         near = [item for item in self._items if item.index == position and item.wire.get("type", kind) == kind]
@@ -360,7 +362,7 @@ class _ResponseBuilder:
 
 
 def _thinking_delta(item: _OutputItem, payload: dict[str, JSON], delta: str) -> ThinkingDelta:
-    """Return a piece of reasoning, after a blank line if it begins another part, as in the whole text."""
+    """Return a piece of reasoning. If it starts another part, a blank line is added before it, as in the whole text."""
     place = _number(payload, "summary_index" if "summary_index" in payload else "content_index")
     text = f"\n\n{delta}" if item.shown and place != item.place else delta
     item.place = place
