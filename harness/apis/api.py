@@ -32,15 +32,15 @@ _MOST_PROFILES = 256
 
 
 ClientForm: TypeAlias = Callable[[dict[str, JSON]], None]
-"""Rewrites the body of a request in another form, in place."""
+"""Rewrites a request body into another form, in place."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamShape:
-    """Other chunks in which servers send the calls of a stream.
+    """An alternative chunking in which servers send the calls of a stream.
 
     `respell(stream, seed)` returns the same response in these chunks, or the unchanged stream if that is impossible.
-    `departs`: the chunks depart from the API's documentation, so that a documented client may fail on them.
+    `departs`: the chunks violate the API's documentation, so a client that follows it may fail.
     """
 
     respell: Callable[[bytes, str], bytes]
@@ -200,8 +200,8 @@ class Api:
         """Return the violations of a request. Never raises.
 
         Limits apply as far as facts of the rule set support them. A fact with conditions adds a violation unless a
-        check reports the same place. A warning hides no error, and a limit of the API's provider hides none of another
-        server's.
+        check reports the same place. A warning does not suppress an error. A limit of the API's provider does not
+        suppress one of another server.
         """
         limits, refused = self._docket(law).judge(request)
         found = self.supported_by_facts([*limits, *self.violations(request, law)], law)
@@ -216,7 +216,7 @@ class Api:
         return [] if self.embeddings is None else self.supported_by_facts(self.embeddings.violations(request, law), law)
 
     def supported_by_facts(self, found: Sequence[Violation], law: RuleSet) -> list[Violation]:
-        """Keep the violations whose fact applies by the rule set, as errors where the refusal is certain.
+        """Keep the violations that a fact of the rule set supports. They are errors if the refusal is certain.
 
         A violation without facts keeps its own severity.
         """
@@ -230,17 +230,17 @@ class Api:
         return supported_by_facts
 
     def applies_at(self, source: str, law: RuleSet) -> bool:
-        """Return whether a limit with this source is known to apply at the server of a rule set.
+        """Return whether a limit with this source is known to apply at the rule set's server.
 
-        Compatible servers often accept what the API's provider refuses. A limit applies to them where its fact names
-        the server, or where it rests on no fact.
+        Compatible servers often accept what the API's provider refuses. A limit applies to them only if its fact names
+        the server or if it has no fact.
         """
         sources = source.split(", ")
         held = [fact for fact in law.profile.facts if fact.id in sources]
         return law.is_own or not held or any(law.service in (fact.service or ()) for fact in held)
 
     def _docket(self, law: RuleSet) -> CompiledFacts:
-        """Compile the conditions of facts and limits that apply by a rule set; equal ones are compiled once."""
+        """Compile the conditions of the facts and limits that apply under a rule set. Equal ones are compiled once."""
         profile = law.profile
         known = self._dockets.get((id(profile), law.services))
         if known is not None and known[0] is profile:
@@ -259,7 +259,7 @@ class Api:
         return docket
 
     def _breaches(self, law: RuleSet, facts: Sequence[Fact]) -> Iterator[tuple[Limit, Breach]]:
-        """Yield the conditional breaches of limits with a fact that applies."""
+        """Yield the conditional breaches of limits that have an applicable fact."""
         held = {fact.id for fact in facts}
         shipped = self.facts.limits
         others = (
@@ -273,7 +273,7 @@ class Api:
                         yield limit, breach
 
     def _unwritten(self, facts: Iterable[Fact]) -> Iterator[Fact]:
-        """Yield the refusing facts that only their conditions check."""
+        """Yield the refusals that are checked only by the conditions of their facts."""
         written = self._written | self.facts.written
         for fact in facts:
             if fact.verdict == "refused" and fact.when and not fact.limits and fact.id not in written:
@@ -284,7 +284,7 @@ class Api:
         try:
             parts = urlsplit(url)
             host = (parts.hostname or "").lower()
-        except ValueError:  # an address that was scrubbed, as recordings have them
+        except ValueError:  # a redacted address, as in recordings
             return False
         return url == self.provider_url or (
             parts.scheme == "https" and (host == self.domain or host.endswith(f".{self.domain}"))
@@ -296,8 +296,7 @@ def _are(facts: Sequence[object], others: Sequence[object]) -> bool:
 
 
 def _has(profile: Profile, wanted: Mapping[str, Sequence[JSON]]) -> bool:
-    """Return whether each of these profile fields (`sampling`, `thinking_types.enabled`) has or holds one of the
-    values."""
+    """Return whether each profile field (`sampling`, `thinking_types.enabled`) equals or contains one of its values."""
     for name, values in wanted.items():
         field_name, _, key = name.partition(".")
         value: Any = getattr(profile, field_name)
@@ -308,7 +307,7 @@ def _has(profile: Profile, wanted: Mapping[str, Sequence[JSON]]) -> bool:
 
 
 def _is_said(violation: Violation, others: Sequence[Violation]) -> bool:
-    """Return whether a violation as severe is reported for this place, or for one around or inside it."""
+    """Return whether a violation at least as severe is reported for this place, or for a place around or inside it."""
     here = violation.pointer
     as_bad = (each for each in others if each.severity == "error" or violation.severity == "warning")
     there = (each.pointer for each in as_bad if each.pointer)
@@ -328,10 +327,10 @@ _VERSIONS = ("/v1", "/v1beta")
 def endpoint_violation(
     wire: Api, request: HttpRequest, *, embedded: bool = False, origin: str | None = None
 ) -> Violation | None:
-    """Return the refusal of a request by its path or headers, before its body is read.
+    """Return the refusal of a request for its path or headers, before its body is read.
 
-    The path is judged with a valid body in place of the request's own. With an `origin`, the base URL of the API, the
-    whole path must be right (`elsewhere`); without one, only its end counts, since a recording may have lost headers.
+    The path is checked with a valid body instead of the request's own. With an `origin`, the base URL of the API, the
+    whole path must be correct (`elsewhere`). Without one, only its end counts, since a recording may have lost headers.
     """
     embeddings = wire.embeddings if embedded else None
     asked = request if embeddings else HttpRequest(request.method, request.url, request.headers, wire.least_body)
@@ -344,14 +343,14 @@ def endpoint_violation(
 def elsewhere(wire: Api, request: HttpRequest, origin: str) -> Violation | None:
     """Return the refusal of a request to a wrong path below `origin`, such as /v1/v1/messages.
 
-    Elsewhere only the end of a path is read, since other servers have other base URLs.
+    For other servers only the end of the path is checked, since their base URLs differ.
     """
     path = _path(request.url).removeprefix(urlsplit(origin).path)
     return None if wire.paths is None or wire.paths.fullmatch(path) else _no_endpoint(wire, request, path)
 
 
 def missing_version(wire: Api, path: str) -> str | None:
-    """Return the version that a path of the API lacks, or `None`."""
+    """Return the version that is missing from a path of the API, or `None`."""
     if wire.paths is None:
         return None
     return next((version for version in _VERSIONS if wire.paths.fullmatch(version + path)), None)
@@ -378,6 +377,6 @@ def known_limits() -> tuple[Limit, ...]:
 
 
 def severity(limit: Limit) -> Severity:
-    """Return the severity of a limit by all its facts, of any day; without facts, its own."""
+    """Return the severity of a limit according to all its facts, of any day. Without facts it is the limit's own."""
     facts = [fact for api in catalog.apis() for fact in api.facts.named(limit.facts)]
     return lesser(limit.severity, facts) if facts else limit.severity

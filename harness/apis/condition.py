@@ -1,4 +1,4 @@
-"""Conditions of facts: their form in fact files, and the comparison of a value."""
+"""Conditions of facts: their form in fact files, and the test of a value."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ JsonType = Literal["string", "number", "boolean", "object", "array", "null"]
 
 
 def _field(operator: str) -> str:
-    """Return the field of an operator; Python reserves some of the operators' names."""
+    """Return the field of an operator, under an alias because some operator names are reserved words."""
     return f"{operator}_" if operator in ("is", "in", "bytes") else operator
 
 
@@ -142,11 +142,11 @@ class Condition(Strict):
 
 
 Holds: TypeAlias = Callable[[JSON], bool]
-"""Tests a value that is present."""
+"""Tests a value that is present in the request."""
 
 
 def comparison(condition: Condition) -> Holds:  # noqa: C901, PLR0912 - one case for each operator
-    """Return the test of a condition's operator. `null` in a body is an absent field, in a schema a value."""
+    """Return the test of a condition's operator. In a body `null` counts as an absent field, in a schema as a value."""
     operand = condition.operand
     unset: list[JSON] = [None] if condition.schemas is None else []
     match condition.operator:

@@ -26,11 +26,11 @@ from harness.model.messages import JSON, ChatRequest, File, Image, Opaque, Text,
 
 @dataclass(frozen=True, slots=True)
 class MinimalRequest:
-    """A chat that is accepted, cheap, and not streamed.
+    """A cheap, unstreamed chat that the provider accepts.
 
-    `path` follows the SDK's base URL; `{}` in it is the model. `body` has the required fields and a limit of the
-    answer's length. `key_header` and `scheme` carry the key; `headers` are further headers. `model` is a model about
-    which little else is known.
+    `path` follows the SDK's base URL; `{}` in it is the model. `body` has the required fields and limits the answer's
+    length. `key_header` and `scheme` carry the key; `headers` are further headers. `model` is a model with few other
+    facts.
     """
 
     path: str
@@ -93,9 +93,9 @@ ContentPart: TypeAlias = Text | Image | File | Opaque
 
 @dataclass(frozen=True, slots=True)
 class SystemText:
-    """The canonical system text, and further system text at the start of the conversation, verbatim.
+    """The canonical system text, and further system texts at the start of the conversation, verbatim.
 
-    `metadata` are fields of the request's body, `opening` entries of the conversation.
+    `metadata` are fields of the request's body; `opening` are entries of the conversation.
     """
 
     text: str | None = None
@@ -130,7 +130,8 @@ class CanonicalReader(ABC):
 
     @abstractmethod
     def _bare(self, raw: dict[str, JSON], view: TextView | MediaView) -> dict[str, JSON] | None:
-        """Return the fields of a content part without a canonical place, `None` without a canonical form."""
+        """Return the fields of a content part without a canonical place, or `None` if the part has no canonical
+        form."""
 
     def hosted_metadata(self) -> Mapping[str, JSON]:
         """Return the fields of a request's body that declare the hosted tools."""
@@ -138,7 +139,7 @@ class CanonicalReader(ABC):
 
     @property
     def functions(self) -> tuple[ToolView, ...]:
-        """The functions outside of hosted tools."""
+        """The function tools, without hosted tools."""
         inside = tuple(f"{tool.pointer}/" for tool in self.hosted)
         return tuple(
             tool for tool in self.view.tools if tool.kind == "function" and not tool.pointer.startswith(inside)
@@ -170,14 +171,14 @@ class CanonicalReader(ABC):
         return Opaque(self.api, raw)
 
     def raw(self, view: PartView | JsonView | SystemView | ToolView) -> JSON:
-        """Return the wire object of a view; for text, the part that holds it."""
+        """Return the wire object of a view. For text, this is the part that contains it."""
         pointer = view.pointer
         return resolve(
             self._body, pointer.removesuffix("/text") if isinstance(view, TextView | SystemView) else pointer
         )
 
     def entries(self, texts: Iterable[SystemView]) -> tuple[JSON, ...]:
-        """Return the whole conversation entries that hold these system texts, each once."""
+        """Return the conversation entries that contain these system texts, each entry once."""
         places = dict.fromkeys("/".join(text.pointer.split("/")[:3]) for text in texts)
         return tuple(resolve(self._body, place) for place in places)
 
@@ -194,7 +195,7 @@ class CanonicalReader(ABC):
 
 
 def _json_schema(schema: JSON) -> JSON:
-    """Return a schema of the OpenAPI dialect as JSON Schema: `nullable` becomes a type (gemini-schema-fields)."""
+    """Convert a schema of the OpenAPI dialect to JSON Schema: `nullable` becomes a type (gemini-schema-fields)."""
     if not isinstance(schema, dict):
         return schema
     plain = {key: _keyword(key, value) for key, value in schema.items() if key != "nullable"}

@@ -64,7 +64,7 @@ def vector_of(numbers: list[JSON], pointer: str) -> tuple[float, ...]:
 
 
 def seeded_vector(view: EmbeddingView, text: str, dimensions: int) -> list[float]:
-    """Return a vector of length 1 that is a function of the model and the text, with six digits per number."""
+    """Return a vector of length 1 with six digits per number, derived from the model and the text."""
     raw = [number(f"{view.model}/{text}", str(place), -999, 999) or 1 for place in range(dimensions)]
     scale = math.sqrt(math.fsum(value * value for value in raw))
     return [round(value / scale, 6) for value in raw]

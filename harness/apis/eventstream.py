@@ -32,7 +32,7 @@ class ServerSentEvent:
 
 
 def is_event_stream(headers_content_type: str, body: bytes) -> bool:
-    """Return whether a body is an event stream: by content type, or by its first line if that says too little."""
+    """Return whether a body is an event stream, by its content type or, if that is inconclusive, by its first line."""
     media_type = headers_content_type.partition(";")[0].strip().lower()
     if media_type not in ("", "text/plain"):
         return media_type == "text/event-stream"
@@ -40,16 +40,16 @@ def is_event_stream(headers_content_type: str, body: bytes) -> bool:
 
 
 def starts_as_one(body: bytes) -> bool:
-    """Return whether the first line of a body is one of an event stream."""
+    """Return whether a body starts like an event stream."""
     return body.removeprefix(_BOM).lstrip().startswith((b"data:", b"event:", b":"))
 
 
 def events(body: bytes) -> Iterator[ServerSentEvent]:
-    """Yield the events of a whole body. An event that the end of the body cuts off is dropped."""
+    """Yield the events of a whole body. An incomplete event at the end is dropped."""
     name: str | None = None
     data: list[str] = []
     lines = _LINE_END.split(body.removeprefix(_BOM))
-    for line in lines[:-1]:  # what follows the last line end is no line yet
+    for line in lines[:-1]:  # text after the last line end is not a complete line
         if not line:
             if data:
                 yield ServerSentEvent(name, "\n".join(data))
@@ -67,7 +67,7 @@ def events_of(body: bytes) -> list[ServerSentEvent]:
     """Return the events of a response body.
 
     Raises:
-        WireError: the body does not begin as an event stream does.
+        WireError: the body does not start like an event stream.
     """
     if not _begins(body):
         raise WireError("the body is no event stream")
@@ -75,7 +75,7 @@ def events_of(body: bytes) -> list[ServerSentEvent]:
 
 
 def _begins(body: bytes) -> bool:
-    """Return whether the first line that is not blank may belong to an event stream."""
+    """Return whether the first non-blank line may belong to an event stream."""
     if _BOM.startswith(body):
         return True
     first, *behind = _LINE_END.split(body.removeprefix(_BOM).lstrip(), maxsplit=1)
@@ -84,7 +84,7 @@ def _begins(body: bytes) -> bool:
 
 
 def written(data: JSON, name: str | None = None) -> bytes:
-    """Return one event with a JSON value. Half of a surrogate pair is written as its escape."""
+    """Return one event with a JSON value. A lone surrogate is written as an escape."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     head = f"event: {name}\n" if name else ""
     return f"{head}data: {text}\n\n".encode(errors="backslashreplace")
@@ -94,7 +94,7 @@ _SEPARATORS = {separator.encode(): f"\\u{ord(separator):04x}".encode() for separ
 
 
 def separators_escaped(stream: bytes) -> bytes:
-    """Return a stream of JSON with Unicode's line separators escaped, as all recorded streams have them."""
+    """Escape Unicode's line separators in a stream of JSON, as all recorded streams do."""
     for raw, escaped in _SEPARATORS.items():
         stream = stream.replace(raw, escaped)
     return stream

@@ -124,7 +124,7 @@ def _drop(holder: Any, keys: list[str | int | None]) -> None:
 
 
 def model_of(api: Api, fact: Fact) -> str:
-    """Return a model that a fact is about; if the fact names none, one with few other facts."""
+    """Return a model that a fact is about. If the fact names none, return one with few other facts."""
     own = api.minimal_request if (fact.service or [OWN])[0] == OWN else None
     pattern = (fact.models or [own.model if own else "a-model"])[0]
     return re.sub(r"\[!?([^\]])[^\]]*\]", r"\1", pattern).replace("*", "").replace("?", "x")
@@ -136,14 +136,14 @@ def day_of(fact: Fact) -> dt.date:
 
 
 def rules_of(api: Api, fact: Fact, model: str, edition: FactSelection) -> RuleSet:
-    """Return the rules that judge the examples of a fact: those of its service, on a day on which it applies."""
+    """Return the rule set for a fact's examples: its service, on a day on which the fact applies."""
     profile = api.profile_for(model, FactSelection(day_of(fact), edition.files))
     return api.services.rules_of(profile, (fact.service or [OWN])[0])
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedExample:
-    """An example with its violations. `id` is that of its limit, or of the fact."""
+    """An example with its violations. `id` is the id of its limit or its fact."""
 
     api: Api
     fact: Fact
@@ -167,7 +167,7 @@ class JudgedExample:
 
     @property
     def _is_met(self) -> bool:
-        """Whether the conditions of the fact are met. Of two facts that refuse one place, only one is reported."""
+        """Return whether the fact's conditions are met. If two facts refuse one place, only one of them is reported."""
         try:
             body = json.loads(self.request.body)
         except ValueError:

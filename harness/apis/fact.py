@@ -203,7 +203,7 @@ class Fact(Strict):
 
     @property
     def is_certain(self) -> bool:
-        """Whether a refusal is an error: it was captured or probed, and no source contradicts it."""
+        """Return whether a refusal is an error: it was captured or probed, and no source contradicts it."""
         return not self.contested and any(each.kind in STRONG for each in self.evidence)
 
     def is_of(self, model: str) -> bool:

@@ -32,9 +32,9 @@ _State: TypeAlias = "tuple[tuple[Path, int], ...]"
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Facts about one API, read from files on first use.
+    """The facts about one API, read from files on first use.
 
-    The last of several facts with one id counts, in the place of the first.
+    If several facts have one id, the last one replaces the first in its position.
     """
 
     files: tuple[Path, ...] = ()
@@ -45,7 +45,7 @@ class Facts:
         return cls((Path(module).with_name("facts.yaml"),))
 
     def together(self, api: str, files: Iterable[Path]) -> Facts:
-        """Return these facts and those of other files, as far as they are about the API."""
+        """Return these facts and those facts of other files that are about the API."""
         return Facts((*self.files, *(file for file in files if _read(file).api == api)))
 
     def all(self) -> tuple[Fact, ...]:
@@ -74,7 +74,7 @@ class Facts:
 
     @property
     def written(self) -> frozenset[str]:
-        """The ids of facts that limits or Python checks represent."""
+        """The ids of facts that are implemented by limits or Python checks."""
         return _written(self._state)
 
     @property
@@ -84,14 +84,16 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class FactSelection:
-    """A day and further files that select facts. Without a day, the day of each request counts. Facts of the files
-    change, retire or extend the built-in facts."""
+    """A day and additional files, which select facts. Without a day, the day of each request is used.
+
+    Facts of the files change, retire or extend the built-in facts.
+    """
 
     day: dt.date | None = None
     files: tuple[Path, ...] = ()
 
     def on(self, made: dt.date | None) -> FactSelection:
-        """Return the selection for a request that was made on a day; a day of its own has precedence."""
+        """Return the selection for a request of this day. The selection's own day has precedence."""
         return self if self.day or made is None else FactSelection(made, self.files)
 
     def check(self, apis: Iterable[str]) -> None:
@@ -103,7 +105,7 @@ class FactSelection:
 
 
 SHIPPED = FactSelection()
-"""The built-in facts, of the day of each request."""
+"""The built-in facts, on the day of each request."""
 
 
 def today() -> dt.date:
@@ -139,7 +141,7 @@ class CompiledFacts:
         self._prefilter = Prefilter([*self._conditions, *(fact.conditions for fact in self.facts)], schemas)
 
     def judge(self, request: HttpRequest) -> tuple[list[Violation], list[Violation]]:
-        """Return the broken limits and the refusing facts of a request. Never raises."""
+        """Return the limits that a request breaks and the facts that refuse it. Never raises."""
         limits, refused = list[Violation](), list[Violation]()
         try:
             body = parsed(request.body)
@@ -180,7 +182,7 @@ class CompiledFacts:
 
 
 def limit_of(fact: Fact) -> Limit:
-    """Return the limit that a fact with conditions is, under its own id."""
+    """Return a fact with conditions as a limit with the fact's id."""
     return Limit(fact.id, fact.says, fact.id, lesser("error", [fact]), remedy=remedy(fact))
 
 
@@ -199,8 +201,8 @@ def read_fact_file(path: Path) -> FactFile:
     """Read a file of facts.
 
     Raises:
-        FactsError: the file is unreadable or has another form than `harness.apis.fact`; with file, line, column and
-    key.
+        FactsError: the file is unreadable or does not have the form of `harness.apis.fact`; the error names file, line,
+        column and key.
     """
     try:
         document = read(read_file(path, MAX_BYTES), str(path), FactsError)
@@ -225,7 +227,7 @@ def _read(path: Path) -> FactFile:
 
 
 def _changed(path: Path) -> int:
-    """Return the modification time of a file, 0 for a missing one."""
+    """Return the modification time of a file, or 0 for a missing file."""
     try:
         return path.stat().st_mtime_ns
     except OSError:

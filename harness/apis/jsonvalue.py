@@ -15,7 +15,7 @@ from harness.model.http import HttpResponse
 from harness.model.messages import JSON
 
 MAX_DEPTH = 500
-"""Levels of nesting that recursive functions can follow in Python."""
+"""Maximum nesting depth, so that recursive functions stay within Python's stack."""
 
 _TOO_DEEP = f"nested too deeply: more than {MAX_DEPTH} levels"
 _JSON_TYPE = re.compile(r"[^/]+/([^/]+\+)?json")
@@ -42,13 +42,13 @@ def loads(data: bytes | str) -> JSON:
 
 
 def is_json(content_type: str) -> bool:
-    """Return whether a body of this content type may be JSON. No content type and plain text may be."""
+    """Return whether a body of this content type may be JSON. So may one without a type, or of plain text."""
     media_type = content_type.partition(";")[0].strip().lower()
     return media_type in ("", "text/plain") or _JSON_TYPE.fullmatch(media_type) is not None
 
 
 def body_of(response: HttpResponse) -> JSON:
-    """Parse the JSON of a response. Raises `WireError`, for another content type as well."""
+    """Parse the JSON of a response. Raises `WireError`, also for a content type that is not JSON."""
     content_type = response.headers.get("content-type", "")
     if not is_json(content_type):
         raise WireError(f"the content type of the body is {content_type!r}")
@@ -81,7 +81,7 @@ _STRICT = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
 
 
 def scan(text: str, position: int) -> tuple[JSON, int]:
-    """Parse the strict JSON value at a position of a text, and return its end. The depth is not checked.
+    """Parse the strict JSON value at a position of a text, and return it with its end. The depth is not checked.
 
     Raises:
         WireError: it has NaN, an infinity, or a number beyond doubles.
@@ -91,8 +91,8 @@ def scan(text: str, position: int) -> tuple[JSON, int]:
 
 
 def equal(one: JSON, other: JSON) -> bool:
-    """Return JSON equality: integers exact, other numbers as doubles, `true` is not `1`, key order free."""
-    if one is other:  # as what a body repeats is
+    """Compare JSON values: integers exactly, other numbers as doubles, `true` is not `1`, key order is ignored."""
+    if one is other:  # usual for values that requests repeat
         return True
     if isinstance(one, str):
         return type(one) is type(other) and one == other
@@ -108,7 +108,7 @@ def equal(one: JSON, other: JSON) -> bool:
     if isinstance(one, bool) or isinstance(other, bool):
         return False
     if isinstance(one, int | float) and isinstance(other, int | float):
-        return one == other  # Python compares an int with a float exactly, so that no digit is lost unseen
+        return one == other  # Python compares an int with a float exactly
     return type(one) is type(other) and one == other
 
 
@@ -128,7 +128,7 @@ def keys(pointer: str) -> tuple[str, ...]:
 
 
 def canonical(value: JSON) -> str:
-    """Return one text for all equal values: sorted keys, whole floats as integers."""
+    """Return a text that is the same for all equal values: sorted keys, whole floats as integers."""
     return json.dumps(_whole(value), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -178,7 +178,7 @@ T = TypeVar("T")
 _MAX_ELEMENTS = 1024
 _MAX_ELEMENT_BYTES = 16_384
 _WITHOUT_REFERENCES = 2
-"""The marshal version that writes equal values as equal bytes."""
+"""Marshal version without object references, so that equal values have equal bytes."""
 
 
 def parsed(body: bytes) -> JSON:
@@ -187,7 +187,7 @@ def parsed(body: bytes) -> JSON:
     Raises:
         WireError: it is not JSON (see `loads`).
     """
-    return marshal.loads(_written(body))  # noqa: S302 - what `_written` has just made
+    return marshal.loads(_written(body))  # noqa: S302 - the bytes come from `_written`
 
 
 @lru_cache(4)
@@ -204,7 +204,7 @@ def cached_per_element(read: Callable[[Any, str], T]) -> Callable[[object, str],
 
     @lru_cache(_MAX_ELEMENTS)
     def once(element: bytes, pointer: str) -> T:
-        return read(marshal.loads(element), pointer)  # noqa: S302 - what `of` has just made
+        return read(marshal.loads(element), pointer)  # noqa: S302 - the bytes come from `of`
 
     def of(listed: object, pointer: str) -> Sequence[T]:
         if not isinstance(listed, list):

@@ -82,7 +82,7 @@ class Violation:
 
 
 def lesser(severity: Severity, facts: Iterable[Fact]) -> Severity:
-    """Return the severity of a finding that rests on facts: an error only with a certain refusal."""
+    """Return the severity of a finding that is based on facts. It is an error only if a refusal is certain."""
     return severity if any(fact.verdict == "refused" and fact.is_certain for fact in facts) else "warning"
 
 
@@ -98,19 +98,19 @@ def severity_of(ruling: Ruling | None) -> Severity | None:
 
 
 def limits_among(namespace: Mapping[str, object]) -> tuple[Limit, ...]:
-    """Return the limits among the names of a module, in their order."""
+    """Return the limits among a module's names, in their order."""
     return tuple(value for value in namespace.values() if isinstance(value, Limit))
 
 
 _PATH = re.compile(r"\b([a-z_]+)((?:\[\d+\]|\.\d+)(?:\.[A-Za-z_]\w*|\[\d+\]|\.\d+)*)")
-"""A place as APIs spell it: `messages[4].tool_calls[0].id`, `messages.92.content.0.tool_use.id`."""
+"""A place in the spelling of APIs: `messages[4].tool_calls[0].id`, `messages.92.content.0.tool_use.id`."""
 
 _INDEX = re.compile(r"\d+(?=[\].]|$)")
 _LENGTH = re.compile(r"(\bgot an? \w+ with length )\d+")
 
 
 def adapt_words(words: str, pointer: str, value: JSON) -> str:
-    """Return recorded words of a refusal with this request's indices and the length of `value`."""
+    """Adapt the recorded text of a refusal to this request's indices and to the length of `value`."""
     root, *rest = pointer.split("/")[1:] or [""]
     indices = [each for each in rest if each.isdecimal()]
 
@@ -199,7 +199,7 @@ def type_name(value: JSON) -> str:
 _OR = ", or leave it out"
 
 _NEEDED = frozenset({"role", "type", "model", "name"})
-"""Keys that an object cannot omit."""
+"""Keys that are required in their object."""
 
 _SCHEMAS = {
     "tools": "the schemas of tools",
@@ -228,11 +228,11 @@ _REMEDIES = {
     "deeper": "nest at most {values} levels of objects and arrays in {place}",
     "shared": "leave out {values} next to {place}",
 }
-"""Operator of a condition → the way to no longer meet it."""
+"""Operator of a condition → the change that makes a request no longer meet it."""
 
 
 def remedy(fact: Fact) -> str:
-    """Return the remedy of a fact by its first condition; empty without conditions."""
+    """Return the remedy of a fact by its first condition, or an empty text without conditions."""
     if not fact.when:
         return ""
     first = fact.when[0]

@@ -104,7 +104,7 @@ class Conditions:
         self._conditions = conditions
         tests = [ConditionTest(each) for each in conditions]
         self._first = tests[0] if tests else None
-        # What there is says of which element, and the element which is next; what few elements have goes first.
+        # Tests of present values come first, since they choose the element. Relative and common ones come later.
         self.tests = sorted(tests, key=lambda test: (test.wants_nothing, test.is_relative, test.is_common))
         self._needed = [test.steps[0].spellings for test in tests if test.steps and not test.wants_nothing]
         self._without = len([test for test in tests if test.goes_through_elements]) < 2
@@ -114,11 +114,11 @@ class Conditions:
         return Conditions, (self._conditions,)
 
     def met(self, asked: RequestData) -> str | None:
-        """Return the pointer at which a request meets the first condition, if it meets all, otherwise `None`."""
+        """Return the pointer at which a request meets the first condition, or `None` unless it meets all conditions."""
         return next(self.places(asked), None)
 
     def places(self, asked: RequestData) -> Iterator[str]:
-        """Yield every place that meets the first condition, where the request meets all."""
+        """Yield every place that meets the first condition, if the request meets all conditions."""
         body = asked.body
         if self._first is None or not isinstance(body, dict):
             return
@@ -146,16 +146,16 @@ class Conditions:
                 found = True
                 yield found_at
             if then is chosen and not (found and test is self._first):
-                return  # with the same choice, all others would end the same
+                return  # with the same choice, all further places would end the same way
 
     def _shared(self, schemas: SchemaPlaces) -> frozenset[str]:
-        """Return the groups that more than one test goes through."""
+        """Return the groups that more than one test uses."""
         through = [test.through(schemas) for test in self.tests]
         return frozenset(each for one in through for each in one if sum(each in other for other in through) > 1)
 
 
 def met(conditions: Sequence[Condition], asked: RequestData) -> str | None:
-    """Return `Conditions.met` of conditions that are used once."""
+    """Return `Conditions.met` for conditions that are used only once."""
     return Conditions(conditions).met(asked)
 
 
@@ -173,7 +173,7 @@ class PathStep:
 
     @property
     def is_everything(self) -> bool:
-        """Whether the step is `**`."""
+        """Return whether the step is `**`."""
         return self.spellings[0] == _EVERYTHING
 
 
@@ -209,7 +209,7 @@ def _element(said: str) -> _Element:
 
 
 class ConditionTest:
-    """A compiled condition. `holds` tests a present value alone, `_fits` its surroundings. `wants_nothing`: an
+    """A compiled condition. `holds` tests a present value alone, and `_fits` its surroundings. With `wants_nothing`, an
     absent value may pass."""
 
     __slots__ = ("_fits", "condition", "holds", "is_relative", "steps", "wants_nothing")
@@ -224,16 +224,16 @@ class ConditionTest:
 
     @property
     def is_common(self) -> bool:
-        """Whether most elements pass."""
+        """Return whether most elements pass the test."""
         return self.condition.operator in ("there", "kind", "not_kind", "out")
 
     @property
     def goes_through_elements(self) -> bool:
-        """Whether it may choose an element or a schema for other conditions."""
+        """Return whether the test may choose an element or a schema for other conditions."""
         return self.condition.schemas is not None or any(group for step in self.steps for group in step.groups)
 
     def through(self, schemas: SchemaPlaces) -> set[str]:
-        """Return the groups that it may share."""
+        """Return the groups that the test may share."""
         found = {group for step in self.steps for group in step.groups if group}
         for path in self.paths(schemas):
             found |= {group for step in steps_of(path) for group in step.groups if group}
@@ -241,7 +241,7 @@ class ConditionTest:
         return found
 
     def meeting(self, asked: RequestData, shared: frozenset[str], chosen: _Chosen) -> Iterator[tuple[str, _Chosen]]:
-        """Yield the places that pass, each with the chosen elements."""
+        """Yield the places that pass the test, each with the chosen elements."""
         candidates = self._candidates(asked, shared, chosen)
         if self.condition.at is not None and (self.condition.there is False or self.condition.every is not None):
             found = [*candidates]
@@ -265,7 +265,7 @@ class ConditionTest:
         return bool(values) and all(not isinstance(value, _Absent) and self.holds(value) for value in values)
 
     def paths(self, schemas: SchemaPlaces) -> tuple[str, ...]:
-        """Return the paths of the schemas that it reads."""
+        """Return the paths of the schemas that the test reads."""
         match self.condition.schemas:
             case None:
                 return ()
@@ -277,7 +277,7 @@ class ConditionTest:
     def _candidates(self, asked: RequestData, shared: frozenset[str], chosen: _Chosen) -> Iterator[_Found]:
         condition = self.condition
         if condition.header is not None:
-            absent = "" if condition.unlike is not None else _ABSENT  # a header that is absent matches nothing
+            absent = "" if condition.unlike is not None else _ABSENT  # an absent header matches nothing
             yield "", asked.headers.get(condition.header.lower(), absent), chosen
         elif condition.schemas is None:
             yield from _walk([("", asked.body, chosen)], self.steps, shared) if chosen else asked.at(self.steps, shared)
@@ -308,7 +308,7 @@ def _is_strict(element: JSON | _Absent) -> bool:
 
 
 def _taken(chosen: _Chosen, group: str, pointer: str, shared: frozenset[str]) -> _Chosen | None:
-    """Return the choice extended by this element, or `None` if another one is chosen."""
+    """Return the choice extended by this element, or `None` if a different one is already chosen."""
     if group not in shared:
         return chosen
     before = chosen.get(group)
@@ -419,7 +419,7 @@ def _holder(body: JSON, pointer: str) -> JSON:
 
 
 def _shared_with_reference(asked: RequestData, pointer: str) -> AbstractSet[str]:
-    """Return the keywords of a schema that the schema named by its `$ref` has, too."""
+    """Return the keywords that a schema has in common with the schema in its `$ref`."""
     holder = _holder(asked.body, pointer)
     if not isinstance(holder, dict):
         return frozenset()

@@ -1,4 +1,4 @@
-"""Errors, headers and checks that both OpenAI APIs share.
+"""Errors, headers and checks that are common to both OpenAI APIs.
 
 Headers: https://developers.openai.com/api/reference/overview (read 2026-11-22).
 """
@@ -71,16 +71,16 @@ _STATUS_OF = {
     _FAILED: 500,
     "service_unavailable_error": 503,
 }
-"""Code or type → the status that it comes with."""
+"""Code or type → the HTTP status with which it is sent."""
 
 
 def type_and_code(status: int) -> tuple[str, str | None]:
-    """Return the type and the code of a failure. A status without its own gets those of 400 or 500."""
+    """Return the type and the code of a failure. Unlisted statuses use those of 400 or 500."""
     return _TYPE_AND_CODE.get(status, (_FAILED if status >= 500 else _REFUSED, None))
 
 
 def error_object(text: str, kind: str, code: str | None, where: str | None = None) -> dict[str, JSON]:
-    """Return an error as bodies and events carry it."""
+    """Return an error object as used in bodies and events."""
     return {"message": text, "type": kind, "param": where, "code": code}
 
 
@@ -92,7 +92,7 @@ def refusal(violation: Violation, indent: int | None = None) -> HttpResponse:
 
 
 def failure(status: int, retry_after: float | None, seed: str, indent: int | None = None) -> HttpResponse:
-    """Return the provider's failure with this status, and `retry_after` seconds in a header."""
+    """Return the provider's failure with this status, and a header that requests a wait of `retry_after` seconds."""
     error = error_object(message(status), *type_and_code(status))
     return _error_response(status, error, seed, retry_after, indent)
 
@@ -107,10 +107,10 @@ def _error_response(
 
 
 def meant_status(error: dict[str, JSON]) -> int | None:
-    """Return the status that an error means.
+    """Return the HTTP status that an error means.
 
-    Compatible servers name it (Groq in `status_code`, OpenRouter in `code`). Otherwise the code decides before the
-    type, which is often only `invalid_request_error`.
+    Compatible servers name it (Groq in `status_code`, OpenRouter in `code`). For the rest, the code has precedence over
+    the type, which is often only `invalid_request_error`.
     """
     code, kind = error.get("code"), error.get("type")
     for named in (error.get("status_code"), code):
@@ -130,11 +130,11 @@ _NAMES = {
 }
 
 Fields: TypeAlias = Mapping[str, Mapping[str, JSON]]
-"""Fields of a request with a JSON Schema of type and bounds; other checks read fields with an empty schema."""
+"""Request fields → a JSON Schema with type and bounds. Fields with an empty schema are checked elsewhere."""
 
 
 class LimitTable:
-    """Limits of an API that Python checks find, by their ids without the API's name."""
+    """The limits of an API that Python code checks, by their ids without the API's prefix."""
 
     def __init__(self, facts: Facts, prefix: str) -> None:
         self._facts = facts
@@ -169,7 +169,7 @@ def _wrong_type(name: str, value: JSON, schema: Mapping[str, JSON]) -> str | Non
 
 
 def _out_of_range(name: str, value: JSON, schema: Mapping[str, JSON]) -> tuple[str, str] | None:
-    """Return the refusal of a number out of bounds, and its code."""
+    """Return the refusal of a number that is out of bounds, with its code."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     kind = "integer" if schema.get("type") == "integer" else "decimal"

@@ -1,7 +1,7 @@
-"""Prefilter of conditions by one walk through a request.
+"""Prefilter for conditions, in a single walk through a request.
 
-Hundreds of facts have conditions, and nearly every request meets none of them. The prefilter is necessary, not
-sufficient: for each condition something in the request fits it. `Conditions.met` decides.
+There are hundreds of facts, and nearly every request meets none of their conditions. The prefilter is necessary but not
+sufficient: it only finds something in the request for each condition. `Conditions.met` decides.
 """
 
 from __future__ import annotations
@@ -40,10 +40,9 @@ class _Schemas:
 
 @dataclass(slots=True, eq=False)
 class _Place:
-    """Tests of a place in a body and of the places inside it.
+    """Tests of a place in a body, and of the places inside it.
 
-    `each` returns the tests that each element passes. `together`: tests that one element must pass → the bit for all of
-    them.
+    `each` returns the tests that each element passes. `together` maps tests that one element must pass to a common bit.
     """
 
     tests: list[tuple[int, Holds]] = field(default_factory=list["tuple[int, Holds]"])
@@ -56,7 +55,7 @@ class _Place:
     strict_schemas: dict[str, _Schemas] = field(default_factory=dict[str, _Schemas])
 
     def at_step(self, step: PathStep) -> _Place:
-        """Return the place that a step leads to."""
+        """Return the place at the end of a step."""
         one, other = (self.members.setdefault(spelling, []) for spelling in step.spellings)
         place = next((each for each in one if any(each is same for same in other)), None)
         if place is None:
@@ -73,7 +72,7 @@ class _Place:
         return place
 
     def of(self, value: JSON) -> int:
-        """Return the tests that a value at this place and the values inside it pass."""
+        """Return the tests that a value at this place, or a value inside it, passes."""
         found = 0
         for bit, holds in self.tests:
             if holds(value):
@@ -123,7 +122,7 @@ class Prefilter:
         self._needed = [self._needs(each, schemas) for each in conditions]
         for places in self._body.members.values():
             for place in places:
-                if place.elements is not None:  # entries and tools, which the next request repeats
+                if place.elements is not None:  # entries and tools, which later requests repeat
                     place.each = cached_per_element(_of(place.elements))
 
     def passing(self, asked: RequestData) -> Iterator[int]:
@@ -132,7 +131,7 @@ class Prefilter:
         return (number for number, needed in enumerate(self._needed) if needed & found == needed)
 
     def _needs(self, conditions: Conditions, schemas: SchemaPlaces) -> int:
-        """Return the bits that the conditions require. Conditions on headers and absent values require none."""
+        """Return the bits that the conditions require. Conditions on headers require none."""
         bits: list[tuple[ConditionTest, int]] = []
         there = {group for test in conditions.tests if not test.wants_nothing for group, _ in _chosen(test)}
         for test in conditions.tests:
@@ -151,7 +150,7 @@ class Prefilter:
         return needed
 
     def _together(self, place: _Place, members: Sequence[int], inner: int) -> int:
-        """Return the bit for tests that one element of a list must pass."""
+        """Return the bit for tests that a single element of a list must pass."""
         mask = 0
         for bit in members:
             mask |= bit
@@ -166,7 +165,7 @@ class Prefilter:
         return known
 
     def _lacked(self, test: ConditionTest, there: Container[str]) -> int:
-        """Return the bit of a test that an absent value passes; none, if no element may pass it."""
+        """Return the bit of a test that an absent value passes, or 0 if a list may have no element that passes."""
         steps = test.steps
         last = max((at for at, step in enumerate(steps) if step.indexes), default=-1)
         if any(step.is_everything for step in steps) or (last >= 0 and not _is_chosen(steps[last], there)):
@@ -210,7 +209,7 @@ class Prefilter:
 
 
 def _chosen(test: ConditionTest) -> Iterator[tuple[str, tuple[PathStep, ...]]]:
-    """Yield the lists of which a test chooses an element, with the steps to it."""
+    """Yield the lists from which a test chooses an element, with the steps to each list."""
     for at, step in enumerate(test.steps):
         if len(step.indexes) == 1 and step.indexes[0] is None and step.groups[0]:
             yield step.groups[0], test.steps[: at + 1]
@@ -221,7 +220,7 @@ def _is_chosen(step: PathStep, groups: Container[str]) -> bool:
 
 
 def _lacking(test: ConditionTest, steps: Sequence[PathStep]) -> Holds:
-    """Return the test of whether the value after these steps is absent or passes."""
+    """Return a test that passes if the value after these steps is absent or passes."""
     wants_none = test.condition.there is False
 
     def within(value: JSON) -> bool:

@@ -1,7 +1,7 @@
 """Checks of responses: fields, token counts, and the order of events.
 
-`responses.yaml` of each API describes the fields as JSON Schemas, where `promise` names the rule of a field and `words`
-the loss of a client. Servers are judged by these checks, adapters never.
+`responses.yaml` of each API describes the fields as JSON Schemas. There, `promise` names the rule of a field and
+`words` the harm to a client. These checks apply to servers, never to adapters.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class ReceivedEvent:
-    """An event of a stream. `data` is `None` if its `text` is no JSON object."""
+    """An event of a stream. `data` is `None` if its `text` is not a JSON object."""
 
     index: int
     name: str | None
@@ -71,7 +71,7 @@ class ReceivedEvent:
 
 
 def sent(response: HttpResponse) -> list[ReceivedEvent]:
-    """Return the events of a stream, as far as they can be read."""
+    """Return the readable events of a stream."""
     return [
         ReceivedEvent(at, event.name, event.data, object_of(event.data))
         for at, event in enumerate(events(response.body))
@@ -99,7 +99,7 @@ class FieldSchema:
         self._promise = rule
 
     def violations(self, value: JSON, event: int | None = None) -> Iterator[ResponseViolation]:
-        """Check a value; each place is reported once."""
+        """Check a value. Each place is reported only once."""
         seen: set[Path] = set()
         for failure in self._validator.failures(value):
             for path, node, said, actual, expected in _told(failure):
@@ -188,7 +188,7 @@ class EventOrder(ABC):
     def violations(
         self, came: Sequence[ReceivedEvent], shapes: Mapping[str, FieldSchema]
     ) -> Iterator[ResponseViolation]:
-        """Check all events. A fault that every event has is reported once."""
+        """Check all events. A fault that all events share is reported once."""
         grammar = self.grammar
         for event in came:
             if event.text == DONE:
@@ -208,10 +208,10 @@ class EventOrder(ABC):
 
     @abstractmethod
     def check(self, event: ReceivedEvent) -> Iterator[ResponseViolation]:
-        """Check the parts that only events of this API have, before a block is opened or closed."""
+        """Check the event by rules of this API, before a block is opened or closed."""
 
     def block_at(self, data: dict[str, JSON]) -> int | None:
-        """Return the index of the block that an event belongs to, `None` if it is unclear."""
+        """Return the index of the block that an event belongs to, or `None` if it is unknown."""
         index = data.get(self.grammar.index)
         return index if isinstance(index, int) and not isinstance(index, bool) else None
 
@@ -246,7 +246,7 @@ class EventOrder(ABC):
             yield from self._finished(grammar.finish, data, at)
 
     def _placed(self, kind: str, at: int) -> Iterator[ResponseViolation]:
-        """Check the types: the first, the last, and those between."""
+        """Check the first and the last event type, and those in between."""
         grammar, pointer = self.grammar, "/type"
         if self.ended:
             yield EVENTS.broken("an event follows the last one", pointer, at, kind)
@@ -267,7 +267,7 @@ class EventOrder(ABC):
         if self.stop and any(resolve(data, each) for each in self.grammar.content):
             yield EVENTS.broken("content follows the finish reason: clients have stopped reading", event=at)
         word = resolve(data, pointer)
-        if word and self.stop and word != self.stop:  # a last chunk, for the usage, may say it again
+        if word and self.stop and word != self.stop:  # a final chunk with the usage may repeat the stop reason
             said = "the stream has two different stop reasons"
             yield STOP_REASON.broken(said, pointer, at, word, self.stop)
         self.stop = word or self.stop
@@ -374,7 +374,7 @@ class ResponseChecks:
             yield ERROR_BODY.broken(said, "/error/code", None, code, response.status)
 
     def _stream(self, came: Sequence[ReceivedEvent], request: RequestView) -> Iterator[ResponseViolation]:
-        """Check the events, and the response that they fold to."""
+        """Check the events, and the folded response."""
         order = self.order()
         yield from order.violations(came, self._of_events)
         if not (order.failed or order.headless) and (order.ended or order.stop):
@@ -451,7 +451,7 @@ class ResponseChecks:
 
 
 def _once(found: Iterable[ResponseViolation]) -> Iterator[ResponseViolation]:
-    """Report a fault of many events, or of an event and the response, once."""
+    """Remove repeated violations, such as a fault in many events, or in both an event and the response."""
     seen: set[tuple[str, str]] = set()
     for each in found:
         if (key := (each.rule.id, each.message)) not in seen:
@@ -468,7 +468,7 @@ def _typed(response: HttpResponse, *, stream: bool) -> Iterator[ResponseViolatio
 
 
 def _framing(response: HttpResponse) -> Iterator[ResponseViolation]:
-    """Check that the bytes are server-sent events by the grammar."""
+    """Check that the bytes follow the grammar of server-sent events."""
     lines = _LINE_END.split(response.body.removeprefix(_BOM))
     for line in lines:
         if line and _FIELD.match(line) is None:

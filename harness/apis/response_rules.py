@@ -15,7 +15,7 @@ from harness.scenarios.schema import Subject
 class ResponseRule:
     """A requirement on every response of a server, with a stable kebab-case `id`.
 
-    `sentence` is the requirement, `source` names its facts in all APIs.
+    `sentence` states the requirement, and `source` names its facts in all APIs.
     """
 
     id: str

@@ -23,7 +23,7 @@ MAPS = frozenset({"properties", "patternProperties", "dependentSchemas", "$defs"
 
 
 def inner(schema: dict[str, JSON], pointer: str, keywords: Iterable[str]) -> Iterator[tuple[str, JSON]]:
-    """Yield the values under these keywords of a schema, with their pointers, even if they are no schemas."""
+    """Yield the values under these keywords of a schema with their pointers, even if they are not schemas."""
     for keyword in keywords:
         value = schema.get(keyword)
         if keyword in ONE:
@@ -40,8 +40,8 @@ def inner(schema: dict[str, JSON], pointer: str, keywords: Iterable[str]) -> Ite
 def subschemas(schema: JSON, pointer: str) -> Iterator[tuple[str, dict[str, JSON]]]:
     """Yield a schema and all schemas inside it, level by level, with their pointers.
 
-    Values of `enum`, `const`, `default` and `examples` are no schemas. There is no recursion, since a schema may nest
-    deeper than Python's stack.
+    Values of `enum`, `const`, `default` and `examples` are not schemas. There is no recursion, since a schema may be
+    nested deeper than Python's stack.
     """
     waiting: deque[tuple[str, JSON]] = deque([(pointer, schema)])
     while waiting:
@@ -54,7 +54,7 @@ def subschemas(schema: JSON, pointer: str) -> Iterator[tuple[str, dict[str, JSON
 _HEADER_CHARS = 64 * 1024
 """Base64 characters that are decoded for the size of an image; a JPEG may begin with metadata."""
 _IMAGE_STARTS = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR")
-"""Beginnings of PNG, JPEG, GIF and WebP in base64."""
+"""First base64 characters of PNG, JPEG, GIF and WebP."""
 _CONTAINERS = ("properties", "items", "prefixItems")
 _MAX_DEPTH = 100
 
@@ -65,7 +65,7 @@ def json_bytes(value: JSON) -> int:
 
 
 def image_side(value: JSON) -> int:
-    """Return the longer side of an image in base64, in pixels; 0 for anything else."""
+    """Return the longer side of a base64 image in pixels, or 0 for anything else."""
     if not isinstance(value, str) or not value.startswith(_IMAGE_STARTS):
         return 0
     import imagesize  # noqa: PLC0415  # pyright: ignore[reportMissingTypeStubs] - it imports urllib.request
@@ -79,7 +79,7 @@ def image_side(value: JSON) -> int:
 
 
 def schema_depth(schema: JSON) -> int:
-    """Return the number of levels of objects and arrays, with references followed; 100 for recursive schemas."""
+    """Return the number of nested objects and arrays, following references. Recursive schemas count as 100."""
     deepest = 0
     waiting: list[tuple[JSON, int]] = [(schema, 0)]
     seen: set[tuple[int, int]] = set()
@@ -119,7 +119,7 @@ def schema_fault(schema: dict[str, JSON], *, lenient: bool = False) -> tuple[Pat
         return None
 
 
-@lru_cache(maxsize=512)  # a conversation sends the same tools with every request
+@lru_cache(maxsize=512)  # each request of a conversation repeats the tools
 def _judged(text: str, *, lenient: bool) -> tuple[Path, str] | None:
     schema: JSON = json.loads(text)
     if is_simple(schema):

@@ -1,6 +1,6 @@
-"""Building blocks of provider servers: errors, endpoints besides chats, and deterministic values.
+"""Building blocks of provider servers: errors, endpoints other than chats, and deterministic values.
 
-A run needs no endpoints besides chats. The reference server has them for third-party clients
+A run needs only chats. The reference server has the other endpoints for third-party clients
 (`harness.reference_server.conversation_server`).
 """
 
@@ -43,12 +43,12 @@ _NUMBER = re.compile(r"\d+(\.\d+)?", re.ASCII)
 
 
 def message(status: int) -> str:
-    """Return a sentence for a failure with this status. Nothing matches on it."""
+    """Return a message for a failure with this status. No code depends on its words."""
     return _MESSAGES.get(status, f"The request failed with HTTP {status}.")
 
 
 def wait_headers(seconds: float | None) -> dict[str, str]:
-    """Return the headers that ask for a wait.
+    """Return the headers that request a wait.
 
     `retry-after` has whole seconds (RFC 9110), rounded up. `retry-after-ms`, which the SDKs of Anthropic and OpenAI
     prefer, has the exact time.
@@ -87,13 +87,14 @@ def error_view(
 
 
 def waiting_time(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that the headers ask to wait: `retry-after-ms`, else `retry-after` as seconds or as a date."""
+    """Return the requested wait in seconds, from `retry-after-ms` or else from `retry-after`, which has seconds or a
+    date."""
     milliseconds = _number(headers.get("retry-after-ms", ""))
     return _in_seconds(headers) if milliseconds is None else milliseconds / 1000
 
 
 def _in_seconds(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds of `retry-after`. A date counts from the response's `date`, or else from now."""
+    """Return `retry-after` in seconds. A date is relative to the response's `date`, or else to the current time."""
     value = headers.get("retry-after", "")
     seconds = _number(value)
     until = _date(value)
@@ -160,7 +161,7 @@ class ServerEndpoints:
 
 
 def sent(request: HttpRequest) -> dict[str, JSON]:
-    """Return the fields of a request's body; none, if it is no JSON object."""
+    """Return the fields of a request's body. They are empty if it is not a JSON object."""
     try:
         body = loads(request.body)
     except WireError:
@@ -175,7 +176,7 @@ def json_response(body: Mapping[str, JSON], status: int = 200) -> HttpResponse:
 
 
 def tokens(body: bytes) -> int:
-    """Return a plausible token count of a body."""
+    """Return a plausible token count for a body."""
     return max(1, len(body) // 4)
 
 
@@ -183,7 +184,7 @@ ALPHANUMERIC = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 def token(seed: str, label: str, length: int, alphabet: str = ALPHANUMERIC) -> str:
-    """Return `length` characters of `alphabet` that look random."""
+    """Return `length` pseudo-random characters of `alphabet`."""
     digits = int.from_bytes(_digest(seed, label, length), "big")
     characters: list[str] = []
     for _ in range(length):
@@ -193,17 +194,17 @@ def token(seed: str, label: str, length: int, alphabet: str = ALPHANUMERIC) -> s
 
 
 def signature(seed: str, label: str, length: int = 96) -> str:
-    """Return standard base64 of `length` bytes, which looks like an opaque signature."""
+    """Return standard base64 of `length` pseudo-random bytes, as an opaque signature."""
     return base64.b64encode(_digest(seed, label, length)).decode()
 
 
 def number(seed: str, label: str, low: int, high: int) -> int:
-    """Return an integer from `low` to `high`, both included."""
+    """Return an integer from `low` to `high`, inclusive."""
     return low + int.from_bytes(_digest(seed, label, 8), "big") % (high - low + 1)
 
 
 def fragments(text: str, seed: str, label: str, longest: int = 7) -> list[str]:
-    """Split `text` into pieces of 1 to `longest` code points, as models stream it; an empty text has none.
+    """Split `text` into pieces of 1 to `longest` code points, as models stream it. An empty text has no pieces.
 
     A piece may end inside a visible character or inside an escape of JSON text.
     """

@@ -34,7 +34,7 @@ class RuleSet:
 
     @property
     def is_own(self) -> bool:
-        """Whether the rules of the API's provider apply."""
+        """Return whether the rules of the API's provider apply."""
         return self.service == OWN or self.as_own
 
     @property
@@ -104,12 +104,13 @@ class ServerAddress:
     path: str
 
     def is_below(self, host: str) -> bool:
-        """Return whether the host is this one or below it. A dash at the start matches the end of the host."""
+        """Return whether the host equals this one or is a subdomain. A leading dash matches the end of the host
+        name."""
         return self.host == host or self.host.endswith(host if host.startswith("-") else f".{host}")
 
 
 def address(url: str) -> ServerAddress:
-    """Return the address of a URL; an empty one for an invalid URL, as in redacted recordings."""
+    """Return the address of a URL. It is empty for an invalid URL, as in redacted recordings."""
     try:
         parts = urlsplit(url)
         return ServerAddress((parts.hostname or "").lower(), parts.port, parts.path)
@@ -119,8 +120,8 @@ def address(url: str) -> ServerAddress:
 
 @dataclass(frozen=True, slots=True)
 class KnownServer:
-    """A server or a family of servers. `hosts` are host names, with all below them; `path` is the beginning of its
-    paths, where one host serves several APIs."""
+    """A server or a family of servers. `hosts` are host names, including subdomains. `path` is the start of its paths,
+    if one host serves several APIs."""
 
     name: str
     hosts: tuple[str, ...]
@@ -128,7 +129,7 @@ class KnownServer:
     port: int | None = None
 
     def is_at(self, where: ServerAddress) -> bool:
-        """Return whether an address belongs to the server."""
+        """Return whether an address is one of this server."""
         here = any(where.is_below(host) for host in self.hosts)
         return here and where.path.startswith(self.path) and self.port in (None, where.port)
 

@@ -86,7 +86,7 @@ class Profile:
 
 
 def matching(profiles: Sequence[Profile], model: str) -> Profile:
-    """Return the profile of a model. Gemini's prefix `models/` does not count."""
+    """Return the profile of a model. Gemini's prefix `models/` is ignored."""
     bare = model.removeprefix("models/")
     return next(profile for profile in profiles if re.fullmatch(profile.models, bare, re.DOTALL))
 
@@ -141,7 +141,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class ShippedTarget:
-    """A built-in target with recordings, without its adapter loaded."""
+    """A built-in target with recordings. Its adapter is not loaded."""
 
     name: str
     adapter: str
@@ -167,7 +167,7 @@ def target(
 
 
 def _of_model(name: str, model: str) -> str:
-    """Return the recordings' name for another model, so that it never overwrites the first."""
+    """Return a separate name for recordings of another model, so that they do not overwrite the target's own."""
     safe = "".join(character if character.isalnum() or character in "._-" else "-" for character in model)
     return f"{name}@{safe}"
 

@@ -1,4 +1,4 @@
-"""Traits and words of an API, and the opaque state that its provider has issued."""
+"""Traits and terms of an API, and the opaque state that its provider has issued."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ApiTerms:
     end: str = "the event that ends the stream"
 
     def fill(self, remedy: str) -> str:
-        """Return the remedy with this API's words in place of `{system}` and the like."""
+        """Replace placeholders such as `{system}` in a remedy by this API's terms."""
         return remedy.format_map(asdict(self)) if "{" in remedy else remedy
 
 
@@ -77,7 +77,7 @@ class Traits:
 
 
 class IssuedState:
-    """The opaque state that an API has issued in one conversation. This one objects to nothing.
+    """The opaque state that an API has issued in one conversation. This base class never objects.
 
     `foreign`: the conversation began elsewhere, with state that this provider did not issue here.
     """
@@ -86,8 +86,8 @@ class IssuedState:
         self.foreign = foreign
 
     def note(self, response: ResponseView) -> None:
-        """Remember the state in a response."""
+        """Record the state in a response."""
 
     def objection(self, request: RequestView) -> Violation | None:  # noqa: ARG002 - others look at it
-        """Return the violation of a request that brings state back altered."""
+        """Return a violation if a request sends state back altered."""
         return None

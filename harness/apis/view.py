@@ -1,4 +1,4 @@
-"""The neutral view: a request or response as the wire reader reads it, each fact with its JSON pointer.
+"""The neutral view: a request or response as the wire reader reads it, with a JSON pointer for each part.
 
 All APIs share it, so that rules and comparisons are written once. A pointer (RFC 6901) leads into the JSON body, or
 into the folded body of an event stream.
@@ -27,7 +27,7 @@ class WireError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TextView:
-    """Text. `opaque` is state of the text that must go back (Gemini's thoughtSignature)."""
+    """Text. `opaque` is state of the text that must be sent back (Gemini's thoughtSignature)."""
 
     text: str
     pointer: str
@@ -54,10 +54,10 @@ class JsonView:
 
 @dataclass(frozen=True, slots=True)
 class CallView:
-    """A tool call. `id` pairs it with its result; `None` without one.
+    """A tool call. `id` pairs it with its result, and is `None` if there is none.
 
-    `arguments` is the parsed value of any type. `malformed` is the raw text if it is no JSON, or if the response may
-    have ended early: such a call must not run. `item_id` is the id of the item (Responses `fc_…`). `opaque` is state of
+    `arguments` is the parsed value of any type. `malformed` is the raw text if it is not JSON, or if the response may
+    have ended early; such a call must not run. `item_id` is the id of the item (Responses `fc_…`). `opaque` is state of
     the call (thoughtSignature).
     """
 
@@ -73,7 +73,7 @@ class CallView:
 
 
 ErrorMark: TypeAlias = Literal["flag", "error-key", "error-text"]
-"""Mark of an error in a result: a field, an `error` key in a JSON payload, or words in its text."""
+"""Form of an error mark in a result: a field, an `error` key in a JSON payload, or words in its text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +114,9 @@ PartView: TypeAlias = TextView | MediaView | CallView | ResultView | OpaqueView
 
 @dataclass(frozen=True, slots=True)
 class TurnView:
-    """One entry of the conversation on the wire. `wire_role` is the wire's word for `role`.
+    """A conversation entry on the wire. `wire_role` is the wire's word for `role`.
 
-    On Responses every input item is an entry; on Chat every tool message is one, with role `user`.
+    On Responses every input item is an entry. On Chat every tool message is an entry, with role `user`.
     """
 
     role: Literal["user", "assistant"]
@@ -273,7 +273,7 @@ class ResponseView:
 
     @property
     def refusal(self) -> str:
-        """The model's words of refusal, where the API separates them from the text."""
+        """The model's refusal text, if the API separates it from other text."""
         raws = [part.raw for part in self.parts if isinstance(part, OpaqueView) and part.kind == "refusal"]
         words = [raw.get("refusal") if isinstance(raw, dict) else raw for raw in raws]
         return "".join(each for each in words if isinstance(each, str))
@@ -281,10 +281,10 @@ class ResponseView:
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """The part of a request that a provider may have cached, in tokens, roughly.
+    """The part of a request that a provider may have cached, as approximate token counts.
 
     `repeated`: the common beginning with the previous request. `marked`: tools and system prompt with a cache mark;
-    `again`: the previous request had the same.
+    `again`: the previous request had the same ones.
     """
 
     repeated: int = 0
@@ -294,7 +294,7 @@ class Prefix:
 
 @dataclass(frozen=True, slots=True)
 class ModelStep:
-    """One response of the reference server's model, in neutral terms.
+    """A response of the reference server's model, in neutral terms.
 
     `raw` are wire parts that come verbatim before the text. `truncated`: the response reaches its limit in the last
     call's arguments. `provocations`: stream behaviour that no recording shows. `prefix`: cached part of the request.
@@ -317,5 +317,5 @@ _REDACTED = re.compile(r"redacted|scrubbed|\*{3}|…|^[<\[{].*[>\]}]$", re.IGNOR
 
 
 def is_redacted_id(value: str) -> bool:
-    """Return whether an id of a recording was overwritten, so that it is no evidence about ids."""
+    """Return whether a recorded id was redacted, so that it proves nothing about ids."""
     return _REDACTED.search(value) is not None
