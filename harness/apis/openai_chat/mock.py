@@ -192,7 +192,7 @@ def _choices(body: Fields, seed: str, dialect: ChatDialect, *, at_once: bool) ->
         if not isinstance(choice, dict) or not isinstance(message, dict):
             continue
         unsaid: Fields = {key: None for key in ("logprobs", "finish_reason") if key in choice}
-        # a truncated response ends in its last call; pieces without an index belong to the call before them
+        # Calls are interleaved only if complete (a truncated response ends in its last call) and told apart by index.
         whole = choice.get("finish_reason") == "tool_calls" and dialect.first_index is not None
         whole = whole and not dialect.one_index
         for delta in _deltas(message, f"{seed} {index}", dialect, at_once=at_once and whole):
@@ -212,7 +212,7 @@ def _deltas(message: Fields, seed: str, dialect: ChatDialect, *, at_once: bool) 
     said = [key for key in ("content", "refusal") if not is_blank(message.get(key))]
     spoken = [*thought, *said, *(key for key in rest if key not in thought)]
     starts = [_call_pieces(call, index, seed, dialect) for index, call in enumerate(calls)]
-    if len(calls) == 1 and not spoken:  # the first delta has the whole content
+    if len(calls) == 1 and not spoken:  # a call without other content starts in the first delta
         announced["tool_calls"] = [next(starts[0])]
     yield announced
     for key in spoken:

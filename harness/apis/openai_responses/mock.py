@@ -218,7 +218,7 @@ def _events(body: Fields, seed: str, dialect: ResponsesDialect, *, at_once: bool
     output = body.get("output")
     items = [(index, item) for index, item in enumerate(output if isinstance(output, list) else ())]
     dicts = [(index, item) for index, item in items if isinstance(item, dict)]
-    whole = body.get("status") == "completed"  # a truncated response ends in its last item
+    whole = body.get("status") == "completed"  # a truncated response must end in its last item
     for is_call, run in groupby(dicts, lambda entry: item_kind(entry[1]) in _STRINGS):
         lanes = [_item(item, index, f"{seed} {index}") for index, item in run]
         yield from _woven(lanes, seed) if at_once and is_call and whole else chain.from_iterable(lanes)
