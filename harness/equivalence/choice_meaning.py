@@ -1,4 +1,4 @@
-"""Meaning of tool choices, provider tools and model names, whatever their spelling on the wire."""
+"""Meaning of tool choices, provider tools and model names, independent of their spelling on the wire."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from harness.model.messages import JSON, NamedTool, ToolChoice
 
 @dataclass(frozen=True, slots=True)
 class ChoiceMeaning:
-    """The functions that a model may call, and whether it has to call one. `required` with one tool means that tool.
-    `ANY` with all names means `required`. Without tools nothing can be called. Gemini's `VALIDATED` checks arguments as
-    well, which is no choice."""
+    """The functions that a model may call, and whether it must call one.
+
+    `required` with one tool means that tool. `ANY` with all names means `required`. Without tools, no call is possible.
+    Gemini's `VALIDATED` also checks arguments, which is not part of the choice.
+    """
 
     tools: frozenset[str]
     forced: bool
@@ -31,7 +33,7 @@ def canonical_meaning(choice: ToolChoice | None, declared: Iterable[str]) -> Cho
 
 
 def wire_meaning(choice: ChoiceView | None, declared: Iterable[str]) -> ChoiceMeaning | None:
-    """Return the meaning of a request's choice, or `None` if it has no canonical one."""
+    """Return the meaning of a request's choice, or `None` if no canonical choice has this meaning."""
     every = frozenset(declared)
     if choice is None:
         return ChoiceMeaning(every, forced=False)
@@ -80,7 +82,9 @@ _VERSION = re.compile(r"(_preview)?(_\d{8}|_\d{4}_\d{2}_\d{2})?$")
 
 
 def tool_family(kind: str) -> str:
-    """Return the kind of a tool without its version, which libraries choose. Protobuf JSON has two spellings."""
+    """Return the kind of a tool without its version, because libraries choose the version. Protobuf JSON has two
+    spellings.
+    """
     return _VERSION.sub("", _HUMP.sub("_", kind).lower())
 
 
@@ -99,7 +103,9 @@ _DATED = re.compile(r"([-@](\d{8}|\d{4}-\d{2}-\d{2})|-\d{3}|-preview-\d{2}-\d{2}
 
 
 def is_model_name(wire_meaning: str, wanted: str) -> bool:
-    """Return whether a model name on the wire is the wanted one. The collection (`models/…`) and the date of an alias
-    may be added. A date may not be lost."""
+    """Return whether a model name on the wire is the wanted one.
+
+    The wire may add the collection (`models/…`) or the date of an alias. It must not drop a date.
+    """
     name = wire_meaning.rpartition("models/")[2]
     return name.startswith(wanted) and _DATED.fullmatch(name.removeprefix(wanted)) is not None

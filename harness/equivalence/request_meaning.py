@@ -1,4 +1,4 @@
-"""Normal form of requests, and the pairing of results with calls."""
+"""Normal form of requests, and matching of results to calls."""
 
 from __future__ import annotations
 
@@ -26,13 +26,16 @@ from harness.equivalence.result_meaning import core_text
 from harness.model.messages import JSON
 
 _Key: TypeAlias = tuple[str, str | None]
-"""Kind of a result's reference to its call, and the reference."""
+"""How a result refers to its call, and the reference."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """Calls with their results. `results` holds the results of each call (several: duplicates), `orphans` those without
-    an earlier call. Ids may repeat within a conversation: a result answers the first open call of its id."""
+    """Calls with their results.
+
+    `results` has the results of each call (more than one: duplicates). `orphans` has the results without an earlier
+    call. Ids may repeat within a conversation; a result belongs to the first call with its id that has no result yet.
+    """
 
     calls: tuple[CallView, ...]
     results: tuple[tuple[ResultView, ...], ...]
@@ -45,7 +48,7 @@ class Pairing:
 
 
 def pair_results(view: RequestView) -> Pairing:
-    """Pair the results of a request with its calls: by id where the wire has ids, else by name in order."""
+    """Match the results of a request to its calls: by id if the wire has ids, otherwise by name, in order."""
     calls, orphans = list[CallView](), list[ResultView]()
     results: list[tuple[ResultView, ...]] = []
     waiting: defaultdict[_Key, deque[int]] = defaultdict(deque)
@@ -72,9 +75,11 @@ def pair_results(view: RequestView) -> Pairing:
 
 
 def with_ids_of(model: RequestView, view: RequestView, issued: Container[str]) -> RequestView:
-    """Replace ids in `view` that no API issued by those of `model`, in calls and results. Adapters make ids at random,
-    by a function of their own, or send none. Only the pairing of calls and results can be compared. A call without
-    counterpart in `model`, or with an ambiguous id, keeps its own."""
+    """Replace ids in `view` that no API issued by those of `model`, in calls and results.
+
+    Adapters make such ids at random or by a function of their own, or send none. Only the matching of calls and results
+    can be compared. A call keeps its id if it has no counterpart in `model` or if its id is ambiguous.
+    """
     pairing = pair_results(view)
     ids = [call.id for call in view.calls]
     renamed: dict[int, str | None] = {}
@@ -96,9 +101,12 @@ def _renamed(part: PartView, names: dict[int, str | None]) -> PartView:
 
 
 def normal_form(view: RequestView) -> RequestView:
-    """Return the normal form of a request. Adjacent texts and adjacent entries of one role are joined. Results follow
-    the order of their calls, reduced to what a model reads, with media at the end. System texts are joined, tools
-    sorted by name. Labels, cache marks and transport switches are left out."""
+    """Return the normal form of a request.
+
+    Adjacent texts and adjacent entries of one role are joined. Results are in the order of their calls, reduced to the
+    content that a model reads, with media at the end. System texts are joined and tools are sorted by name. Labels,
+    cache marks and transport switches are left out.
+    """
     pairing = pair_results(view)
     order = {id(result): place for place, results in enumerate(pairing.results) for result in results}
     runs = groupby(view.turns, key=lambda turn: turn.role)
@@ -134,7 +142,9 @@ def _turn(run: list[TurnView], order: dict[int, int]) -> TurnView:
 
 
 def _result(result: ResultView) -> ResultView:
-    """Return the result without its form: the kind of payload, a verbal error mark, and the media."""
+    """Return the result without its format: the kind of payload, the wording of an error mark, and the place of
+    media.
+    """
     payload = tuple(part for part in result.payload if not isinstance(part, MediaView))
     said = core_text(replace(result, payload=payload))
     if said is not None:
@@ -165,7 +175,7 @@ def _unlabelled(part: PartView) -> PartView:
 
 
 def _tool(tool: ToolView) -> ToolView:
-    """Return the tool with one form for schemas without arguments, and a provider's tool without its version."""
+    """Return the tool in normal form: one schema for tools without arguments, and no version for a provider's tool."""
     if tool.kind != "function":
         return replace(tool, name=tool_family(tool.name), kind=tool_family(tool.kind))
     takes_none = tool.parameters in (None, {}, {"type": "object"})

@@ -1,7 +1,8 @@
-"""Meaning of tool results: the content that a model reads, whether sent as text, as JSON, or wrapped by a key.
+"""Meaning of tool results: the content that a model reads, whether sent as text, as JSON, or wrapped under a key.
 
-JSON compares as a value, whatever its whitespace. Text compares as text: added quotes, Python spelling (`True`, `{'a':
-1}`), other number formats (`1.50` and `1.5`) and JSON with repeated keys are different results.
+JSON is compared as a value, without regard to whitespace. Text is compared as text. Added quotes, Python spelling
+(`True`, `{'a': 1}`), other number formats (`1.50` and `1.5`) and JSON with repeated keys are therefore different
+results.
 """
 
 from __future__ import annotations
@@ -16,21 +17,21 @@ from harness.apis.view import JsonView, MediaView, OpaqueView, RequestView, Resu
 from harness.model.messages import JSON, File, Image, Opaque, Text, ToolResult
 
 _JOINTS = ("", "\n", "\n\n")
-"""Separators of separate texts that are sent as one. A text that was given whole has no such places."""
+"""Separators between separate texts that are sent as one. A text that was given as one has no separators."""
 
 
 def joined_texts(given: Sequence[str]) -> list[str]:
-    """Return the texts that several given texts may become."""
+    """Return all texts that may result from joining the given texts."""
     return [joint.join(given) for joint in _JOINTS] if len(given) > 1 else ["".join(given)]
 
 
 def is_same_text(given: Sequence[str], sent: Sequence[str]) -> bool:
-    """Return whether adjacent texts on the wire are the given ones, wherever their borders are."""
+    """Return whether adjacent texts on the wire are the given texts, even if they are split at other positions."""
     return "".join(sent) in joined_texts(given)
 
 
 def fold_system_texts(parts: Sequence[SystemView], text: str) -> list[SystemView]:
-    """Join adjacent system texts that amount to `text`."""
+    """Join adjacent system texts that together equal `text`."""
     for start in range(len(parts)):
         told = ""
         for end in range(start, len(parts)):
@@ -54,8 +55,9 @@ WRAPPERS = frozenset(
         *("value", "text", "data", "message", "error"),
     }
 )
-"""Keys that libraries wrap a result in (gemini-function-response-form). `error` is one of them; whether the tool really
-failed is checked elsewhere."""
+"""Keys under which libraries wrap a result (gemini-function-response-form). `error` is one of them; a separate
+check decides whether the tool really failed.
+"""
 
 _LABELS = frozenset({"name", "tool_name", "tool"})
 _IDS = frozenset({"id", "call_id", "tool_call_id", "tool_use_id", "type", "role"})
@@ -66,9 +68,11 @@ _OBJECT = re.compile(r"[\[{]")
 
 
 def carries(view: ResultView, result: ToolResult, request: RequestView) -> bool:
-    """Return whether the payload is the tool's answer: equal text, equal JSON, equal media. An error's text may be
-    among other words. Media that an API does not accept inside a result may be in a user turn
-    (openai-chat-result-text-only)."""
+    """Return whether the payload has the tool's result: equal text, equal JSON, equal media.
+
+    The text of an error may be part of a longer text. Media that an API does not accept inside a result may be in a
+    user turn (openai-chat-result-text-only).
+    """
     if isinstance(result.content, tuple):
         given_files = any(isinstance(part, File) for part in result.content)
         return _carries_parts(view if given_files else _with_texts(view), result, result.content, request)
@@ -79,7 +83,9 @@ def carries(view: ResultView, result: ToolResult, request: RequestView) -> bool:
 
 
 def _with_texts(view: ResultView) -> ResultView:
-    """Return the result with plain-text media as texts: Gemini's `functionResponse.parts` takes texts only so."""
+    """Return the result with plain-text media as texts. Gemini's `functionResponse.parts` accepts text only in this
+    form.
+    """
     return replace(view, payload=tuple(map(_as_text, view.payload)))
 
 
@@ -93,7 +99,7 @@ def _as_text(part: TextView | MediaView | JsonView | OpaqueView) -> TextView | M
 
 
 def is_sent_by_item(view: ResultView, result: ToolResult) -> bool:
-    """Return whether a list is sent as one text part per item, in order, without the list itself."""
+    """Return whether a list is sent as one text part per item, in order, instead of as a list."""
     content, told = result.content, [part.text for part in view.payload if isinstance(part, TextView)]
     if not isinstance(content, list) or not content or not len(told) == len(view.payload) == len(content):
         return False
@@ -101,7 +107,7 @@ def is_sent_by_item(view: ResultView, result: ToolResult) -> bool:
 
 
 def says_no_more(view: ResultView, result: ToolResult) -> bool:
-    """Return whether the payload is the tool's own words, without a key such as `error` around them."""
+    """Return whether the payload is exactly the tool's text, without a key such as `error` around it."""
     words = result.text if isinstance(result.content, tuple) else result.content
     for reading in _readings(view, result.name, is_error=False):
         if _means(reading, words):
@@ -112,7 +118,7 @@ def says_no_more(view: ResultView, result: ToolResult) -> bool:
 
 
 def core_text(view: ResultView) -> str | None:
-    """Return a text that is equal for all forms of one result; `None` if it is not text or JSON alone."""
+    """Return a text that is equal for all formats of one result; `None` if it is not only text or only JSON."""
     if any(isinstance(part, MediaView | OpaqueView) for part in view.payload):
         return None
     *_, innermost = _readings(view, view.name, is_error=None)
@@ -122,7 +128,9 @@ def core_text(view: ResultView) -> str | None:
 
 
 def _readings(view: ResultView, name: str | None, *, is_error: bool | None) -> Iterator[JSON]:
-    """Yield the possible readings of a payload, from the outside inwards: text, JSON in text, wrapped values."""
+    """Yield the possible interpretations of a payload, from the outside to the inside: text, JSON in text, wrapped
+    values.
+    """
     values = [part.value for part in view.payload if isinstance(part, JsonView)]
     texts = [part.text for part in view.payload if isinstance(part, TextView)]
     value: JSON = "".join(texts)
@@ -149,7 +157,7 @@ def _inside(value: JSON, name: str | None, *, is_error: bool | None) -> tuple[JS
         return ("".join(str(block["text"]) for block in value if isinstance(block, dict)),)
     match value:
         case [{"json": inner, **beside}] if all(key == "type" or item is None for key, item in beside.items()):
-            return (inner,)  # a block of Bedrock's Converse, as clients of several APIs write it
+            return (inner,)  # a block of Bedrock's Converse, which clients of several APIs send
         case _:
             return None
 
@@ -181,7 +189,7 @@ def _is_text_block(value: JSON) -> bool:
 
 
 def _parsed(text: str) -> JSON:
-    """Parse an object or list, or return `None`, also for repeated keys."""
+    """Parse an object or list. Return `None` if that fails or a key is repeated."""
     if not text.lstrip().startswith(("{", "[")):
         return None
     try:
@@ -222,7 +230,7 @@ def _is_nothing(reading: JSON) -> bool:
 
 
 def _is_mentioned(readings: Sequence[JSON], content: JSON) -> bool:
-    """Return whether an error's content occurs among other words."""
+    """Return whether an error's content occurs inside a longer text."""
     if content is None or content == "":
         return True
     return any(_holds(value, content) for reading in readings for value in every(reading))
@@ -280,7 +288,7 @@ def _strings(value: JSON) -> list[str]:
 
 
 def same_medium(view: MediaView, part: Image | File) -> bool:
-    """Return whether a medium on the wire is the given one: by bytes and type, or by address."""
+    """Return whether a medium on the wire is the given one, by bytes and type or by URI."""
     if part.data is not None:
         return view.data == part.data and _kind(view.media_type) == _kind(part.media_type)
     return view.uri == part.uri

@@ -1,4 +1,4 @@
-"""Schemas on the wire: their dialect translated to JSON Schema, their references, and their wording."""
+"""Schemas on the wire: translation of their dialect to JSON Schema, resolution of references, and their wording."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _MAX_REFERENCES = 50
 
 
 class UnreadableError(Exception):
-    """The schema is invalid or refers outside of itself. It can only be compared as JSON."""
+    """The schema is invalid or refers to something outside itself. It can only be compared as JSON."""
 
 
 class SchemaDocument:
-    """A schema with the pointer of each inner schema, by identity.
+    """A schema, with the pointer of each nested schema by identity.
 
-    `nullable` enables the keyword of that name, which is OpenAPI's.
+    `nullable` enables OpenAPI's keyword of that name.
 
     Raises:
-        UnreadableError: it is no schema.
+        UnreadableError: the value is not a schema.
     """
 
     def __init__(self, schema: JSON, dialect: Dialect, *, nullable: bool) -> None:
@@ -41,14 +41,14 @@ class SchemaDocument:
             raise UnreadableError(str(error)) from error
 
     def pointer(self, schema: JSON) -> str:
-        """Return the pointer of an inner schema."""
+        """Return the pointer of a nested schema."""
         return self._pointers.get(id(schema), "")
 
     def target(self, reference: JSON) -> JSON:
-        """Return the schema that a `$ref` names.
+        """Return the schema that a `$ref` refers to.
 
         Raises:
-            UnreadableError: it names none inside the document.
+            UnreadableError: the document has no schema at this reference.
         """
         if not isinstance(reference, str) or not reference.startswith("#"):
             raise UnreadableError(f"{reference} leads out of the schema")
@@ -100,12 +100,13 @@ _SAYS = frozenset(
     | {"dependentRequired", "dependentSchemas"}
     | _COUNTS
 )
-"""Keywords that have a meaning next to a reference."""
+"""Keywords that have an effect next to a reference."""
 
 
 def _from_openapi(schema: dict[str, JSON]) -> dict[str, JSON]:
-    """Lower-case the types, and parse counts and numeric enums, which Protobuf JSON has as texts
-    (gemini-schema-fields)."""
+    """Lower-case the types, and parse counts and numeric enums, which are texts in Protobuf JSON
+    (gemini-schema-fields).
+    """
     read = dict(schema)
     kind = read.get("type")
     if isinstance(kind, str):
@@ -131,14 +132,16 @@ def _number(value: JSON) -> JSON:
 _SAME_VALUE = ("allOf", "anyOf", "oneOf")
 _WORDS = ("description", "examples", "example", "format", "contentEncoding", "contentMediaType", "default")
 _REPEATING = frozenset({"int32", "int64", "float", "double", "enum"})
-"""Formats that OpenAPI clients add to numbers and enums without meaning (gemini-schema-fields). `{type: STRING, format:
-enum, enum: […]}` is the example of Vertex's reference, updated 2025-09-05:
-https://cloud.google.com/vertex-ai/generative-ai/docs/reference/rest/v1/Schema"""
+"""Formats that OpenAPI clients add to numbers and enums and that have no meaning (gemini-schema-fields).
+
+`{type: STRING, format: enum, enum: […]}` is the example of Vertex's reference, updated 2025-09-05:
+https://cloud.google.com/vertex-ai/generative-ai/docs/reference/rest/v1/Schema
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class WordingChange:
-    """A changed description, default or format. `pointer` leads to it on the wire."""
+    """A changed description, default or format. `pointer` is its location on the wire."""
 
     pointer: str
     actual: JSON
@@ -158,7 +161,7 @@ class _WordingComparison:
         self._seen: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()
 
     def place(self, given: Sequence[JSON], wire: Sequence[JSON]) -> WordingChange | None:
-        """Compare all schemas of one value with all of them on the other side."""
+        """Compare all schemas that apply to one value with all that apply to it on the other side."""
         mark = tuple(map(id, given)), tuple(map(id, wire))
         if mark in self._seen:
             return None
@@ -187,7 +190,7 @@ class _WordingComparison:
 
 
 def _saying(document: SchemaDocument, schema: JSON, within: tuple[int, ...] = ()) -> Iterator[dict[str, JSON]]:
-    """Yield a schema and those that apply to the same value. The nearest description counts."""
+    """Yield a schema and all others that apply to the same value. The nearest description is used."""
     if not isinstance(schema, dict) or id(schema) in within:
         return
     yield schema
@@ -223,8 +226,11 @@ def _said(name: str, schemas: list[dict[str, JSON]]) -> dict[str, JSON]:
 
 
 def _needs_defaults(wire: SchemaDocument) -> bool:
-    """Return whether given defaults have to be sent. Strict schemas have none (openai-chat-strict-schema), and Gemini
-    ignores them in its own dialect (gemini-schema-fields)."""
+    """Return whether given defaults have to be sent.
+
+    Strict schemas have no defaults (openai-chat-strict-schema), and Gemini ignores them in its own dialect
+    (gemini-schema-fields).
+    """
     root = wire.root
     if wire.is_openapi or not isinstance(root, dict):
         return False

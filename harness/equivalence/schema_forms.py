@@ -1,10 +1,11 @@
 """Normal form of schemas: the branches of each JSON type, each with plain keywords.
 
-Equal forms accept the same instances, however their schemas are spelled. The reverse does not hold (`not`, patterns,
-overlapping `oneOf`), so different forms are compared by instances.
+Schemas with equal forms accept the same instances. The converse is not true (`not`, patterns, overlapping `oneOf`), so
+different forms are compared by instances.
 
-Without meaning, and left out: `title`, `$schema`, `$id`, `$comment`, `default`, `propertyOrdering`, `deprecated`,
-`readOnly`, `writeOnly` and unknown keywords. `schema_documents` compares the wording that a model reads.
+These keywords have no effect on validation and are left out: `title`, `$schema`, `$id`, `$comment`, `default`,
+`propertyOrdering`, `deprecated`, `readOnly`, `writeOnly` and unknown keywords. `schema_documents` compares the wording
+that a model reads.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from harness.model.messages import JSON
 from harness.scenarios.json_schema import UndecidedSchema, Validator
 
 KINDS = ("null", "boolean", "number", "string", "array", "object")
-"""JSON types. An integer is a number that has to be whole."""
+"""JSON types. An integer is a number that must be whole."""
 
 _DEPENDS_ON = {
     "additionalProperties": ("properties", "patternProperties"),
@@ -33,14 +34,17 @@ _DEPENDS_ON = {
     "then": ("if",),
     "else": ("if",),
 }
-"""Keywords whose meaning depends on others."""
+"""Keywords whose meaning depends on other keywords."""
 
 
 @dataclass(frozen=True)
 class Branch:
-    """The instances of one JSON type that satisfy all `keywords`: JSON values, forms, tuples and maps of them.
-    `says_open`: the schema explicitly allows additional properties. This is also the default, but no API may override
-    it then."""
+    """The instances of one JSON type that satisfy all `keywords`. Keyword values are JSON values, forms, or tuples
+    and maps of forms.
+
+    `says_open` is set if the schema explicitly allows additional properties. That is also the default, but an API must
+    not override it if it is explicit.
+    """
 
     keywords: Mapping[str, Any]
     says_open: bool = field(default=False, compare=False)
@@ -56,7 +60,7 @@ class Branch:
         return canonical(dict(self.facts))
 
     def covers(self, other: Branch) -> bool:
-        """Return whether this branch obviously contains `other`."""
+        """Return whether this branch obviously includes all instances of `other`."""
         return self.facts.items() <= other.facts.items() and all(
             self.facts.get(name) == other.facts.get(name)
             for keyword in self.facts
@@ -79,15 +83,17 @@ class Branch:
 
     @property
     def is_closed(self) -> bool:
-        """Other properties than the named ones are refused."""
+        """Whether properties other than the named ones are rejected."""
         other = self.form("additionalProperties")
         return other is not None and other.takes_nothing
 
 
 @dataclass(frozen=True)
 class NormalForm:
-    """The branches of each JSON type that a schema accepts. `pointer` leads to the schema. `cycle` refers to the form
-    that many levels up: a schema inside itself."""
+    """The branches of each JSON type that a schema accepts. `pointer` is the location of the schema.
+
+    `cycle` is set if a schema contains itself: it refers to the form that many levels up.
+    """
 
     kinds: Mapping[str, tuple[Branch, ...]]
     pointer: str = field(default="", compare=False)
@@ -102,12 +108,12 @@ class NormalForm:
 
     @property
     def takes_null(self) -> bool:
-        """Null is an instance."""
+        """Whether null is an instance."""
         return "null" in self.kinds
 
     @property
     def takes_nothing(self) -> bool:
-        """No value is an instance."""
+        """Whether there are no instances."""
         return not self.kinds and self.cycle is None
 
     def only(self, kind: str) -> Branch | None:
@@ -117,12 +123,12 @@ class NormalForm:
 
 
 def anything(pointer: str = "") -> NormalForm:
-    """Return the form of `true`."""
+    """Return the form of the schema `true`."""
     return NormalForm({kind: (Branch({}),) for kind in KINDS}, pointer)
 
 
 def nothing(pointer: str = "") -> NormalForm:
-    """Return the form of `false`."""
+    """Return the form of the schema `false`."""
     return NormalForm({}, pointer)
 
 
@@ -135,7 +141,7 @@ def resolve_cycle(form: NormalForm, above: Sequence[NormalForm]) -> tuple[Normal
 
 
 def union(forms: Iterable[NormalForm], pointer: str) -> NormalForm:
-    """Return the form that accepts what any of them accepts."""
+    """Return the form that accepts every value that any of the forms accepts."""
     cases: dict[str, list[Branch]] = {}
     for form in forms:
         for kind, own in form.kinds.items():
@@ -149,7 +155,7 @@ def nullable(form: NormalForm) -> NormalForm:
 
 
 def enum_branch(values: Iterable[JSON]) -> Branch:
-    """Return the branch of exactly these values."""
+    """Return the branch that accepts exactly these values."""
     by_text = {canonical(value): value for value in values}
     return Branch({"enum": [by_text[text] for text in sorted(by_text)]})
 
@@ -201,7 +207,7 @@ class Acceptance:
 
 
 def _schema(form: NormalForm, here: str, above: Sequence[str], location: str | None = None) -> Any:
-    """Return a form as JSON Schema. `location` is the schema of the value if this one is only a condition on it."""
+    """Convert a form to JSON Schema. If it is only a condition on a value, `location` is the schema of the value."""
     if form.cycle is not None:
         return {"$ref": above[len(above) - form.cycle]}
     inside = (*above, location or here)
@@ -236,7 +242,7 @@ def _value(name: str, value: Any, here: str, inside: Sequence[str]) -> Any:
 
 
 MAX_FORMS = 5000
-"""Maximum schemas in one schema with its references expanded."""
+"""Maximum number of schemas in one schema after its references are expanded."""
 
 _KEYWORDS = {
     "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
@@ -258,7 +264,7 @@ def read_form(document: SchemaDocument) -> NormalForm:
     """Return the normal form of a document.
 
     Raises:
-        UnreadableError: it refers to itself without a step, or to a missing schema, or is too large.
+        UnreadableError: the schema directly refers to itself or to a missing schema, or is too large.
     """
     try:
         return _Reading(document).place(document.root, ())
@@ -280,8 +286,9 @@ class _Reading:
         return self._form(schema, (*above, schema), ())
 
     def _form(self, schema: JSON, above: Sequence[JSON], within: Sequence[JSON]) -> NormalForm:
-        """Return the form of a schema. `above` ends with the value's own schema; `within` are the conditions around
-        this one."""
+        """Return the form of a schema. `above` ends with the value's own schema; `within` are the conditions that
+        enclose it.
+        """
         self._read += 1
         pointer = self._document.pointer(schema)
         if not isinstance(schema, dict):
@@ -303,7 +310,7 @@ class _Reading:
         return nullable(form) if schema.get("nullable") is True and self._document.reads_nullable else form
 
     def _own_kinds(self, schema: dict[str, JSON], above: Sequence[JSON]) -> list[tuple[str, tuple[Branch, ...]]]:
-        """Return the branches of the schema's own keywords, without `allOf` and the like."""
+        """Return the branches for the schema's own keywords, without `allOf` and similar ones."""
         types = schema.get("type")
         names = [types] if isinstance(types, str) else types if isinstance(types, list) else [*KINDS]
         values = [schema["const"]] if "const" in schema else schema.get("enum")
@@ -346,7 +353,7 @@ class _Reading:
     def _conditions(
         self, form: NormalForm, schema: dict[str, JSON], above: Sequence[JSON], inside: Sequence[JSON]
     ) -> NormalForm:
-        """Add what can only be checked: `not`, `if` and dependent schemas."""
+        """Add the keywords that can only be evaluated on instances: `not`, `if` and dependent schemas."""
         names = ("not", *(("if", "then", "else") if "if" in schema else ()))
         found: dict[str, Any] = {name: self._form(schema[name], above, inside) for name in names if name in schema}
         depending = schema.get("dependentSchemas")
@@ -355,7 +362,7 @@ class _Reading:
         return self._both(form, _condition(found)) if found else form
 
     def _one_of(self, forms: list[NormalForm]) -> NormalForm:
-        """Return `oneOf`, as `anyOf` if its options exclude each other."""
+        """Return the form of `oneOf`. It is treated as `anyOf` if its options exclude each other."""
         if all(_exclude(one, other) for one, other in combinations(forms, 2)):
             return union(forms, "")
         return _condition({"oneOf": tuple(sorted(forms, key=lambda form: form.key))})
@@ -388,7 +395,7 @@ class _Reading:
         return Branch(_whole_bounds(found) if "integer" in found else found, one.says_open or other.says_open)
 
     def _both_values(self, name: str, one: Branch, other: Branch) -> Any:
-        """Return the conjunction of two values of a keyword, `None` if no single value expresses it."""
+        """Return the conjunction of two values of a keyword, or `None` if no single value expresses it."""
         a, b = one.keywords[name], other.keywords[name]
         if one.facts[name] == other.facts[name]:
             return a
@@ -404,7 +411,7 @@ class _Reading:
 
 
 MAX_DEPTH = 64
-"""Levels around an enum's value that may be referred to. None of them decides about a scalar."""
+"""Maximum number of levels around an enum's value that may be referenced. They have no effect on scalars."""
 
 
 def _condition(keywords: dict[str, Any]) -> NormalForm:
@@ -412,7 +419,7 @@ def _condition(keywords: dict[str, Any]) -> NormalForm:
 
 
 def _whole_bounds(keywords: dict[str, Any]) -> dict[str, Any]:
-    """Replace the bounds of an integer by the outermost allowed integers."""
+    """Replace the bounds of an integer by the smallest and the largest allowed integer."""
     found = {**keywords, "integer": True}
     lows = [math.ceil(found.pop("minimum"))] if "minimum" in found else []
     lows += [math.floor(found.pop("exclusiveMinimum")) + 1] if "exclusiveMinimum" in found else []
@@ -422,7 +429,7 @@ def _whole_bounds(keywords: dict[str, Any]) -> dict[str, Any]:
 
 
 def _exclude(one: NormalForm, other: NormalForm) -> bool:
-    """Return whether obviously no value is an instance of both."""
+    """Return whether it is obvious that no value is an instance of both forms."""
     shared = one.kinds.keys() & other.kinds.keys()
     pairs = [(a, b) for kind in shared for a in one.kinds[kind] for b in other.kinds[kind]]
     return one.cycle is other.cycle is None and all(_apart(a, b) for a, b in pairs)

@@ -1,6 +1,7 @@
 """Instances of a normal form: values on both sides of each bound, and seeded random ones.
 
-Constructed values find a lost keyword by its own bound, not by luck. They need not be instances; the caller checks.
+Constructed values reliably find a lost keyword, because they test its bound. They are not necessarily instances, so the
+caller checks them.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _EXTRA_REPEATS = 3
 
 @lru_cache(maxsize=256)
 def matching(pattern: str, count: int) -> tuple[str, ...]:
-    """Return up to `count` texts that match a pattern as JSON Schema does; none if Python cannot parse it."""
+    """Return up to `count` texts that match a pattern of JSON Schema; none if Python cannot parse the pattern."""
     try:
         tree = _parser.parse(pattern)
         random = _Random(pattern)
@@ -34,10 +35,10 @@ def matching(pattern: str, count: int) -> tuple[str, ...]:
 
 
 class _Random(Random):
-    """Random choices within a pattern, with a limit, since nested repeats multiply."""
+    """Random choices within a pattern. Their number is limited, because nested repeats multiply."""
 
     left = 20_000
-    """Elements that may still be generated."""
+    """Number of elements that may still be generated."""
 
     def spend(self) -> None:
         """Count an element. Raises `CostlyPattern`."""
@@ -74,7 +75,7 @@ def _element(kind: str, value: Any, random: _Random, groups: dict[int, str]) -> 
         case "GROUPREF":
             return groups.get(value, "")
         case _:
-            return ""  # anchors and looks around take no room
+            return ""  # anchors and lookarounds match no characters
 
 
 def _repeat(inner: Any, times: int, random: _Random, groups: dict[int, str]) -> Iterator[str]:
@@ -113,13 +114,13 @@ def _spelled(item: Any) -> str:
 
 _EVERYDAY: tuple[JSON, ...] = (None, True, False, 0, 1, -1, 0.5, "", "a", "2026-11-22", [], [0], ["a"], {}, {"a": 0})
 _ORDER = ("string", "number", "boolean", "null", "array", "object")
-"""JSON types in the order in which an example is tried: those without nesting first."""
+"""JSON types in the order in which they are tried for an example: types without nesting first."""
 
 _MAX_DEPTH = 12
 _MAX_ITEMS = 20_000
 
 _MAX_TEXT_CHARACTERS = 1_100_000
-"""Maximum characters of a text for a length bound. Some schemas limit documents to a mebibyte."""
+"""Maximum number of characters in a text for a length bound. Some schemas limit documents to a mebibyte."""
 
 _LOWER = ("minimum", "exclusiveMinimum")
 _UPPER = ("maximum", "exclusiveMaximum")
@@ -127,7 +128,7 @@ _SIZES = ("minProperties", "maxProperties")
 
 
 def example(form: NormalForm, above: Sequence[NormalForm]) -> JSON:
-    """Return a small instance, if it is easily found."""
+    """Return a small instance, if one is found easily."""
     form, above = resolve_cycle(form, above)
     if len(above) <= _MAX_DEPTH:
         for kind in _ORDER:
@@ -137,7 +138,9 @@ def example(form: NormalForm, above: Sequence[NormalForm]) -> JSON:
 
 
 def of_case(kind: str, case: Branch, inside: Sequence[NormalForm]) -> JSON:
-    """Return a small instance of a branch. `inside` are the forms around its inner values, its own last."""
+    """Return a small instance of a branch. `inside` are the forms around its nested values; the branch's own form
+    is the last.
+    """
     if "enum" in case.keywords:
         return case.keywords["enum"][0]
     match kind:
@@ -161,7 +164,7 @@ def of_case(kind: str, case: Branch, inside: Sequence[NormalForm]) -> JSON:
 
 
 def candidates(form: NormalForm, above: Sequence[NormalForm], depth: int = 2) -> Iterator[JSON]:
-    """Yield values on both sides of each bound of a form, of inner forms down to `depth`, and common ones."""
+    """Yield common values, and values on both sides of each bound of a form and of nested forms down to `depth`."""
     form, above = resolve_cycle(form, above)
     inside = (*above, form)
     yield from _EVERYDAY
@@ -287,7 +290,7 @@ def _named(case: Branch, base: dict[str, JSON], inside: Sequence[NormalForm]) ->
 
 
 def at_random(form: NormalForm, above: Sequence[NormalForm], random: Random) -> JSON:
-    """Return a random value of a form, or one next to a bound."""
+    """Return a random value that is an instance of a form or close to one of its bounds."""
     form, above = resolve_cycle(form, above)
     cases = [(kind, case) for kind in KINDS for case in form.kinds.get(kind, ())]
     if not cases or len(above) > _MAX_DEPTH:

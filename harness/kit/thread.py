@@ -1,6 +1,6 @@
 """A conversation and its tool loop: a sans-IO generator with a synchronous and an asynchronous driver.
 
-The loop continues as long as a response has calls, whatever its stop reason. The exception is a pause: the thread sends
+The loop continues while a response has calls, and ignores the stop reason. The exception is a pause: the thread sends
 the history again, with the paused response at its end. If a tool raises, its result is an error. The history is
 append-only. However a turn ends, every call has a result, so the conversation can continue.
 """
@@ -87,9 +87,9 @@ class Thread:
 
         A paused response (Anthropic's `pause_turn`, after a long run of the provider's own tools) does not end the
         turn. It stays in the history unchanged, as documented, and the thread sends the history again. The API may
-        refuse it if a call of the provider's tools has no result yet (anthropic-paused-turn-unpaired, contested); that
-        error reaches the caller. A paused response without content (a background response) is returned, because there
-        is nothing to continue.
+        reject it if a call of the provider's tools has no result yet (anthropic-paused-turn-unpaired, contested); that
+        error is passed on to the caller. A paused response without content (a background response) is returned, because
+        there is nothing to continue.
 
         If the handler raises or the generator is closed, calls without a result get an error result.
 

@@ -61,14 +61,14 @@ class Subject(StrEnum):
 class Provocation(StrEnum):
     """Unusual but valid behaviour that the reference server shows only on request.
 
-    The documentation or the stream grammar allows it, but no recording of a provider has it. Official SDKs fail on some
-    of it, which would hide other findings. So each scenario has to opt in.
+    The documentation or the stream grammar allows it, but it is in no recording of a provider. Official SDKs fail on
+    some of it, which would hide other findings. Each scenario therefore has to opt in.
 
-    `interleaved-calls`: chunks of parallel calls alternate. OpenAI's APIs number each chunk; recordings have one call
-    after the other. `unknown-events`: events of an unknown type, which Anthropic tells clients to ignore.
-    `raw-line-separators`: unescaped U+2028, U+2029 and U+0085 in the JSON. Readers that split at Unicode line ends
-    break there. `empty-arguments`: the arguments of a call without arguments are an empty text instead of `{}`. Servers
-    with OpenAI's Chat API were recorded sending it (openai-chat-no-arguments).
+    With `interleaved-calls`, chunks of parallel calls alternate. OpenAI's APIs number each chunk, but in recordings one
+    call follows the other. `unknown-events` sends events of an unknown type, which clients have to ignore according to
+    Anthropic. `raw-line-separators` sends unescaped U+2028, U+2029 and U+0085 in the JSON. Readers that split at
+    Unicode line ends fail there. With `empty-arguments`, the arguments of a call without arguments are an empty text
+    instead of `{}`. Some servers with OpenAI's Chat API send this, as recordings show (openai-chat-no-arguments).
     """
 
     INTERLEAVED_CALLS = "interleaved-calls"
@@ -134,8 +134,9 @@ class HistoryMessage(Strict):
 
 
 class TrimSpec(Strict):
-    """Trimming of the history between two turns. A note of its length replaces each long result of these tools. Ids
-    and pairs stay."""
+    """Trims the history between two turns. Each long result of these tools is replaced by a note of its length. Ids
+    and the pairing of calls and results are kept.
+    """
 
     tools: list[str] = Field(min_length=1, description="The tools whose results are trimmed.")
 
@@ -221,7 +222,7 @@ class UserPartSpec(PartSpec):
 
 
 class ResultSpec(Strict):
-    """Result of a tool for arguments that include `when`. Exactly one of return, parts, error, raise."""
+    """Result of a tool for arguments that include `when`. Exactly one of return, parts, error and raise must be set."""
 
     when: dict[str, JsonValue] | None = Field(default=None, description="Arguments to match; absent: any.")
     times: int | None = Field(
@@ -242,8 +243,9 @@ class ResultSpec(Strict):
 
 
 class ToolSpec(Strict):
-    """A tool and its results. The pattern of the name is accepted by every API (anthropic-tool-name-pattern,
-    openai-chat-names, gemini-tool-name-form)."""
+    """A tool and its results. Every API accepts names of this pattern (anthropic-tool-name-pattern,
+    openai-chat-names, gemini-tool-name-form).
+    """
 
     name: str = Field(pattern=r"^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$")
     description: str = ""
@@ -262,7 +264,9 @@ class ToolSpec(Strict):
 
     @property
     def arguments_schema(self) -> dict[str, JSON]:
-        """The JSON Schema of the arguments. A tool without parameters gets an object schema, which all APIs accept."""
+        """The JSON Schema of the arguments. For a tool without parameters it is an empty object schema, which all
+        APIs accept.
+        """
         return dict(self.parameters) or {"type": "object", "properties": {}}
 
     def tool(self) -> Tool:
@@ -432,7 +436,7 @@ class Expectation(Strict):
 
     @property
     def forbidden(self) -> Expectation:
-        """The conditions that also apply to a turn that breaks off: the calls that must not occur."""
+        """The conditions that also apply to a turn that is aborted: the calls that must not occur."""
         most = {name: CountMatcher(max=each.max) for name, each in self.counts.items() if each.max is not None}
         return Expectation(called={**most}, not_called=self.not_called)
 
@@ -446,7 +450,7 @@ class Expectation(Strict):
 
 
 class StepSpec(Strict):
-    """An answer of the model, as the reference server sends it."""
+    """A response of the model, as the reference server sends it."""
 
     text: str | None = None
     thinking: str | None = Field(default=None, description="Visible reasoning; its signature is made up.")
@@ -507,12 +511,12 @@ class StepSpec(Strict):
 
     @property
     def whole_calls(self) -> tuple[tuple[str, dict[str, JSON]], ...]:
-        """The calls that arrive completely; only these are executed."""
+        """The calls that are not truncated; only these are executed."""
         return self.named_calls[:-1] if self.truncated else self.named_calls
 
 
 class TurnSpec(Strict):
-    """A user message and the model's answers up to the end of the turn."""
+    """A user message and the model's responses up to the end of the turn."""
 
     user: Annotated[
         Annotated[str, Tag(TEXT)] | Annotated[list[UserPartSpec], Field(min_length=1), Tag(LIST)],
@@ -533,7 +537,7 @@ FaultStatus: TypeAlias = Literal[400, 401, 402, 403, 404, 408, 409, 413, 422, 42
 
 
 class FaultSpec(Strict):
-    """A fault of the reference server at the first request for an answer. A repeated request succeeds.
+    """A fault of the reference server at the first request for a response. A repeated request succeeds.
 
     Exactly one of status, stream_error, body, connection.
     """
@@ -575,17 +579,17 @@ class FaultSpec(Strict):
 
     @property
     def fails(self) -> bool:
-        """Return whether the chat fails. Slow bytes and a wrong content type are no failures."""
+        """Return whether the chat fails. It does not fail if bytes arrive slowly or the content type is wrong."""
         return self.connection != "slow" and self.body != "wrong-type"
 
     @property
     def is_of_streams(self) -> bool:
-        """Return whether the fault exists for streamed answers only."""
+        """Return whether the fault exists only for streamed responses."""
         return self.stream_error is not None or self.at == "end"
 
 
 class RecordSpec(Strict):
-    """The embedding model of an index where it differs from the target's. At least one field is given."""
+    """The embedding model of an index, if it differs from the target's. At least one field must be set."""
 
     provider: str | None = None
     model: str | None = None
@@ -608,7 +612,7 @@ class QuerySpec(Strict):
 
 
 class EmbeddingsSpec(Strict):
-    """Texts that are embedded together as an index, and queries, which are embedded one by one."""
+    """Texts that are embedded together as an index, and queries that are embedded one by one."""
 
     dimensions: int = Field(ge=1, le=3072, description="The length of every vector.")
     texts: list[str] = Field(min_length=1)
@@ -616,7 +620,7 @@ class EmbeddingsSpec(Strict):
 
 
 class SideSpec(Strict):
-    """The answer to an agent's request outside the conversation, such as one for a title or a summary."""
+    """The response to an agent's request outside the conversation, such as a request for a title or a summary."""
 
     text: str = Field(description="The text of the answer.")
     when: str | None = Field(
@@ -696,6 +700,6 @@ class Scenario(Strict):
 
 
 def json_schema() -> dict[str, Any]:
-    """Return the JSON Schema of the scenario file, which ships for editors as `scenario.schema.json`."""
+    """Return the JSON Schema of the scenario file. It ships for editors as `scenario.schema.json`."""
     schema = Scenario.model_json_schema(by_alias=True)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "harness scenario"}

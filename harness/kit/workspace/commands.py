@@ -142,7 +142,7 @@ class _Output:
 
     @property
     def is_open(self) -> bool:
-        """Whether a process still holds the pipe open."""
+        """True while a process holds the pipe open."""
         return bool(self._selector.get_map())
 
     @property
