@@ -1,7 +1,7 @@
-"""Plug-ins: APIs, adapters, rules and reports, from built-in folders and from entry points of other packages.
+"""Plug-ins: APIs, adapters, rules and reports. They come from built-in folders and from entry points of other packages.
 
-Adapters and reports are imported only when selected, so that a broken one fails only the runs that use it. Every run
-uses all rules and all APIs.
+Adapters and reports are imported only when they are selected, so a broken one affects only the runs that use it. All
+rules and APIs are used in every run.
 """
 
 from __future__ import annotations
@@ -62,15 +62,14 @@ class Catalog(Generic[T]):
     packages: bool = False
 
     def names(self) -> list[str]:
-        """Return every name, sorted."""
+        """Return the names of all plug-ins of this kind, sorted."""
         return sorted({*self.modules(), *(point.name for point in _entry_points(self.folder))})
 
     def load(self, name: str) -> T:
         """Return the plug-in with this name.
 
-        Raises:
-            UnknownName: There is no such plug-in.
-            PluginError: The name is ambiguous, or the plug-in cannot be imported or has the wrong type.
+        Raises: UnknownName: There is no such plug-in. PluginError: The name is ambiguous, or the plug-in cannot be
+        imported or has the wrong type.
         """
         built_in = self.modules().get(name)
         points = list(_entry_points(self.folder).select(name=name))
@@ -93,7 +92,9 @@ class Catalog(Generic[T]):
         return cast("T", value)
 
     def modules(self) -> dict[str, str]:
-        """Return the built-in plug-ins: name → module, or module:attribute. A folder may list them in `BUILT_IN`."""
+        """Return the built-in plug-ins: name → module, or name → `module:attribute`. If the folder defines `BUILT_IN`,
+        that is the list.
+        """
         listed = getattr(importlib.import_module(self.folder), "BUILT_IN", None)
         return _modules(self.folder, packages=self.packages) if listed is None else listed
 
@@ -105,11 +106,10 @@ REPORTS: Catalog[Report] = Catalog("report", "harness.reports", "REPORT", "harne
 
 @cache
 def api(name: str) -> Api:
-    """Return an API by its name.
+    """Return the API with this name.
 
-    Raises:
-        UnknownName: There is no such API.
-        PluginError: It cannot be imported, or has the wrong type.
+    Raises: UnknownName: There is no such API. PluginError: It cannot be imported, has the wrong type, or calls itself
+    by another name.
     """
     found = APIS.load(name)
     if found.name != name:
@@ -119,10 +119,9 @@ def api(name: str) -> Api:
 
 @cache
 def apis() -> tuple[Api, ...]:
-    """Return every API, in the order of the columns of a report.
+    """Return all APIs, in the order of a report's columns.
 
-    Raises:
-        PluginError: One cannot be loaded, or two have a limit or a target of the same name.
+    Raises: PluginError: An API cannot be loaded, or two APIs have a limit or a target with the same name.
     """
     ours = APIS.modules()
     found = sorted(map(api, APIS.names()), key=lambda each: (each.name not in ours, each.column, each.name))
@@ -145,12 +144,14 @@ def _targets(api: Api) -> frozenset[str]:
 
 
 def targets() -> tuple[ShippedTarget, ...]:
-    """Return the targets of all APIs."""
+    """Return the shipped targets of all APIs, including third-party ones."""
     return tuple(target for api in apis() for target in api.targets)
 
 
 def shipped_targets() -> tuple[ShippedTarget, ...]:
-    """Return the default targets: those of built-in APIs. Installing a package must not change what a run does."""
+    """Return the default targets, which are those of built-in APIs. Targets of third-party APIs are excluded, so that
+    installing a package does not change a run.
+    """
     ours = APIS.modules()
     return tuple(each for each in targets() if each.api in ours)
 
@@ -194,7 +195,9 @@ def _loop_spec(kind: str, what: str, api: str | None) -> str:
 
 
 def option_for(adapter: str) -> tuple[str, str]:
-    """Return the option and value that select an adapter on a command line. A tool loop uses the API of the target."""
+    """Return the command-line option and value that select an adapter. For a tool loop the API is omitted, because the
+    target determines it.
+    """
     if adapter.startswith(COMMAND_PREFIX):
         return "--adapter-command", adapter.removeprefix(COMMAND_PREFIX)
     kind, _, what = adapter.partition(" ")
@@ -203,7 +206,7 @@ def option_for(adapter: str) -> tuple[str, str]:
 
 
 def is_foreign(spec: str) -> bool:
-    """Return whether loading this adapter runs code that is not built in."""
+    """Return whether loading this adapter would run code that is not built in."""
     return (
         spec.startswith(COMMAND_PREFIX)
         or _OWNS_LOOP.fullmatch(spec) is not None
@@ -232,11 +235,9 @@ def adapter(spec: str) -> Adapter:
 
 
 def check_adapter(spec: str, adapter: Adapter) -> Adapter:
-    """Return an adapter if all its fields have the right type.
+    """Check the types of an adapter's fields and return the adapter.
 
-    Raises:
-        UnknownName: It claims an unknown capability.
-        PluginError: A field has the wrong type.
+    Raises: UnknownName: It declares an unknown capability. PluginError: A field has the wrong type.
     """
 
     def expect(value: object, fits: bool, what: str, wanted: str) -> None:
@@ -277,7 +278,7 @@ def _is_requirement(value: object) -> bool:
 
 
 def _loop(kind: str, api_name: str | None, what: str) -> Adapter:
-    """Return the adapter of a tool loop: a `Loop`, a function, or the command line of a program."""
+    """Return the adapter of a tool loop, which is given as a `Loop`, a function or a program's command line."""
     if kind == AGENT:
         wire = _driven_api(AGENT, api_name, what)
         made: Loop = importlib.import_module("harness.stdio.agent_program").agent(
@@ -339,10 +340,9 @@ def _not_found(module: str, error: ModuleNotFoundError, kind: str) -> str:
 
 
 def rules() -> list[Rule]:
-    """Return every rule: the `RULES` of the modules in `harness.rules`, and those of entry points.
+    """Return all rules: the `RULES` of the modules in `harness.rules`, and the rules of entry points.
 
-    Raises:
-        PluginError: A rule module of another package cannot be used, or two rules have the same id.
+    Raises: PluginError: A rule module of another package cannot be used, or two rules have the same id.
     """
     rule_type: type[Rule] = importlib.import_module("harness.rules.rule").Rule
     found: list[Rule] = []
@@ -365,7 +365,7 @@ def _entry_points(group: str) -> EntryPoints:
 
 @cache
 def _installed(group: str, path: tuple[str, ...]) -> EntryPoints:  # noqa: ARG001 - where Python looks for packages
-    """Cached: it opens a file of every installed package."""
+    """Return the entry points of a group. Cached, because this opens a file of every installed package."""
     return entry_points(group=group)
 
 
@@ -387,13 +387,13 @@ def _load_entry_point(kind: str, point: EntryPoint) -> object:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of the installed packages that affect results."""
+    """Return the versions of the installed packages that can affect results."""
     found = {package: _version(package) for package in _packages()}
     return {package: number for package, number in found.items() if number is not None}
 
 
 def sdk_version(adapter: Adapter) -> dict[str, str]:
-    """Return the version of an adapter's SDK; empty if it needs none, or it is not installed."""
+    """Return the version of an adapter's SDK; empty if the adapter needs no SDK or it is not installed."""
     needed = adapter.requires
     number = _version(needed.name) if needed is not None and needed.extra is not None else None
     return {} if needed is None or number is None else {needed.name: number}
@@ -401,7 +401,9 @@ def sdk_version(adapter: Adapter) -> dict[str, str]:
 
 @cache
 def _packages() -> tuple[str, ...]:
-    """Cached, since reading the metadata takes longer than running a cell."""
+    """Return the packages that can affect results. Cached, because reading their metadata takes longer than running a
+    cell.
+    """
     needed = (adapter(shipped.adapter).requires for shipped in shipped_targets())
     sdks = (each.name for each in needed if each is not None and each.extra is not None)
     return tuple(dict.fromkeys((distribution.NAME, *sdks, "httpx2")))
@@ -409,7 +411,7 @@ def _packages() -> tuple[str, ...]:
 
 @cache
 def _version(package: str) -> str | None:
-    """Cached, since it takes milliseconds."""
+    """Return the version of an installed package, or `None`. Cached, because each lookup takes milliseconds."""
     try:
         return version(package)
     except PackageNotFoundError:

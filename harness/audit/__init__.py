@@ -1,1 +1,1 @@
-"""Audits of recordings: the limits that their requests exceed, and adapters driven with their conversations."""
+"""Audits of recordings: limits that recorded requests exceed, and adapters driven with recorded conversations."""

@@ -1,7 +1,7 @@
-"""Adoption of cassettes by vcrpy and pytest-recording for `@pytest.mark.tape`.
+"""Adoption of vcrpy and pytest-recording cassettes for `@pytest.mark.tape`.
 
-The files are replayed unchanged. The report names cassettes that cannot be replayed, those with secrets, and tests that
-will fail because a request exceeds a limit.
+The files are replayed unchanged. The report lists cassettes that cannot be replayed, cassettes that contain secrets,
+and tests that will fail because a request exceeds a limit.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _MAX_FILE_BYTES = 4_000_000
 class FoundCassette:
     """A cassette file and its problems.
 
-    `exchanges` counts exchanges by API and model, or by host. `unplayable` explains why it cannot be replayed.
-    `secrets` lists places of secrets. `broken` are the limits that its requests exceed, each with the first index.
-    `kept` is the path of the copy without secrets, `unwritten` the reason why there is none.
+    `exchanges` counts exchanges by API and model, or by host. `unplayable` explains why the file cannot be replayed.
+    `secrets` lists where secrets are. `broken` holds the limits that its requests exceed, each with the index of the
+    first such request. `kept` is the path of the copy without secrets, `unwritten` the reason why no copy was written.
     """
 
     file: Path
@@ -101,7 +101,7 @@ def _whose(interaction: Interaction) -> str:
 
 
 def _secrets(cassette: Cassette) -> Iterator[str]:
-    """Yield the places of secrets: header names, and bodies and URLs that redaction changes."""
+    """Yield where the secrets are: names of headers, and bodies and URLs that redaction would change."""
     requests = [each.request for each in cassette.interactions]
     clean = redactor(requests, learned(cassette.interactions))
     named = Counter[str]()
@@ -121,7 +121,7 @@ def _secrets(cassette: Cassette) -> Iterator[str]:
 
 
 def _tells(name: str, value: str) -> bool:
-    """Return whether a header contains a secret that is not redacted."""
+    """Return whether a header contains an unredacted secret."""
     plain = value.removeprefix("Bearer ").strip("*.<>[]() ")
     return is_secret_header(name) and len(plain) >= 8 and plain.upper() not in _WRITTEN_OVER
 
@@ -152,7 +152,9 @@ def _kept(found: FoundCassette, cassette: Cassette, path: Path, allowed: Sequenc
 
 
 def _place(file: Path, roots: Sequence[Path]) -> Path:
-    """Return the path below the target folder, with the structure of the original and the suffix `.yaml`."""
+    """Return the relative path in the target folder. It keeps the folder structure of the original and gets the suffix
+    `.yaml`.
+    """
     inside = next((file.relative_to(root) for root in roots if file.is_relative_to(root)), Path(file.name))
     return inside.with_suffix(".yaml")
 

@@ -1,7 +1,7 @@
-"""Audits of cassettes: their requests against the providers' limits and the contract.
+"""Audits of cassettes: their requests are checked against the providers' limits and the contract.
 
-The requests belong to other projects: only limits are errors, losses are warnings. Rules that need the adapter's input
-report nothing, since a cassette does not contain it.
+The requests come from other projects, so only exceeded limits are errors, and losses are warnings. Rules that need the
+adapter's input report nothing, because a cassette does not contain it.
 """
 
 from __future__ import annotations
@@ -63,30 +63,35 @@ if TYPE_CHECKING:  # most audits do not redrive
 
 
 SUFFIXES = (".yaml", ".yml", ".json")
-"""Suffixes of cassettes in folders. A named file may have any."""
+"""File suffixes of cassettes found in folders. A file named by the user may have any suffix."""
 
 _MARK = re.compile(rb'^interactions:|"interactions"\s*:', re.MULTILINE)
 _MARK_BYTES = 65536
 
 _MAX_TRANSCRIPT_EXCHANGES = 256
-"""Exchanges per transcript. Parsed, they take many times their bytes, and no audit rule compares distant requests."""
+"""Maximum number of exchanges per transcript. Parsed exchanges take many times their size in bytes, and no audit rule
+compares distant requests.
+"""
 
 _IN_AUDIT = {Kind.LOSS: Severity.WARNING, Kind.CONVENTION: Severity.NOTE}
-"""Maximum severity of findings that are no limits."""
+"""Maximum severity of findings that are not limits."""
 
 _CONTENT = frozenset({400, 409, 413, 415, 422})
 """Status codes that reject a request's content, as opposed to authentication, rate limits or overload."""
 
 _KEY_SHAPE_REDACTOR = Redactor(shaped=True)
-"""Redactor by the format of keys, since the keys of other projects are unknown."""
+"""Redactor that recognises keys by their format, because the keys of other projects are unknown."""
 
 
 _NONE: Mapping[str, int] = {}
 
 
 class Audit:
-    """An audit in progress. It takes cassettes one by one and keeps counts and cells, not exchanges. With `room`, each
-    cell keeps a conversation of that many characters. Only findings in `scope` count."""
+    """An audit in progress.
+
+    Cassettes are added one by one. The audit keeps counts and cells, but not exchanges. With `room`, each cell keeps a
+    conversation of at most that many characters. Only findings in `scope` count.
+    """
 
     def __init__(
         self, rules: Sequence[Rule], edition: FactSelection = SHIPPED, room: int = 0, scope: Scope = EVERYTHING
@@ -102,7 +107,7 @@ class Audit:
         self._cells: dict[tuple[str, str], CellResult] = {}
 
     def add(self, file: str, cassette: Cassette) -> None:
-        """Audit one cassette. Its exchanges with one model of one API on one day form one or more transcripts."""
+        """Audit one cassette. All exchanges with one model of one API on one day form one or more transcripts."""
         self._files += 1
         groups: dict[tuple[str, str, dt.date | None], list[int]] = {}
         for index, interaction in enumerate(cassette.interactions):
@@ -310,7 +315,7 @@ def _may_be_one(file: Path, folder: Path) -> bool:
 
 
 def looks_like_cassette(file: Path) -> bool:
-    """Return whether a file looks like a cassette at its beginning."""
+    """Return whether the beginning of a file looks like a cassette."""
     try:
         return _MARK.search(read_file(file, _MARK_BYTES)) is not None
     except OSError:
@@ -322,13 +327,16 @@ def _recognised(interaction: Interaction) -> Api | None:
 
 
 def _began_once(finding: Finding, profile: Profile) -> bool:
-    """Return whether all facts of a finding are valid only from a certain day on."""
+    """Return whether every fact on which a finding is based has a known start date."""
     held = [fact for fact in profile.facts if fact.id in finding.source.split(", ") and fact.verdict == "refused"]
     return bool(held) and all(fact.since is not None for fact in held)
 
 
 def _refusal(file: str, index: int, reading: ParsedExchange) -> Iterator[RefusedRequest]:
-    """Yield the refusal of a request for its content, in the server's words; also for an error within HTTP 200."""
+    """Yield the request if it was refused because of its content, with the server's message.
+
+    This includes errors sent with HTTP 200.
+    """
     response = reading.exchange.response
     error = reading.response.error if reading.response is not None else None
     if response is None:
@@ -340,7 +348,7 @@ def _refusal(file: str, index: int, reading: ParsedExchange) -> Iterator[Refused
 
 
 def _about_a_scrubbed_id(finding: Finding) -> bool:
-    """Return whether a finding concerns a redacted id, whose form and pairing prove nothing."""
+    """Return whether a finding concerns a redacted id. The form and pairing of such ids prove nothing."""
     if "-id" not in finding.rule and "result" not in finding.rule:
         return False
     values = [
@@ -363,19 +371,21 @@ def _outcome(reading: ParsedExchange) -> Outcome:
 
 
 _STAMPS = ("created", "created_at", "createTime", "create_time")
-"""Fields that hold the time of a response: seconds since 1970, or an ISO 8601 time."""
+"""Fields that hold the time of a response, as seconds since 1970 or as an ISO 8601 time."""
 
 _FIRST = dt.date(2022, 1, 1)
-"""The first chat API is younger than this day. An earlier time stamp is a placeholder."""
+"""A day before the first chat API. An earlier time stamp is a placeholder."""
 
 _MAX_EVENTS = 16
-"""Events of a stream that are searched for a time stamp: each chunk of a stream repeats it."""
+"""Number of stream events to search for a time stamp. A few are enough, because each chunk repeats it."""
 
 
 def made_on(cassette: Cassette, interaction: Interaction) -> dt.date | None:
-    """Return the day on which a request was made, or `None` if the recording does not hold one. In this order: the
-    metadata of the cassette, a time stamp of the answer or of a chunk, the header `date`, the response inside an event
-    (`response.created`). A recording of the reference server has no day of its own."""
+    """Return the day on which a request was made, or `None` if the recording does not contain it.
+
+    The sources are, in this order: the cassette's metadata, a time stamp of the answer or of a chunk, the `date`
+    header, and the response inside an event (`response.created`). Recordings of the reference server have no date.
+    """
     metadata, response = cassette.metadata, interaction.response
     recorded = metadata.recorded_at if metadata is not None else None
     found = _of_text(recorded) if recorded else None
@@ -392,7 +402,7 @@ def _days(response: HttpResponse) -> Iterator[dt.date | None]:
 
 
 def _objects(body: bytes) -> Iterator[dict[str, JSON]]:
-    """Yield the JSON objects of a body: itself, list items, or the data of its first events."""
+    """Yield the JSON objects of a body: the body itself, its list items, or the data of its first events."""
     is_stream = starts_as_one(body)
     for text in (event.data for event in islice(events(body), _MAX_EVENTS)) if is_stream else (body,):
         try:

@@ -33,22 +33,25 @@ from harness.model.messages import JSON
 
 @dataclass(frozen=True, slots=True)
 class UneditedTurn:
-    """The facts of a follow-up's turn without the client's edits, and the edits by class."""
+    """The facts of a follow-up's turn without the client's edits, and the number of edits by class."""
 
     facts: tuple[TurnFact, ...]
     edits: Counter[str]
 
 
 def undo_edits(answer: ResponseView, place: TurnSlice, reissued: frozenset[str] = frozenset()) -> UneditedTurn:
-    """Undo what the client changed of `answer`. `reissued`: encrypted contents that the answer gave in other events."""
+    """Undo the client's changes to `answer`. `reissued` holds encrypted contents that the answer
+    sent in other events.
+    """
     working = _EditFinder(answer, place, reissued)
     facts = (*working.spoken(), *working.following())
     return UneditedTurn(facts, +working.edits)
 
 
 class _EditFinder:
-    """Matching of one turn: issued facts (the response) against carried facts (the follow-up). `_origin` maps each
-    carried fact to its issued one."""
+    """Matches the facts issued in the response with the facts carried in the follow-up. `_origin` maps each carried
+    fact to its issued one.
+    """
 
     def __init__(self, answer: ResponseView, place: TurnSlice, reissued: frozenset[str]) -> None:
         self.edits: Counter[str] = Counter()
@@ -64,7 +67,7 @@ class _EditFinder:
         self._match_renamed()
 
     def spoken(self) -> Iterator[TurnFact]:
-        """Yield the facts of the assistant turn, in the order of the answer."""
+        """Yield the facts of the assistant turn in the order of the answer."""
         self._note_order()
         self._note_added()
         carried = {origin: at for at, origin in self._origin.items()}
@@ -112,7 +115,9 @@ class _EditFinder:
                 self._origin[at] = ours[origin]
 
     def _match_others(self) -> None:
-        """Match parts of one kind and name in order: equal ones first, then those between them one by one."""
+        """Match parts of the same kind and name in order. Equal parts are matched first, then the parts between them
+        one by one.
+        """
         kinds = dict.fromkeys((fact.kind, fact.name) for fact in self._carried if fact.kind != "call")
         for kind in kinds:
             ours = [at for at, fact in enumerate(self._issued) if (fact.kind, fact.name) == kind]
@@ -127,7 +132,7 @@ class _EditFinder:
                 self._origin |= dict(zip(theirs[other_start:other_stop], ours[start:stop], strict=False))
 
     def _match_renamed(self) -> None:
-        """Match reasoning that returned under the other name that compatible servers use."""
+        """Match reasoning that was sent back under the alternative name that compatible servers use."""
         for at, fact in enumerate(self._carried):
             if at in self._origin or fact.name not in REASONING_NAMES:
                 continue
@@ -140,7 +145,7 @@ class _EditFinder:
                     break
 
     def _regroup(self, ours: list[int], theirs: list[int]) -> None:
-        """Restore the issued parts of a text that returned in other parts."""
+        """Restore the original parts of a text that was sent back split into different parts."""
         self.edits["text-regrouped"] += 1
         kept = [replace(self._issued[at], pointer=self._carried[theirs[0]].pointer) for at in ours]
         if any(fact.fields.get("state") for fact in kept) and not any(
@@ -171,13 +176,15 @@ class _EditFinder:
                 self.edits[f"{fact.kind}-added"] += 1
 
     def _is_echo(self, fact: TurnFact) -> bool:
-        """Return whether a fact repeats reasoning of the answer under the other server's name."""
+        """Return whether a fact repeats the answer's reasoning under the alternative name."""
         return fact.name in REASONING_NAMES and any(
             fact.fields == other.fields for other in self._issued if other.name in REASONING_NAMES
         )
 
     def _is_lost(self, fact: TurnFact, *, answered: bool) -> bool:
-        """Return whether a part that the client left out is missing. A call that it did not run is not."""
+        """Return whether an omitted part must be restored, and count the edit. A call that the client did not run needs
+        no restoring.
+        """
         if fact.kind == "call":  # a malformed call cannot run, and no API accepts it unanswered
             self.edits["call-dropped"] += not _is_malformed(fact)
             return answered
@@ -189,7 +196,7 @@ class _EditFinder:
         return fact.returns
 
     def _near(self, at: int, carried: dict[int, int]) -> str:
-        """Return the place where a lost part would be: that of the next part."""
+        """Return the pointer where an omitted part would be, which is that of the next part."""
         behind = [carried[other] for other in range(at + 1, len(self._issued)) if other in carried]
         facts = self._carried[behind[0] :] if behind else following_facts(self._place)
         return facts[0].pointer if facts else ""

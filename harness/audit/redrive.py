@@ -1,4 +1,4 @@
-"""Redrives: recorded answers driven through an adapter, whose follow-up is compared with the recorded one."""
+"""Redrives: recorded answers are driven through an adapter, and its follow-up is compared with the recorded one."""
 
 from __future__ import annotations
 
@@ -63,19 +63,19 @@ from harness.model.protocols import Capability, Endpoint, Route, StreamingChatCl
 from harness.results import PairCounts, PairDisagreement, RedriveResult
 
 OPENING = "…"
-"""First user message. The conversation before the pair is not compared, and answers do not depend on it."""
+"""First user message. The conversation before the pair is not compared, and the answers do not depend on it."""
 
 
 @dataclass(frozen=True, slots=True)
 class DrivenTurn:
-    """The adapter's reading of response i, and its request with the results of request j."""
+    """Response i as the adapter read it, and the adapter's request with the results of request j."""
 
     answer: ChatResponse
     request: HttpRequest
 
 
 class AdapterDriver:
-    """An adapter with recorded responses as input and its requests as output."""
+    """An adapter that receives recorded responses and whose requests are captured."""
 
     def __init__(self, api: Api) -> None:
         self._sent: list[HttpRequest] = []
@@ -138,7 +138,7 @@ class AdapterDriver:
 
 
 def _whole(pair: RedrivePair) -> HttpResponse:
-    """Return the recorded response; a stream as the body that the wire reader folds it to."""
+    """Return the recorded response. A stream becomes the complete body that the wire reader assembles from it."""
     body = json.dumps(pair.i.response.body).encode()
     return HttpResponse(200, {"content-type": "application/json"}, body)
 
@@ -157,7 +157,7 @@ def _asked(pair: RedrivePair, lift: CanonicalReader) -> ChatRequest:
 
 
 def _following(pair: RedrivePair, lift: CanonicalReader, answer: Message) -> Iterator[Part]:
-    """Yield the parts after the calls, in order. System text is a separate entry of the conversation."""
+    """Yield the parts after the calls in order. System text becomes a separate conversation entry."""
     results = iter(_results(pair, lift, answer))
     for is_system, group in groupby((entry.part for entry in pair.slice.answers), key=_is_system):
         if is_system:
@@ -179,7 +179,7 @@ def _is_system(part: PartView | SystemView) -> bool:
 
 
 def _carried(pair: RedrivePair, answer: Message) -> Message:
-    """Return the answer without calls that the recorded client did not run: no API accepts an unanswered call."""
+    """Return the answer without calls that the recorded client did not run, because APIs reject unanswered calls."""
     calls = pair.i.response.calls
     kept = {*match_issued_calls(pair.slice.calls, calls), *match_answered_calls(pair.slice, calls)}
     dropped = [call for at, call in enumerate(_canonical(calls, answer)) if at not in kept]
@@ -187,7 +187,7 @@ def _carried(pair: RedrivePair, answer: Message) -> Message:
 
 
 def _results(pair: RedrivePair, lift: CanonicalReader, answer: Message) -> list[ToolResult]:
-    """Return the results in the order of their calls, without those of calls that the client made up."""
+    """Return the results in the order of their calls, without results of calls that the client invented."""
     calls = pair.i.response.calls
     named = [
         (call.id or "", call.name) if known is None else (known.id, known.name)
@@ -202,7 +202,9 @@ def _results(pair: RedrivePair, lift: CanonicalReader, answer: Message) -> list[
 
 
 def _canonical(calls: tuple[CallView, ...], answer: Message) -> list[ToolCall | None]:
-    """Return the canonical call for each call of the response, or `None` if the adapter keeps it opaque."""
+    """Return the canonical call for each call of the response. An entry is `None` if the adapter treats the call as
+    opaque.
+    """
     left = list(answer.tool_calls)
     found: list[ToolCall | None] = []
     for call in calls:
@@ -224,7 +226,9 @@ _Parting: TypeAlias = tuple[str, JSON, JSON]
 def disagreements(
     driver: AdapterDriver, pair: RedrivePair, told: DrivenTurn, stream: HttpResponse, recuts: int
 ) -> Iterator[Disagreement]:
-    """Yield differences between the stream as recorded and the whole body or `recuts` other cuts of it."""
+    """Yield differences between the stream as recorded and other deliveries: the complete body, and the stream split in
+    `recuts` other ways.
+    """
     yield from _disagreement("stream-whole", "as a whole body", pair, told, partial(driver.whole, pair))
     for number in range(recuts):
         other, way = recut(stream, number, f"{pair.j.wire.name} {pair.i.index}")
@@ -246,7 +250,7 @@ def _disagreement(
 
 
 def _parting(one: DrivenTurn, other: DrivenTurn) -> _Parting | None:
-    """Return the first difference of two drives, at its deepest place."""
+    """Return the first difference between two drives, at the deepest level."""
     both = {"/answer": (_plain(one.answer), _plain(other.answer)), "/follow-up": (_said(one), _said(other))}
     found = ((f"{at}{json_pointer(each.path)}", each) for at, pair in both.items() for each in diff(*pair, WHOLE_JSON))
     return next(((at, each.one, each.other) for at, each in found), None)
@@ -272,14 +276,17 @@ def _plain(value: object) -> JSON:
 
 
 RECUTS = 3
-"""Default number of other cuts of each stream."""
+"""Default number of additional ways to split each stream."""
 
 _ENCRYPTED = re.compile(rb'"encrypted_content"\s*:\s*"([\w+/=-]+)"')
 
 
 class Redrive:
-    """A redrive in progress. It takes cassettes one by one, and is a context manager, since it holds clients. A
-    streamed response is streamed again: as recorded, and cut in `recuts` other ways."""
+    """A redrive in progress.
+
+    Cassettes are added one by one. It is a context manager because it holds clients. A streamed response is streamed as
+    recorded, and again split in `recuts` other ways.
+    """
 
     def __init__(self, recuts: int = RECUTS) -> None:
         self._recuts = recuts
@@ -353,8 +360,10 @@ class Redrive:
 
 
 def _is_driven(api: Api) -> bool:
-    """Return whether an API's requests can be read back, and its adapter sends only through the given client. No
-    recorded data may leave the process."""
+    """Return whether an API's requests can be read back and its adapter sends only through the given client.
+
+    The second condition ensures that recorded data never leaves the process.
+    """
     adapter = catalog.adapter(api.targets[0].adapter)
     return (
         api.canonical_reader is not None
@@ -372,14 +381,14 @@ def _stream(pair: RedrivePair) -> HttpResponse | None:
 
 
 def server_state_field(pair: RedrivePair) -> str | None:
-    """Return the field or item kind by which a follow-up relies on server state, or `None`."""
+    """Return the field or item kind that makes a follow-up depend on server state, or `None`."""
     kinds = [entry.part.kind for entry in pair.slice.spoken if isinstance(entry.part, OpaqueView)]
     whole = pair.slice.calls and "item_reference" not in kinds
     return None if whole else pair.j.request.stateful
 
 
 def compare_requests(pair: RedrivePair, produced: HttpRequest) -> TurnComparison:
-    """Compare an adapter's request with request j."""
+    """Compare the adapter's request with request j."""
     wire, calls = pair.j.wire, pair.i.response.calls
     found = TurnComparison(frozenset(call.id for call in calls if call.id), _reissued(pair))
     view = wire.view(produced)
@@ -394,7 +403,7 @@ def compare_requests(pair: RedrivePair, produced: HttpRequest) -> TurnComparison
 
 
 def _reissued(pair: RedrivePair) -> frozenset[str]:
-    """Return encrypted reasoning that the stream contains before its last event replaces it."""
+    """Return encrypted reasoning from the stream that its last event replaces."""
     if not pair.i.response.streamed:
         return frozenset()
     last = set(_ENCRYPTED.findall(json.dumps(pair.i.response.body).encode()))

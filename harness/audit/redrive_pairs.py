@@ -35,8 +35,10 @@ from harness.model.messages import JSON
 
 @dataclass(frozen=True, slots=True)
 class RecordedExchange:
-    """An exchange whose request was accepted. `index` is its place in the cassette, `body` the request's JSON, `answer`
-    the response as recorded."""
+    """An exchange whose request was accepted.
+
+    `index` is its position in the cassette, `body` the request's JSON, `answer` the response as recorded.
+    """
 
     index: int
     wire: Api
@@ -53,12 +55,12 @@ class RecordedExchange:
 
     @property
     def broken(self) -> bool:
-        """The response has no end, or its connection broke off: an adapter has to raise."""
+        """The response has no end, or its connection was lost. An adapter must raise an exception for it."""
         return not self.response.complete or self.answer.delivery.ending != "complete"
 
 
 def accepted_exchanges(cassette: Cassette) -> dict[str, list[RecordedExchange]]:
-    """Return the accepted and readable exchanges of each API, in order."""
+    """Return the accepted and readable exchanges by API, in order."""
     found: dict[str, list[RecordedExchange]] = {}
     for index, interaction in enumerate(cassette.interactions):
         exchange = _read(index, interaction.request, interaction.response)
@@ -83,7 +85,7 @@ def _read(index: int, request: HttpRequest, response: HttpResponse | None) -> Re
 
 
 def lift_of(wire: Api, body: JSON, view: RequestView) -> CanonicalReader:
-    """Return the reader that turns a request into canonical values."""
+    """Return the reader that converts a request into canonical values."""
     assert wire.canonical_reader is not None  # noqa: S101 - pairs of others are not driven
     return wire.canonical_reader(body, view)
 
@@ -93,7 +95,7 @@ Role: TypeAlias = Literal["user", "assistant", "system"]
 
 @dataclass(frozen=True, slots=True)
 class TurnEntry:
-    """A part of the conversation with its role. System text within the conversation is an entry, too."""
+    """A part of the conversation with its role. System text within the conversation is also an entry."""
 
     role: Role
     part: PartView | SystemView
@@ -101,7 +103,7 @@ class TurnEntry:
 
 @dataclass(frozen=True, slots=True)
 class TurnSlice:
-    """An assistant turn that calls tools (`spoken`), and what follows up to its last result (`answers`)."""
+    """An assistant turn that calls tools (`spoken`), and the entries after it up to its last result (`answers`)."""
 
     spoken: tuple[TurnEntry, ...]
     answers: tuple[TurnEntry, ...]
@@ -118,7 +120,7 @@ class TurnSlice:
 
 
 def entries(view: RequestView) -> tuple[TurnEntry, ...]:
-    """Return all parts in order, with system text at its place."""
+    """Return all parts in order, including system text at its position."""
     found: list[TurnEntry] = []
     for number in range(len(view.turns) + 1):
         found += [TurnEntry("system", text) for text in view.system if text.before_turn == number]
@@ -129,9 +131,11 @@ def entries(view: RequestView) -> tuple[TurnEntry, ...]:
 
 
 def answered_turns(view: RequestView, response: ResponseView | None = None) -> tuple[TurnSlice, ...]:
-    """Return the turns that are followed by results, in order. If the server keeps the calls, the results form a slice
-    in which `spoken` is empty. Items of `response`, which the turn came from, belong to the assistant whatever their
-    role (Responses: output of a server tool)."""
+    """Return the turns that are followed by results, in order.
+
+    If the server stores the calls, the results form a slice with an empty `spoken`. Items that came from `response`
+    belong to the assistant regardless of their role (Responses: output of a server tool).
+    """
     whole = entries(view)
     said = {_item_id(part) for part in response.parts} - {""} if response else set[str]()
     spoken = [entry.role == "assistant" or _item_id(entry.part) in said for entry in whole]
@@ -159,8 +163,11 @@ def _item_id(part: PartView | SystemView) -> str:
 
 
 def match_results(calls: Sequence[CallView], results: Sequence[ResultView]) -> list[int | None]:
-    """Return the position of each result's call, or `None`. A result with an id answers the first open call of that id.
-    One without (Gemini 2) answers the first open call of its name, or else the first open one."""
+    """Return the index of each result's call, or `None`.
+
+    A result with an id answers the first open call with that id. A result without one (Gemini 2) answers the first open
+    call with its name, or else the first open call.
+    """
     open_ = list(range(len(calls)))
     found: list[int | None] = []
     for result in results:
@@ -176,8 +183,10 @@ def match_results(calls: Sequence[CallView], results: Sequence[ResultView]) -> l
 
 
 def match_issued_calls(carried: Sequence[CallView], calls: Sequence[CallView]) -> list[int | None]:
-    """Return the position of the issued call for each carried call, `None` for one that the client made up. The surest
-    signs come first: id, item id, name and arguments, name, arguments."""
+    """Return the index of the issued call for each carried call, or `None` if the client invented the call.
+
+    The most reliable criteria come first: id, item id, name and arguments, name, arguments.
+    """
     left = list(range(len(calls)))
     found: list[int | None] = [None] * len(carried)
     for is_same in _SIGNS if len(carried) == len(calls) else (_same_with_state, *_SIGNS):
@@ -190,8 +199,11 @@ def match_issued_calls(carried: Sequence[CallView], calls: Sequence[CallView]) -
 
 
 def match_answered_calls(place: TurnSlice, calls: Sequence[CallView]) -> list[int | None]:
-    """Return the position of the issued call for each result, or `None`. The carried calls decide, or the issued id or
-    name of a call that is not carried. Remaining results with unknown ids answer the remaining calls in order."""
+    """Return the index of the issued call for each result, or `None`.
+
+    The carried call decides. If it is missing, the issued id or name does. Remaining results with unknown ids answer
+    the remaining calls in order.
+    """
     carried = match_issued_calls(place.calls, calls)
     pairing = match_results(place.calls, place.results)
     found = [None if at is None else carried[at] for at in pairing]
@@ -217,7 +229,7 @@ def _names(result: ResultView, call: CallView) -> bool:
 
 
 def _same_with_state(carried: CallView, call: CallView) -> bool:
-    """Compare calls with their signature, which tells equal calls without ids apart."""
+    """Compare calls including their signatures, which distinguish equal calls without ids."""
     ids = carried.id in (None, call.id) or call.id is None
     said = carried.name == call.name and equal(carried.arguments, call.arguments)
     return ids and said and equal(carried.opaque, call.opaque)
@@ -234,7 +246,7 @@ _SIGNS: tuple[Callable[[CallView, CallView], bool], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class RedrivePair:
-    """Response `i` that called tools, and request `j` that carries the calls back, at `slice`."""
+    """Response `i`, which called tools, and request `j`, which sends the calls back in `slice`."""
 
     i: RecordedExchange
     j: RecordedExchange
@@ -242,7 +254,7 @@ class RedrivePair:
 
 
 class _Likeness(IntEnum):
-    """Certainty that request j answers response i."""
+    """Confidence that request j answers response i."""
 
     NONE = 0
     CONVERSATION = 1
@@ -253,7 +265,7 @@ _Sign: TypeAlias = tuple[str, str]
 
 
 class _Unanswered:
-    """Responses that called tools and are in no pair yet, indexed by the signs of a follow-up."""
+    """Responses that called tools and have no pair yet, indexed by what a follow-up may contain."""
 
     def __init__(self) -> None:
         self._by_sign: dict[_Sign, dict[int, RecordedExchange]] = {}
@@ -274,8 +286,11 @@ class _Unanswered:
 
 
 def find_pairs(exchanges: Sequence[RecordedExchange]) -> list[RedrivePair]:
-    """Return the pairs among the exchanges of one API. A response is paired with the first matching request only: later
-    requests repeat it. A broken response is in no pair."""
+    """Return the pairs among the exchanges of one API.
+
+    A response is paired with the first matching request only, because later requests repeat it. A broken response has
+    no pair.
+    """
     unanswered = _Unanswered()
     found: list[RedrivePair] = []
     for follow_up in exchanges:
@@ -322,14 +337,14 @@ def _said(call: CallView) -> str:
 
 
 def _with_all_said(place: TurnSlice, view: RequestView, response: ResponseView) -> TurnSlice:
-    """Return the slice with the same last result in which all parts of the response belong to the assistant."""
+    """Return the slice with the same last result, but with all parts of the response assigned to the assistant."""
     slices = answered_turns(view, response)
     end = place.answers[-1].part.pointer
     return next((each for each in slices if each.answers[-1].part.pointer == end), place)
 
 
 def _likeness(earlier: RecordedExchange, follow_up: RecordedExchange, place: TurnSlice) -> _Likeness:
-    """Return the certainty that one exchange answers the other."""
+    """Return how certain it is that one exchange follows the other."""
     if _has_ids(earlier.response.calls, place):
         return _Likeness.IDS
     if follow_up.request.stateful and not place.calls:
@@ -339,8 +354,10 @@ def _likeness(earlier: RecordedExchange, follow_up: RecordedExchange, place: Tur
 
 
 def _has_ids(issued: Sequence[CallView], place: TurnSlice) -> bool:
-    """Return whether a slice contains an id of the response. Some servers restart their ids in every turn (`call_0`),
-    so the call needs the same name, or must be absent."""
+    """Return whether a slice contains an id of the response.
+
+    Some servers reuse ids in every turn (`call_0`), so a carried call must also have the same name.
+    """
     names = {each: call.name for call in issued for each in (call.id, call.item_id) if each}
     carried = {call.id for call in place.calls}
     return any(names.get(call.id or "") == call.name for call in place.calls) or any(
@@ -349,7 +366,7 @@ def _has_ids(issued: Sequence[CallView], place: TurnSlice) -> bool:
 
 
 def _goes_on(earlier: RequestView, later: RequestView) -> bool:
-    """Return whether the later request has all user texts of the earlier one, in order."""
+    """Return whether the later request contains all user texts of the earlier one, in order."""
     texts = iter(_texts(later))
     return all(text in texts for text in _texts(earlier))
 

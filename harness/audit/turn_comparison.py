@@ -63,10 +63,10 @@ _REASONING = frozenset(
         "thought",
     }
 )
-"""Part names of reasoning in all APIs."""
+"""Names of reasoning parts in all APIs."""
 
 REASONING_NAMES = frozenset({"reasoning", "reasoning_content"})
-"""Names of the same field in compatible servers."""
+"""Names that compatible servers use for the same reasoning field."""
 
 _CACHE_MARK = "cache_control"
 
@@ -77,12 +77,12 @@ def _no_labels() -> dict[str, JSON]:
 
 @dataclass(frozen=True, slots=True)
 class TurnFact:
-    """The content of one part.
+    """Content of one part.
 
-    `fields` have to be equal; `labels` name the part or control the cache, and may differ. `name` belongs to a call or
-    a tool, or is the wire's word for a part. `id` is that of a call, or of the call that a result answers; `item_id`
-    that of the item that carries a call. `answers` is the position of a result's call. `returns`: the API is known to
-    accept the part back.
+    `fields` must be equal. `labels` identify the part or control the cache, and may differ. `name` is that of a call or
+    a tool, or the wire name of a part. `id` is the id of a call, or of the call that a result answers. `item_id` is the
+    id of the item that contains a call. `answers` is the index of a result's call. `returns` is set if the API is known
+    to accept the part in a later request.
     """
 
     role: str
@@ -110,7 +110,7 @@ def turn_facts(place: TurnSlice) -> tuple[TurnFact, ...]:
 
 
 def spoken_facts(parts: Iterable[PartView | SystemView]) -> tuple[TurnFact, ...]:
-    """Return the facts of an assistant's parts, from an answer or a request."""
+    """Return the facts of an assistant's parts, taken from an answer or a request."""
     return tuple(fact for fact in (_fact(part, "assistant") for part in parts) if _says_something(fact))
 
 
@@ -203,8 +203,11 @@ class Disagreement:
 
 
 class TurnComparison:
-    """Disagreements and allowances of one pair. `issued` holds the call ids of response i, `reissued` the encrypted
-    contents that only earlier events of its stream have. `edits` counts what the recorded client changed."""
+    """Disagreements and allowances of one pair.
+
+    `issued` holds the call ids of response i. `reissued` holds encrypted contents that occur only in earlier events of
+    its stream. `edits` counts the recorded client's changes.
+    """
 
     def __init__(self, issued: frozenset[str], reissued: frozenset[str] = frozenset()) -> None:
         self.disagreements: list[Disagreement] = []
@@ -215,7 +218,7 @@ class TurnComparison:
 
     @staticmethod
     def failed(pointer: str, reason: str) -> TurnComparison:
-        """Return the comparison for an adapter that sent nothing."""
+        """Return the comparison for an adapter that sent no request."""
         found = TurnComparison(frozenset())
         found.disagreements.append(Disagreement(pointer, None, reason, "adapter-failed"))
         return found
@@ -239,7 +242,7 @@ class TurnComparison:
                 self._disagree(place, None, fact.shown, f"{fact.kind}-added")
 
     def _without_repeated(self, recorded: Sequence[TurnFact], produced: Sequence[TurnFact]) -> list[TurnFact]:
-        """Remove recorded reasoning that repeats other reasoning under a second name."""
+        """Remove recorded reasoning that repeats other reasoning under the alternative name."""
         own = {fact.name for fact in produced} & REASONING_NAMES
         said = [fact.fields for fact in recorded if fact.name in own]
         kept = [fact for fact in recorded if fact.name not in REASONING_NAMES - own or fact.fields not in said]
@@ -247,7 +250,7 @@ class TurnComparison:
         return kept
 
     def _without_dropped(self, recorded: Sequence[TurnFact], produced: Sequence[TurnFact]) -> list[TurnFact]:
-        """Remove produced reasoning and text of which nothing was recorded."""
+        """Remove produced reasoning and text if the recording has none of that kind."""
         there = {(fact.kind, fact.name) for fact in recorded if fact.role == "assistant"}
         kept: list[TurnFact] = []
         for fact in produced:
@@ -312,7 +315,7 @@ def _key(fact: TurnFact) -> tuple[str, str, str]:
 
 
 def _takes_nothing(schema: JSON) -> bool:
-    """Return whether a schema is absent or has no properties. `{"type": "object"}` alone accepts any."""
+    """Return whether a schema is absent or has no properties. `{"type": "object"}` alone allows any properties."""
     return isinstance(schema, dict) and (
         not schema or (schema.get("properties") == {} and not schema.get("additionalProperties"))
     )

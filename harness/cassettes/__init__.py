@@ -1,5 +1,5 @@
-"""The tape: record, read, write, match, redact and play back HTTP exchanges in vcrpy's format.
+"""Recording, storage, matching, redaction and playback of HTTP exchanges, in vcrpy's file format.
 
-The only package that imports vcrpy. Its serialisation and its format are used; its playback is not: it patches the
-whole process, plays a stream as one chunk and matches in quadratic time.
+This is the only package that imports vcrpy. It uses vcrpy's serialisation but not its playback, which patches the whole
+process, plays each stream as one chunk and matches in quadratic time.
 """

@@ -1,4 +1,4 @@
-"""Cassettes as values: interactions, their delivery, and the origin of the recording."""
+"""Data model of cassettes: recorded exchanges, how each response was delivered, and the origin of the recording."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from harness.model.http import AT_ONCE, Delivery, Ending, HttpRequest, HttpRespo
 from harness.results import Origin, Provenance, Variant
 
 LONGEST_PAUSE = 3600.0
-"""Limit of a pause between two chunks. Playback never waits."""
+"""Maximum pause between two chunks, in seconds. Playback ignores pauses."""
 
 _KEYS = frozenset({"cuts", "pause", "ending"})
 _ENDINGS: tuple[Ending, ...] = get_args(Ending)
 
 
 def stored_delivery(delivery: Delivery) -> dict[str, Any]:
-    """Return the properties of a delivery that differ from a response sent at once, in one piece."""
+    """Return the delivery properties that differ from the default, which is one piece sent at once."""
     values: dict[str, Any] = {}
     if delivery.cuts:
         values["cuts"] = list(delivery.cuts)
@@ -35,10 +35,9 @@ def stored_delivery(delivery: Delivery) -> dict[str, Any]:
 
 
 def loaded_delivery(values: Any) -> Delivery:
-    """The inverse of `stored_delivery`.
+    """Load a delivery from the form that `stored_delivery` returns.
 
-    Raises:
-        ValueError: no delivery is stored like this.
+    Raises: ValueError: the values are not a valid delivery.
     """
     if not _is_mapping(values):
         raise ValueError("a delivery is a mapping of `cuts`, `pause` and `ending`")
@@ -76,11 +75,12 @@ FORMAT = "harness 2"
 """`metadata.format` of cassettes that harness writes. Foreign cassettes have none."""
 
 FORMATS = ("harness 1", FORMAT)
-"""Formats that can be read. In the first one, no body was indented."""
+"""Formats that can be read. Cassettes in `harness 1` have no indented bodies."""
 
 REFERENCE_URL = "http://reference-server.invalid"
-"""Origin in reference recordings, in place of the server's real address. So recordings are reproducible, and no
-provider has this name (RFC 6761)."""
+"""URL written to reference recordings in place of the server's real address. It keeps recordings reproducible, and no
+provider can have this name (RFC 6761).
+"""
 
 _NOTES: Mapping[Origin, str] = {
     "reference": "Recorded from the reference server that comes with harness, not from a provider.",
@@ -101,10 +101,10 @@ class Interaction:
 class Metadata:
     """Origin of a cassette that harness recorded.
 
-    `scenario_digest` is the digest of the scenario at the time of recording. `sent_digest` covers only the parts that
-    determine requests; older recordings lack it. `recorded_at` is an ISO 8601 time in UTC. `versions` has the version
-    of the SDK. Recordings from the reference server have neither, so they are reproducible. `recorded_from` is the
-    address of a server other than the provider's.
+    `scenario_digest` is the digest of the scenario at recording time. `sent_digest` covers only the parts of the
+    scenario that determine the requests; older recordings lack it. `recorded_at` is an ISO 8601 time in UTC. `versions`
+    contains the SDK version. Recordings from the reference server have neither `recorded_at` nor `versions`, so that
+    they are reproducible. `recorded_from` is the server's address if it is not the provider's.
     """
 
     origin: Origin
@@ -123,12 +123,12 @@ class Metadata:
 
     @property
     def note(self) -> str:
-        """The origin as a sentence."""
+        """A sentence that describes the origin."""
         return _NOTES[self.origin].format(address=self.recorded_from)
 
     @property
     def provenance(self) -> Provenance:
-        """The part that reports show."""
+        """The metadata that reports show."""
         return Provenance(
             self.origin,
             self.recorded_at,
@@ -139,19 +139,21 @@ class Metadata:
         )
 
     def is_of(self, scenario_digest: str, sent_digest: str | None) -> bool:
-        """Return whether the scenario with these digests sends the same requests. If not, the recording is stale."""
+        """Return whether a scenario with these digests still sends the recorded requests. If not, the recording is
+        stale.
+        """
         if self.sent_digest is None or sent_digest is None:
             return self.scenario_digest == scenario_digest
         return self.sent_digest == sent_digest
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the present fields as plain values, in order."""
+        """Return all fields that are set, as plain values, in field order."""
         values = {each.name: getattr(self, each.name) for each in _FIELDS} | {"versions": dict(self.versions)}
         return {key: value for key, value in values.items() if value is not None and value != {}}
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> Metadata:
-        """The inverse of `to_dict`. Raises `pydantic.ValidationError`."""
+        """Create metadata from the result of `to_dict`. Raises `pydantic.ValidationError`."""
         return _METADATA.validate_python(dict(values))
 
 
@@ -161,14 +163,14 @@ _METADATA: TypeAdapter[Metadata] = TypeAdapter(Metadata)
 
 @dataclass(frozen=True, slots=True)
 class Cassette:
-    """The recorded exchanges of one cell. In cassettes of users' own tests, `metadata` is `None`."""
+    """Recorded exchanges of one cell, or of a user's test. Only cassettes of cells have `metadata`."""
 
     interactions: tuple[Interaction, ...]
     metadata: Metadata | None = None
 
 
 def checksum(metadata: Metadata, interactions: Sequence[Interaction]) -> str:
-    """Return a digest that reveals cut or edited cassettes. It does not protect against malice."""
+    """Return a digest that detects truncated or edited cassettes. It does not protect against deliberate tampering."""
     digest = hashlib.sha256(b"[" + _json(metadata.to_dict()) + b", [")  # in pieces: the whole is twice the cassette
     for index, each in enumerate(interactions):
         digest.update((b", " if index else b"") + _digested(each))
@@ -196,6 +198,6 @@ def _digested(interaction: Interaction) -> bytes:
 
 
 def _with_body(head: list[Any], body: bytes, *tail: Any) -> bytes:
-    """Return a JSON list with a body. Base64 needs no escapes, so the encoder does not scan it."""
+    """Serialise a list with a base64 body. The body bypasses the JSON encoder because base64 needs no escaping."""
     parts = [_json(head)[:-1], b', "', base64.b64encode(body), b'"', *(b", " + _json(each) for each in tail), b"]"]
     return b"".join(parts)

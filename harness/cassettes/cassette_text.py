@@ -14,17 +14,18 @@ from harness.platform.exceptions import shorten
 from harness.scenarios.document import MAX_DEPTH, Builder, Open, Path
 
 MAX_BYTES = 48 << 20
-"""Limit of a cassette (some 14,000 exchanges with a short call), and of all its decoded bodies."""
+"""Maximum size of a cassette file, and of all its decoded bodies together."""
 
 MAX_VALUES = 1_000_000
-"""Limit of keys, texts and numbers in a cassette: a short file could expand to fill the memory."""
+"""Maximum number of keys, strings and numbers in a cassette. A short file could otherwise fill the memory."""
 
 _YAML = "tag:yaml.org,2002:"
 
 RESTORE = "Restore the file from version control or record it again."
 
 TOO_DEEP = "exceeded maximum nesting depth"
-"""libyaml's message (from 0.2.6 on, PyYAML 6.0.4) for more than 1000 open brackets, raised before the first event."""
+"""libyaml's message for more than 1000 open brackets (since 0.2.6, PyYAML 6.0.4). It is raised before the first event.
+"""
 
 _SAFE_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -32,15 +33,14 @@ _RESOLVERS = {
     first: [pair for pair in pairs if pair[0] != f"{_YAML}timestamp"]
     for first, pairs in _SAFE_LOADER.yaml_implicit_resolvers.items()
 }
-"""Types of plain scalars by their pattern. Dates stay texts."""
+"""Resolvers for untagged scalars, by first character. Dates are left as strings."""
 
 
 def parse(data: bytes, file: str) -> Any:
     """Parse a cassette file.
 
-    Raises:
-        CassetteError: it is too large, no text, neither YAML nor JSON, or it uses what could hurt: aliases, tags that
-            build objects, nesting deeper than `MAX_DEPTH`.
+    Raises: CassetteError: the file is too large, not text, not valid YAML or JSON, or uses something unsafe (aliases,
+    tags that build objects, nesting deeper than `MAX_DEPTH`).
     """
     if len(data) > MAX_BYTES:
         raise CassetteError(file, f"{len(data)} bytes are more than the {MAX_BYTES} that a cassette may have.")
@@ -87,7 +87,7 @@ def _parse_yaml(data: bytes, file: str) -> Any:
 
 
 class _Builder(Builder):
-    """Builds what vcrpy and other recorders write: bytes, and plain scalars of YAML 1.1 without dates."""
+    """Builds the values that vcrpy and other recorders write: binary data and YAML 1.1 scalars, except dates."""
 
     TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep, as no cassette is. {RESTORE}"
 
@@ -158,7 +158,7 @@ class _Builder(Builder):
 
 
 def _unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make a JSON object. Raises `ValueError` for a repeated key."""
+    """Build a JSON object. Raises `ValueError` for a duplicate key."""
     made = dict(pairs)
     if len(made) < len(pairs):
         keys = [key for key, _ in pairs]
@@ -181,19 +181,22 @@ _SPELLINGS: Mapping[str, json.JSONEncoder] = {
     "spaced-ascii": json.JSONEncoder(),
     "indented": json.JSONEncoder(indent=2, ensure_ascii=False),
 }
-"""Reversible JSON formats: with or without spaces and lines, with or without escaped letters."""
+"""JSON formats that can be restored exactly: compact, spaced or indented, with or without ASCII escapes."""
 
 _INDENTED = _SPELLINGS["indented"]
 _INDENTED_ASCII = json.JSONEncoder(indent=2)
 
 _NO_BLOCK = re.compile(r"[^\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd]")
-"""Characters for which YAML does not use a block: controls, other line breaks, and those outside the basic plane."""
+"""Characters that keep YAML from using a block scalar: control characters, line breaks other than line feeds, and
+characters outside the basic multilingual plane.
+"""
 
 
 def indented(body: str | bytes) -> tuple[str, str] | None:
-    """Return a JSON list or object on several lines, and the name of its original format.
+    """Return an indented JSON list or object, and the name of its original format.
 
-    `None` for other bodies and for JSON that no format restores, e.g. with numbers like `1.50` or repeated keys.
+    Return `None` for other bodies, for JSON that is already in that form, and for JSON that no format restores exactly,
+    such as numbers like `1.50` or duplicate keys.
     """
     if isinstance(body, bytes) or not body.startswith(("{", "[")):
         return None
@@ -210,10 +213,9 @@ def indented(body: str | bytes) -> tuple[str, str] | None:
 
 
 def exact(body: bytes, name: object) -> bytes:
-    """The inverse of `indented`.
+    """Restore a body that `indented` reformatted.
 
-    Raises:
-        ValueError: there is no such spelling, or the text is no JSON.
+    Raises: ValueError: `name` is not a known format, or the body is not valid JSON.
     """
     if not isinstance(name, str) or name not in _SPELLINGS:
         raise ValueError(f"a spelling is one of {', '.join(_SPELLINGS)}")

@@ -24,18 +24,17 @@ from harness.model.http import HttpRequest, HttpResponse
 
 
 class CellRecording:
-    """The recording of a cell into `library`; a context manager.
+    """Context manager that records a cell into `library`.
 
     Leaving it before `complete` keeps the old cassette and the journal. The next recording resumes from the journal:
-    equal requests, in the same order, get the stored responses.
+    requests that are equal and in the same order get the stored responses.
 
-    `allowed` are places where suspected secrets may be stored; see `harness.cassettes.suspects`. `taken` counts the
-    resumed exchanges. `notes` are sentences about the resumed journal.
+    `allowed` lists places where suspected secrets may be stored (see `harness.cassettes.suspects`). `taken` counts the
+    exchanges resumed from the journal. `notes` are sentences about what happened to that journal.
 
-    Raises:
-        CassetteTaken: the cassette is of another model or was paid for (unless it `replaces` that, or `force`), or
-            another process records it.
-        CassetteError: the existing cassette cannot be read (unless `force`), or the folder cannot be written.
+    Raises: CassetteTaken: the cassette was recorded with another model, may have been paid for (unless `replaces` or
+    `force` is set), or is being recorded by another process. CassetteError: the existing cassette cannot be read
+    (unless `force`), or the folder cannot be written.
     """
 
     def __init__(  # noqa: PLR0913 - what is recorded where, and what may be in the way
@@ -74,10 +73,10 @@ class CellRecording:
             raise
 
     def taken_up(self, request: HttpRequest) -> HttpResponse | None:
-        """Return the response of an earlier recording, if this request is the next one in its journal.
+        """Return the response that an earlier recording received for this request, if it is the next one in the
+        journal.
 
-        Raises:
-            CassetteError: it is another request, and the journal cannot be moved away.
+        Raises: CassetteError: the request differs, and the rest of the journal cannot be moved away.
         """
         if not self._left:
             return None
@@ -87,7 +86,7 @@ class CellRecording:
         return self._take().response
 
     def keep(self, request: HttpRequest, response: HttpResponse) -> None:
-        """Add an exchange. It is on the disk, without secrets, when this returns. Raises `CassetteError`."""
+        """Add an exchange. When this returns, it is on disk, with secrets removed. Raises `CassetteError`."""
         interaction = Interaction(self._redactor.request(request), self._redactor.response(response))
         if self._left and self._left[0][1] == interaction:  # resent, with the same response as in the journal
             self._take()
@@ -102,11 +101,10 @@ class CellRecording:
         self._interactions.append(interaction)
 
     def complete(self, model_served: str | None = None) -> Cassette:
-        """Put the cassette in place of the old one.
+        """Write the cassette, replacing the old one.
 
-        Raises:
-            CassetteTaken: what looks like a secret would be written.
-            CassetteError: nothing was recorded, a secret would be written, or the folder cannot be written.
+        Raises: CassetteTaken: the cassette would contain a suspected secret. CassetteError: nothing was recorded, the
+        cassette would contain a known secret, or the folder cannot be written.
         """
         if self._failure is not None:
             raise self._failure
@@ -165,7 +163,9 @@ class CellRecording:
         return interaction
 
     def _part(self) -> None:
-        """Move the journal away if its requests differ from the current ones."""
+        """Stop resuming from the earlier journal. Its remaining exchanges are moved to another file or, with `force`,
+        dropped.
+        """
         unasked = len(self._left)
         try:
             kept = None if self._force else self._journal.keep_leftover()
@@ -182,9 +182,9 @@ class CellRecording:
 
 
 def answers(leftover: Leftover) -> list[tuple[int, Interaction]]:
-    """Return the answered exchanges of a journal, each with its line count.
+    """Return the successful exchanges of a journal, each with its number in the journal.
 
-    Failures do not count: a retry may succeed.
+    Failed exchanges are left out because a retry may succeed.
     """
     if leftover.metadata is None:  # from before journals said whose they are
         return [*enumerate(leftover.interactions, 1)]
@@ -207,7 +207,7 @@ def _is_answer(interaction: Interaction, api: str) -> bool:
 
 
 def _is_continued(leftover: Leftover, metadata: Metadata) -> bool:
-    """Return whether a journal comes from the same kind of server."""
+    """Return whether a journal was recorded from the same kind of origin."""
     return leftover.metadata is not None and leftover.metadata.origin == metadata.origin
 
 

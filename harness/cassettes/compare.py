@@ -1,4 +1,4 @@
-"""Differences between a recorded request and the one that the adapter sends."""
+"""Comparison of a recorded request with the request that the adapter sends."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ from harness.model.messages import JSON
 from harness.results.findings import text_change
 
 _HEADERS = sorted(REQUEST_HEADERS - {"accept"})
-"""Compared headers. The APIs answer the same for any `accept`."""
+"""Headers that are compared. `accept` is left out because it does not change the APIs' responses."""
 
 _SHOWN = 120
-"""Characters of a value that a message shows."""
+"""Maximum number of characters of a value in a message."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestDifference:
-    """A difference. `pointer` leads into the sent body; it is empty for method, path and headers.
+    """Difference between a recorded and a sent request.
 
-    `neutral`: the requests differ in meaning; otherwise only in spelling. `fact` is the field of the neutral view, and
-    `setting` the name of the setting, both empty if there is none. `recorded` and `sent` are JSON values, `None` if
-    absent. `place` is the path in the neutral view, with which the message begins.
+    `pointer` is a JSON pointer into the sent body; it is empty for differences in method, path or headers. `neutral` is
+    set if the requests differ in meaning, and not only in spelling. `fact` is the field of the neutral view and
+    `setting` the name of the setting; either is empty if there is none. `recorded` and `sent` are JSON values, or
+    `None` if absent. `place` is the path in the neutral view, or another name of the compared part.
     """
 
     pointer: str
@@ -48,9 +49,10 @@ class RequestDifference:
 def differences(
     recorded: HttpRequest, sent: HttpRequest, wire: Api, *, issued: Container[str] = ()
 ) -> list[RequestDifference]:
-    """Return the differences in meaning, or else those in spelling.
+    """Return the differences in meaning or, if there are none, the differences in spelling.
 
-    `issued` are the call ids that the API has issued. Ids of other calls only have to match their results.
+    `issued` contains the call ids that the API has issued. Other call ids may differ as long as they match their
+    results.
     """
     # Nearly every request equals the recorded one, byte for byte, and needs no parsing: to compare the views would cost
     # more than the rest of a replayed exchange.
@@ -102,7 +104,7 @@ def _neutral(found: ViewDifference) -> RequestDifference:
 
 
 def _outside(recorded: HttpRequest, sent: HttpRequest) -> Iterator[tuple[str, JSON, JSON]]:
-    """Yield name, recorded and sent value of all compared parts outside the body."""
+    """Yield the name, the recorded value and the sent value of each compared part outside the body."""
     yield "method", recorded.method, sent.method
     if recorded.url != sent.url:
         yield "path", endpoint(recorded.url), endpoint(sent.url)
@@ -119,7 +121,9 @@ def _in_spelling(recorded: HttpRequest, sent: HttpRequest) -> Iterator[RequestDi
 
 
 def _is_same_json(_path: Path, one: JSON, other: JSON) -> bool:
-    """Return whether two texts are the same JSON but for spaces and key order, which each JSON library chooses."""
+    """Return whether two strings contain the same JSON, ignoring white space and key order, which depend on the JSON
+    library.
+    """
     if not (isinstance(one, str) and isinstance(other, str)):
         return False
     try:
@@ -132,7 +136,7 @@ _SPELLING = replace(WHOLE_JSON, allows=_is_same_json)
 
 
 def in_bodies(recorded: bytes, sent: bytes) -> Iterator[RequestDifference]:
-    """Yield the differences in spelling between two bodies of any kind."""
+    """Yield the differences in spelling between two bodies, which may be JSON or not."""
     try:
         found = diff(jsonvalue.loads(recorded), jsonvalue.loads(sent), _SPELLING)
         for each in sorted(found, key=lambda one: one.path):

@@ -1,5 +1,6 @@
-"""Decoding of content encodings with a size limit: gzip, deflate, Brotli and Zstandard (the latter two with the
-packages that httpx uses)."""
+"""Decoding of content encodings, with a size limit. Supports gzip, deflate, Brotli and Zstandard. The latter two need
+the packages that httpx also uses.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +11,13 @@ from collections.abc import Mapping
 from typing import Any
 
 MAX_BYTES = 64 * 1024 * 1024
-"""Limit of a cassette and of each decoded body."""
+"""Maximum size of a decoded body."""
 
 _PACKAGES: Mapping[str, tuple[str, ...]] = {
     "br": ("brotli", "brotlicffi"),
     "zstd": ("compression.zstd", "backports.zstd"),
 }
-"""Modules that decode an encoding. The first installed one is used."""
+"""Modules that can decode an encoding, in order of preference. The first installed one is used."""
 
 _INSTALL: Mapping[str, str] = {"br": "brotli", "zstd": "backports.zstd"}
 
@@ -25,13 +26,12 @@ _GZIP_MAGIC = b"\x1f\x8b"
 
 
 def decode(body: bytes, header: str, *, whole: bool = True) -> bytes:
-    """Decode a body as its `content-encoding` header says.
+    """Decode a body according to its `content-encoding` header.
 
-    Recorders that store decoded bodies often keep the header. So a body that does not look encoded is returned
-    unchanged. A body that is not `whole` is decoded as far as it goes.
+    Recorders that store decoded bodies often keep the header. A body that does not look encoded is therefore returned
+    unchanged. If `whole` is false, the body may be truncated and is decoded as far as possible.
 
-    Raises:
-        ValueError: the body is damaged, too large, or in an encoding that cannot be undone here.
+    Raises: ValueError: the body is damaged or too large, or its encoding is not supported here.
     """
     for name in reversed([part.strip().lower() for part in header.split(",")]):
         body = _undo(body, name, whole=whole)
@@ -39,7 +39,7 @@ def decode(body: bytes, header: str, *, whole: bool = True) -> bytes:
 
 
 def missing() -> dict[str, str]:
-    """Return the encodings that cannot be decoded, each with the package to install."""
+    """Return the encodings that cannot be decoded because a package is missing, each with that package's name."""
     return {name: _INSTALL[name] for name in _PACKAGES if _module(name) is None}
 
 

@@ -1,9 +1,9 @@
-"""Journal of a recording: each exchange is on disk before the next one begins.
+"""Journal of a recording. Each exchange is written to disk before the next one begins.
 
-The journal is next to the cassette and is removed when the cassette is complete. After a crash, the next recording of
-the cell continues from the journal. It also serves as a lock between processes.
+The journal is stored next to the cassette and is removed when the cassette is complete. After a crash, the next
+recording of the cell continues from it. It also serves as a lock between processes.
 
-Its first line has the metadata, every other line one exchange, as JSON.
+The first line contains the metadata, and each further line one exchange, as JSON.
 """
 
 from __future__ import annotations
@@ -41,14 +41,12 @@ class Leftover:
 
 
 class Journal:
-    """The open journal of the cassette at `cassette`, for exchanges that are redacted already.
+    """Open journal of the cassette at `cassette`. Its exchanges must already be redacted.
 
-    `leftover` is the content that was found.
+    `leftover` holds the contents of an earlier, unfinished journal.
 
-    Raises:
-        CassetteTaken: another process records this cassette.
-        CassetteError: its content cannot be read (unless `force`, which drops it), or the folder cannot be
-            written.
+    Raises: CassetteTaken: another process is recording this cassette. CassetteError: the earlier journal cannot be read
+    (with `force`, it is dropped instead), or the folder cannot be written.
     """
 
     def __init__(self, cassette: Path, metadata: Metadata, *, force: bool = False) -> None:
@@ -73,7 +71,7 @@ class Journal:
             raise
 
     def append(self, interaction: Interaction) -> None:
-        """Add an exchange; it is on the disk when this returns. Raises `CassetteError`."""
+        """Append an exchange. When this returns, it is on disk. Raises `CassetteError`."""
         with self._lock, _writing(self.path):
             end = os.fstat(self._handle).st_size
             try:
@@ -85,7 +83,7 @@ class Journal:
                 raise
 
     def cut(self, count: int) -> None:
-        """Continue after the first `count` of the exchanges found. Raises `CassetteError`."""
+        """Keep the first `count` exchanges of the earlier journal, and drop the rest. Raises `CassetteError`."""
         with self._lock, _writing(self.path):
             if not count:
                 self._begin()
@@ -95,7 +93,9 @@ class Journal:
             os.fsync(self._handle)
 
     def keep_leftover(self) -> Path:
-        """Move the content found to a name that recordings ignore, and return it. Raises `CassetteError`."""
+        """Save a copy of the earlier journal under a name that recordings ignore, and return its path. Raises
+        `CassetteError`.
+        """
         with _writing(self.path):
             data = self.path.read_bytes()
             kept, number = self.path.with_name(f"{self.path.name}.left"), 1
@@ -106,8 +106,9 @@ class Journal:
         return kept
 
     def remove(self) -> str | None:
-        """Remove the file and release the lock. Return a message if the file could not be removed; the next recording
-        finds all exchanges in the cassette."""
+        """Remove the file and release the lock. Return a message if the file cannot be removed. The remaining file is
+        harmless because the cassette contains all its exchanges.
+        """
         try:
             self.path.unlink(missing_ok=True)
         except OSError as error:
@@ -132,11 +133,10 @@ def path_of(cassette: Path) -> Path:
 
 
 def leftover(cassette: Path, *, force: bool = False) -> Leftover | None:
-    """Return the unfinished journal of a cassette, or `None`.
+    """Return the contents of a cassette's unfinished journal, or `None` if there is no journal.
 
-    Raises:
-        CassetteTaken: another process records this cassette.
-        CassetteError: it cannot be read (unless `force`, by which it counts as empty).
+    Raises: CassetteTaken: another process is recording this cassette. CassetteError: the journal cannot be read (with
+    `force`, it counts as empty instead).
     """
     path = path_of(cassette)
     try:

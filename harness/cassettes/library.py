@@ -1,6 +1,6 @@
-"""The folder of cassettes: one file per cell, `<scenario>/<target>[.stream].yaml`.
+"""Folder of cassettes, with one file per cell: `<scenario>/<target>[.stream].yaml`.
 
-The old layout was `<target>/<scenario>[.stream].yaml`. Cells there are still played and recorded in place.
+The old layout was `<target>/<scenario>[.stream].yaml`. Cells stored there are still replayed and recorded in place.
 """
 
 from __future__ import annotations
@@ -24,17 +24,16 @@ _SCENARIO = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 
 
 class Library:
-    """The cassettes under `root`. No name or link leads outside of it."""
+    """Cassettes under `root`. Neither names nor symbolic links can lead outside it."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     def path(self, target: str, scenario: str, variant: Variant) -> Path:
-        """Return the path of a cell's cassette, whether it exists or not.
+        """Return the path of a cell's cassette, which need not exist.
 
-        Raises:
-            CassetteError: a name is no plain file name, a symbolic link leads out of the folder, or both layouts have a
-                cassette of the cell.
+        Raises: CassetteError: a name is not a plain file name, a symbolic link leads out of the folder, or the cell has
+        a cassette in both the current and the old layout.
         """
         for kind, name, pattern in (("target", target, _TARGET), ("scenario", scenario, _SCENARIO)):
             if not pattern.fullmatch(name) or len(name) > _LONGEST_NAME:
@@ -51,7 +50,9 @@ class Library:
         return before
 
     def _inside(self, path: Path) -> Path:
-        """Return a path two levels below the root, unless a link leads outside."""
+        """Return `path`, which is two levels below the root. Raises `CassetteError` if a symbolic link leads out of the
+        root.
+        """
         # Only a link can lead outside. To check the name for one is cheaper than to resolve all folders.
         linked = os.path.islink(path) or os.path.islink(path.parent)  # noqa: PTH114 - half the time, for each cell
         # `resolve` rejects circular links. Opening the file reports them.
@@ -77,8 +78,8 @@ class Library:
     def save(self, cassette: Cassette, *, force: bool = False) -> Path:
         """Save a cassette atomically.
 
-        Raises:
-            CassetteError: it cannot be written, or it would overwrite another model's (unless `force`).
+        Raises: CassetteError: the file cannot be written, or (unless `force`) a cassette exists that was recorded with
+        another model or may have been paid for.
         """
         if cassette.metadata is None:
             raise CassetteError(str(self.root), "a cassette without metadata belongs to no cell.")
@@ -87,12 +88,11 @@ class Library:
         return path
 
     def place_for(self, metadata: Metadata, *, force: bool = False) -> Path:
-        """Return the path for a recording. Called before anything is sent, so that no paid request is wasted.
+        """Return the path for a recording. Callers check this before they send anything, so that no paid request is
+        wasted.
 
-        Raises:
-            CassetteTaken: a cassette of another model, or a possibly paid one, exists (unless
-                `force`).
-            CassetteError: what is there cannot be read (unless `force`).
+        Raises: CassetteTaken: a cassette of another model exists, or one that may have been paid for (unless `force`).
+        CassetteError: the existing cassette cannot be read (unless `force`).
         """
         path = self.path(metadata.target, metadata.scenario, metadata.variant)
         present = None if force else self.present(metadata)
@@ -101,10 +101,9 @@ class Library:
         return path
 
     def present(self, metadata: Metadata) -> Cassette | None:
-        """Return the existing cassette for a recording, or `None`.
+        """Return the cassette that a recording would replace, or `None` if there is none.
 
-        Raises:
-            CassetteError: it cannot be read.
+        Raises: CassetteError: the cassette cannot be read.
         """
         path = self.path(metadata.target, metadata.scenario, metadata.variant)
         try:
@@ -116,16 +115,16 @@ class Library:
             raise CassetteError(str(path), f"{reason} {_REPLACE}", error.place) from None
 
     def paths(self) -> list[Path]:
-        """Return all cassettes, sorted."""
+        """Return the paths of all cassettes, sorted."""
         return sorted(self.root.glob("*/*.yaml"))
 
     def journals(self) -> list[Path]:
-        """Return the journals of running or crashed recordings."""
+        """Return the paths of all journals, which belong to running or crashed recordings."""
         return sorted(self.root.glob(f"*/*{SUFFIX}"))
 
 
 def check_free(path: Path, present: Metadata | None, metadata: Metadata) -> None:
-    """Check that a recording may replace `present` without force. Raises `CassetteTaken`."""
+    """Check that a recording may replace a cassette with metadata `present` without force. Raises `CassetteTaken`."""
     model = present.model_requested if present else "an unknown model"
     if model != metadata.model_requested:
         reason = (
@@ -142,12 +141,14 @@ def check_free(path: Path, present: Metadata | None, metadata: Metadata) -> None
 
 
 def is_paid(present: Metadata) -> bool:
-    """Return whether a recording may have cost money: all but those from the reference server."""
+    """Return whether a recording may have cost money. This holds for all recordings except those from the reference
+    server.
+    """
     return present.origin != "reference"
 
 
 def recorded_on(present: Metadata) -> str:
-    """Return " on DAY" for a recording with a date, or an empty text."""
+    """Return " on DAY" if the recording has a date, else an empty string."""
     return f" on {present.recorded_at[:10]}" if present.recorded_at else ""
 
 
@@ -156,8 +157,9 @@ def _is_begun(path: Path) -> bool:
 
 
 def _is_of(path: Path, cell: tuple[str, str, Variant]) -> bool:
-    """Return whether a file at `path` belongs to a cell; `a/b.yaml` means another cell in the old layout. Unreadable
-    files count."""
+    """Return whether the file at `path` belongs to `cell`. In the old layout, the same path means another cell.
+    Unreadable files count as belonging to it.
+    """
     try:
         metadata = read(path).metadata if path.exists() else read_journal(path_of(path)).metadata
     except CassetteError:
@@ -166,7 +168,7 @@ def _is_of(path: Path, cell: tuple[str, str, Variant]) -> bool:
 
 
 def _check_place(metadata: Metadata, cell: tuple[str, str, Variant], path: Path) -> None:
-    """Refuse copied or renamed cassettes: the adapter would be blamed for their differences."""
+    """Reject copied or renamed cassettes. Otherwise their differences would be blamed on the adapter."""
     recorded = (metadata.target, metadata.scenario, metadata.variant)
     if recorded != cell:
         reason = f"this is the recording of {metadata.scenario} ({metadata.variant}) of {metadata.target}."

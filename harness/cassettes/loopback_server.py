@@ -1,7 +1,7 @@
-"""Loopback HTTP server: one per process, with a path for each cell.
+"""HTTP server on the loopback interface, shared by all cells of a process. Each cell has its own path.
 
-It plays and records for adapters in any language that cannot use an injected client, and runs the reference server. It
-listens on 127.0.0.1 only. Each connection has a thread.
+It replays and records for adapters that cannot use an injected client, in any language, and it runs the reference
+server. It listens on 127.0.0.1 only and uses one thread per connection.
 """
 
 from __future__ import annotations
@@ -37,16 +37,19 @@ _NO_LINGER = struct.pack("hh" if os.name == "nt" else "ii", 1, 0)
 
 _MAX_HEAD_BYTES = 1 << 16
 _MAX_DISCARDED_BYTES = 4 * MAX_BYTES
-"""Bytes of a too long body that are read before the response is sent: clients send before they read."""
+"""Maximum number of bytes to read from a request body that is too long. They are read before the response is sent
+because clients send their body before they read.
+"""
 
 _MAX_IDLE = 100
-"""Connections above which another one closes the one that has been idle for longest. Otherwise an idle connection is
-never closed: a client may be sending on it at that moment, and would report a disconnect."""
+"""Number of connections from which a new one closes the connection that has been idle longest. Below it, idle
+connections stay open: a client may be sending at that moment and would report a disconnect.
+"""
 
 _MAX_THREADS = 1000
 _BACKLOG = 2048
 _SPARE_FILES = 64
-"""Files that connections leave to the rest of the process."""
+"""Number of file descriptors that connections leave free for the rest of the process."""
 
 _GRACE_SECONDS = 1.0
 """Time for sending the last responses when the server ends."""
@@ -56,7 +59,9 @@ _numbers = count()
 
 
 class LoopbackServer:
-    """A running server; `serve` starts one. Mounting is thread-safe. `rest` answers requests for no handler."""
+    """Running server; `serve` starts one. Mounting is thread-safe. `rest` handles requests to paths without a mounted
+    handler.
+    """
 
     def __init__(self, origin: str, rest: Handler | None = None) -> None:
         self.origin = origin
@@ -65,13 +70,13 @@ class LoopbackServer:
         self._mounts = count(1)
 
     def mount(self, handler: Handler) -> str:
-        """Give a handler a path of its own; returns its base URL, without a slash at the end."""
+        """Mount a handler at its own path. Return the base URL, without a trailing slash."""
         name = f"cell-{next(self._mounts)}"
         self._handlers[name] = handler
         return f"{self.origin}/{name}"
 
     def unmount(self, base_url: str) -> None:
-        """Remove the handler. Later requests for it get 404."""
+        """Unmount a handler. Later requests to its path go to `rest`, or get a 404 if there is none."""
         self._handlers.pop(base_url.rpartition("/")[2], None)
 
     def answer(self, request: h11.Request, body: bytes | None) -> HttpResponse:
@@ -92,9 +97,9 @@ class LoopbackServer:
 
 
 class _Connection:
-    """A connection, whose requests are answered one after the other.
+    """A client connection. Its requests are handled one at a time.
 
-    `is_idle`: it is between two requests. `is_waiting`: its next request is not complete.
+    `is_idle` is set between two requests, `is_waiting` until a request has been read completely.
     """
 
     def __init__(self, connection: socket.socket, server: LoopbackServer) -> None:
@@ -107,7 +112,7 @@ class _Connection:
         self._wire = h11.Connection(h11.SERVER, max_incomplete_event_size=_MAX_HEAD_BYTES)
 
     def run(self) -> None:
-        """Answer requests until the client hangs up, or an answer ends the connection."""
+        """Handle requests until the client disconnects or a response ends the connection."""
         with self._socket, suppress(OSError, h11.ProtocolError):  # the client has gone, or talks no HTTP
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             while self._answered() and self._wire.our_state is self._wire.their_state is h11.DONE:
@@ -121,7 +126,7 @@ class _Connection:
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def _answered(self) -> bool:
-        """Read a request and send its answer; return whether the client got all of it."""
+        """Read a request and send the response. Return whether the response was sent completely."""
         self.is_waiting = True
         try:
             request = self._event()
@@ -144,7 +149,9 @@ class _Connection:
         return event
 
     def _body(self, request: h11.Request) -> bytes | None:
-        """Return the body of a request, or `None` if it is too long. Some of the rest is read then."""
+        """Return the body of a request, or `None` if it is too long. Up to `_MAX_DISCARDED_BYTES` of such a body are
+        read and discarded.
+        """
         announced = dict(request.headers).get(b"content-length", b"0")
         body, size = bytearray(), 0
         too_long = int(announced) > MAX_BYTES
@@ -155,7 +162,9 @@ class _Connection:
         return None if too_long else bytes(body)
 
     def _send(self, answer: HttpResponse, method: bytes) -> bool:
-        """Send a response as its `delivery` says, in chunks: with a content length, a cut body would look complete."""
+        """Send a response as its `delivery` specifies, and return whether it was sent completely. Responses in pieces
+        are sent as chunks, without a content length.
+        """
         kept = [(name, value) for name, value in answer.headers.items() if name not in _FRAMING]
         headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in kept]
         delivery, has_body = answer.delivery, method != b"HEAD" and answer.status not in (204, 304)
@@ -181,7 +190,7 @@ class _Connection:
         return delivery.ending == "complete"
 
     def _is_gone_within(self, seconds: float) -> bool:
-        """Wait, unless the client hangs up."""
+        """Wait for `seconds`. Return early, with `True`, if the client disconnects."""
         begin = time.monotonic()
         if not select([self._socket], [], [], seconds)[0]:
             return False
@@ -282,7 +291,9 @@ class _Listener:
                 accepted.close()
 
     def _has_room(self) -> bool:
-        """Return whether another connection can be accepted. An idle one is closed to make room."""
+        """Return whether another connection can be accepted. If there are many connections, close an idle one. If the
+        server is full, close one that is waiting for its client.
+        """
         with self._lock:
             others = [each for each in self._threads if not each.is_closing]
         if len(others) < min(_MAX_IDLE, _max_connections()):
@@ -302,10 +313,9 @@ class _Listener:
 
 @contextmanager
 def serve(rest: Handler | None = None, port: int = 0) -> Generator[LoopbackServer]:
-    """Run a server on 127.0.0.1, in threads of its own, until the context is left. Port 0 is a free one.
+    """Run a server on 127.0.0.1, in its own threads, until the context exits. Port 0 selects a free port.
 
-    Raises:
-        UsageError: the port is in use, or cannot be reached on this machine.
+    Raises: UsageError: the port is in use, or cannot be reached on this machine.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listening:
         _bind(listening, port)

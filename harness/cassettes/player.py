@@ -1,4 +1,4 @@
-"""Playback of cassettes, and the log of a cell's exchanges."""
+"""Playback of cassettes, and the log of exchanges in a cell."""
 
 from __future__ import annotations
 
@@ -26,30 +26,32 @@ from harness.results import Exchange
 
 
 class Keep(Protocol):
-    """Stores the exchanges of a cell before their responses are passed on. See `CellRecording`."""
+    """Protocol for storing a cell's exchanges before their responses are passed on. See `CellRecording`."""
 
     def keep(self, request: HttpRequest, response: HttpResponse) -> None:
-        """Keep an exchange. Raises `CassetteError`."""
+        """Store an exchange. Raises `CassetteError`."""
         ...
 
     def taken_up(self, request: HttpRequest) -> HttpResponse | None:
-        """Return the response that an earlier, unfinished recording has stored. Raises `CassetteError`."""
+        """Return the response that an earlier, unfinished recording stored for this request, or `None`. Raises
+        `CassetteError`.
+        """
         ...
 
 
 def _roots(base: str, public: str) -> tuple[str, str]:
-    """Return both URLs without their common path, so that requests outside the base URL have a public URL, too."""
+    """Return both URLs without their common path. This way, requests outside the base URL also have a public URL."""
     path = urlsplit(public).path
     return (base.removesuffix(path), public.removesuffix(path)) if path and base.endswith(path) else (base, public)
 
 
 class ExchangeLog:
-    """Logs the exchanges of a cell in `exchanges`, in order.
+    """Log of a cell's exchanges, in order, in `exchanges`.
 
-    Headers and URLs are stripped of secrets, bodies are not: the adapter's values are compared with them. Redaction
-    happens where a result leaves the run.
+    Secrets are removed from headers and URLs. Bodies stay unchanged because the adapter's values are compared with
+    them; they are redacted when a result leaves the run.
 
-    `chat` is the index of the current chat, which the runner sets. URLs under `base_url`, the real server, are logged
+    `chat` is the index of the current chat and is set by the runner. URLs under `base_url`, the real server, are logged
     under `public_url`, so that logs do not depend on the server's address.
     """
 
@@ -62,7 +64,7 @@ class ExchangeLog:
         self._lock = Lock()
 
     def public(self, request: HttpRequest) -> HttpRequest:
-        """Return the request under its public URL."""
+        """Return the request with its public URL."""
         if self._base == self._public:
             return request
         path = request.url.removeprefix(self._base)
@@ -71,10 +73,10 @@ class ExchangeLog:
         return replace(request, url=self._public + path)
 
     def taken_up(self, request: HttpRequest) -> HttpResponse | None:
-        """Return and log the response that an earlier recording has stored; `None` if the request must be sent.
+        """Return and log the response that an earlier recording stored for this request, or return `None` if the
+        request has to be sent.
 
-        Raises:
-            CassetteError: the journal of that recording cannot be moved away.
+        Raises: CassetteError: the rest of that recording cannot be moved away.
         """
         if self._keep is None:
             return None
@@ -104,15 +106,16 @@ class ExchangeLog:
 
 
 Converter: TypeAlias = Callable[[HttpRequest, HttpRequest | None, HttpResponse], HttpResponse]
-"""`convert(request, recorded, response)`: the response to `recorded` in the form that `request` wants. Without
-`recorded`, the response is harness's own error."""
+"""`convert(request, recorded, response)` converts the response to `recorded` into the form that `request` expects. If
+`recorded` is `None`, the response is an error of harness itself.
+"""
 
 
 def as_asked(wire: Api, profile: Profile, seed: str) -> Converter:
-    """Return a function that converts recorded responses between stream and whole body, as the request wants.
+    """Return a function that converts recorded responses to a stream or a whole body, depending on the request.
 
-    An adapter may request a stream where another one recorded a whole body. A truncated or unreadable response becomes
-    the API's broken response.
+    One adapter may request a stream where another one recorded a whole body. A truncated or unreadable response is
+    replaced by the API's broken response.
     """
 
     def told(request: HttpRequest, answered: HttpRequest | None, response: HttpResponse) -> HttpResponse:
@@ -137,12 +140,12 @@ def as_asked(wire: Api, profile: Profile, seed: str) -> Converter:
 
 
 def one_body(view: ResponseView) -> HttpResponse:
-    """Return an answer as a whole body."""
+    """Convert a response to a single JSON body."""
     return HttpResponse(200, {"content-type": "application/json"}, json.dumps(view.body).encode())
 
 
 def asks_for_stream(wire: Api, request: HttpRequest) -> bool:
-    """Return whether a request wants a stream; `False` for unreadable requests."""
+    """Return whether a request asks for a stream. Return `False` for unreadable requests."""
     asked = _request_view(wire, request)
     return asked is not None and asked.stream
 
@@ -169,10 +172,11 @@ def _good(wire: Api, response: HttpResponse) -> ResponseView | None:
 Key: TypeAlias = tuple[str, str, str, str | bytes]
 
 Failed: TypeAlias = Callable[[HttpRequest, HttpResponse], bool]
-"""`failed(recorded, response)`: whether the exchange failed in a way that a retry may fix."""
+"""`failed(recorded, response)` returns whether the exchange failed in a way that a retry may fix."""
 
 _REPEATS = 6
-"""Number of times that a failure is repeated: one more than an adapter may retry, so that excess retries show and end.
+"""Number of times that a failure is repeated. It is one more than the permitted retries of an adapter, so that excess
+retries are noticed but do not go on forever.
 """
 
 _NOTHING_LEFT = HttpResponse(
@@ -185,8 +189,8 @@ _NOTHING_LEFT = HttpResponse(
 class Player:
     """Plays a cassette once, in constant time per request; thread-safe.
 
-    Responses have the recorded chunks and endings, without pauses. `failed` is given for adapters that retry: a
-    repeated request fails again if the recording has no second attempt.
+    Responses keep the recorded chunks and endings, but not the pauses. Pass `failed` for adapters that retry: if the
+    recording has no second attempt, a repeated request gets the same failure again.
     """
 
     def __init__(self, cassette: Cassette, failed: Failed | None = None) -> None:
@@ -197,13 +201,15 @@ class Player:
         self._next = 0
         self._failed = failed
         self._last: tuple[HttpRequest, int] | None = None
-        """The last request that was answered, and the position of its answer."""
+        """Last request that got a recorded response, and that response's position."""
         self._repeated = 0
         self._lock = Lock()
 
     @cached_property
     def _index(self) -> Mapping[Key, list[int]]:
-        """The positions of each request, in reverse. Only needed for requests out of order or in another spelling."""
+        """Positions of each request, in reverse order. Only needed for requests that are out of order or spelled
+        differently.
+        """
         index: defaultdict[Key, list[int]] = defaultdict(list)
         for position in reversed(range(len(self._interactions))):
             index[normalised(self._interactions[position][0])].append(position)
@@ -211,15 +217,15 @@ class Player:
 
     @property
     def unplayed(self) -> int:
-        """Number of exchanges that were not requested."""
+        """Number of exchanges that have not been played."""
         return self._played.count(False)
 
     def answer(self, request: HttpRequest) -> tuple[HttpResponse, HttpRequest | None]:
-        """Return the response to a request and the recorded request.
+        """Return the response to a request, and the recorded request that it belongs to.
 
-        A recorded request gets its own response. Any other gets the next one in order: the cell continues, and the
-        rules report the difference. If none is left, the response is an HTTP 500 with the header `EXHAUSTED`, and there
-        is no recorded request.
+        A request that was recorded gets its own response. Any other request gets the next unused response, so that the
+        cell continues and the rules report the difference. If no response is left, return an HTTP 500 with the header
+        `EXHAUSTED`, and `None`.
         """
         with self._lock:
             position = self._again(request)
@@ -275,7 +281,9 @@ def _is_spelled_alike(recorded: HttpRequest, sent: HttpRequest) -> bool:
 
 
 def normalised(request: HttpRequest) -> Key:
-    """Return the key of equal requests: method, endpoint, query and JSON body, regardless of base URL and key order."""
+    """Return a key that is the same for equal requests. It consists of method, endpoint, query and JSON body, and
+    ignores the base URL and the order of JSON keys.
+    """
     try:
         body: str | bytes = canonical(loads(request.body))
     except (WireError, RecursionError):

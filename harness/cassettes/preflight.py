@@ -1,4 +1,4 @@
-"""Checks before a recording: existing cassettes, their age, and other processes that record."""
+"""Checks before a recording: existing cassettes, their age, and other recording processes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def longest(text: str, place: str) -> dt.timedelta:
 
 
 def age(recorded_at: str | None, now: dt.datetime) -> dt.timedelta | None:
-    """Return the age of a recording; `None` without a valid ISO 8601 time."""
+    """Return the age of a recording, or `None` if it has no valid ISO 8601 time."""
     if recorded_at is None:
         return None
     try:
@@ -45,7 +45,9 @@ def age(recorded_at: str | None, now: dt.datetime) -> dt.timedelta | None:
 
 
 class Outdated:
-    """Selects recordings to renew: those with outdated requests, or older than `most` (`None`: no limit)."""
+    """Selects recordings to renew: those whose requests are outdated, and those older than `most`. `None` means no
+    maximum age.
+    """
 
     def __init__(self, most: dt.timedelta | None, now: dt.datetime) -> None:
         self._most = most
@@ -53,18 +55,18 @@ class Outdated:
 
     @staticmethod
     def by(text: str | None, place: str) -> Outdated:
-        """Make the selection for today from an option. Raises `UsageError`."""
+        """Create the selection from an option's text, relative to the current time. Raises `UsageError`."""
         return Outdated(None if text is None else longest(text, place), dt.datetime.now(dt.UTC))
 
     def holds(self, present: Metadata, wanted: Metadata) -> bool:
-        """Return whether a cassette is outdated. Cassettes of another model are left alone."""
+        """Return whether a cassette is outdated. Cassettes of another model never are."""
         if present.model_requested != wanted.model_requested:
             return False
         too_old = self.too_old(present.recorded_at) is not None
         return too_old or not present.is_of(wanted.scenario_digest, wanted.sent_digest)
 
     def too_old(self, recorded_at: str | None) -> str | None:
-        """Return a message for a recording that is too old, or `None`."""
+        """Return a message if a recording is too old, else `None`."""
         known = age(recorded_at, self._now)
         if self._most is None or known is None or known <= self._most:
             return None
@@ -73,22 +75,23 @@ class Outdated:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The command-line options for this selection."""
+        """Command-line options that make this selection."""
         return ("--stale",) if self._most is None else ("--stale", "--max-age", f"{self._most.days}d")
 
 
 _NAME = ".recording.lock"
 _ANYWHERE = 1 << 62
-"""Range of offsets in the lock file: each cassette locks one byte, chosen by its name. Nothing is written."""
+"""Number of lockable offsets in the lock file. Each cassette locks one byte, whose offset is derived from its path.
+Nothing is written to the file.
+"""
 
 
 class Claim:
-    """A lock on the cassettes at `paths` below `root`, until it is released or the process ends.
+    """Lock on the cassettes at `paths` below `root`. It is held until it is released or the process ends.
 
-    Without support for such locks nothing is locked.
+    If the system does not support such locks, nothing is locked.
 
-    Raises:
-        CassetteTaken: another process has claimed one of them.
+    Raises: CassetteTaken: another process holds the lock on one of them.
     """
 
     def __init__(self, root: Path, paths: Iterable[Path]) -> None:
@@ -120,7 +123,9 @@ class Claim:
                 folder.rmdir()
 
     def _taken(self, places: dict[int, Path]) -> int | None:
-        """Return the locked file; `None` if it was removed meanwhile. The fixed order prevents deadlocks."""
+        """Return the handle of the locked file, or `None` if the file was removed meanwhile. Locking in a fixed order
+        prevents deadlocks.
+        """
         handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             for offset, path in sorted(places.items()):
@@ -146,7 +151,7 @@ def _offset(path: Path) -> int:
 
 
 _NAMED = 3
-"""Number of cells named in an error."""
+"""Maximum number of cells named in an error message."""
 
 Place: TypeAlias = tuple[str, str, Variant]
 """Target, scenario and variant of a recording."""
@@ -154,8 +159,11 @@ Place: TypeAlias = tuple[str, str, Variant]
 
 @dataclass(slots=True)
 class Preflight:
-    """Result of the checks. `fresh`: recordings that `--missing` or `--stale` skips. `outdated`: cassettes to replace.
-    `held`: reasons why others are not recorded. `notes`: sentences about journals found."""
+    """Result of the checks.
+
+    `fresh` contains recordings that `--missing` or `--stale` skips, `outdated` those to be replaced. `held` contains
+    the reasons why other recordings are not made. `notes` are sentences about journals that were found.
+    """
 
     fresh: set[Place] = field(default_factory=set[Place])
     outdated: set[Place] = field(default_factory=set[Place])
@@ -164,7 +172,7 @@ class Preflight:
 
 
 def place_of(metadata: Metadata) -> Place:
-    """Return the place of a recording."""
+    """Return target, scenario and variant of a recording."""
     return metadata.target, metadata.scenario, metadata.variant
 
 
@@ -176,13 +184,13 @@ def preflight(
     missing: bool = False,
     outdated: Outdated | None = None,
 ) -> Preflight:
-    """Check the `wanted` recordings. `missing` skips fresh ones; `outdated` selects only outdated ones.
+    """Check the `wanted` recordings. With `missing`, skip those whose cassette is fresh. With `outdated`, select only
+    those whose cassette is outdated.
 
-    Useless remains of crashed recordings are removed.
+    Leftover files of crashed recordings are removed if they contain nothing useful.
 
-    Raises:
-        CassetteError: a cell cannot be recorded: what is there must not be overwritten, or another process records it.
-        UsageError: several cannot.
+    Raises: CassetteError: one cell cannot be recorded, because its cassette must not be overwritten or another process
+    is recording it. UsageError: several cells cannot be recorded.
     """
     prepare()
     found, problems, every = Preflight(), list[CassetteError](), list(wanted)
@@ -204,7 +212,7 @@ def preflight(
 
 
 def _is_outdated(library: Library, metadata: Metadata, found: Preflight, outdated: Outdated) -> bool:
-    """Return whether an existing cassette is outdated. Raises `CassetteError`."""
+    """Return whether an existing cassette is outdated, and note the result in `found`. Raises `CassetteError`."""
     present = library.present(metadata)
     standing = present.metadata if present else None
     if standing is not None and outdated.holds(standing, metadata):
@@ -258,7 +266,9 @@ def _unsaved(left: Leftover | None, present: Cassette | None) -> int:
 
 
 def _clear(path: Path, metadata: Metadata, left: Leftover, found: Preflight) -> None:
-    """Remove a useless journal of a process that was killed before it could remove it, or before its first response."""
+    """Remove a journal without useful content. Its process was killed before the first response, or after it had saved
+    the cassette.
+    """
     kept = Journal(path, metadata, force=True).remove()
     if kept:
         found.notes.append(kept)

@@ -1,9 +1,9 @@
-"""Reading of cassettes in vcrpy's format, version 1, as several projects write it.
+"""Reading of cassettes in vcrpy's format, version 1, as written by several projects.
 
-Supported variants: `!!binary` and compressed bodies, `base64_string`, pydantic-ai's `parsed_body`, the `status_code`
-and `content` of early httpx recordings, header values with or without lists, and interactions without a response. Two
-extension keys are harness's own: `delivery` (how a response arrived) and `spelling` (the original format of an indented
-body).
+Supported variants are: `!!binary` and compressed bodies, `base64_string`, pydantic-ai's `parsed_body`, the
+`status_code` and `content` of early httpx recordings, header values with or without lists, and interactions without a
+response. harness adds two keys of its own: `delivery` (how a response arrived) and `spelling` (the original format of
+an indented body).
 """
 
 from __future__ import annotations
@@ -28,15 +28,14 @@ from harness.model.http import HttpRequest, HttpResponse
 from harness.platform.files import read_file
 
 _OBSOLETE_HEADERS = ("content-encoding", "content-length", "transfer-encoding")
-"""Headers that are wrong for a decoded body."""
+"""Headers that are no longer correct once the body is decoded."""
 
 
 def read(path: Path) -> Cassette:
     """Read a cassette file.
 
-    Raises:
-        CassetteMissing: there is no such file.
-        CassetteError: it cannot be read, or it is no whole cassette.
+    Raises: CassetteMissing: the file does not exist. CassetteError: the file cannot be read, or is not a complete
+    cassette.
     """
     with _opening(path):
         data = read_file(path, MAX_BYTES)
@@ -57,7 +56,9 @@ def _opening(path: Path) -> Generator[None, None, None]:
 
 
 def _of_another_model(path: Path) -> str:
-    """Name the recordings of other models for this target: `TARGET.yaml` or `TARGET@MODEL.yaml`."""
+    """Return a hint that recordings of other models exist for this target, or an empty string. Their files are
+    `TARGET.yaml` or `TARGET@MODEL.yaml`.
+    """
     target, _, _ = path.stem.partition("@")
     variant = ".stream" if path.stem.endswith(".stream") else ""
     target = target.removesuffix(".stream")
@@ -70,10 +71,9 @@ def _of_another_model(path: Path) -> str:
 
 
 def loads(data: bytes, file: str) -> Cassette:
-    """Read the text of a cassette. `file` is named in errors.
+    """Read a cassette from its text. `file` is the name to use in errors.
 
-    Raises:
-        CassetteError: it is no whole cassette.
+    Raises: CassetteError: the text is not a complete cassette.
     """
     return _Reader(file).cassette(parse(data, file))
 

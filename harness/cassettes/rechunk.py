@@ -1,8 +1,8 @@
-"""Variants of a response: other chunks, or other bytes with the same meaning.
+"""Variants of a response that have the same meaning: split into other chunks, or spelled with other bytes.
 
-A client's result must not depend on network chunks, nor on what the stream format leaves open: line ends, comments and
-a byte order mark (WHATWG, "Server-sent events"), white space between the elements of a JSON array, escapes in JSON
-strings.
+A client's result must not depend on network chunks. Nor may it depend on what the stream format leaves open: line ends,
+comments and a byte order mark (WHATWG, "Server-sent events"), white space between the elements of a JSON array, and
+escapes in JSON strings.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from harness.apis.view import WireError
 from harness.model.http import Delivery, HttpResponse
 
 BYTE_BY_BYTE = 8 * 1024
-"""Limit for splitting a body into single bytes. Longer ones come in small random chunks."""
+"""Maximum size of a body that is split into single bytes. Longer bodies are split into small random chunks."""
 
 BYTE_ORDER_MARK = "byte order mark"
 COMMENTS = "keep-alive comments"
-"""Words for variants that some clients cannot read, though they should."""
+"""Names of variants that some clients wrongly cannot read."""
 
 _OBSOLETE_HEADERS = frozenset({"content-encoding", "content-length", "transfer-encoding"})
-"""Headers that are wrong for a respelled body."""
+"""Headers that are wrong after the body has been respelled."""
 
 _BOM = b"\xef\xbb\xbf"
 _LINE_END = re.compile(rb"\r\n|\n|\r")
@@ -36,7 +36,9 @@ _EVENT_ENDS = rb"((?>\r\n|\n|\r)(?>\r\n|\n|\r)++)"
 _EVENT_STARTS = re.compile(rb"(?:\A(?:\xef\xbb\xbf)?|(?>\r\n|\n|\r){2})(?=data:|event:)")
 _DATA_LINE = re.compile(rb"(?:\A(?:\xef\xbb\xbf)?|(?<=[\r\n]))data(?::([^\r\n]*))?(?=[\r\n]|\Z)")
 _SEPARATOR = re.compile(rb"\\u(2028|2029|0085)|\\.|\xe2\x80[\xa8\xa9]|\xc2\x85", re.DOTALL)
-"""A Unicode line end, escaped or raw, which an event stream does not treat as one; or another escape, to skip."""
+"""Matches a Unicode line separator, escaped or raw, that event streams do not treat as a line end. Also matches any
+other escape, so that it can be skipped.
+"""
 
 _ARRAY_START = re.compile(r"[ \t\r\n]*\[[ \t\r\n]*")
 _ARRAY_BREAK = re.compile(r"[ \t\r\n]*([,\]])[ \t\r\n]*")
@@ -47,7 +49,7 @@ _Spelling: TypeAlias = Callable[[bytes, Random], bytes]
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """A variant: spellings, then cuts. `words` name it."""
+    """A variant of a response: spellings to apply, then cuts. `words` is its name."""
 
     words: str
     cuts: _Cuts
@@ -56,18 +58,20 @@ class _Way:
 
 @dataclass(frozen=True, slots=True)
 class _Sort:
-    """Variants of one kind of body, and groups of spellings to combine, at most one per group."""
+    """Fixed variants for one kind of body, and groups of spellings for random variants. A random variant uses at most
+    one spelling per group.
+    """
 
     ways: tuple[_Way, ...]
     groups: tuple[tuple[tuple[str, _Spelling] | None, ...], ...] = ()
 
 
 def recut(response: HttpResponse, number: int, seed: str) -> tuple[HttpResponse, str]:
-    """Return a variant of the response and its name, deterministic in `response`, `number` and `seed`.
+    """Return a variant of the response, and its name. The result depends only on `response`, `number` and `seed`.
 
-    The first numbers select the fixed variants in order. Further ones, and those without effect on this body, combine
-    spellings and cuts at random. Only complete event streams and JSON arrays are respelled; other bodies are only cut.
-    The ending of the delivery stays, its pause does not.
+    Low numbers select the fixed variants, in order. A higher number selects a random combination of spellings and cuts,
+    and so does a fixed variant that would not change this body. Only complete event streams and JSON arrays are
+    respelled; other bodies are only cut. The ending of the delivery is kept, its pause is not.
     """
     random = Random(f"{seed}/{number}")  # noqa: S311 - the same in every run, and no secret
     sort = _sort(response)
@@ -108,7 +112,7 @@ def _drawn(sort: _Sort, number: int, random: Random) -> _Way:
 
 
 def _at(pattern: bytes, *, behind: bool = True) -> _Cuts:
-    """Cut after each match, or before it."""
+    """Return a function that cuts after each match of `pattern` or, without `behind`, before it."""
     compiled = re.compile(pattern)
     return lambda body, _random: (match.end() if behind else match.start() for match in compiled.finditer(body))
 
@@ -174,7 +178,7 @@ def _elements(body: bytes) -> list[tuple[int, int]]:
 
 
 def _spaced(space: Callable[[Random], bytes]) -> _Spelling:
-    """Spell a JSON array with other white space around its elements."""
+    """Return a function that rewrites a JSON array with white space from `space` around its elements."""
 
     def spelled(body: bytes, random: Random) -> bytes:
         elements = [body[begin:end] for begin, end in _elements(body)]
@@ -192,7 +196,7 @@ _IN_CHARACTERS = _at(rb"[\x80-\xbf]", behind=False)
 _BEHIND_EVENTS = _at(_EVENT_ENDS)
 _WITH_CRLF, _WITH_CR, _WITH_LF = (_replaced(_LINE_END, lambda _, end=end: end) for end in (b"\r\n", b"\r", b"\n"))
 _WITH_COMMENTS = _replaced(_EVENT_STARTS, lambda match: match[0] + b": keep-alive\n\n")
-"""A comment in front of each event, as gateways send to keep the connection open."""
+"""Puts a comment before each event, as gateways do to keep the connection open."""
 
 _WITH_RANDOM_SPACE = _spaced(_random_space)
 

@@ -1,7 +1,7 @@
-"""Suspected secrets in a conversation with a model: values of fields that are named like a password.
+"""Suspected secrets in a conversation with a model: values of fields whose name suggests a password or key.
 
-They cannot be redacted: a model or a tool chose them, and playback must repeat them. So they are reported with their
-place, and the user decides whether to store them.
+They cannot be redacted because a model or a tool chose them and playback must repeat them. They are reported with their
+place instead, and the user decides whether to store them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PLACEHOLDER = re.compile(
     r"^(?:call|toolu|msg|resp|fc|rs|req|chatcmpl|run|thread)_|^data:",
     re.IGNORECASE,
 )
-"""Placeholders, ids, addresses and code, which are not secrets."""
+"""Matches values that are not secrets, such as placeholders, ids, addresses and code."""
 
 _SCHEMAS = frozenset({"tools", "functions", "response_format", "responseSchema", "responseJsonSchema", "parameters"})
 _OPAQUE = frozenset({"signature", "thoughtSignature", "thought_signature", "encrypted_content", "data"})
@@ -44,16 +44,17 @@ _OPAQUE = frozenset({"signature", "thoughtSignature", "thought_signature", "encr
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """A suspected secret: its place, as `--allow-secret` names it, and its name."""
+    """A suspected secret: its place, in the form that `--allow-secret` expects, and the name of its field."""
 
     place: str
     name: str
 
 
 def suspects(interactions: Sequence[Interaction], wires: Sequence[Api | None], path: Path) -> list[Suspect]:
-    """Return the suspected secrets of a redacted cassette to be written at `path`.
+    """Return the suspected secrets of a redacted cassette that is to be written at `path`.
 
-    `wires` has the API of each exchange that is a conversation. Repeated values are reported once.
+    `wires` contains the API of each exchange, or `None` if the exchange is not a conversation. Repeated values are
+    reported once.
     """
     found: dict[str, Suspect] = {}
     cell = "/".join(path.with_suffix("").parts[-2:])
@@ -66,7 +67,9 @@ def suspects(interactions: Sequence[Interaction], wires: Sequence[Api | None], p
 
 
 def unallowed(found: Sequence[Suspect], allowed: Sequence[str], option: str) -> str | None:
-    """Return the reason not to write a cassette, with the way out; `None` if all its suspects are allowed."""
+    """Return why a cassette must not be written and how to allow it, or `None` if all suspected secrets are in allowed
+    places.
+    """
     left = [each for each in found if not any(fnmatchcase(each.place, pattern) for pattern in allowed)]
     if not left:
         return None
@@ -132,7 +135,7 @@ def _json(text: str) -> JSON:
 
 
 def _assigned(text: str) -> Iterator[tuple[str, str]]:
-    """Yield names with values in prose or code: `password: …`, `API_KEY=…`."""
+    """Yield the names and values of assignments in prose or code, such as `password: value` or `API_KEY=value`."""
     for match in _ASSIGNMENT.finditer(text):
         name, value = match[1], match[2].rstrip(".!?`:")
         if is_secret_field(name) and words(name)[-1] in _LAST and _looks_secret(value, least=3):

@@ -1,4 +1,6 @@
-"""Playback of a recording to a user's test. Requests are matched by meaning, or else by spelling."""
+"""Playback of a recording to a user's test. Requests to known APIs are matched by meaning, other
+requests by spelling.
+"""
 
 from __future__ import annotations
 
@@ -41,15 +43,15 @@ _VOLATILE = frozenset(
         "user",
     }
 )
-"""Fields that identify the user, storage or billing. They vary between runs or library versions and do not affect the
-answer."""
+"""Fields for user, storage or billing. They vary between runs or library versions and do not affect the response."""
 
 _BOUNDARY = re.compile(r"multipart/.*boundary=\"?([^\";,]+)", re.IGNORECASE)
 
 
 def key(request: HttpRequest) -> Key:
-    """Return the key of requests that are certainly equal: target and body, except for spaces, key order and the
-    boundary of a form. The host of an API may differ."""
+    """Return a key that is the same for equal requests. It consists of the target and the body, and ignores white
+    space, key order and the boundary of a form. For known APIs it also ignores the host.
+    """
     if spoken(request) is not None:
         method, path, query, body = normalised(request)
         return method, path, query, _text(body)
@@ -61,7 +63,7 @@ def key(request: HttpRequest) -> Key:
 
 
 def is_comparable(recorded: HttpRequest, sent: HttpRequest) -> bool:
-    """Return whether two requests are similar enough to list their differences."""
+    """Return whether two requests are similar enough for a list of their differences to be useful."""
     one, other = spoken(recorded), spoken(sent)
     if one is not None or other is not None:
         return one is not None and other is not None and one.name == other.name
@@ -71,11 +73,11 @@ def is_comparable(recorded: HttpRequest, sent: HttpRequest) -> bool:
 def apart(
     recorded: HttpRequest, sent: HttpRequest, issued: Container[str], ignored: Sequence[str]
 ) -> tuple[RequestDifference, ...]:
-    """Return the differences between two comparable requests. `neutral` ones fail the test.
+    """Return the differences between two comparable requests. Those marked `neutral` fail the test.
 
-    For requests outside the known APIs, all differences but spelling count. `issued` are the call ids that the API has
-    issued. `ignored` are JSON pointers into a body, where `*` is any one step; differences at or below them are left
-    out.
+    For requests to unknown APIs, all differences count except how JSON is spelled. `issued` contains the call ids that
+    the API has issued. `ignored` contains JSON pointers into a body, in which `*` matches any one step. Differences at
+    or below them are left out.
     """
     wire = spoken(sent)
     if wire is None:
@@ -90,8 +92,9 @@ def apart(
 
 
 def _weighed(found: RequestDifference, recorded: HttpRequest, sent: HttpRequest, wire: Api) -> RequestDifference:
-    """Mark a difference as `neutral` if it is in a setting that the view does not cover, such as a seed: providers read
-    it."""
+    """Mark a difference as `neutral` if it is in a setting that the neutral view does not cover, such as a seed.
+    Providers do read such settings.
+    """
     steps = keys(found.pointer)
     if found.neutral or not steps or steps[0] in _VOLATILE or any(step.isdigit() for step in steps):
         return found
@@ -113,7 +116,7 @@ def _is_unread(steps: Sequence[str], request: HttpRequest, wire: Api) -> bool:
 
 
 def is_below(pointer: str, pattern: str) -> bool:
-    """Return whether a pointer leads to the target of a pattern, or below it."""
+    """Return whether a pointer leads to a pattern's target, or below it."""
     steps, wanted = pointer.split("/"), pattern.split("/")
     pairs = zip(wanted, steps, strict=False)
     return len(wanted) <= len(steps) and all(want in ("*", step) for want, step in pairs)
@@ -143,11 +146,10 @@ def _text(body: str | bytes) -> str:
 
 
 def load(path: Path) -> Cassette:
-    """Load a cassette, from any recorder, for a test.
+    """Load a cassette for a test, written by any recorder.
 
-    Raises:
-        CassetteMissing: there is no such file.
-        CassetteError: it cannot be read, is no cassette, or a request has an invalid address.
+    Raises: CassetteMissing: the file does not exist. CassetteError: the file cannot be read, is not a cassette, or
+    contains an invalid request URL.
     """
     cassette = read(path)
     for at, each in enumerate(cassette.interactions):
@@ -160,13 +162,15 @@ def load(path: Path) -> Cassette:
 
 
 class TapePlayer:
-    """Answers a test from a cassette; thread-safe. Without a cassette, nothing is answered.
+    """Responds to a test's requests from a cassette; thread-safe. Without a cassette, every recordable request is
+    rejected.
 
     A request gets the first unused response of an equal request. If there is none, it gets the response of the most
-    similar request: the test continues and reports all differences at its end. If no response is left, the request is
-    refused with an error that clients do not retry.
+    similar request, so that the test continues and reports all differences at its end. If no comparable request is
+    left, it is rejected with an error that clients do not retry.
 
-    `redactor` makes the object that removes secrets from requests, as was done with the recorded ones.
+    `redactor` creates the object that removes secrets from requests, in the same way as they were removed from the
+    recorded ones.
     """
 
     def __init__(
@@ -190,7 +194,7 @@ class TapePlayer:
         self._lock = Lock()
 
     def asked(self, request: HttpRequest) -> HttpResponse | None:
-        """Return the response to a request; `None` lets it through to the network."""
+        """Return the response to a request, or `None` if the request is to be sent over the network."""
         if not self._taken(request):
             return None
         request = replace(request, url=bare(request.url))
@@ -247,7 +251,7 @@ class TapePlayer:
         return index
 
     def _ids(self) -> set[str]:
-        """Return the call ids in the responses so far: those that the API has issued to the client."""
+        """Return the call ids that the API has issued to the client, taken from the responses so far."""
         for each in self.exchanges[self._read :]:
             self._issued |= _issued(each)
         self._read = len(self.exchanges)
@@ -269,7 +273,7 @@ def _issued(played: TapeExchange) -> set[str]:
 
 
 def _refused() -> HttpResponse:
-    """Return an error that the client of every API raises at once. Clients would retry a 5xx."""
+    """Return an error that the client of every API raises at once, instead of retrying as it would for a 5xx."""
     message = "harness: this request was not recorded; the test says more when it ends"
     error = {"type": "harness_not_recorded", "code": 400, "status": "NOT_RECORDED", "message": message}
     body = json.dumps({"type": "error", "error": error}).encode()

@@ -34,11 +34,11 @@ Taken: TypeAlias = Callable[[HttpRequest], bool]
 
 
 def taken(through: Sequence[str]) -> Taken:
-    """Return a function that selects the requests to record.
+    """Return a predicate that selects the requests to record.
 
-    Hosts in `through`, with or without port, and their subdomains are let through. Servers on this machine are let
-    through, too, except for requests to an LLM API: a test has its own servers and databases, and a local model is
-    recorded.
+    Requests to the hosts in `through` and their subdomains are not recorded; a host may include a port. Nor are
+    requests to servers on this machine, since a test has its own servers and databases. Requests to an LLM API on this
+    machine are recorded.
     """
 
     def is_taken(request: HttpRequest) -> bool:
@@ -51,7 +51,7 @@ def taken(through: Sequence[str]) -> Taken:
 
 
 def spoken(request: HttpRequest) -> Api | None:
-    """Return the API of a request, chat or embeddings; `None` for other requests."""
+    """Return the API of a chat or embedding request, or `None` for other requests."""
     for wire in catalog.apis():
         if wire.recognises(request) or (wire.embeddings is not None and wire.embeddings.recognises(request)):
             return wire
@@ -75,19 +75,24 @@ def _is_here(host: str) -> bool:
 
 
 HEADERS = RESPONSE_HEADERS | {"date", "location"}
-"""Stored response headers: also the date, which selects the facts, and the target of a redirect."""
+"""Response headers to store. In addition to the usual ones: the date, which selects the facts, and the target of a
+redirect.
+"""
 
 
 def redactor(requests: Collection[HttpRequest] = (), learned: Iterable[str] = ()) -> Redactor:
-    """Return a redactor for the keys of the environment, the secrets of `requests`, those `learned` from exchanges, and
-    all texts that look like a key."""
+    """Return a redactor for the keys in the environment, the secrets in `requests`, the `learned` secrets of exchanges,
+    and all texts that look like a key.
+    """
     in_addresses = (secret for url in credentials.secret_addresses() for secret in secrets(url))
     found = {*credentials.secret_values(), *in_addresses, *_carried(requests), *learned}
     return Redactor(found, shaped=True, answered=HEADERS)
 
 
 def learned(interactions: Collection[Interaction]) -> Iterator[str]:
-    """Yield the secrets in exchanges with services other than LLM APIs, found by the names of fields and headers."""
+    """Yield the secrets in exchanges with services other than LLM APIs. They are found by the names of fields and
+    headers, or because the exchange issues tokens.
+    """
     for each in interactions:
         chosen = _chosen(each.request)
         if each.response is not None:
@@ -108,12 +113,12 @@ _TOKEN = re.compile(r"(?=\D*\d)(?=.*[A-Za-z])[^\s<>]{16,}")
 
 
 def request_as_stored(request: HttpRequest, clean: Redactor) -> HttpRequest:
-    """Return the request without secrets, for storage and comparison."""
+    """Return a request without secrets, as it is stored and compared."""
     return clean.request(request, fields=_chosen(request))
 
 
 def response_as_stored(request: HttpRequest, response: HttpResponse, clean: Redactor) -> HttpResponse:
-    """Return the response without secrets."""
+    """Return a response without secrets, as it is stored."""
     chosen = _chosen(request)
     if chosen is not None and has_tokens(response.body):
         chosen = is_anything_but_form
@@ -121,7 +126,7 @@ def response_as_stored(request: HttpRequest, response: HttpResponse, clean: Reda
 
 
 def brings_tokens(interaction: Interaction) -> bool:
-    """Return whether an exchange issues tokens, so that only its structure is stored."""
+    """Return whether an exchange issues tokens. Only the structure of such an exchange is stored."""
     chosen, response = _chosen(interaction.request), interaction.response
     return chosen is is_anything_but_form or bool(chosen and response is not None and has_tokens(response.body))
 
@@ -151,7 +156,7 @@ def _cookie(value: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TapeExchange:
-    """A request of a test and the interaction that answered it, if one was recorded."""
+    """A request of a test, and the recorded interaction whose response it received, if any."""
 
     request: HttpRequest
     index: int | None = None
@@ -160,14 +165,14 @@ class TapeExchange:
 
     @property
     def response(self) -> HttpResponse | None:
-        """The response; `None` if there is none."""
+        """The response to the request, or `None`."""
         return self.recorded.response if self.recorded is not None else None
 
 
 class TapeRecorder:
-    """Collects requests and responses of a test, in the order of the requests; thread-safe.
+    """Collects the requests and responses of a test, in the order of the requests; thread-safe.
 
-    Suspected secrets may be stored in the `allowed` places.
+    `allowed` lists places where suspected secrets may be stored.
     """
 
     def __init__(self, taken: Taken, allowed: Sequence[str] = ()) -> None:
@@ -178,7 +183,7 @@ class TapeRecorder:
         self._responses: dict[int, HttpResponse] = {}
 
     def asked(self, request: HttpRequest) -> Keep | None:
-        """Return the function that receives the response; `None` if the request is not recorded."""
+        """Return a callback for the response, or `None` if the request is not recorded."""
         if not self._taken(request):
             return None
         with self._lock:
@@ -193,7 +198,7 @@ class TapeRecorder:
 
     @property
     def exchanges(self) -> list[TapeExchange]:
-        """The answered requests."""
+        """Requests that have received a response."""
         return [
             TapeExchange(request, at, Interaction(request, self._responses[at]))
             for at, request in enumerate(self._requests)
@@ -201,10 +206,10 @@ class TapeRecorder:
         ]
 
     def save(self, path: Path) -> int:
-        """Write the cassette without secrets, if there are exchanges, and return their number.
+        """Write the cassette without secrets and return the number of exchanges. Without exchanges, nothing is written.
 
-        Raises:
-            CassetteError: a response cannot be stored, a secret would be written, or the folder cannot be written.
+        Raises: CassetteError: a response cannot be stored, the cassette would contain a secret, or the folder cannot be
+        written.
         """
         interactions = [each.recorded for each in self.exchanges if each.recorded is not None]
         if interactions:
@@ -220,14 +225,13 @@ class TapeRecorder:
 def text(
     cassette: Cassette, note: str, file: str, allowed: Sequence[str] = (), option: str = "--harness-allow-secret"
 ) -> bytes:
-    """Return the text of a test's cassette without secrets.
+    """Return the contents of a test's cassette, without secrets.
 
-    `file` is named in errors. Suspected secrets in a conversation may be stored in the `allowed` places, which `option`
-    sets.
+    `file` is the name to use in errors. `allowed` lists places where suspected secrets in a conversation may be stored;
+    `option` is the option that sets them.
 
-    Raises:
-        CassetteError: an answer is missing or cannot be unpacked, a secret or what looks like one would be in it, or
-            YAML cannot carry it.
+    Raises: CassetteError: a response is missing or cannot be decompressed, the cassette would contain a known or
+    suspected secret, or YAML cannot represent it.
     """
     clean = redactor([each.request for each in cassette.interactions], learned(cassette.interactions))
     kept: list[Interaction] = []

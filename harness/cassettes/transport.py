@@ -1,4 +1,4 @@
-"""HTTP transports and process runners that answer from a handler, log exchanges, or forward them."""
+"""HTTP transports and process runners. They get responses from a handler, log exchanges, or forward them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.model.process import Command, Completed, from_response, to_request,
 from harness.model.protocols import ProcessRunner
 
 Handler: TypeAlias = Callable[[HttpRequest], HttpResponse]
-"""Answers a request. May be called from several threads at once."""
+"""Function that returns the response to a request. It may be called from several threads at once."""
 
 
 def replaying(player: Player, tap: ExchangeLog, convert: Converter | None = None) -> Handler:
@@ -34,25 +34,27 @@ def replaying(player: Player, tap: ExchangeLog, convert: Converter | None = None
 
 
 class HandlerTransport(httpx2.BaseTransport):
-    """Answers from `handler`, without a network.
+    """Transport that gets its responses from `handler`, without a network.
 
-    The body arrives as the response's `delivery` says, and ends with the error that httpx2 has for such an ending.
+    The body arrives as the response's `delivery` specifies. If the delivery is broken off, the body ends with the
+    corresponding httpx2 exception.
     """
 
     def __init__(self, handler: Handler) -> None:
         self._handler = handler
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Answer a request."""
+        """Return the handler's response to a request."""
         request.read()
         return _delivered(self._handler(plain_request(request)))
 
 
 class LoggingTransport(httpx2.BaseTransport):
-    """Logs exchanges of `inner` in `tap`. The response is passed on unchanged when it is complete.
+    """Transport that logs the exchanges of `inner` in `tap`. It passes a response on unchanged, once it has arrived
+    completely.
 
-    A response that breaks off is logged as far as it came, and breaks off for the adapter as well. A response that
-    times out is logged as missing. Requests that an earlier recording has answered are not sent.
+    If a response breaks off, the part received is logged, and it breaks off for the adapter as well. If a request times
+    out, it is logged without a response. Requests for which an earlier recording has a response are not sent.
     """
 
     def __init__(self, inner: httpx2.BaseTransport, tap: ExchangeLog) -> None:
@@ -60,7 +62,9 @@ class LoggingTransport(httpx2.BaseTransport):
         self._tap = tap
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request on. Raises what `inner` raises, and `CassetteError` if the exchange cannot be kept."""
+        """Send a request through `inner`. Raises the exceptions of `inner`, and `CassetteError` if the exchange cannot
+        be stored.
+        """
         request.read()
         known = self._tap.taken_up(plain_request(request))
         if known is not None:
@@ -92,8 +96,9 @@ class LoggingTransport(httpx2.BaseTransport):
 
 
 class PieceStream:
-    """A body that arrives in pieces, with pauses in between, and may end in a failure. A mixin for the streams of httpx
-    and httpx2."""
+    """Body that arrives in pieces, with pauses in between, and may end with an exception. It is a mixin for the stream
+    classes of httpx and httpx2.
+    """
 
     def __init__(self, pieces: Sequence[bytes], pause: float, failure: Exception | None) -> None:
         self._pieces = pieces
@@ -124,22 +129,23 @@ def _delivered(response: HttpResponse) -> httpx2.Response:
 
 
 ALONE = httpx2.Limits(max_keepalive_connections=0)
-"""No kept connections to external servers. A kept connection may be closed just as the next request is sent,
-which would look like a fault of the adapter."""
+"""Limits without keep-alive for external servers. A kept connection may be closed just as the next request is sent,
+which would look like the adapter's fault.
+"""
 
 BROKEN_OFF = (httpx2.RemoteProtocolError, httpx2.ReadError)
-"""httpx2's exceptions for a connection that was closed early or reset within a body."""
+"""Exceptions of httpx2 for a connection that is closed early or reset while a body is read."""
 
 
 def ending(failure: Exception | None, library: Any = httpx2) -> Ending:
-    """Return the ending of a body for the exception raised within it."""
+    """Return the ending of a body, given the exception raised while reading it."""
     if failure is None:
         return "complete"
     return "cut" if isinstance(failure, library.RemoteProtocolError) else "reset"
 
 
 def breaking(ending: Ending, library: Any = httpx2) -> Any:
-    """Return the exception of httpx2 or httpx for an ending."""
+    """Return the exception of httpx or httpx2 that corresponds to an ending, or `None` for a complete body."""
     match ending:
         case "complete":
             return None
@@ -151,7 +157,7 @@ def breaking(ending: Ending, library: Any = httpx2) -> Any:
 
 
 def plain_request(request: httpx2.Request) -> HttpRequest:
-    """Convert a request whose body has been read."""
+    """Convert an httpx2 request whose body has already been read."""
     headers = dict(request.headers.items())
     return HttpRequest(request.method, str(request.url), headers, _decoded(request.content, headers))
 
@@ -176,16 +182,16 @@ _HOP_BY_HOP = frozenset(
         "upgrade",
     }
 )
-"""Headers that hold for one connection, or that change with the body's encoding (RFC 9110, section 7.6.1)."""
+"""Headers that apply to one connection only, or that change with the body's encoding (RFC 9110, section 7.6.1)."""
 
 _SECONDS = 600.0
-"""Timeout, as in the SDKs."""
+"""Timeout in seconds, the same as in the SDKs."""
 
 
 class Proxy:
-    """Forwards requests under `base_url` to `upstream` and notes them in `tap`; a context manager and a handler.
+    """Handler and context manager that forwards requests under `base_url` to `upstream` and logs them in `tap`.
 
-    Neither redirects nor the environment's proxies are followed: a prompt goes where it was sent, or nowhere.
+    It follows no redirects and uses no proxies from the environment, so a prompt is never sent to another server.
     """
 
     def __init__(
@@ -199,7 +205,9 @@ class Proxy:
         )
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Forward a request. An upstream that does not answer is a 502, and one that breaks off is passed on."""
+        """Forward a request. Return a 502 if the upstream does not respond. If the response breaks off, return the part
+        received, with that ending.
+        """
         url = self._upstream + request.url.removeprefix(self._base)
         headers = _end_to_end(request.headers) | {"accept-encoding": "identity"}
         body, failure = bytearray(), None
@@ -230,14 +238,16 @@ def _end_to_end(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 class LoggingRunner:
-    """Logs commands of `inner` in `tap`. Commands that an earlier recording has answered are not run."""
+    """Process runner that logs the commands of `inner` in `tap`. Commands for which an earlier recording has a result
+    are not run.
+    """
 
     def __init__(self, inner: ProcessRunner, tap: ExchangeLog) -> None:
         self._inner = inner
         self._tap = tap
 
     def run(self, command: Command, timeout: float) -> Completed:
-        """Run a command. Raises what `inner` raises, and `CassetteError` if the exchange cannot be kept."""
+        """Run a command. Raises the exceptions of `inner`, and `CassetteError` if the exchange cannot be stored."""
         request = to_request(command)
         known = self._tap.taken_up(request)
         if known is not None:
@@ -252,17 +262,17 @@ class LoggingRunner:
 
 
 class HandlerRunner:
-    """A process runner that asks `handler` instead of starting a process.
+    """Process runner that calls `handler` instead of starting a process.
 
-    A response that is not a command's result becomes its output, in which the caller finds no result. A reset
-    connection becomes an `OSError`.
+    If a response is not the result of a command, its body becomes the command's output, in which the caller finds no
+    result. A reset connection becomes an `OSError`.
     """
 
     def __init__(self, handler: Handler) -> None:
         self._handler = handler
 
     def run(self, command: Command, timeout: float) -> Completed:  # noqa: ARG002 - an answer takes no time
-        """Answer a command; see `harness.model.protocols.ProcessRunner.run`."""
+        """Return the result of a command from the handler; see `harness.model.protocols.ProcessRunner.run`."""
         response = self._handler(to_request(command))
         if response.delivery.ending == "reset":
             raise ConnectionResetError(f"{command.argv[0]} broke off")

@@ -1,7 +1,7 @@
-"""Writing of cassettes in vcrpy's format, with vcrpy's serialisation, atomically.
+"""Writing of cassettes in vcrpy's format, atomically and with vcrpy's serialisation.
 
-The text is laid out for readers: provenance first, bodies as text, JSON indented, event streams as blocks. A check
-before writing ensures that all bytes can be restored.
+The text is formatted for human readers: provenance first, bodies as text, JSON indented, event streams as blocks.
+Before writing, a check ensures that the exact bytes can be restored.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from harness.model.http import HttpRequest, HttpResponse
 from harness.platform import files
 
 _ONE_LINE = 2**31 - 1
-"""The largest line width of libyaml, so that no text is folded."""
+"""Maximum line width of libyaml. With it, no text is folded."""
 
 
 def _represent_text(dumper: Any, text: str) -> Any:
@@ -57,8 +57,9 @@ class _Serializer:
 
 
 def _for_readers(interaction: dict[str, Any]) -> dict[str, Any]:
-    """Return an interaction with indented JSON, and the names of the original formats. They are next to request and
-    response because vcrpy's requests accept no further keys."""
+    """Return an interaction with indented JSON, and the names of the original formats. The names are stored outside
+    request and response because vcrpy's requests accept no additional keys.
+    """
     request, response = interaction["request"], interaction["response"]
     content_type = request["headers"].get("content-type", [""])[0]
     is_matched_as_json = "application/json" in content_type.lower()  # by vcrpy, and any other body to the byte
@@ -73,10 +74,10 @@ def _for_readers(interaction: dict[str, Any]) -> dict[str, Any]:
 
 
 def dumps(cassette: Cassette, file: str) -> bytes:
-    """Return the text of a cassette; the same for the same cassette. `file` is named in errors.
+    """Serialise a cassette; equal cassettes give equal text. `file` is the name to use in errors.
 
-    Raises:
-        CassetteError: an interaction has no response, or the cassette holds what the format cannot carry.
+    Raises: CassetteError: an interaction has no response, the cassette has no metadata or is too large, or the format
+    cannot represent it.
     """
     if cassette.metadata is None:
         raise CassetteError(file, "a cassette is written with its origin; this one has none.")
@@ -84,10 +85,9 @@ def dumps(cassette: Cassette, file: str) -> bytes:
 
 
 def dumps_of_test(cassette: Cassette, note: str, file: str) -> bytes:
-    """Return the text of a cassette of a user's test, with a note for readers.
+    """Serialise the cassette of a user's test, with a note for readers.
 
-    Raises:
-        CassetteError: as `dumps`.
+    Raises: CassetteError: an interaction has no response, the cassette is too large, or the format cannot represent it.
     """
     return _text(cassette, {"note": note}, file)
 
@@ -120,7 +120,9 @@ def _metadata(cassette: Cassette, metadata: Metadata) -> dict[str, Any]:
 
 
 def prepare() -> None:
-    """Import the modules for writing: before anything is sent, and before threads import them at once."""
+    """Import the modules needed for writing. Call it before anything is sent, and before several threads could import
+    them at once.
+    """
     for module in ("serialize", "request"):
         _vcr(module)
 
@@ -128,7 +130,7 @@ def prepare() -> None:
 def _vcr(module: str) -> Any:
     """Import a module of vcrpy on first use.
 
-    The lock prevents half-initialised modules when threads import from one package at once.
+    A lock keeps threads that import at the same time from seeing half-initialised modules.
     """
     with _IMPORTING:
         return importlib.import_module(f"vcr.{module}")
@@ -153,10 +155,10 @@ def _response(response: HttpResponse) -> dict[str, Any]:
 
 
 def replace(path: Path, data: bytes) -> None:
-    """Put `data` at `path` so that a reader, a crash or a full disk finds the old file or the new one, never a part.
+    """Write `data` to `path` atomically. After a crash or with a full disk, the file has either the old or the new
+    content.
 
-    Raises:
-        CassetteError: the folder cannot be written.
+    Raises: CassetteError: the folder cannot be written.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

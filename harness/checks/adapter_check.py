@@ -1,4 +1,4 @@
-"""Adapter checks: the sample of scenarios, and the report on capabilities."""
+"""Adapter checks: the sample of scenarios and the report on capabilities."""
 
 from __future__ import annotations
 
@@ -15,15 +15,20 @@ from harness.scenarios.schema import Scenario
 
 @dataclass(frozen=True, slots=True)
 class AdapterCheck:
-    """Selection of the cells of an adapter check. `everything` selects the whole suite instead of the sample. `named`:
-    the user named the targets."""
+    """Selection of the cells of an adapter check.
+
+    `everything` selects the whole suite instead of the sample. `named` is set if the user named the targets.
+    """
 
     everything: bool = False
     named: bool = False
 
     def select_cells(self, cells: Sequence[Cell]) -> Sequence[Cell]:
-        """Select the cells to run. Loops that the adapter owns can run only half of the suite, so they get all of it,
-        except recorded misbehaviour."""
+        """Select the cells to run.
+
+        An adapter that runs its own tool loop supports only half of the suite. It gets all cells except those of
+        recorded misbehaviour.
+        """
         of_targets = cells if self.everything or self.named else first_target_cells(cells)
         if self.everything:
             return of_targets
@@ -32,8 +37,9 @@ class AdapterCheck:
         return sampled_cells(of_targets)
 
     def report(self, every: Sequence[Cell], played: Sequence[Cell], result: RunResult, play: Play) -> Checked:
-        """Report on a finished check. `every` are all cells, `played` the selected ones; `play` runs additional
-        cells."""
+        """Return the report of a finished check. `every` holds all cells and `played` the selected ones. `play` runs
+        additional cells.
+        """
         scenarios = list({cell.scenario.id: cell.scenario for cell in every}.values())
         targets = {cell.target.name: cell.target for cell in played}.values()
         return Checked(
@@ -44,7 +50,7 @@ class AdapterCheck:
 
 
 RECUTS = 1
-"""Additional runs of each streamed cell, with the stream cut at other places."""
+"""Number of additional runs of each streamed cell, each with the stream split at different positions."""
 
 _SAMPLED_IDS = """
 call-single call-after-text call-sequential call-parallel-same-tool call-identical-twice call-results-reordered
@@ -61,7 +67,7 @@ error-400 error-429-retry-after error-in-tool-loop body-html connection-cut
 """
 
 SAMPLE = frozenset(_SAMPLED_IDS.split())
-"""Ids of the sampled scenarios. They cover each subject and each capability that needs a request."""
+"""Ids of the sampled scenarios. Together they cover each subject and each capability that needs a request."""
 
 
 def sampled_cells(cells: Sequence[Cell]) -> Sequence[Cell]:
@@ -70,13 +76,13 @@ def sampled_cells(cells: Sequence[Cell]) -> Sequence[Cell]:
 
 
 def first_target_cells(cells: Sequence[Cell]) -> Sequence[Cell]:
-    """Return the cells of the first target: further models of an API exercise little more of its adapter."""
+    """Return the cells of the first target. Further models of the same API exercise little more of the adapter."""
     first = cells[0].target.name
     return [cell for cell in cells if cell.target.name == first]
 
 
 def describe_omissions(every: Sequence[Cell], chosen: Sequence[Cell]) -> tuple[str, ...]:
-    """Name what the check leaves out, with the option that includes it."""
+    """Describe what the check leaves out, each with the option that includes it."""
     said: list[str] = []
     played = {cell.scenario.id for cell in chosen}
     scenarios = {cell.scenario.id: cell.scenario for cell in every if cell.scenario.id not in played}
@@ -96,11 +102,13 @@ def describe_omissions(every: Sequence[Cell], chosen: Sequence[Cell]) -> tuple[s
 
 
 _TRIED = 2
-"""Scenarios that probe one undeclared capability."""
+"""Number of scenarios that probe one undeclared capability."""
 
 _UNTRIED = frozenset({Capability.RETRIES, Capability.EMBEDDINGS, Capability.CACHE_MARKS})
-"""Capabilities that a probe cannot show. An adapter that sends a request once, or leaves a cache mark out, breaks
-nothing. Embeddings need their own client."""
+"""Capabilities that a probe cannot detect.
+
+An adapter that never retries or omits a cache mark violates nothing. Embeddings need a separate client.
+"""
 
 _WORKED = (Verdict.PASS, Verdict.NOTE, Verdict.WARN)
 
@@ -128,7 +136,7 @@ def find_undeclared(scenarios: Sequence[Scenario], target: Target, play: Play) -
 
 
 def find_broken(played: Sequence[Cell], results: Sequence[CellResult]) -> tuple[Tried, ...]:
-    """Find declared capabilities with which no cell passes, although cells without them do."""
+    """Find declared capabilities with which no cell passes, although cells that do not use them pass."""
     found: list[Tried] = []
     judged = [
         (cell, result)

@@ -21,14 +21,18 @@ _AT_END = re.compile(rf"(?:{_VERSION})+/?$")
 
 
 def client_base_url(api: Api, base_url: str) -> str:
-    """Return the base URL for the client's SDK. The user may leave out the version that the SDK adds."""
+    """Return the base URL in the form that the client's SDK expects. The user may omit the version
+    that the SDK adds.
+    """
     root = base_url.rstrip("/")
     is_complete = api.base_path or _AT_END.search(root)
     return root if is_complete else root + api.base_url_ending
 
 
 def suggestion(api: Api, base_url: str, asked: str) -> str:
-    """Suggest the intended base URL, as a sentence after a space. Empty if the requested address has one version."""
+    """Return a suggested base URL as a sentence that begins with a space. Return an empty string if the requested path
+    already has exactly one version.
+    """
     count = len(_VERSIONS.findall(urlsplit(asked).path))
     if count == 1 or (count == 0 and not api.base_url_ending):
         return ""
@@ -37,8 +41,11 @@ def suggestion(api: Api, base_url: str, asked: str) -> str:
 
 
 def readable_part(response: HttpResponse, *, done: bool = True) -> HttpResponse:
-    """Return the response without its invalid JSON. Stream events that are no JSON objects are dropped, except `[DONE]`
-    if `done`. Values lose non-JSON numbers, raw control characters and trailing text."""
+    """Return the response without invalid JSON.
+
+    Stream events that are not JSON objects are dropped, except `[DONE]` if `done` is set. Non-JSON numbers, raw control
+    characters and trailing text are removed from values.
+    """
     if not is_event_stream(response.headers.get("content-type", ""), response.body):
         value = _value(response.body.decode("utf-8", "replace"))
         headers = {**response.headers, "content-type": "application/json"}
@@ -64,5 +71,5 @@ def _value(text: str) -> JSON:
 
 
 def with_strictness(findings: Iterable[Finding], *, strict: bool) -> tuple[Finding, ...]:
-    """Return the findings; in a strict check each is an error."""
+    """Return the findings. If `strict` is set, raise each to an error."""
     return tuple(replace(each, severity=Severity.ERROR) if strict else each for each in findings)

@@ -35,7 +35,7 @@ def scope(rules: Sequence[str], ignored: Sequence[str], by: FactSelection, place
 
 
 def _known(by: FactSelection) -> frozenset[str]:
-    """Return the ids of all possible findings: a project may ignore rules that this command does not check."""
+    """Return the ids of all possible findings, because a project may ignore rules that this command does not check."""
     return known_finding_ids(by) | gateway_findings.RULES | server_checks.RULES
 
 

@@ -29,7 +29,7 @@ from harness.results import Severity
 
 _COUNTS = tuple(each.name for each in fields(Usage))
 _COUNTED = ("input_tokens", "output_tokens")
-"""Token counts that every API has."""
+"""Names of the token counts that every API reports."""
 
 
 def _where(view: ResponseView) -> str:
@@ -88,7 +88,7 @@ def _fieldless(exchange: GatewayExchange) -> str:
 
 
 _NO_WORDS = frozenset({"type"})
-"""Keys whose values name a format."""
+"""Keys whose values name a format, not content."""
 _TELLING_CHARACTERS = 16
 
 
@@ -117,7 +117,7 @@ def _is_flat(raw: JSON) -> bool:
 
 
 def _is_of(text: str, sent: str) -> bool:
-    """Return whether a text was sent. A long text also counts as a part of another one."""
+    """Return whether `text` equals `sent`. If both are long, one may also be part of the other."""
     shorter, longer = sorted((text, sent), key=len)
     return text == sent or (len(shorter) >= _TELLING_CHARACTERS and shorter in longer)
 
@@ -195,8 +195,10 @@ def _calls(sent: ResponseView, received: ResponseView) -> Outcomes:
 
 
 def _says_so(call: CallView, found: CallView, answer: ResponseView) -> bool:
-    """Return whether the answer is marked as cut and the call contains no more than arrived. A cut call may be valid
-    JSON by chance. Only the stop reason shows the cut then, as it does at the upstream."""
+    """Return whether the answer is marked as truncated and the call's arguments are the part that arrived.
+
+    A truncated call may happen to be valid JSON. Then only the stop reason shows the truncation, as it does upstream.
+    """
     try:
         came = loads(call.malformed or "{}")
     except WireError:
@@ -245,8 +247,11 @@ def _ids(exchange: GatewayExchange) -> Outcomes:
 
 
 def _word_for_calls(exchange: GatewayExchange, received: ResponseView) -> str | None:
-    """Return the stop reason that the client's API uses for an answer with unforced calls. Clients rely on that word.
-    The wire reader recognises calls without it."""
+    """Return the stop reason that the client's API uses for an answer with unforced calls, or `None` if this cannot be
+    compared.
+
+    Clients rely on this value, although the wire reader recognises calls without it.
+    """
     own, request = exchange.own, exchange.client.request
     if own is None or request is None or (request.tool_choice is not None and request.tool_choice.mode == "named"):
         return None
@@ -327,7 +332,7 @@ ANSWERS = (_text, _thinking, _unsent, _refusal, _calls, _arguments, _ids, _stop,
 
 
 def _errors(exchange: GatewayExchange) -> tuple[ErrorView, ErrorView] | None:
-    """Return the upstream's and the client's error, also for a refused request."""
+    """Return the upstream's and the client's error, including errors for refused requests."""
     if _is_made_up(exchange):
         return None
     sent = exchange.last.response if exchange.last is not None else None
@@ -338,7 +343,7 @@ def _errors(exchange: GatewayExchange) -> tuple[ErrorView, ErrorView] | None:
 
 
 def _is_made_up(exchange: GatewayExchange) -> bool:
-    """Return whether the harness itself made the error because its script was exhausted."""
+    """Return whether harness itself generated the error because its script was exhausted."""
     return exchange.last is not None and _is_exhausted(exchange.last)
 
 
@@ -379,7 +384,7 @@ def _status(exchange: GatewayExchange) -> Outcomes:
 
 
 def _failure(exchange: GatewayExchange) -> ErrorView | None:
-    """Return the last error of the upstream that the harness did not make itself."""
+    """Return the last upstream error that harness did not generate itself."""
     real = [side for side in exchange.upstream if not _is_exhausted(side)]
     return real[-1].response.error if real and real[-1].response is not None else None
 
@@ -404,7 +409,7 @@ def _error_text(exchange: GatewayExchange) -> Outcomes:
 
 
 def _unescaped(text: str) -> str:
-    """Remove backslashes: some gateways repeat the whole body as a JSON or Python string."""
+    """Remove backslashes, because some gateways repeat the whole body as a JSON or Python string."""
     return text.replace("\\", "")
 
 

@@ -1,4 +1,4 @@
-"""The check of a gateway: its cells, one after the other, and the fate of each fact."""
+"""Gateway check: its cells, run one after the other, and the fate of each fact."""
 
 from __future__ import annotations
 
@@ -61,8 +61,10 @@ from harness.scenarios.schema import Scenario, Variant
 
 
 def conversation_of(run: GatewayRun, redactor: Redactor, most: int) -> ConversationRecord:
-    """Return the conversation of a cell, in about `most` characters. No finding refers to the numbers of its exchanges:
-    findings carry both bodies."""
+    """Return the conversation of a cell in about `most` characters.
+
+    Findings do not refer to its exchange numbers, because each finding contains both bodies.
+    """
     words = chat_messages(run.chats, redactor)
     left = most - sum(len(each.text) for each in words)
     return ConversationRecord(words, fit_exchanges(_exchanges(run, redactor), left))
@@ -85,22 +87,27 @@ def _exchange(number: int, end: str, side: Side, redactor: Redactor) -> Sent:
 
 @dataclass(frozen=True, slots=True)
 class GatewayRoute:
-    """A column of the result: a client's API and an upstream. `target` is the client, with the model name that the
-    gateway routes. `upstream` is the reference server's target, with the model that the gateway requests."""
+    """A column of the result: a client's API and an upstream.
+
+    `target` is the client, with the model name that the gateway routes. `upstream` is the reference server's target,
+    with the model that the gateway must request.
+    """
 
     target: Target
     upstream: Target
 
     @property
     def way(self) -> ApiPair:
-        """The APIs of both ends."""
+        """The APIs of the client and the upstream."""
         return ApiPair(catalog.api(self.target.api), catalog.api(self.upstream.api))
 
 
 def gateway_route(
     client: ShippedTarget, upstream: ShippedTarget, models: Mapping[str, str], asked: str, edition: FactSelection
 ) -> GatewayRoute:
-    """Return the route between two targets. `models` maps upstream targets to models, `asked` is the client's model."""
+    """Return the route between two targets. `models` maps upstream targets to models. `asked` is the model that the
+    client requests.
+    """
     there = _target(upstream, models.get(upstream.name, upstream.model), edition)
     here = replace(_target(client, asked, edition), name=f"{client.api}>{upstream.name}")
     return GatewayRoute(here, there)
@@ -115,8 +122,10 @@ _Done: TypeAlias = tuple[GatewayRoute, CellResult, JudgedRun]
 
 
 class GatewayCheck:
-    """The check of one gateway at `endpoint`, in front of the reference server `upstream`. The other parameters are
-    those of a run."""
+    """Check of one gateway at `endpoint`. The gateway sends its requests to the reference server `upstream`.
+
+    The other parameters are those of a run.
+    """
 
     def __init__(  # noqa: PLR0913 - what a check is made of
         self,
@@ -238,13 +247,17 @@ class GatewayCheck:
 
     @staticmethod
     def _may_be_refused(cell: Cell, exchange: GatewayExchange) -> bool:
-        """Return whether the gateway may refuse the request for its content. Plain text has nothing to refuse."""
+        """Return whether the gateway may refuse the request because of its content. The plain-text scenario contains
+        nothing to refuse.
+        """
         response = exchange.client.exchange.response
         is_there = response is not None and response.status not in NO_SUCH_PATH
         return cell.scenario.id != FIRST and is_there and exchange.is_refused
 
     def _astray(self, each: GatewayRoute, cell: Cell, what: GatewayRun, unexpected: Sequence[str]) -> str | None:
-        """Explain why the gateway does not reach the upstream. Only the first cells of a route can show it."""
+        """Explain why the gateway does not reach the upstream, or return `None`. After the first success on a route,
+        the result is always `None`.
+        """
         if each.target.name in self._reached:
             return None
         asked = [exchange.requests[1].model for exchange in what.exchanges if exchange.requests is not None]
@@ -318,8 +331,10 @@ def _violated(evidence: Evidence) -> Iterator[str]:
 
 
 def _table(done: Sequence[_Done]) -> Iterator[FactFates]:
-    """Count the fates of each fact by route. A fact that a refused request states counts as refused, unless an accepted
-    request states the same."""
+    """Count the fates of each fact by route.
+
+    A fact stated by a refused request counts as refused, unless an accepted request states the same.
+    """
     names = list(dict.fromkeys(gateway_route.target.name for gateway_route, _, _ in done))
     of_pair = {
         name: [(gateway_route, said) for gateway_route, _, said in done if gateway_route.target.name == name]

@@ -1,4 +1,6 @@
-"""A client's exchange through a gateway as the wire reader sees it at both ends, and the form of gateway facts."""
+"""Client exchanges through a gateway, as the wire reader sees them at both ends, and the definition
+of gateway facts.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from harness.scenarios.schema import Scenario, StepSpec
 
 @dataclass(frozen=True, slots=True)
 class ApiPair:
-    """The API that the client speaks, and the one that the upstream speaks."""
+    """The client's API and the upstream's API."""
 
     client: Api
     upstream: Api
@@ -28,8 +30,11 @@ class ApiPair:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """An HTTP exchange at one end of the gateway. `unread` is the reason why the wire reader cannot read the request or
-    the whole response. The view is then `None`, or covers as much as can be read."""
+    """An HTTP exchange at one end of the gateway.
+
+    `unread` is the reason why the wire reader cannot read the request or the complete response. In that case the view
+    is `None` or partial.
+    """
 
     exchange: Exchange
     request: RequestView | None
@@ -45,12 +50,12 @@ class Side:
 
     @property
     def is_answer(self) -> bool:
-        """The response is complete and no error."""
+        """The response is complete and is not an error."""
         return self.response is not None and self.response.error is None and not self.is_cut
 
     @property
     def is_refusal(self) -> bool:
-        """The upstream refuses the request, as opposed to an error that the scenario injects."""
+        """The upstream refuses the request, as opposed to returning an error that the scenario injects."""
         response = self.response
         return response is not None and response.error is not None and self.exchange.chat is None
 
@@ -61,11 +66,11 @@ _REFUSED_CONTENT = (400, 404, 405, 413, 415, 422, 501)
 
 @dataclass(frozen=True, slots=True)
 class GatewayExchange:
-    """A request of the client, with everything that the gateway sent upstream for it.
+    """A client request with all exchanges that the gateway had with the upstream for it.
 
-    `client` is the exchange between client and gateway. `upstream` holds the exchanges between gateway and upstream:
-    several if the gateway retried. `before` holds the earlier exchanges of the conversation. `own` is the same answer
-    as the client's API itself would express it. It lacks what that API has no field for.
+    `client` is the exchange between client and gateway. `upstream` holds the exchanges between gateway and upstream.
+    There are several if the gateway retried. `before` holds the earlier exchanges of the conversation. `own` is the
+    same answer encoded directly in the client's API. Whatever `own` lacks cannot be expressed in that API.
     """
 
     way: ApiPair
@@ -77,19 +82,19 @@ class GatewayExchange:
 
     @property
     def last(self) -> Side | None:
-        """The upstream exchange that the client's answer was made from."""
+        """The upstream exchange from which the gateway made the client's answer."""
         return self.upstream[-1] if self.upstream else None
 
     @property
     def requests(self) -> tuple[RequestView, RequestView] | None:
-        """The client's and the gateway's request, if both can be read."""
+        """The client's request and the gateway's request, or `None` unless both can be read."""
         if self.last is None or self.client.request is None or self.last.request is None:
             return None
         return self.client.request, self.last.request
 
     @property
     def responses(self) -> tuple[ResponseView, ResponseView] | None:
-        """The upstream's and the gateway's response, if both are complete."""
+        """The upstream's response and the gateway's response, or `None` unless both are complete."""
         if self.last is None or not (self.last.is_answer and self.client.is_answer):
             return None
         sent, received = self.last.response, self.client.response
@@ -97,7 +102,7 @@ class GatewayExchange:
 
     @property
     def is_refused(self) -> bool:
-        """The client's request was rejected: by the gateway, or by the upstream through it."""
+        """The client's request was rejected, by the gateway itself or by the upstream."""
         error = self.client.response.error if self.client.response is not None else None
         status = 0 if error is None else error.meant or error.status
         if self.last is None:
@@ -112,7 +117,7 @@ def side(api: Api, exchange: Exchange) -> Side:
 
 
 def client_side(api: Api, exchange: Exchange) -> Side:
-    """Read an HTTP exchange of the client, and as much of a malformed response as possible."""
+    """Read an HTTP exchange of the client, including as much of a malformed response as possible."""
     found = side(api, exchange)
     if found.response is not None or exchange.response is None:
         return found
@@ -125,7 +130,9 @@ def client_side(api: Api, exchange: Exchange) -> Side:
 def gateway_exchanges(
     way: ApiPair, scenario: Scenario, client: Sequence[Exchange], upstream: Sequence[tuple[int, Exchange]]
 ) -> tuple[GatewayExchange, ...]:
-    """Pair the client's exchanges with the upstream's, each of which has the number of the client's request."""
+    """Pair the client's exchanges with the upstream's. Each upstream exchange comes with the number of its client
+    request.
+    """
     script = [step for turn in scenario.turns for step in turn.model]
     found: list[GatewayExchange] = []
     for number, exchange in enumerate(client):
@@ -150,8 +157,11 @@ def _own_answer(api: Api, scenario: Scenario, step: StepSpec) -> ResponseView | 
 
 @dataclass(frozen=True, slots=True)
 class FactOutcome:
-    """The fate of a fact in one exchange. `message` says how the fact was lost. `origin` points into the body that the
-    gateway received, `pointer` into the one that it sent. `added`: the fact was not stated; the gateway made it up."""
+    """Fate of a fact in one exchange.
+
+    `message` describes how the fact was lost. `origin` points into the body that the gateway received, `pointer` into
+    the body that it sent. `added` is set if the gateway made the fact up.
+    """
 
     fate: Fate
     message: str = ""
@@ -176,12 +186,12 @@ def _states_nothing(_request: RequestView) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class GatewayFact:
-    """A fact that a gateway has to preserve.
+    """A fact that a gateway must preserve.
 
-    Findings of its loss have the rule `id`; `name` is its name in tables. `requirement` is what has to hold, `because`
-    the consequence of a loss. `of_answer`: the upstream states it, otherwise the client. `check` yields nothing for an
-    exchange that does not state it. `said` returns the value that a request states, which separates refused requests
-    from accepted ones. `severity` caps the severity of its findings.
+    `id` is the rule of its findings, `name` its name in tables. `requirement` states what must hold, `because` the
+    consequence of a loss. `of_answer` is set if the upstream states the fact, not the client. `check` yields nothing
+    for an exchange that does not state the fact. `said` returns the value that a request states, so that refused
+    requests can be compared with accepted ones. `severity` is the maximum severity of the findings.
     """
 
     id: str
@@ -203,7 +213,7 @@ def exchange_fact(  # noqa: PLR0913 - all but the first three have a default
     of_answer: bool = False,
     severity: Severity = Severity.ERROR,
 ) -> Callable[[Callable[[GatewayExchange], Outcomes]], GatewayFact]:
-    """Make a fact of a check. The first line of the check's docstring is the requirement."""
+    """Create a fact from a check function. The first line of the function's docstring is the requirement."""
 
     def make(check: Callable[[GatewayExchange], Outcomes]) -> GatewayFact:
         requirement = (check.__doc__ or "").partition("\n")[0]
@@ -220,7 +230,9 @@ def request_fact(
     said: Callable[[RequestView], str | bool] = _states_nothing,
     severity: Severity = Severity.ERROR,
 ) -> Callable[[Callable[[RequestView, RequestView], Outcomes]], GatewayFact]:
-    """Make a fact of a check of the client's request against the gateway's, which runs if both can be read."""
+    """Create a fact from a function that compares the client's request with the gateway's. It runs only if both
+    requests can be read.
+    """
 
     def make(check: Callable[[RequestView, RequestView], Outcomes]) -> GatewayFact:
         @wraps(check)
@@ -237,7 +249,9 @@ def response_fact(
     name: str,
     because: str,
 ) -> Callable[[Callable[[ResponseView, ResponseView], Outcomes]], GatewayFact]:
-    """Make a fact of a check of the upstream's response against the gateway's, which runs if both are complete."""
+    """Create a fact from a function that compares the upstream's response with the gateway's. It runs only if both
+    responses are complete.
+    """
 
     def make(check: Callable[[ResponseView, ResponseView], Outcomes]) -> GatewayFact:
         @wraps(check)
@@ -250,7 +264,7 @@ def response_fact(
 
 
 def preserved(*, same: bool) -> FactOutcome:
-    """Return the outcome of a fact that reaches the other end, in the same form or translated."""
+    """Return the outcome of a fact that reaches the other end, either unchanged (`same`) or translated."""
     return FactOutcome(Fate.PRESERVED if same else Fate.TRANSLATED)
 
 
@@ -272,7 +286,7 @@ def added(message: str, pointer: str, actual: JSON, severity: Severity = Severit
 
 
 def matched_calls(sent: Iterable[CallView], received: Iterable[CallView]) -> Iterator[tuple[CallView, CallView]]:
-    """Pair the calls of both ends, up to the first that differ in name."""
+    """Pair the calls of both ends in order, up to the first pair with different names."""
     for call, found in zip(sent, received, strict=False):
         if call.name != found.name:
             return
@@ -280,7 +294,7 @@ def matched_calls(sent: Iterable[CallView], received: Iterable[CallView]) -> Ite
 
 
 def argument_outcomes(pairs: Iterable[tuple[CallView, CallView]]) -> Iterator[FactOutcome]:
-    """Compare the arguments of calls that are complete."""
+    """Compare the arguments of complete calls."""
     for call, found in pairs:
         if call.malformed is not None:
             continue

@@ -1,4 +1,4 @@
-"""Findings of a gateway cell, with the bodies of both ends, and the fate of each fact."""
+"""Findings of a gateway cell, with the bodies at both ends, and the fate of each fact."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ OTHERS = (REFUSED, UNREADABLE, TURNED_AWAY, UNREACHED)
 """Rules that need more than one exchange. They are in no table."""
 
 RULES = frozenset(fact.id for fact in (*FACTS, *OTHERS))
-"""Ids of all gateway rules, except the limits of the upstreams."""
+"""Ids of all gateway rules. Limits of the upstreams are not included."""
 
 _WIDTH_COLUMNS = 100
 _MAX_LINES = 20
@@ -71,8 +71,11 @@ _RANK = {fate: rank for rank, fate in enumerate((Fate.PRESERVED, Fate.TRANSLATED
 
 @dataclass(frozen=True, slots=True)
 class DirectRun:
-    """Result of the same cell without the gateway. `possible`: the adapter of the upstream's API can express it.
-    `broken` are the limits that it exceeds even so."""
+    """Result of the same cell without the gateway.
+
+    `possible` is set if the adapter of the upstream's API can express the cell. `broken` holds the limits that it
+    exceeds even without the gateway.
+    """
 
     possible: bool
     broken: frozenset[str] = frozenset()
@@ -80,8 +83,9 @@ class DirectRun:
 
 @dataclass(frozen=True, slots=True)
 class JudgedRun:
-    """Judgement of a gateway cell. `fates` are by fact id. `taken` and `refused` are the client's accepted and refused
-    requests."""
+    """Judgement of a gateway cell. `fates` maps fact ids to fates. `taken` holds the client's accepted requests,
+    `refused` the refused ones.
+    """
 
     findings: tuple[Finding, ...] = ()
     fates: Mapping[str, Fate] = field(default_factory=dict[str, Fate])
@@ -90,7 +94,7 @@ class JudgedRun:
 
 
 def judge_run(run: GatewayRun, direct: Callable[[], DirectRun]) -> JudgedRun:
-    """Judge a gateway cell. `direct` runs it without the gateway, if the judgement needs that."""
+    """Judge a gateway cell. `direct` runs the cell without the gateway and is called only if needed."""
     fates: dict[str, Fate] = {}
     found: dict[tuple[str, str], Finding] = {}
 
@@ -119,8 +123,11 @@ def judge_run(run: GatewayRun, direct: Callable[[], DirectRun]) -> JudgedRun:
 
 
 def _linked(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Link findings to their causes. The upstream refuses a request because something was lost from it. In some APIs
-    the stop reason follows from the words of a refusal."""
+    """Link findings to their causes.
+
+    If the gateway loses part of a request, the upstream may refuse that request. In some APIs the stop reason depends
+    on the words of a refusal.
+    """
 
     def cause(finding: Finding) -> int | None:
         for at, other in enumerate(findings):
@@ -162,7 +169,7 @@ def _client_bodies(exchange: GatewayExchange) -> tuple[Body, ...]:
 
 
 def _bodies(exchange: GatewayExchange, outcome: FactOutcome, *, of_answer: bool) -> Iterator[Body]:
-    """Yield the bodies of both ends, the sender's first."""
+    """Yield the bodies at both ends, the sender's first."""
     upstream = exchange.last
     if of_answer:
         if upstream is not None:
@@ -190,7 +197,7 @@ def _answer(end: str, side: Side, pointer: str) -> Body:
 
 
 def _piece(body: Callable[[], JSON], pointer: str, *head: str) -> tuple[str, ...]:
-    """Return an excerpt around a place, or the beginning if there is no pointer."""
+    """Return an excerpt around the pointer, or the beginning of the body if the pointer is empty."""
     try:
         return (
             excerpt(body(), pointer)
@@ -230,8 +237,11 @@ def _state(run: GatewayRun) -> Iterator[tuple[FactOutcome, GatewayExchange]]:
 
 
 def _with_refusals(evidence: Evidence) -> Evidence:
-    """Return the upstream's evidence with each refused request in the script's place that it was meant for. The
-    upstream may refuse a request for what it has lost."""
+    """Return the upstream's evidence with each refused request assigned to the script response that it would have
+    received.
+
+    The upstream may refuse a request because the gateway lost part of it.
+    """
     played, exchanges = 0, list[Exchange]()
     for reading in evidence.readings:
         exchange, response = reading.exchange, reading.response
@@ -257,7 +267,7 @@ def _has_state(view: ResponseView | None) -> bool:
 
 
 def _is_label(state: JSON) -> bool:
-    """Return whether the state only labels words and holds nothing of the model's."""
+    """Return whether the state only labels text and contains no model state."""
     return isinstance(state, dict) and state.keys() == {"phase"}
 
 
@@ -294,7 +304,7 @@ def _limits(run: GatewayRun, direct: Callable[[], DirectRun]) -> Iterator[Findin
 
 
 def _of_client(run: GatewayRun, reading: ParsedExchange, exchange: GatewayExchange) -> list[str]:
-    """Return the limits that the client itself exceeds, if it speaks the upstream's API."""
+    """Return the limits that the client's own request exceeds, if client and upstream use the same API."""
     if exchange.way.client is not exchange.way.upstream:
         return []
     request, law = exchange.client.exchange.request, run.upstream.law(reading)

@@ -95,7 +95,7 @@ def _of(issued: Mapping[str, str | None], call: CallView) -> str:
 
 
 def _issued(exchange: GatewayExchange) -> dict[str, str | None]:
-    """Map the call ids that the client received to those that the upstream issued."""
+    """Map each call id that the client received to the id that the upstream issued."""
     found: dict[str, str | None] = {}
     for earlier in exchange.before:
         if earlier.responses is not None:
@@ -107,7 +107,7 @@ def _issued(exchange: GatewayExchange) -> dict[str, str | None]:
 
 
 def _mapped(exchange: GatewayExchange) -> dict[str, str | None]:
-    """Map the client's call ids to those that arrived in earlier requests."""
+    """Map the client's call ids to the ids that arrived upstream in earlier requests."""
     return {
         call.id: found.id for earlier in exchange.before for call, found in _matched(earlier) if call.id is not None
     }
@@ -143,7 +143,9 @@ def _results(exchange: GatewayExchange) -> Outcomes:
 
 
 def _means(given: ResultView, there: ResultView, request: RequestView) -> bool:
-    """Return whether two results say the same: as text, as JSON, or wrapped in an object that an API requires."""
+    """Return whether two results have the same meaning: as text, as JSON, or wrapped in an object
+    that an API requires.
+    """
     if _core(given) == _core(there):
         return True
     plain = _plain(given)
@@ -212,6 +214,6 @@ STATE = GatewayFact(
     "the model goes on without its own reasoning, or the provider refuses it",
     lambda _passage: (),
 )
-"""Judged over a whole conversation, by the state that the upstream gets back."""
+"""Fact that is judged over a whole conversation, by the state that is sent back to the upstream."""
 
 HISTORY = (_calls, _arguments, _ids, _results, _errors, STATE)

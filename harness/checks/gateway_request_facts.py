@@ -61,7 +61,7 @@ def _user_texts(view: RequestView) -> Iterator[tuple[str, TextView]]:
 
 
 def _runs(view: RequestView) -> list[tuple[str, list[TextView]]]:
-    """Group adjacent texts by role, whatever calls and results are between them."""
+    """Group adjacent texts by role, ignoring any calls and results between them."""
     texts = (
         (turn.role, part)
         for turn in view.turns
@@ -117,7 +117,7 @@ def _text_lost(role: str, texts: list[TextView], there: str, parts: list[TextVie
 
 
 def _media(view: RequestView) -> Iterator[tuple[MediaView, bool]]:
-    """Yield each medium, and whether it is part of a tool's result."""
+    """Yield each media part, and whether it belongs to a tool result."""
     for turn in view.turns:
         for part in turn.parts:
             if isinstance(part, MediaView):
@@ -166,7 +166,7 @@ def _functions(view: RequestView) -> dict[str, ToolView]:
 
 
 def _format_tool(sent: RequestView, arrived: RequestView) -> ToolView | None:
-    """Return the forced tool, unknown to the client, that a gateway emulates a response format with."""
+    """Return the forced tool with which the gateway emulates a response format. The client did not define this tool."""
     choice, given = arrived.tool_choice, _functions(sent)
     if sent.response_format is None or choice is None:
         return None
@@ -331,7 +331,7 @@ def _format(sent: RequestView, arrived: RequestView) -> Outcomes:
 
 
 def _emulated_format(sent: RequestView, arrived: RequestView, wanted: FormatView) -> FactOutcome:
-    """Judge a response format that the gateway emulates: with a forced tool, or by instructions."""
+    """Judge a response format that the gateway emulates with a forced tool or with instructions."""
     tool = _format_tool(sent, arrived)
     if tool is not None and (
         wanted.kind == "json" or change(wanted.schema, tool.parameters, tool.dialect, wanted.dialect) is None
@@ -360,7 +360,7 @@ DECLARATIONS = (_tools, _descriptions, _schemas, _strict, _hosted, _choice, _for
 
 
 _DEMANDED = frozenset({"max_tokens"})
-"""Settings that an upstream may require, so that the gateway has to add them (anthropic-required-fields)."""
+"""Settings that an upstream may require, so the gateway has to add them (anthropic-required-fields)."""
 
 
 def _setting(name: str, exchange: GatewayExchange) -> Outcomes:
@@ -382,15 +382,16 @@ def _setting(name: str, exchange: GatewayExchange) -> Outcomes:
 
 
 def _is_no_reasoning(exchange: GatewayExchange, name: str) -> bool:
-    """Return whether the gateway disables reasoning because of tools. Some models accept no tools otherwise
-    (openai-chat-tools-want-no-reasoning)."""
+    """Return whether the gateway disables reasoning because the request has tools. Some models accept tools only
+    without reasoning (openai-chat-tools-want-no-reasoning).
+    """
     arrived = exchange.requests[1] if exchange.requests is not None else None
     effort = arrived.effort if arrived is not None and arrived.tools else None
     return name == "thinking" and effort is not None and effort.value == "none"
 
 
 def _effort(one: RequestView, other: RequestView, *, same: bool) -> FactOutcome:
-    """Compare the reasoning effort. Each API has its own words; a token budget may replace any word."""
+    """Compare the reasoning effort. Each API has its own values, and a token budget may replace any of them."""
     sent, arrived = one.effort, other.effort
     if sent is None or (arrived is not None and not (isinstance(sent.value, str) and isinstance(arrived.value, str))):
         return preserved(same=same)

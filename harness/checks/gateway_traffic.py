@@ -1,4 +1,4 @@
-"""Traffic through a gateway: the scenarios, the client, the reference server as upstream, and the gateway's process."""
+"""Traffic through a gateway: scenarios, client, reference server as upstream, and the gateway's process."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from harness.scenarios.load import load_paths
 from harness.scenarios.schema import Scenario
 
 FIRST = "call-not-needed"
-"""The first scenario. It is plain text, so that a failure means that the gateway does not reach the upstream."""
+"""Id of the first scenario. It is plain text, so a failure means that the gateway does not reach the upstream."""
 
 _SHIPPED_IDS = """
 system-plain system-absent system-changed call-single call-sequential call-parallel-same-tool
@@ -57,16 +57,16 @@ error-503 connection-cut
 """
 
 SHIPPED = (FIRST, *_SHIPPED_IDS.split())
-"""Ids of the shipped scenarios, in the order of their runs."""
+"""Ids of the built-in scenarios, in the order in which they run."""
 
 
 def own_folder() -> Path:
-    """Return the folder of the scenarios that only gateways run."""
+    """Return the folder of the scenarios that run only for gateways."""
     return Path(str(resources.files("harness.checks"))) / "gateway_scenarios"
 
 
 def scenarios() -> Sequence[Scenario]:
-    """Return all scenarios, in the order of their runs."""
+    """Return all scenarios in the order in which they run."""
     folder = suite.shipped("scenarios")
     return [*load_paths([folder / f"{name}.yaml" for name in SHIPPED]), *load_paths([own_folder()])]
 
@@ -78,8 +78,11 @@ _PDF = b"%PDF-1.4\n1 0 obj<</Type/Catalog>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF
 
 @dataclass(frozen=True, slots=True)
 class RequestExtras:
-    """Additions to each request of a scenario. `fields` go into the body in the client's API, `tool_fields` into each
-    tool, `parts` into the first user message. `form` rewrites the body (`Api.client_forms`)."""
+    """Additions to each request of a scenario.
+
+    `fields` are added to the body in the client's API, `tool_fields` to each tool, and `parts` to the first user
+    message. `form` rewrites the body (`Api.client_forms`).
+    """
 
     fields: Callable[[Api], Mapping[str, JSON]] = lambda _api: {}
     tool_fields: Callable[[Api], Mapping[str, JSON]] = lambda _api: {}
@@ -95,12 +98,15 @@ REQUEST_EXTRAS: Mapping[str, RequestExtras] = {
     "gateway-system-blocks": RequestExtras(form="system-blocks"),
     "gateway-text-before-result": RequestExtras(form="text-before-result"),
 }
-"""Scenario id → additions."""
+"""Maps scenario ids to their additions."""
 
 
 def extras_unsupported(scenario: str, target: Target, *, in_form: bool = True) -> str | None:
-    """Return why a target's API cannot express the additions, or `None`. A form belongs to the client. Without
-    `in_form` the same content can be expressed in another form."""
+    """Return why a target's API cannot express the additions, or `None`.
+
+    A form applies to the client only. If `in_form` is false, a missing form is ignored because the same content can be
+    sent in another form.
+    """
     extra = REQUEST_EXTRAS.get(scenario)
     api = catalog.api(target.api)
     if extra is None or extra.parts or extra.fields(api) or extra.tool_fields(api) or extra.form in api.client_forms:
@@ -111,7 +117,7 @@ def extras_unsupported(scenario: str, target: Target, *, in_form: bool = True) -
 
 
 def with_extras(scenario: str, target: Target) -> Target:
-    """Return the target with a client that adds the scenario's extras to each request."""
+    """Return the target with a client that adds the scenario's additions to each request."""
     extra = REQUEST_EXTRAS.get(scenario)
     if extra is None:
         return target
@@ -170,12 +176,14 @@ class _ClientWithExtras:
 
 
 PACE_SECONDS = 0.001
-"""Seconds between two events of a stream, so that each is sent separately."""
+"""Delay in seconds between two stream events, so that each is sent separately."""
 
 
 class Upstream:
-    """The reference server as upstream of the gateway, for the current conversation. It answers for any known model,
-    not only for the one that the gateway should request."""
+    """The reference server as the gateway's upstream, for the current conversation.
+
+    It responds for any known model, not only for the one that the gateway should request.
+    """
 
     def __init__(self, terms: SessionOptions) -> None:
         self.origin = ""
@@ -201,7 +209,7 @@ class Upstream:
     def open_conversation(
         self, scenario: Scenario, wire: Api, during: Callable[[], int]
     ) -> Generator[UpstreamConversation]:
-        """Open a conversation. `during` returns the number of the client's current request."""
+        """Open a conversation. `during` returns the number of the client request in progress."""
         self._numbers += 1
         name = f"gateway-{self._numbers}"
         conversation = ServedSession(scenario, wire, name, self.origin, lambda _model: True, self._terms)
@@ -239,12 +247,12 @@ class UpstreamConversation:
 
     @property
     def exchanges(self) -> tuple[tuple[int, Exchange], ...]:
-        """Exchanges with the number of the client's request during which they happened."""
+        """The exchanges, each with the number of the client request that was in progress."""
         return tuple(zip(self._numbers, self.conversation.exchanges, strict=True))
 
     @property
     def evidence(self) -> Evidence:
-        """The finished conversation as the rules see it."""
+        """The finished conversation as evidence for the rules."""
         return self.conversation.evidence(ended=True)
 
 
@@ -257,7 +265,7 @@ def _owner_of_path(request: HttpRequest) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GatewayEndpoint:
-    """The gateway's address in the form that the client's SDK takes, with the key and additional headers."""
+    """The gateway's address in the form that the client's SDK expects, with the key and additional headers."""
 
     url: str
     key: str
@@ -266,7 +274,7 @@ class GatewayEndpoint:
 
 
 class _HeaderTransport(httpx2.BaseTransport):
-    """Transport that adds the user's headers after the exchange was recorded."""
+    """Transport that adds the user's headers after the exchange has been recorded, so they are not recorded."""
 
     def __init__(self, inner: httpx2.BaseTransport, headers: Mapping[str, str]) -> None:
         self._inner, self._headers = inner, headers
@@ -284,7 +292,7 @@ class _HeaderTransport(httpx2.BaseTransport):
 
 @dataclass(frozen=True, slots=True)
 class GatewayRun:
-    """A finished cell at both ends. `upstream` is the upstream's evidence for the rules."""
+    """Finished cell, with the exchanges of both ends. `upstream` is the evidence at the upstream for the rules."""
 
     exchanges: tuple[GatewayExchange, ...]
     chats: tuple[Chat, ...]
@@ -292,7 +300,7 @@ class GatewayRun:
 
     @property
     def turned_away(self) -> tuple[TurnedAway, ...]:
-        """Requests that the upstream refused for their headers or path."""
+        """Requests that the upstream rejected because of their headers or path."""
         transcript = self.upstream.transcript
         return transcript.turned_away if isinstance(transcript, ServedTranscript) else ()
 
@@ -326,7 +334,7 @@ _POLL_SECONDS = 0.1
 
 
 class GatewayProcess:
-    """A running command. Its output goes to a file; errors show the end of it."""
+    """A running gateway command. Its output is written to a file, and error messages quote the end of it."""
 
     def __init__(self, command: str, process: subprocess.Popen[bytes], printed: IO[bytes]) -> None:
         self.command = command
@@ -341,7 +349,7 @@ class GatewayProcess:
 
     @property
     def last_words(self) -> str:
-        """The end of the output as a sentence; empty without output."""
+        """The end of the output as a sentence, or an empty string if there is no output."""
         self._printed.flush()
         size = self._printed.seek(0, os.SEEK_END)
         self._printed.seek(max(0, size - _SHOWN_OUTPUT_BYTES))
@@ -351,7 +359,7 @@ class GatewayProcess:
 
 @contextmanager
 def run_command(command: str, environment: Mapping[str, str]) -> Generator[GatewayProcess]:
-    """Run a command in a shell with additional variables, and end it with its children."""
+    """Run a command in a shell with additional environment variables. On exit, end it and its child processes."""
     with tempfile.TemporaryFile() as printed:
         process = subprocess.Popen(  # noqa: S602 - it is the user's own
             command,

@@ -38,7 +38,7 @@ class ScriptedServer:
         self._lock = Lock()
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Answer one request as the provider would."""
+        """Respond to one request as the provider would."""
         with self._lock:
             return self._answer(request)
 

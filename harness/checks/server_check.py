@@ -1,4 +1,4 @@
-"""The check of a server: first contact, the checks, the monitored responses, the result."""
+"""Server check: the first request, the checks, the monitored responses and the result."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from harness.runner.tool_loop import ADAPTER_EXCEPTIONS
 from harness.scenarios.schema import Subject, Variant
 
 INTERRUPTED = "interrupted"
-"""Reason of a check that the user interrupted."""
+"""Reason for a check that the user interrupted."""
 
 _NO_SUCH_PATH = frozenset({404, 405})
 _NO_ACCESS = frozenset({401, 402, 403})
@@ -51,22 +51,25 @@ _REFUSED = frozenset({400, 422})
 _FAILS = f"it was not run, since {PLAIN} is answered with an error"
 
 _VARIANTS: Mapping[Variant, tuple[Variant, ...]] = {"whole": ("whole", "stream"), "stream": ("stream",)}
-"""Variants that fail together: without whole answers there are no streams."""
+"""Variants that fail together: if whole answers fail, streams fail too."""
 
 _PLAINEST = frozenset({PLAIN, "server-call", "server-parallel", "server-error-messages"})
-"""Checks whose answers contain something of everything."""
+"""Ids of simple checks that together exercise every kind of answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckSelection:
-    """Selection of checks and promises: `only` these ids (`None`: all), in these variants, each `repeat` times."""
+    """Selection of checks and promises.
+
+    `only` holds the selected ids (`None` means all). Each runs in these `variants`, `repeat` times.
+    """
 
     only: frozenset[str] | None = None
     variants: tuple[Variant, ...] = ("whole", "stream")
     repeat: int = 1
 
     def cells(self) -> Iterator[tuple[ServerCheck, Variant]]:
-        """Yield the selected checks with their variants. If only promises are selected, the plainest checks run."""
+        """Yield the selected checks with their variants. If only promises are selected, yield the simplest checks."""
         named = CHECKS.keys() if self.only is None else (CHECKS.keys() & self.only) or _PLAINEST
         for check in CHECKS.values():
             for variant in check.variants if check.id in named else ():
@@ -217,8 +220,10 @@ class ServerCheckRun:
         return judge.cell(check, variant, done), done
 
     def _fails_altogether(self, watching: ResponseMonitor, check: ServerCheck, attempt: CheckAttempt) -> bool:
-        """Return whether the plainest question gets an error, so that every other one would, too. If that check is not
-        selected, it runs once after a check that was answered with an error."""
+        """Return whether even the simplest request gets an error, so that all others would fail too.
+
+        If the check for that request is not selected, it runs once after another check got an error.
+        """
         if not _is_refused(attempt):
             return False
         if check.id == PLAIN:
@@ -241,7 +246,7 @@ class ServerCheckRun:
         return replace(cell, findings=findings, verdict=verdict_of(findings), reason="; ".join(reasons))
 
     def _invocation(self, watching: ResponseMonitor) -> Invocation:
-        """Return the options that repeat a check, or the check that broke a promise."""
+        """Return the options that repeat a check or reproduce a broken promise."""
         words = {check: f"--only={check}" for check in CHECKS}
         for promise, check in watching.first_seen().items():
             words[promise] = f"--only={promise},{check}"
@@ -270,14 +275,14 @@ def _rates(target: str, attempts: Sequence[CheckAttempt]) -> Iterator[Rate]:
 _BYTES_PER_TOKEN = 4
 
 _MODEL = "rehearsal"
-"""A model unknown to the reference server, so that it applies no provider's limits."""
+"""Model name that the reference server does not know, so that no provider's limits apply."""
 
 _GREETING = Usage(20, 20)
 """Approximate usage of the first request."""
 
 
 def estimate(server: ServerUnderTest, asked: CheckSelection, most: int | None, price: Price | None) -> Spending:
-    """Estimate the requests and tokens of the checks by playing their scripts. Sends nothing."""
+    """Estimate the requests and tokens of the checks by running their scripts. Sends no requests."""
     understudy = ScriptedServer(server.api, _MODEL)
     stand_in = replace(server, model=_MODEL, bound=server.request_builder.bounds[0])
     usages = [_GREETING]
@@ -306,12 +311,14 @@ def _usage(reply: Reply) -> Usage:
 
 
 _Z = 1.959963984540054
-"""Normal quantile of a 95 % interval."""
+"""Normal quantile of a 95 % confidence interval."""
 
 
 def rate(name: str, target: str, tries: Iterable[bool]) -> Rate:
-    """Return the share of successful tries with its Wilson interval, which stays within 0 and 1 for few tries. `tries`
-    must not be empty."""
+    """Return the share of successful tries with its Wilson interval, which stays between 0 and 1 even for few tries.
+
+    `tries` must not be empty.
+    """
     every = list(tries)
     run_check, hits = len(every), sum(every)
     share, square = hits / run_check, _Z * _Z

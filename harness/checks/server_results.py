@@ -71,7 +71,7 @@ Outcome = Literal["judged", "inconclusive", "inapplicable"]
 
 @dataclass(frozen=True, slots=True)
 class CheckAttempt:
-    """An attempt of a check; `reason` explains why it could not be judged."""
+    """One attempt of a check. `reason` explains why it could not be judged."""
 
     session: CheckSession
     outcome: Outcome
@@ -107,15 +107,15 @@ class ServerCellBuilder:
     def not_applicable(
         self, check: ServerCheck, variant: Variant, reason: str, attempts: Sequence[CheckAttempt] = ()
     ) -> CellResult:
-        """Return the cell of a check that is not applicable, even if that showed only during it."""
+        """Return the cell of a check that is not applicable. This may become known only during an attempt."""
         return self._cell(check, variant, Verdict.NOT_APPLICABLE, reason=reason, attempts=attempts)
 
     def skipped(self, check: ServerCheck, variant: Variant, reason: str) -> CellResult:
-        """Return the cell of a check that was skipped because the server would repeat an error."""
+        """Return the cell of a check that was skipped because the server would return the same error again."""
         return self._cell(check, variant, Verdict.INCONCLUSIVE, reason=reason)
 
     def crashed(self, check: ServerCheck, variant: Variant, error: BaseException) -> CellResult:
-        """Return the cell of a check that crashed: a defect of the harness."""
+        """Return the cell of a check that crashed, which is a defect of harness."""
         cell = self._cell(check, variant, Verdict.ERROR, reason=f"{type(error).__name__}: {text_with_line(error)}")
         return replace(cell, traceback=traceback_text(error))
 
@@ -181,7 +181,7 @@ class ServerCellBuilder:
             before += len(each.session.replies)
 
     def _finding(self, check: ServerCheck, attempt: CheckAttempt, failure: CheckFailure, before: int) -> Finding:
-        """Return the finding of a failure in an attempt after `before` exchanges."""
+        """Return the finding for a failure. `before` is the number of exchanges before its attempt."""
         reply, replies = failure.reply, attempt.session.replies
         came = reply in replies
         return Finding(
@@ -201,7 +201,7 @@ class ServerCellBuilder:
         )
 
     def _never(self, check: ServerCheck, attempts: Sequence[CheckAttempt]) -> Iterator[Finding]:
-        """Yield a warning for what no single answer proves but all of them together suggest."""
+        """Yield a warning if no attempt showed the expected behaviour. One answer alone would prove nothing."""
         judged = [each for each in attempts if each.outcome == "judged"]
         tries = [out for each in judged for name, out in each.session.tries if name == check.counted]
         if not check.never or not tries or any(tries):
@@ -234,7 +234,7 @@ class Price:
 
     @staticmethod
     def of(text: str, place: str = "--price") -> Price:
-        """Parse `IN,OUT`. Raises `UsageError`, which names the `place` of the text."""
+        """Parse `IN,OUT`. Raises `UsageError`, which mentions `place`, the option or setting that contains the text."""
         said = f"{place} {text!r}: it has to be two prices in US dollars for a million tokens, read and written, as in "
         said += "0.15,0.60."
         try:
@@ -255,7 +255,7 @@ class Price:
 def spending(  # noqa: PLR0913 - what was sent, and where
     usages: Iterable[Usage], requests: int, *, api: str, model: str, url: str, price: Price | None
 ) -> Spending:
-    """Sum up the usage and the cost of requests."""
+    """Return the total usage and cost of requests."""
     every = list(usages)
     prices = [cost(api, model, usage, url=url) if price is None else price.dollars(usage) for usage in every]
     known = [each for each in prices if each is not None]
@@ -271,7 +271,7 @@ BECAUSE = "clients read what the API promises, and break or lose something where
 
 @dataclass(frozen=True, slots=True)
 class _FirstSighting:
-    """A broken promise with the check that showed it first, and an excerpt."""
+    """A broken promise, the check that showed it first, and an excerpt."""
 
     departure: ResponseViolation
     check: str
@@ -279,7 +279,7 @@ class _FirstSighting:
 
 
 class ResponseMonitor:
-    """Collects the broken promises of all responses."""
+    """Collects broken promises from all responses."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
@@ -288,7 +288,7 @@ class ResponseMonitor:
         self._alike: Counter[tuple[str, Variant, str]] = Counter()
 
     def __call__(self, check: str, reply: Reply, asked: RequestView | None) -> None:
-        """Record the promises that a response keeps and breaks."""
+        """Record which promises a response keeps or breaks."""
         variant: Variant = "stream" if asked is not None and asked.stream else "whole"
         broken = {departure.rule.id for departure in reply.departures}
         for promise in {each.id for each in _looked_for(reply, variant)} | broken:
@@ -307,7 +307,7 @@ class ResponseMonitor:
     def cells(
         self, server: ServerUnderTest, provenance: Provenance, promises: Iterable[tuple[ResponseRule, Variant]]
     ) -> Iterator[CellResult]:
-        """Yield a cell for each selected promise, and for each other one that is broken."""
+        """Yield a cell for each selected promise and for each other promise that was broken."""
         wanted: dict[tuple[str, Variant], None] = dict.fromkeys((promise.id, variant) for promise, variant in promises)
         for name, variant in dict.fromkeys((*wanted, *self._found)):
             yield self._cell(RESPONSE_RULES[name], variant, server, provenance)
@@ -358,7 +358,7 @@ class ResponseMonitor:
 
 
 def _looked_for(reply: Reply, variant: Variant) -> Iterator[ResponseRule]:
-    """Yield the promises that a response can show to be kept."""
+    """Yield the promises that a response can demonstrate."""
     view = reply.view
     if reply.response.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return
@@ -387,8 +387,10 @@ _LINE_END = re.compile(r"\r\n|\n|\r")
 def response_excerpt(
     request: HttpRequest, response: HttpResponse | None, redactor: Redactor, pointer: str = "", event: int | None = None
 ) -> tuple[str, ...]:
-    """Return the shortened request, and the response around an event or a pointer, marked by `>`. Both are redacted
-    before they are cut. `response` is `None` if none came."""
+    """Return the shortened request, and the response around an event or a pointer, marked with `>`.
+
+    Both are redacted before they are shortened. `response` is `None` if none was received.
+    """
     asked = redactor.request(request)
     if response is None:
         return (f"{asked.method} {asked.url}", *_request(asked), "> (no answer)")
@@ -418,7 +420,7 @@ def _request(request: HttpRequest) -> Iterator[str]:
 
 
 def _short_first(body: JSON) -> JSON:
-    """Move long fields to the end, so that the excerpt shows switches rather than tools."""
+    """Move long fields to the end, so that the excerpt shows settings rather than tools."""
     if not isinstance(body, dict):
         return body
     return dict(sorted(body.items(), key=lambda item: len(json.dumps(item[1]))))
@@ -436,7 +438,7 @@ def _body(response: HttpResponse, pointer: str) -> Iterator[str]:
 
 
 def _stream(response: HttpResponse, pointer: str, event: int | None) -> Iterator[str]:
-    """Yield the lines around an event and the place in its data, or the end of the stream."""
+    """Yield the lines around an event and the position in its data, or around the end of the stream."""
     kept = [line for line in _LINE_END.split(response.body.decode("utf-8", "replace")) if line]
     number, at = -1, len(kept) - 1
     for place, line in enumerate(kept):

@@ -30,7 +30,7 @@ from harness.results import Severity
 from harness.scenarios.schema import HistoryMessage, StepSpec, Subject, Variant
 
 LONGEST = 1024
-"""Default token bound of an answer. Reasoning models need more."""
+"""Default token limit of an answer. Reasoning models need more."""
 
 NAME = "server"
 """Default target name of a check's cells."""
@@ -38,8 +38,11 @@ NAME = "server"
 
 @dataclass(frozen=True, slots=True)
 class ServerUnderTest:
-    """A server at a base URL that speaks an API, with one of its models. `name` is the target in reports. `bound` is
-    the field that limits the answer, by default to `longest` tokens."""
+    """A server at a base URL, with its API and one of its models.
+
+    `name` is the target in reports. `bound` is the field that limits the length of an answer, by default to `longest`
+    tokens.
+    """
 
     api: Api
     model: str
@@ -73,7 +76,7 @@ class ServerUnderTest:
         return ServerUnderTest(api, model, root, profile, law, api.request_builder, api.check_response, bound, longest)
 
     def sources(self, source: str) -> str:
-        """Return the sources of a rule that concern this API, or all if none does."""
+        """Return the parts of a rule's source that concern this API, or all if none does."""
         own = [each for each in source.split(", ") if each.startswith(f"{self.api.name}-")]
         return ", ".join(own) or source
 
@@ -98,7 +101,7 @@ class ServerUnderTest:
 
 
 def _root(base_url: str, path: str) -> str:
-    """Remove the version that the path begins with: users write base URLs with it or without."""
+    """Remove the version with which the path begins, because users write base URLs with or without it."""
     return base_url.rstrip("/").removesuffix(f"/{path.split('/')[1]}")
 
 
@@ -112,17 +115,19 @@ Send = Callable[[HttpRequest], HttpResponse]
 
 
 class RequestLimitReached(Exception):
-    """`--max-requests` is reached."""
+    """Raised when `--max-requests` is reached."""
 
 
 class NoResponse(Exception):
-    """No response arrived; the message explains why."""
+    """Raised when no response was received. The message explains why."""
 
 
 @dataclass
 class RetryingClient:
-    """Sends authorised requests with the user's `headers` and retries while the server is busy. It sends at most `most`
-    requests; `sent` counts them. `send` replaces HTTP for a server in this process."""
+    """Sends authorised requests with the user's `headers`, and retries while the server is busy.
+
+    It sends at most `most` requests, counted in `sent`. `send` replaces HTTP for an in-process server.
+    """
 
     api: Api
     key: str
@@ -189,25 +194,28 @@ class RetryingClient:
 
 
 _UNHELPFUL = (StopReason.MAX_TOKENS, StopReason.REFUSAL)
-"""Stop reasons that end an answer before it shows anything."""
+"""Stop reasons that end an answer before it can show anything."""
 
 
 class Inconclusive(Exception):
-    """The model did not do what the check needs; the message says what it did."""
+    """Raised when the model did not do what the check needs. The message describes what it did."""
 
 
 class Inapplicable(Exception):
-    """The server is known to refuse the check's request; the message names the fact."""
+    """Raised when the server is known to refuse the check's request. The message names the fact."""
 
 
 class SessionEnded(Exception):
-    """The conversation cannot go on; the session has recorded the reason."""
+    """Raised when the conversation cannot continue. The session has recorded the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A response. `view` is `None` if the wire reader cannot read it; `damage` explains why. `departures` are the
-    promises that it breaks, whatever the request was."""
+    """A response.
+
+    `view` is `None` if the wire reader cannot read it; `damage` then explains why. `departures` are the promises that
+    it breaks regardless of the request.
+    """
 
     body: Body
     request: HttpRequest
@@ -225,7 +233,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class CheckFailure:
-    """Something wrong in a response, given its request."""
+    """A defect in a response, with its request."""
 
     message: str
     reply: Reply
@@ -239,12 +247,12 @@ class ResponseObserver(Protocol):
     """Receives every response of a check."""
 
     def __call__(self, check: str, reply: Reply, asked: RequestView | None) -> None:
-        """Record a response and what is wrong with it."""
+        """Record a response and its defects."""
         ...
 
 
 class CheckSession:
-    """The requests of one attempt of a check, and what they show. `stream` requests streams."""
+    """The requests of one attempt of a check and their findings. If `stream` is set, answers are streamed."""
 
     def __init__(
         self, check: str, server: ServerUnderTest, line: RetryingClient, watch: ResponseObserver, *, stream: bool
@@ -343,7 +351,7 @@ class CheckSession:
         self.failures.append(CheckFailure(message, reply, pointer, actual, expected, severity))
 
     def record_try(self, name: str, *, came_out: bool) -> None:
-        """Record whether the model did something that only a rate can judge."""
+        """Record whether the model did something that can only be judged as a rate."""
         self.tries.append((name, came_out))
 
     @property
@@ -382,7 +390,7 @@ class CheckSession:
         return reply
 
     def _read(self, response: HttpResponse) -> tuple[ResponseView | None, str]:
-        """Return as much of the response as can be read, and why the rest cannot."""
+        """Return the readable part of the response and the reason why the rest cannot be read."""
         told, damage = _with_stream_type(response), ""
         for part in (lambda: told, lambda: readable_part(told), lambda: readable_part(told, done=False)):
             try:
@@ -392,7 +400,9 @@ class CheckSession:
         return None, damage
 
     def _view(self, request: HttpRequest) -> RequestView | None:
-        """Return the request as the wire reader sees it, or a valid one if the request is invalid on purpose."""
+        """Return the request as the wire reader sees it. For a deliberately invalid request, return a valid one
+        instead.
+        """
         try:
             return self.server.api.view(request)
         except WireError:
@@ -422,15 +432,17 @@ class CheckSession:
 
 
 def _with_stream_type(response: HttpResponse) -> HttpResponse:
-    """Return a stream with the content type of one. A wrong content type is one finding; without this it would cause
-    many."""
+    """Return a stream with the correct content type.
+
+    A wrong content type is reported once. Without this correction it would cause many findings.
+    """
     if not starts_as_one(response.body):
         return response
     return replace(response, headers={**response.headers, "content-type": "text/event-stream"})
 
 
 def conclusive(reply: Reply) -> ResponseView:
-    """Return the response as the wire reader sees it. Raises `Inconclusive` if it shows nothing."""
+    """Return the response as the wire reader sees it. Raises `Inconclusive` if the answer shows nothing."""
     view = reply.view
     if view is None:
         raise SessionEnded
@@ -498,7 +510,9 @@ BOTH: tuple[Variant, ...] = ("whole", "stream")
 
 
 def needs(name: str, reason: str) -> Callable[[ServerUnderTest], str | None]:
-    """Return a condition for a check: the API's questions have a value under `name`; `reason` explains its absence."""
+    """Return an applicability condition for a check: the API's request builder must have a value for `name`. `reason`
+    explains why it may be absent.
+    """
     return lambda server: None if getattr(server.request_builder, name) else reason
 
 
@@ -510,11 +524,11 @@ def _anybody(_server: ServerUnderTest) -> str | None:
 class ServerCheck:
     """A check with a stable kebab-case `id`.
 
-    `promise` is the requirement, `source` its origin, `because` the consequence of a breach. `sends` describes the
-    requests. `prompt` is the first user text, by which the scripted server recognises the check. `script` holds the
-    answers of a model that follows instructions; it serves cost estimates and tests. `history` is the conversation of
-    another server. `play` sends the requests and records failures. `lacks(server)` explains why the check does not
-    apply. `never` is the warning if no attempt succeeds at what is counted under `counted`.
+    `promise` is the requirement, `source` its origin, `because` the consequence of a violation. `sends` describes the
+    requests. `prompt` is the first user text, by which the scripted server identifies the check. `script` holds the
+    answers of a model that follows instructions, for cost estimates and tests. `history` is a conversation from another
+    server. `play` sends the requests and records failures. `lacks(server)` explains why the check does not apply.
+    `never` is the warning if no try recorded under the name `counted` succeeds.
     """
 
     id: str

@@ -1,1 +1,1 @@
-"""The machine: files, environment variables, installed packages, exceptions and project settings."""
+"""Access to the machine: files, environment variables, installed packages, exceptions and project settings."""

@@ -1,4 +1,4 @@
-"""API keys in environment variables, and names that mark a value as secret."""
+"""Reads API keys from environment variables, and recognises names of secret values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SECRET = frozenset(
     }
 )
 _ENDINGS = ("apikey", "accesskey", "secretkey", "authkey", "passwd", "password", "passphrase", "secret", "token")
-"""Endings of compound words: `PGPASSWORD`, `AUTHTOKEN`."""
+"""Endings of compound words that mark a secret: `PGPASSWORD`, `AUTHTOKEN`."""
 
 _PASS = re.compile(r"pat|sk|auth|(?:admin|app|db|ftp|mail|mysql|pg|proxy|redis|root|smtp|sql|ssh|user)?pass")
 
@@ -47,7 +47,7 @@ _BEFORE_KEY = frozenset(
         *("session", "shared", "signing", "storage", "subscription", "write", "x"),
     }
 )
-"""Words before `key` that distinguish a secret from the key of a table, a cache or a keyboard."""
+"""Words that, before `key`, mark a secret. Other keys belong to tables, caches or keyboards."""
 
 _ABOUT = frozenset(
     {
@@ -57,7 +57,7 @@ _ABOUT = frozenset(
         *("scheme", "scope", "scopes", "size", "sock", "socket", "ttl", "type", "usage", "version"),
     }
 )
-"""Last words of names that describe a secret without holding it: `token_type`, `SSH_AUTH_SOCK`."""
+"""Last words of names that describe a secret but do not contain it: `token_type`, `SSH_AUTH_SOCK`."""
 
 _COUNTED = frozenset(
     {
@@ -66,13 +66,18 @@ _COUNTED = frozenset(
         *("reasoning", "resume", "special", "start", "stop", "sync", "thinking", "thought", "total"),
     }
 )
-"""Words before `token` that make it a piece of text or a place in a list, and before `signature` a model's own."""
+"""Words before `token` that mark a piece of text or a position in a list. Before `signature` they mark a signature that
+a model issued.
+"""
 
 
 @lru_cache(maxsize=4096)
 def is_secret_field(name: str) -> bool:
-    """Return whether the value of a field or URL parameter of this name is secret. Names are read word by word in any
-    spelling: `OPENAI_API_KEY_2`, `x-auth-token`, `clientSecret`, `PGPASSWORD`."""
+    """Return whether a field or URL parameter with this name has a secret value.
+
+    The name is split into words, whatever its spelling: `OPENAI_API_KEY_2`, `x-auth-token`, `clientSecret`,
+    `PGPASSWORD`.
+    """
     found = words(name)
     if not found or found[-1] in _ABOUT:
         return False
@@ -81,7 +86,7 @@ def is_secret_field(name: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def is_secret_header(name: str) -> bool:
-    """Return whether the value of a header of this name is secret, or identifies the user."""
+    """Return whether the value of a header with this name is secret or identifies the user."""
     found = words(name)
     if is_secret_field(name) or found[-1:] in (["key"], ["organization"], ["project"]):
         return True
@@ -90,7 +95,7 @@ def is_secret_header(name: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def is_secret_variable(name: str) -> bool:
-    """Return whether the value of an environment variable of this name is secret."""
+    """Return whether an environment variable with this name has a secret value."""
     found = words(name)
     if not found or found[-1] in _ABOUT or found in (["pwd"], ["oldpwd"], ["pgp", "key"]):
         return False
@@ -98,7 +103,7 @@ def is_secret_variable(name: str) -> bool:
 
 
 def words(name: str) -> list[str]:
-    """Return the words of a name in lower case."""
+    """Split a name into words, in lower case."""
     return [word.lower() for word in _WORD.findall(name)]
 
 
@@ -115,7 +120,7 @@ _ACCOUNT = re.compile(r"(?:ORG_ID|ORGANIZATION|PROJECT_ID)$")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _PATH = re.compile(r"(?:~|\.{0,2})/|[A-Za-z]:\\\\")
 _SETTING = re.compile(r"(?:^|[;\s])([\w -]+?)\s*=\s*([^;\s]+)")
-"""A setting of a connection string: `Password=…;`, `password=… host=…`."""
+"""Matches a setting in a connection string, such as `Password=value;` or `password=value`."""
 
 _ARMOR = re.compile(r"-----(?:BEGIN|END) [A-Z0-9 ]+-----")
 
@@ -123,10 +128,9 @@ _WHITE_SPACE = {"\n": "a newline", "\r": "a carriage return", "\t": "a tab", " "
 
 
 def read_key(variables: Iterable[str], environ: Mapping[str, str] = os.environ) -> str | None:
-    """Return the first key that is set, or `None`.
+    """Return the key from the first of the variables that is set, or `None` if none is set.
 
-    Raises:
-        UsageError: See `check_key`.
+    Raises: UsageError: See `check_key`.
     """
     name = next((name for name in variables if environ.get(name)), None)
     if name is None:
@@ -136,11 +140,10 @@ def read_key(variables: Iterable[str], environ: Mapping[str, str] = os.environ) 
 
 
 def check_key(name: str, value: str) -> None:
-    """Check that the key in the variable `name` fits into a header. A frequent mistake is the newline of the file that
-    it came from.
+    """Check that the key in the variable `name` can be sent in a header. Keys copied from a file often end in a
+    newline.
 
-    Raises:
-        UsageError: It does not. The value is not repeated.
+    Raises: UsageError: It cannot be sent. The message does not contain the key.
     """
     flaw = _header_problem(value)
     if flaw is not None:
@@ -148,14 +151,19 @@ def check_key(name: str, value: str) -> None:
 
 
 def secret_values(environ: Mapping[str, str] = os.environ) -> list[str]:
-    """Return the keys, tokens, passwords and accounts in variables, whether a run sends them or not: an adapter may
-    read any variable. Of a URL, only the password. `secret_addresses` has variables whose value is a secret URL."""
+    """Return the keys, tokens, passwords and accounts found in environment variables.
+
+    Variables that a run does not use are included, because an adapter may read any of them. For a URL, only the
+    password is returned. See `secret_addresses` for variables whose value is a secret URL.
+    """
     return [part for name, value in environ.items() for part in _secrets_in(name, value)]
 
 
 def secret_addresses(environ: Mapping[str, str] = os.environ) -> list[str]:
-    """Return the values of variables with addresses that may hold secrets: the providers' base URLs, and URLs in
-    variables with a secret name, such as webhooks."""
+    """Return the values of variables that contain possibly secret addresses.
+
+    These are the base URLs of providers, and URLs in variables with a secret name, such as webhooks.
+    """
     return [
         value
         for name, value in environ.items()
@@ -181,7 +189,7 @@ def _secrets_in(name: str, value: str) -> list[str]:
 
 
 def _secrets_in_json(value: str) -> list[str]:
-    """Return the secrets in JSON, as in a service account's key."""
+    """Return the secrets in a JSON object, such as the key file of a service account."""
     if not value.lstrip().startswith("{"):
         return []
     try:

@@ -1,4 +1,4 @@
-"""The environment of a run: time, hidden variables, and installed packages."""
+"""The environment of a run: current time, hidden variables and installed packages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def utc_now() -> str:
-    """Return the time in UTC, to the second, as ISO 8601."""
+    """Return the current UTC time in ISO 8601 format, with a precision of one second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
@@ -38,8 +38,12 @@ PREFIXES = (
     "OPENAI_",
     "OTEL_",
 )
-"""Variables that the SDKs, google-auth, OpenTelemetry and HTTP clients read (anthropic 2.11, openai 3.52, google-genai
-3.4): keys, addresses, headers, clouds, and debugging, some of which prints requests."""
+"""Prefixes of variables that the SDKs, google-auth, OpenTelemetry and HTTP clients read (anthropic 2.11, openai 3.52,
+google-genai 3.4).
+
+The variables set keys, addresses, headers, clouds and debugging. Some debugging variables make a library print
+requests.
+"""
 
 _NAMES = frozenset(
     {
@@ -54,17 +58,19 @@ _NAMES = frozenset(
         "SSL_CERT_FILE",
     }
 )
-"""Certificates: an HTTP client reads them when it is created, and a missing one would end the run."""
+"""Other variables to hide. Most name certificate files, which HTTP clients read when they are created; a missing file
+would end the run.
+"""
 
 _PROXY = "_proxy"
 
 
 @contextmanager
 def hidden_variables() -> Generator[None, None, None]:
-    """Hide keys, base URLs, headers, proxies, certificates and debugging from adapters in an offline run.
+    """Hide keys, base URLs, headers, proxies, certificates and debugging variables from adapters in an offline run.
 
-    Built-in adapters read no variables, but others may, and would then send prompts elsewhere: HTTP_PROXY applies even
-    to 127.0.0.1.
+    Built-in adapters read no variables, but others may, and could then send prompts to other servers. HTTP_PROXY, for
+    example, applies even to 127.0.0.1.
     """
     taken = {name: os.environ.pop(name) for name in [*os.environ] if is_hidden(name)}
     try:
@@ -74,17 +80,15 @@ def hidden_variables() -> Generator[None, None, None]:
 
 
 def is_hidden(name: str) -> bool:
-    """Return whether offline runs hide the variable."""
+    """Return whether offline runs hide this variable."""
     return name.startswith(PREFIXES) or name in _NAMES or name.lower().endswith(_PROXY)
 
 
 @contextmanager
 def importing_sdk(adapter: str, sdk: Requirement, *modules: str) -> Generator[None]:
-    """Import what needs the SDK inside this context. `modules` are those that are missing without it.
+    """Context for imports that need an SDK. `modules` are the modules that are missing if the SDK is not installed.
 
-    Raises:
-        MissingDependency: The SDK is not installed.
-        OutdatedDependency: The installed SDK is too old.
+    Raises: MissingDependency: The SDK is not installed. OutdatedDependency: The installed SDK is too old.
     """
     _refuse_outdated(adapter, sdk)
     try:
@@ -96,14 +100,15 @@ def importing_sdk(adapter: str, sdk: Requirement, *modules: str) -> Generator[No
 
 
 def is_installed(sdk: Requirement) -> bool:
-    """Return whether a package is installed and new enough, by its metadata, without importing it."""
+    """Return whether a package is installed and recent enough. Only its metadata is read; it is not imported."""
     installed = _installed(sdk.name)
     return installed is not None and not _is_outdated(sdk, installed)
 
 
 def is_older(installed: str, at_least: str) -> bool:
-    """Return whether a version is older than another, by the leading numbers: `2.0` equals `2`, and `3.0rc1` equals
-    `3.0`."""
+    """Return whether one version is older than another. Only the leading numbers are compared: `2.0` equals `2`, and
+    `3.0rc1` equals `3.0`.
+    """
     return _numbers(installed) < _numbers(at_least)
 
 
@@ -119,7 +124,7 @@ def _is_outdated(sdk: Requirement, installed: str) -> bool:
 
 @cache
 def _installed(name: str) -> str | None:
-    """Cached, since a run makes thousands of clients."""
+    """Return the installed version of a package, or `None`. Cached, because a run creates thousands of clients."""
     try:
         return version(name)
     except PackageNotFoundError:  # the import will tell, or it came without metadata

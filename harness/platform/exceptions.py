@@ -20,9 +20,9 @@ _NOTE_CHARACTERS = 60
 
 
 def shorten(text: str, length: int = MAX_TEXT_CHARACTERS) -> str:
-    """Return the text, or its two ends with a note between them if it has more than `length` characters.
+    """Shorten a text to at most `length` characters by replacing its middle with a note.
 
-    The result is never longer than `length`, so that shortening it again changes nothing.
+    Shortening the result again does not change it.
     """
     if len(text) <= length:
         return text
@@ -43,8 +43,11 @@ _Owner: TypeAlias = Literal["adapter", "bridge", "library"]
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The origin of an exception: the raiser (`the library litellm`, `the wrapper`, `the bridge`, `the adapter`), its
-    class, its text, and the line as ` (file.py, line 3)`."""
+    """The place where an exception was raised.
+
+    `raiser` is the responsible code: `the library litellm`, `the wrapper`, `the bridge` or `the adapter`. `error` is
+    the exception's class and `text` its message. `line` is the source line, formatted as ` (file.py, line 3)`.
+    """
 
     raiser: str
     error: str
@@ -54,7 +57,9 @@ class Origin:
 
 @dataclass
 class Relayed(Exception):
-    """An exception that an adapter raised in another process. `where` is the line that `text_with_line` shows."""
+    """An exception that an adapter raised in another process. `where` is the source line that
+    `text_with_line` appends.
+    """
 
     name: str
     text: str
@@ -67,7 +72,7 @@ class Relayed(Exception):
 
 
 def class_name(error: BaseException) -> str:
-    """Return the class of `harness.model.errors` that the exception derives from, or else its own class."""
+    """Return the name of the exception's nearest class from `harness.model.errors`, or else of its own class."""
     if isinstance(error, Relayed):
         return error.name
     kinds = type(error).__mro__
@@ -75,7 +80,7 @@ def class_name(error: BaseException) -> str:
 
 
 def exception_text(error: BaseException) -> str:
-    """Return the text of an exception, even if its `__str__` fails."""
+    """Return the message of an exception, even if its `__str__` raises."""
     try:
         return shorten(str(error))
     except Exception as failed:  # noqa: BLE001 - foreign code
@@ -83,13 +88,15 @@ def exception_text(error: BaseException) -> str:
 
 
 def text_with_line(error: BaseException) -> str:
-    """Return the text of an exception with the last line outside installed packages, where an adapter's author has to
-    look; else with the last line of an installed package."""
+    """Return the message of an exception with the source line that the adapter's author should look at.
+
+    This is the last line outside installed packages, or else the last line in an installed package.
+    """
     return exception_text(error) + source_line(error)
 
 
 def source_line(error: BaseException) -> str:
-    """Return the line that `text_with_line` shows, as ` (file.py, line 3)`, or nothing."""
+    """Return the source line that `text_with_line` appends, formatted as ` (file.py, line 3)`, or an empty string."""
     if isinstance(error, Relayed):
         return error.where
     frames = traceback.extract_tb(error.__traceback__)
@@ -97,13 +104,15 @@ def source_line(error: BaseException) -> str:
 
 
 def exception_summary(error: BaseException) -> str:
-    """Return the class of an exception and its text with the line."""
+    """Return the class of an exception, its message and the source line."""
     text = exception_text(error)
     return f"{class_name(error)}{text and ': '}{text.rstrip('.')}{source_line(error)}"
 
 
 def line_to_show(frames: Sequence[tuple[str, int]]) -> str:
-    """Return the line to look at, of frames with the last call last: ` (file.py, line 3)`, or nothing."""
+    """Return the source line to show, formatted as ` (file.py, line 3)`, or an empty string. The last of the `frames`
+    is the innermost call.
+    """
     others = [frame for frame in frames if not frame[0].startswith(_OURS)]
     installed = [frame for frame in others if _is_installed(frame[0])]
     own = [frame for frame in others if frame not in installed and not frame[0].startswith(_PYTHON)]
@@ -113,7 +122,9 @@ def line_to_show(frames: Sequence[tuple[str, int]]) -> str:
 
 
 def origin(error: BaseException) -> Origin:
-    """Return the raiser of an exception and the line, by its traceback; for a library also the call."""
+    """Return where an exception was raised, based on its traceback. For a library, the line includes the adapter's
+    call.
+    """
     if isinstance(error, Relayed):
         return error.origin
     frames = traceback.walk_tb(error.__traceback__)
@@ -138,7 +149,7 @@ def origin(error: BaseException) -> Origin:
 
 
 def root_origin(error: BaseException) -> Origin:
-    """Return the origin of the exception that caused an error of the contract, or of that error itself."""
+    """Return the origin of the root cause of a `ChatError`, or of the exception itself if it has no cause."""
     first = error
     while isinstance(first, ChatError):
         cause = first.__cause__ or (None if first.__suppress_context__ else first.__context__)
@@ -150,7 +161,7 @@ def root_origin(error: BaseException) -> Origin:
 
 
 def _owner(filename: str) -> _Owner | None:
-    """Return the owner of a file's code; `None` for Python's own and the rest of harness."""
+    """Return who owns the code of a file, or `None` for Python's standard library and the rest of harness."""
     if filename.startswith(_OURS):
         folder = Path(filename).relative_to(_OURS).parts[0]
         return "bridge" if folder == "bridge" else "adapter" if folder == "adapters" else None
@@ -170,7 +181,7 @@ def _home(value: object) -> str:
 
 
 def _package(filename: str) -> str:
-    """Return the import name of the package of an installed file."""
+    """Return the import name of the package that an installed file belongs to."""
     below = _below_packages(filename)
     first, *rest = Path(below).parts
     is_namespace = len(rest) > 1 and not Path(filename.removesuffix(below), first, "__init__.py").exists()
@@ -178,7 +189,7 @@ def _package(filename: str) -> str:
 
 
 def traceback_text(error: BaseException) -> str:
-    """Return the shortened traceback of an exception and its causes."""
+    """Return the traceback of an exception and its causes, shortened."""
     if isinstance(error, Relayed):
         return error.traceback
     causes: list[str] = []

@@ -1,4 +1,4 @@
-"""Reading plain files, and replacing files as a whole."""
+"""Reads regular files, and replaces files atomically."""
 
 from __future__ import annotations
 
@@ -20,12 +20,11 @@ _KINDS = (
 
 
 def read_file(path: Path, most: int) -> bytes:
-    """Return the content of a file, or the first `most` bytes and one more.
+    """Return the content of a regular file. If it has more than `most` bytes, return only its first `most + 1` bytes.
 
-    A named pipe or a terminal would block forever, and a device has no end.
+    Other kinds of file are rejected: a named pipe or a terminal could block forever, and a device has no end.
 
-    Raises:
-        OSError: The file is missing, unreadable, or no plain file: `strerror` says what.
+    Raises: OSError: The file is missing, unreadable or not a regular file; `strerror` has the reason.
     """
     kind = stat.S_IFMT(path.stat().st_mode)
     if stat.S_ISDIR(kind):
@@ -53,11 +52,12 @@ _TEMPORARY_NAME = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
 
 
 def replace_file(path: Path, data: bytes | Iterable[bytes], permissions: int | None = None) -> None:
-    """Write `data`, or its pieces, to `path`, with these permissions or the default ones. A reader, a kill or a full
-    disk leaves the old content or the new, never a part. Name and content are on the disk when this returns.
+    """Write `data`, or its pieces, to `path` atomically, with the given or the default permissions.
 
-    Raises:
-        OSError: It cannot be written. The old content is unchanged.
+    If the process is killed or the disk is full, the file has either its old or its new content. Readers never see a
+    part of it. Name and content are synced to disk when the function returns.
+
+    Raises: OSError: The file cannot be written. The old content is unchanged.
     """
     remove_leftovers(path.parent, path.name)
     handle, beside = _open_temporary(path)
@@ -88,15 +88,15 @@ def _blocks(pieces: Iterable[bytes]) -> Generator[bytes]:
 
 
 def write_all(handle: int, data: bytes) -> None:
-    """Write `data` to an open file. Raises `OSError`; a part may be written then."""
+    """Write all of `data` to an open file. Raises `OSError`; part of the data may then have been written."""
     while data:
         data = data[os.write(handle, data) :]
 
 
 def remove_leftovers(folder: Path, name: str = "") -> None:
-    """Remove temporary files of killed processes in `folder`, for the file `name` or for any file.
+    """Remove temporary files that killed processes left in `folder`, for the file `name` or for all files.
 
-    Files that a living process is writing are locked and stay, as do files that cannot be removed.
+    Files that cannot be removed are kept, as are files that a running process is writing, because these are locked.
     """
     for left in folder.glob(f".{_escape_glob(name)}.*.tmp" if name else ".*.tmp"):
         if _TEMPORARY_NAME.fullmatch(left.name):
@@ -105,10 +105,9 @@ def remove_leftovers(folder: Path, name: str = "") -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make a rename or a new name in `folder` survive a power loss, where folders can be synced.
+    """Sync a folder, so that new and renamed files survive a power loss. Does nothing where folders cannot be synced.
 
-    Raises:
-        OSError: The disk failed.
+    Raises: OSError: The disk failed.
     """
     if os.name != "posix":
         return
@@ -120,8 +119,10 @@ def sync_folder(folder: Path) -> None:
 
 
 def lock_file(handle: int) -> bool:
-    """Lock an open file until its process closes it or ends. Return whether it was free; where files have no locks,
-    never."""
+    """Lock an open file until it is closed or its process ends.
+
+    Return whether the lock was acquired. On platforms without file locks the result is always false.
+    """
     try:
         import fcntl  # noqa: PLC0415 - not on every system
     except ImportError:

@@ -22,7 +22,7 @@ _MAX_BYTES = 4_000_000
 _LABEL = re.compile(r"[a-z0-9][a-z0-9._-]*", re.ASCII)
 
 MAX_WAIT_SECONDS = 3600.0
-"""The longest time that a gateway may take to start."""
+"""The longest time that the user may allow a gateway to start."""
 
 
 def _folder(value: Path, info: ValidationInfo) -> Path:
@@ -73,7 +73,7 @@ class _Keys(BaseModel):
         return self._place
 
     def at(self, key: str) -> str:
-        """Return the name of a key for errors."""
+        """Return the full name of a key for error messages."""
         return f"{self._place}.{key}"
 
 
@@ -176,11 +176,11 @@ class Project(_Keys):
 
     @property
     def folder(self) -> Path:
-        """The folder of `pyproject.toml`, or the working folder."""
+        """The folder of `pyproject.toml`, or the working folder if there are no settings."""
         return Path(self.place.partition(" at ")[0]).parent if self.place else Path()
 
     def model_post_init(self, context: object) -> None:
-        """Set the place of each table."""
+        """Set the place of this table and its inner tables."""
         if isinstance(context, tuple):
             folder, here = cast("tuple[Path, Path]", context)
             self._place = _place(folder, here)

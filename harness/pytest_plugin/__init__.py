@@ -96,13 +96,13 @@ _OPTIONS: tuple[tuple[str, Literal["string", "paths", "args", "int", "bool"], st
 )
 
 _NEW = 20_000
-"""New objects before the collector looks for cycles; Python's default is 700."""
+"""Number of new objects before the garbage collector looks for cycles. Python's default is 700."""
 
 _DEFAULTS = {"string": "", "int": 0, "bool": False}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declare the options. Paths are relative to the configuration file."""
+    """Declare the options. Relative paths start at the folder of the configuration file."""
     group = parser.getgroup("harness")
     group.addoption("--harness-mode", choices=("replay", "reference"), help="in the place of harness_mode, for one run")
     group.addoption(
@@ -121,7 +121,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Load the rest only if scenarios are configured. Other projects do not pay for its imports."""
+    """Declare the markers, and load the rest of the plug-in if there are scenarios to run. A project without scenarios
+    does not pay for the imports.
+    """
     finder = Finder()
     sys.meta_path.insert(0, finder)
     config.add_cleanup(lambda: sys.meta_path.remove(finder))
@@ -146,7 +148,9 @@ def _collect_less(config: pytest.Config) -> None:
 
 
 def _scenarios(folder: Path) -> Sequence[Path] | None:
-    """Return the project's scenarios; `None` if its settings are wrong, which is reported later."""
+    """Return the scenarios in the project's settings, or `None` if the settings are invalid. The error is reported
+    later.
+    """
     try:
         text = (folder / "pyproject.toml").read_bytes()
         if b"harness" not in text or b"scenarios" not in text:  # most say nothing of it, and load nothing
@@ -160,7 +164,9 @@ def _scenarios(folder: Path) -> Sequence[Path] | None:
 
 
 def _may_select_scenarios(config: pytest.Config, scenarios: Sequence[Path]) -> bool:
-    """Return whether pytest's arguments may include scenarios. Runs of other files should not load them."""
+    """Return whether pytest's arguments may include scenarios. If they name only other files, the scenarios need not be
+    loaded.
+    """
     if config.args_source is not pytest.Config.ArgsSource.ARGS:
         return True
     given = [(config.invocation_params.dir / each.partition("::")[0]).resolve() for each in config.args]
@@ -186,7 +192,7 @@ def tape(request: pytest.FixtureRequest) -> Iterator[Tape]:
 
 @pytest.fixture(autouse=True)
 def _tape_of_mark(request: pytest.FixtureRequest) -> None:  # pyright: ignore[reportUnusedFunction] - pytest's
-    """Apply `tape` to tests with the mark."""
+    """Apply the fixture `tape` to tests with the mark `tape`."""
     if request.node.get_closest_marker("tape") is not None:
         request.getfixturevalue("tape")
 
@@ -204,14 +210,14 @@ def harness_play(request: pytest.FixtureRequest, harness_adapter: Adapter | str)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Parametrise tests that use the project's adapters."""
+    """Parametrise tests that use `harness_adapter_name` with the project's adapters."""
     if "harness_adapter_name" in metafunc.fixturenames:
         names = import_module("harness.pytest_plugin.played").adapter_names(metafunc.config)
         metafunc.parametrize("harness_adapter_name", names)
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark the tests that play scenarios."""
+    """Mark the tests that run scenarios."""
     if "harness_play" in getattr(item, "fixturenames", ()):
         item.add_marker("harness")
 
@@ -223,7 +229,7 @@ def pytest_configure_node(node: Any) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    """Report encodings that cannot be recorded."""
+    """Report which content encodings cannot be recorded because a package is missing."""
     if not config.getoption("--harness-record"):
         return []
     missing = import_module("harness.cassettes.content_encoding").missing()
@@ -234,6 +240,6 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Report the recorded cassettes."""
+    """Report the recorded cassettes at the end of the session."""
     if config.getoption("--harness-record"):
         import_module("harness.pytest_plugin.recording").summarise(terminalreporter)

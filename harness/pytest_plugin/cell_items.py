@@ -1,7 +1,7 @@
-"""Cells as pytest items. `harness.pytest_plugin` loads this module when scenarios are configured.
+"""Cells as pytest items. `harness.pytest_plugin` loads this module if scenarios are configured.
 
-An item fails with findings or without a cassette. It is skipped if the scenario is not applicable, and xfails if an
-expected failure happens. An expected failure that does not happen fails its items.
+An item fails if it has failing findings or no cassette. It is skipped if the scenario is not applicable, and xfails if
+an expected failure occurs. It also fails if an expected failure does not occur.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from harness.scenarios.schema import Subject
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marks of cells known."""
+    """Register the marks of cells."""
     for line in registered():
         config.addinivalue_line("markers", line)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Read the configuration, and look for scenarios wherever pytest looks for tests by default."""
+    """Read the configuration. If pytest uses its `testpaths` setting, add the scenarios to these paths."""
     config = session.config
     try:
         scenarios = played(config).scenarios
@@ -43,7 +43,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    """Report the files of facts and the ignored rules, if there are any."""
+    """Report the configured fact files and the ignored rules, if there are any."""
     files, ignored = played(config).edition.files, played(config).ignored
     said = [f"harness: judged by the facts of {', '.join(map(str, files))}"] if files else []
     return [*said, f"harness: findings of these rules are ignored: {', '.join(ignored)}"] if ignored else said
@@ -73,10 +73,10 @@ def _cells(session: pytest.Session) -> list[Cell]:
 
 
 class ScenarioFile(pytest.File):
-    """A scenario file: a collector of cells."""
+    """Collector for the cells of a scenario file."""
 
     def collect(self) -> Iterator[pytest.Item]:
-        """Yield an item for each target and variant."""
+        """Yield an item for each cell, which is a combination of target and variant."""
         try:
             scenario = load_file(self.path)
         except ScenarioError as error:
@@ -90,7 +90,7 @@ class ScenarioFile(pytest.File):
 
 
 class CellItem(pytest.Item):
-    """A cell as a pytest item. `-k` also matches the scenario's subjects, and `-m` the marks of `marks`."""
+    """A cell as a pytest item. `-k` also matches the scenario's subjects, and `-m` the cell's marks."""
 
     def __init__(self, *, cell: Cell, **kwargs: Any) -> None:
         super().__init__(**kwargs)  # pyright: ignore[reportUnknownMemberType]
@@ -100,7 +100,7 @@ class CellItem(pytest.Item):
             self.add_marker(mark)
 
     def runtest(self) -> None:
-        """Run the cell, and end as its verdict says."""
+        """Run the cell and report its verdict as the item's outcome."""
         shared = played(self.config)
         try:
             judged, recorded = shared.play(self.cell)
@@ -115,8 +115,9 @@ class CellItem(pytest.Item):
         return self.path, None, f"{self.cell.scenario.id} on {self.name}"
 
     def _stale(self, judged: JudgedCell) -> Iterable[StaleExpectation]:
-        """Return stale expected failures. An entry for several cells is stale if none of them in the session shows its
-        finding."""
+        """Return this cell's expected failures that are stale. An entry that covers several cells is stale only if its
+        finding occurs in none of them in this session.
+        """
         shared = played(self.config)
         alone = shared.run.collect([judged]).stale
         return [entry for entry in alone if entry in shared.whole(_cells(self.session)).stale] if alone else []
@@ -131,7 +132,7 @@ def registered() -> Iterator[str]:
 
 
 def marks(cell: Cell) -> Iterator[pytest.MarkDecorator]:
-    """The marks of a cell."""
+    """Yield the marks of a cell."""
     target, scenario = cell.target, cell.scenario
     yield pytest.mark.harness(
         scenario=scenario.id, target=target.name, adapter=target.adapter.name, api=target.api, variant=cell.variant

@@ -1,4 +1,4 @@
-"""The facts of a session: the files and the day of the project and of pytest's configuration."""
+"""Selection of the facts for a session, from the project's settings and pytest's configuration."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.platform.project import Project
 
 
 def edition(config: pytest.Config, own: Project) -> FactSelection:
-    """Return the edition of the facts. Raises `UsageError`, `FactsError`."""
+    """Return the facts to use: their files and the day. Raises `UsageError` or `FactsError`."""
     given: str = config.getini("harness_as_of")
     made = FactSelection(parse_day(given, "harness_as_of") if given else None, _files(config, own))
     made.check(catalog.APIS.names())

@@ -1,4 +1,4 @@
-"""The outcome of a cell's item, with findings and commands if it fails."""
+"""Outcome of a cell's item. If it fails, the text contains the findings and the commands to continue with."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness.results import CellResult, Finding, Invocation, StaleExpectation, V
 
 
 def note(item: pytest.Item, result: CellResult, recorded: Path | None, edition: FactSelection) -> None:
-    """Add a cell's properties and its adapter's output to the item's report."""
+    """Add a cell's result, recording and output to the item's report."""
     item.user_properties.append(("verdict", result.verdict.value))
     if result.provenance is not None:
         item.user_properties.append(("responses_from", result.provenance.recorded_from or result.provenance.origin))
@@ -30,7 +30,9 @@ def note(item: pytest.Item, result: CellResult, recorded: Path | None, edition: 
 
 
 def end(item: pytest.Item, result: CellResult, others: Iterable[str], invocation: Invocation | None) -> None:
-    """Fail, skip or xfail an item, or return. `others` are problems that fail the item regardless of the verdict."""
+    """Fail, skip or xfail an item according to the cell's verdict, or return if it passed. `others` are additional
+    problems, which fail the item regardless of the verdict.
+    """
     found = [*others, *problems(result)]
     match result.verdict:
         case Verdict.NOT_APPLICABLE:
@@ -49,7 +51,7 @@ def end(item: pytest.Item, result: CellResult, others: Iterable[str], invocation
 
 
 def _ways_out(item: pytest.Item, result: CellResult, call: Invocation | None) -> str:
-    """Return the commands that record a cell or run it without a recording."""
+    """Return the commands for a cell without a cassette: to record it, or to run it without a recording."""
     here = shlex.join(["pytest", "--harness-record=missing", item.nodeid])
     if call is None:
         without = shlex.join(["pytest", "--harness-mode=reference", item.nodeid])
@@ -70,7 +72,7 @@ def _command(call: Invocation, words: Iterable[str], result: CellResult) -> str:
 
 
 class Nonconformant(pytest.fail.Exception):
-    """Failure of an item, with evidence. The summary has only its first line."""
+    """Failure of an item, with its evidence. pytest's summary shows only the first line."""
 
     def __init__(self, evidence: str) -> None:
         super().__init__(evidence, pytrace=False)
@@ -78,7 +80,7 @@ class Nonconformant(pytest.fail.Exception):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Shorten the summary, which would otherwise repeat the evidence in CI."""
+    """Shorten the summary to the first line. Otherwise pytest would repeat all the evidence there in CI."""
     report = yield
     if call.excinfo is not None and isinstance(call.excinfo.value, Nonconformant):
         crash = getattr(report.longrepr, "reprcrash", None)
@@ -88,7 +90,7 @@ def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Generator[None, py
 
 
 def problems(result: CellResult) -> list[str]:
-    """Return the problems of a failed cell; empty if it does not fail."""
+    """Return the problems of a cell whose verdict is a failure or an error, otherwise an empty list."""
     if result.verdict not in (Verdict.ERROR, Verdict.FAIL):
         return []
     broken = [f"{result.reason}\n  to do:    {CRASHED}"] if result.verdict is Verdict.ERROR else []
@@ -96,14 +98,14 @@ def problems(result: CellResult) -> list[str]:
 
 
 def findings(result: CellResult) -> list[str]:
-    """Return the findings of a cell, failures first, each with the findings it causes."""
+    """Return the texts of a cell's findings, failures first. Each text includes the findings that follow from it."""
     causes = [(index, finding) for index, finding in enumerate(result.findings) if finding.follows is None]
     causes.sort(key=lambda each: not each[1].fails)
     return [_text(finding, [other for other in result.findings if other.follows == index]) for index, finding in causes]
 
 
 def stale(entry: StaleExpectation) -> str:
-    """Describe an expected failure that did not happen."""
+    """Describe an expected failure that did not occur."""
     variant = f"[{entry.variant}]" if entry.variant else ""
     return (
         f"expected failure that did not happen: {entry.rule} in {entry.scenario} on {entry.target}{variant} "
@@ -112,7 +114,7 @@ def stale(entry: StaleExpectation) -> str:
 
 
 def commands(**named: str) -> str:
-    """Return commands, each after its purpose."""
+    """Return a text with one command per line, each labelled with its purpose."""
     width = max(map(len, named)) + 2
     return "\n".join(f"  {f'{what}:'.replace('_', ' '):<{width}} {command}" for what, command in named.items())
 

@@ -1,7 +1,7 @@
 """Import of harness modules without pytest's assertion rewriting.
 
-pytest rewrites assertions in every package with a plug-in. For that it reads all modules itself, and compiles them each
-time if it may not write bytecode. The harness has hundreds of modules and no assertions to rewrite.
+pytest rewrites assertions in every package that contains a plug-in. To do so, it loads all modules itself, and it
+recompiles them in every run if it cannot write bytecode. harness has hundreds of modules and no assertions to rewrite.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _PACKAGE = __name__.partition(".")[0] + "."
 
 
 class Finder:
-    """A finder for `sys.meta_path` that finds harness modules with Python's own finder."""
+    """Finder for `sys.meta_path` that uses Python's own finder for harness modules."""
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """Return the spec of a harness module; `None` for all others."""
+        """Return the spec of a harness module, or `None` for any other module."""
         return PathFinder.find_spec(name, path, target) if name.startswith(_PACKAGE) else None

@@ -1,8 +1,9 @@
-"""Clients without key or network, for tests of an application: the reference server answers in this process.
+"""Clients that need no key and no network, for tests of an application. The reference server responds in the same
+process.
 
-The model follows a scenario's script, whatever the request says. The server rejects what the provider would reject,
-with the provider's own errors, so a test finds a history that the application broke. During the test, the environment
-has no keys, base URLs and proxies.
+The model follows a scenario's script, whatever the prompt. The server rejects what the provider would reject, with the
+provider's own error format. This reveals a history that the application has broken. During the test, keys, base URLs
+and proxies are removed from the environment.
 """
 
 from __future__ import annotations
@@ -23,19 +24,20 @@ from harness.scenarios.schema import Scenario
 
 
 class Offline:
-    """Makes clients, and closes them on exit. A client is one conversation, which starts the script anew."""
+    """Creates clients and closes them on exit. Each client is a separate conversation and starts the script from the
+    beginning.
+    """
 
     def __init__(self) -> None:
         self._open = ExitStack()
         self._reference = ReferenceBackend()
 
     def __call__(self, scenario: str | Path, *, target: str = "openai-chat") -> Client:
-        """Return a client of a shipped target, whose model follows `scenario`: a file, or the id of a shipped scenario.
+        """Return a client of a shipped target. Its model follows `scenario`, which is a file or the id of a shipped
+        scenario.
 
-        Raises:
-            UnknownName: there is no such shipped scenario, or no such target.
-            ScenarioError: the file cannot be read.
-            MissingDependency: the SDK of the target's adapter is not installed.
+        Raises: UnknownName: there is no such shipped scenario or target. ScenarioError: the file cannot be read.
+        MissingDependency: the SDK of the target's adapter is not installed.
         """
         shipped = catalog.target(target)
         made = targets.target(shipped, catalog.adapter(shipped.adapter), {})

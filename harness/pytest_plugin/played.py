@@ -1,4 +1,4 @@
-"""The configuration and the run that the cells of a session share."""
+"""Configuration and run that all cells of a session share."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _PLAYED = pytest.StashKey["Played"]()
 
 
 def played(config: pytest.Config) -> Played:
-    """Return the shared state of the session, created on first use. Raises `HarnessError`: see its class."""
+    """Return the shared state of the session, which is created on first use. Raises `HarnessError`; see `Played`."""
     if _PLAYED not in config.stash:
         config.stash[_PLAYED] = Played(config)
         config.pluginmanager.register(ending, "harness-evidence")
@@ -52,10 +52,9 @@ def adapter_names(config: pytest.Config) -> list[str]:
 
 
 class Played:
-    """The configuration, and the run of all cells.
+    """Configuration of a session, and the run of its cells.
 
-    Raises:
-        UsageError: an option is wrong.
+    Raises: UsageError: an option is invalid.
     """
 
     def __init__(self, config: pytest.Config) -> None:
@@ -79,12 +78,13 @@ class Played:
         self._whole: RunResult | None = None
 
     def adapter(self, spec: str) -> Adapter:
-        """Return an adapter by name or by `package.module:attribute`. Third-party adapters run in processes of their
-        own."""
+        """Return an adapter, given its name or `package.module:attribute`. Third-party adapters run in separate
+        processes.
+        """
         return self._workers.adapter(spec)
 
     def targets_of(self, adapter: Adapter, target: str | None) -> list[Target]:
-        """Return the adapter's targets: the named one, or the configured ones of its API."""
+        """Return the adapter's targets: the one called `target`, or the configured targets of its API."""
         names = [target] if target else self._names
         return targets_for([adapter], names, self._models, self.edition)
 
@@ -114,7 +114,7 @@ class Played:
             say(self._config, [*self.recording.announced(cells, check=check)])
 
     def whole(self, cells: Iterable[Cell]) -> RunResult:
-        """Return the result of all cells of the session as one run, made on first use."""
+        """Return the result of all of the session's cells as one run. It is computed on first use."""
         if self._whole is None:
             with self.run:
                 judged = [replace(self.run.play_cell(cell), evidence=None) for cell in cells]
@@ -122,7 +122,7 @@ class Played:
         return self._whole
 
     def invocation(self, cell: Cell, file: Path) -> Invocation | None:
-        """Return the command for a cell; `None` if a test created its adapter."""
+        """Return the commands for a cell, or `None` if its adapter was created by a test."""
         spec = next((spec for spec, adapter in self._by_spec.items() if adapter is cell.target.adapter), None)
         if spec is None:
             return None
@@ -142,7 +142,7 @@ def _specs(config: pytest.Config, own: Project) -> list[str]:
 
 
 def _shipped(targets: Sequence[str]) -> dict[str, None]:
-    """The adapters of shipped targets, each once."""
+    """Return the adapters of built-in targets, without duplicates."""
     found = map(catalog.target, targets) if targets else catalog.shipped_targets()
     return dict.fromkeys(each.adapter for each in found)
 
@@ -167,7 +167,9 @@ def _seconds(config: pytest.Config, *, live: bool) -> float:
 
 
 def _scenarios(config: pytest.Config, own: Project) -> tuple[Path, ...]:
-    """Return the configured files and folders, or the project's. Raises `ScenarioError` if one is missing."""
+    """Return the configured scenario files and folders, or else the project's. Raises `ScenarioError` or `UsageError`
+    if one does not exist.
+    """
     given: list[Path] = config.getini("harness_scenarios")
     for path in given:
         if not path.exists():
@@ -191,7 +193,7 @@ def _own(paths: Sequence[Path]) -> frozenset[str]:
 
 
 def _folders(config: pytest.Config, own: Project) -> list[Path]:
-    """Return the cassette folders. Recordings go to the first."""
+    """Return the cassette folders. Recordings are written to the first one."""
     given: list[Path] = config.getini("harness_cassettes")
     return given or [config.rootpath / (own.cassettes or "cassettes"), suite.shipped("cassettes")]
 
@@ -233,7 +235,7 @@ def _recording(config: pytest.Config, own: Project, plan: Plan) -> Recording | N
 
 
 def _words(config: pytest.Config, own: Project) -> Invocation:
-    """Return commands with the options of this session."""
+    """Return the commands of harness that correspond to this session's options."""
     folders: list[Path] = config.getini("harness_cassettes")
     day: str = config.getini("harness_as_of")
     kept = ("--cassettes", str(folders[0])) if folders else ()

@@ -28,7 +28,7 @@ def adapter(config: pytest.Config, spec: str) -> Adapter:
 
 
 class Play:
-    """Plays scenarios with the adapter of a test. An adapter object of the test runs in the test's own process."""
+    """Runs scenarios with a test's adapter. An adapter that the test itself created runs in the test's process."""
 
     def __init__(self, item: pytest.Item, given: Adapter | str) -> None:
         self._item = item
@@ -37,10 +37,10 @@ class Play:
     def __call__(
         self, scenario: str | Path, *, target: str | None = None, variant: Variant | None = None
     ) -> list[CellResult]:
-        """Run a scenario, given as a file or as the id of one of the project's or of a shipped one.
+        """Run a scenario, given as a file or by id. Ids may be those of the project's scenarios or of built-in ones.
 
-        Without `target` and `variant`, it runs on all targets of the adapter's API, in both variants. The test fails
-        with findings or without a cassette, and is skipped if nothing is applicable.
+        Without `target` and `variant`, it runs on all targets of the adapter's API, in both variants. The test fails if
+        there are failing findings or if a cassette is missing. It is skipped if no cell is applicable.
         """
         try:
             results = self._results(scenario, target, variant)

@@ -1,7 +1,8 @@
-"""Recording while tests run, `--harness-record`: cells without a cassette are recorded and judged.
+"""Recording during tests with `--harness-record`. Cells without a cassette are recorded and judged.
 
-The provider responds, with the keys of the environment, or the reference server in the mode `reference`. Several
-processes may record at once. Each cassette is written once in a session, by the first of them.
+Recordings come from the provider, with the keys in the environment, or from the reference server if the mode is
+`reference`. Several processes may record at once. Each cassette is written only once per session, by the first process
+that gets to it.
 """
 
 from __future__ import annotations
@@ -38,8 +39,10 @@ Wanted = Literal["missing", "all"]
 
 
 class Recording:
-    """Records cells into `folder`: those without a fresh cassette, or all of them. `began` is the start of the session
-    in nanoseconds, `plan` has the options for running its cells."""
+    """Records cells into `folder`: all of them, or only those without a fresh cassette.
+
+    `plan` specifies how cells are run. `began` is the start time of the session, in nanoseconds.
+    """
 
     def __init__(self, wanted: Wanted, plan: Plan, folder: Path, began: int) -> None:
         self._plan = plan
@@ -73,10 +76,9 @@ class Recording:
         return self._library.path(cell.target.cassettes, cell.scenario.id, cell.variant)
 
     def announced(self, cells: Sequence[Cell], *, check: bool) -> Iterator[str]:
-        """Yield sentences on planned recordings and their estimated cost. Each cell is announced once.
+        """Yield sentences about planned recordings and their estimated cost. Each cassette is announced only once.
 
-        Raises:
-            UsageError: with `check`, a cell cannot be recorded.
+        Raises: UsageError: `check` is set, and one of the cells cannot be recorded.
         """
         paths = {self.path(cell): cell for cell in reversed(self._due(cells))}  # several adapters may share one
         due = [cell for path, cell in reversed(paths.items()) if path not in self._announced]
@@ -108,7 +110,7 @@ class Recording:
         return without_held(without_fresh(wanted, found), found)
 
     def _is_of_session(self, cell: Cell) -> bool:
-        """Return whether another cell has recorded the same cassette in this session."""
+        """Return whether the cell's cassette has already been written in this session."""
         try:
             return self.path(cell).stat().st_mtime_ns >= self._began
         except OSError:
@@ -116,7 +118,9 @@ class Recording:
 
     @contextmanager
     def _alone(self, cell: Cell) -> Generator[None, None, None]:
-        """Wait for other processes of the session that record this scenario."""
+        """Hold the lock on the scenario's folder. Other processes of the session that record this scenario have to
+        finish first.
+        """
         if os.name != "posix":  # folders have no locks there
             yield
             return
@@ -132,7 +136,7 @@ class Recording:
 
 
 def noted(result: CellResult, path: Path) -> Iterator[tuple[str, object]]:
-    """Yield the properties of a recording for the item's report."""
+    """Yield the report properties of a recorded cell."""
     yield "recorded", str(path)
     paid = result.provenance is not None and result.provenance.origin != "reference"
     if paid and result.spending is not None and result.spending.dollars is not None:
@@ -151,7 +155,7 @@ def say(config: pytest.Config, lines: Iterable[str]) -> None:
 
 
 def summarise(terminalreporter: pytest.TerminalReporter) -> None:
-    """Report recordings and their cost."""
+    """Report the recorded cassettes and their cost."""
     reports = [each for kind in terminalreporter.stats.values() for each in kind if isinstance(each, pytest.TestReport)]
     properties = [pair for report in reports if report.when == "call" for pair in report.user_properties]
     paths = list(dict.fromkeys(str(value) for name, value in properties if name == "recorded"))

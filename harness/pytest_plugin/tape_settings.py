@@ -1,4 +1,6 @@
-"""Settings of a test's tape: the marks on the test, its class and its module, and the options of the session."""
+"""Settings of a test's tape. They come from the marks on the test, its class and its module, and from the options of
+the session.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +31,13 @@ _OF_VCRPY = frozenset(
         "serializer",
     }
 )
-"""Options of pytest-recording's marks. A tape needs none: it stores few headers, matches by meaning, and records on
-request."""
+"""Options of pytest-recording's marks. A tape does not need them: it stores few headers, matches requests by meaning,
+and records only on request.
+"""
 
 _FORBIDDEN = str.maketrans(dict.fromkeys(r"<>?%*:|\"'/" + "\\" + "".join(map(chr, range(32))), "-"))
-"""Characters that some file systems refuse, replaced as in pytest-recording so that its cassettes are found."""
+"""Characters that some file systems reject. They are replaced as in pytest-recording, so that its cassettes are found.
+"""
 
 _LONGEST = 255
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -41,9 +45,13 @@ _SUFFIXES = (".yaml", ".yml", ".json")
 
 @dataclass(frozen=True, slots=True)
 class TapeSettings:
-    """`cassette`: its path. `judge`: whether the exchanges are judged. `allow_hosts`: hosts that are not recorded.
-    `ignored_findings`: ids of limits and rules; `ignored_pointers`: places in requests whose differences are ignored.
-    `allowed_secrets`: places in which suspected secrets may be stored."""
+    """Settings of a test's tape.
+
+    `cassette` is the path of the cassette. `judge` is set if the exchanges are to be judged. `allow_hosts` lists hosts
+    whose requests are not recorded. `ignored_findings` contains ids of limits and rules. `ignored_pointers` contains
+    places in requests whose differences are ignored. `allowed_secrets` contains places where suspected secrets may be
+    stored.
+    """
 
     cassette: Path
     judge: bool
@@ -112,7 +120,9 @@ def _list(mark: dict[str, Any], name: str) -> Sequence[str]:
 
 
 def _path(item: pytest.Item, name: str | Path | None) -> Path:
-    """Return `cassettes/MODULE/TEST.yaml` next to the module, as in pytest-recording."""
+    """Return the path of the cassette. By default it is `cassettes/MODULE/TEST.yaml` next to the module, as in
+    pytest-recording.
+    """
     folder = item.path.parent / "cassettes" / item.path.stem
     if name is not None:
         path = folder / name

@@ -1,4 +1,4 @@
-"""Messages about a test that ran with its tape: differences, findings and advice."""
+"""Messages about a test with a tape: differences, findings and advice."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from harness.reports.words import count, place, plain_line, values
 from harness.results import Finding
 
 _MOST = 10
-"""Differences that are shown of a request."""
+"""Maximum number of differences shown for a request."""
 
 
 @dataclass(frozen=True, slots=True)
 class TapeProblem:
-    """Something that fails a test. `headline` says it on one line, which pytest's summary shows; `rule` is the rule or
-    limit that is broken, if it is one."""
+    """A problem that fails a test.
+
+    `headline` describes it in one line, which pytest's summary shows. `rule` is the broken rule or limit, if any.
+    """
 
     headline: str
     text: str
@@ -27,7 +29,9 @@ class TapeProblem:
 
 
 def differing(exchanges: Sequence[TapeExchange], numbers: Sequence[int]) -> Iterator[TapeProblem]:
-    """Yield the differences of requests from the recorded ones. Repeated differences are described once."""
+    """Yield a problem for each request that differs from the recorded one. Repeated differences are only described
+    once.
+    """
     said: dict[tuple[str, ...], int] = {}
     for at in numbers:
         played = exchanges[at]
@@ -48,20 +52,20 @@ def differing(exchanges: Sequence[TapeExchange], numbers: Sequence[int]) -> Iter
 
 
 def spelled(number: int, played: TapeExchange) -> str:
-    """Describe differences in spelling of a request with the recorded meaning."""
+    """Describe how a request is spelled differently, although it has the recorded meaning."""
     said = "; ".join(each.message for each in played.differences[:_MOST])
     return _joined([f"request {number}, {told(played.request)}: means what was recorded, but {said}"])
 
 
 def unrecorded(number: int, played: TapeExchange, total: int) -> TapeProblem:
-    """Describe a request without a recorded response."""
+    """Describe a request that has no recorded response left."""
     left = f": the cassette ({count(total, 'exchange')}) has none left for it" if total else ""
     headline = f"request {number}, {told(played.request)}, was not recorded"
     return TapeProblem(headline, _joined([f"{headline}{left}"]))
 
 
 def unused(index: int, request: HttpRequest) -> TapeProblem:
-    """Describe a recorded exchange that did not happen."""
+    """Describe a recorded exchange that the test did not request."""
     headline = f"interaction {index}, {told(request)}, was not requested"
     return TapeProblem(headline, _joined([headline]))
 
@@ -88,11 +92,11 @@ _PLACES = (
     (r"model\b", "the model"),
     (r"settings\.(\w+)", r"the setting \1"),
 )
-"""Paths of the neutral view, each with a common name."""
+"""Patterns for paths in the neutral view, each with a common name."""
 
 
 def _changed(differences: Sequence[RequestDifference]) -> str:
-    """Return the first change and the number of changes: `the system prompt has changed, line 38: …` and so on."""
+    """Describe the first difference that fails the test, with a common name for its place if there is one."""
     first = next(each for each in differences if each.neutral)
     for pattern, words in _PLACES:
         match = re.match(pattern, first.place)

@@ -1,7 +1,7 @@
-"""The fixture `tape`: records a test of a user's code once, and replays it after that.
+"""The fixture `tape`. It records the HTTP exchanges of a test once and replays them after that.
 
-Requests are compared with the recording by meaning, and judged by the rules: a broken limit fails the test even if the
-recording has an answer.
+Requests are compared with the recording by meaning. They are also judged by the rules: a request that breaks a limit
+fails the test even if the recording has a response to it.
 """
 
 from __future__ import annotations
@@ -37,13 +37,16 @@ _TAPE = pytest.StashKey["Tape"]()
 _SESSION = pytest.StashKey["Session"]()
 
 _NO_KEY = "not-a-key"
-"""The key that clients find in the environment during playback."""
+"""Dummy key that clients find in the environment during playback."""
 
 
 @dataclass(slots=True)
 class Session:
-    """Shared state of the tapes of a session: facts and rules, the test of each cassette, the number of exchanges
-    written, and token exchanges."""
+    """State that the tapes of a session share.
+
+    It contains the facts and rules, the test that recorded each cassette, the number of exchanges written, and
+    descriptions of token exchanges.
+    """
 
     edition: FactSelection
     rules: Sequence[Rule]
@@ -53,7 +56,7 @@ class Session:
 
 
 class Tape:
-    """The tape of a test. `path` is its cassette, `recording` says whether it is being recorded."""
+    """The tape of a test. `path` is its cassette. `recording` is set if the test is being recorded."""
 
     def __init__(self, item: pytest.Item, session: Session, wanted: TapeSettings, *, recording: bool) -> None:
         self.path = wanted.cassette
@@ -78,12 +81,14 @@ class Tape:
 
     @contextmanager
     def running(self) -> Generator[None, None, None]:
-        """Record or replay all clients of the process in this context."""
+        """Context manager that records all HTTP clients in the process, or replays responses to them."""
         with intercepted(self._deck.asked):
             yield
 
     def end_call(self, *, passed: bool) -> None:
-        """End the test's call: fail it for differences and findings, or add these to a failure."""
+        """Check the exchanges after the test's call. If there are problems, fail the test, or add them to the report if
+        it has already failed.
+        """
         self._passed = passed
         problems = self._problems()
         if problems and isinstance(self._deck, TapePlayer):
@@ -98,7 +103,9 @@ class Tape:
             pytest.fail(text, pytrace=False)
 
     def end(self) -> None:
-        """End the test after its fixtures: write the recording, or fail for exchanges that were not requested."""
+        """Finish the tape after the test's fixtures. Write the recording, or fail the test for new problems and for
+        exchanges that were not requested.
+        """
         if not self._passed:
             return
         if isinstance(self._deck, TapeRecorder):
@@ -110,7 +117,9 @@ class Tape:
             pytest.fail(self._text(problems), pytrace=False)
 
     def _problems(self) -> list[TapeProblem]:
-        """Return the problems of new exchanges. Differences in spelling go into a report section."""
+        """Return the problems of the exchanges since the last check. Differences in spelling and findings that do not
+        fail the test go into a report section.
+        """
         exchanges = self.exchanges
         new = range(self._told, len(exchanges))
         self._told = len(exchanges)
@@ -172,7 +181,7 @@ class Tape:
         return self._public(told)
 
     def _public(self, told: str) -> str:
-        """Return a text without keys, for logs."""
+        """Return a text without secrets, for logs."""
         return redactor([each.request for each in self.exchanges]).text(told)
 
     @property
@@ -210,7 +219,7 @@ def _session(config: pytest.Config) -> Session:
 
 
 def _cassette(path: Path) -> Cassette | None:
-    """Load a cassette, if it exists. Raises `CassetteError`."""
+    """Load a cassette, or return `None` if it does not exist. Raises `CassetteError`."""
     try:
         return load(path)
     except CassetteMissing:
@@ -218,7 +227,7 @@ def _cassette(path: Path) -> Cassette | None:
 
 
 def _check_own(session: Session, item: pytest.Item, path: Path) -> None:
-    """Check that no other test records the same cassette. Raises `UsageError`."""
+    """Check that no other test in this session records the same cassette. Raises `UsageError`."""
     other = session.recorded.setdefault(path, item.nodeid)
     if other != item.nodeid:
         raise UsageError(
@@ -228,7 +237,7 @@ def _check_own(session: Session, item: pytest.Item, path: Path) -> None:
 
 
 def _give_keys(environment: pytest.MonkeyPatch) -> None:
-    """Set dummy keys: playback needs none, but clients are not created without."""
+    """Set dummy keys. Playback needs no keys, but clients cannot be created without them."""
     for wire in catalog.apis():
         if wire.key_variables and not any(os.environ.get(name) for name in wire.key_variables):
             environment.setenv(wire.key_variables[0], _NO_KEY)
@@ -236,7 +245,7 @@ def _give_keys(environment: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def _plain_errors() -> Generator[None, None, None]:
-    """Report harness errors without a traceback."""
+    """Fail the test for a harness error, without a traceback."""
     said: str | None = None
     try:
         yield
@@ -248,7 +257,7 @@ def _plain_errors() -> Generator[None, None, None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Compare the requests of a test with its tape after its call."""
+    """Check the test's exchanges against its tape after its call."""
     tape = item.stash.get(_TAPE, None)
     try:
         result = yield
@@ -262,7 +271,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Report the cassettes written."""
+    """Report the cassettes that tapes have written."""
     written = config.stash[_SESSION].written if _SESSION in config.stash else {}
     if any(written.values()):
         terminalreporter.section("harness: recorded")

@@ -1,4 +1,4 @@
-"""Reports of a run. `BUILT_IN` names the module and the attribute of each."""
+"""Reports of a run. `BUILT_IN` maps each to its module and attribute."""
 
 BUILT_IN = {
     "archive": "harness.reports.run_json:ARCHIVE",

@@ -26,7 +26,7 @@ from harness.reports.words import CRASHED, bounded, count, listed, place, plain,
 from harness.results import JSON, Definition, Finding, Kind, Presentation, Report, RunResult, Severity
 
 MAX_ANNOTATIONS = 10
-"""Annotations of a step that GitHub shows, of errors and of warnings each."""
+"""Maximum number of errors, and of warnings, that GitHub shows for a step."""
 
 _MAX_TITLE_CHARACTERS, _MAX_MESSAGE_CHARACTERS = 200, 3_600
 _MAX_SCENARIOS = 8
@@ -34,12 +34,12 @@ _MAX_RULES = 12
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning"}
 _GITLAB_SEVERITIES = {Kind.LIMIT: "critical", Kind.LOSS: "major", Kind.CONVENTION: "minor", None: "critical"}
 _NO_FOLDER = "toolcall-harness"
-"""Folder in the path of scenarios outside the repository: GitLab's format requires a path."""
+"""Folder name for scenarios outside the repository, because GitLab's format requires a path."""
 
 
 @dataclass(frozen=True, slots=True)
 class RepositoryLine:
-    """Line in a file of the repository. The path has slashes, and lines count from 1."""
+    """Line of a file in the repository. The path uses forward slashes, and lines count from 1."""
 
     file: str
     line: int
@@ -47,7 +47,7 @@ class RepositoryLine:
 
 @dataclass(frozen=True, slots=True)
 class Symptom:
-    """A place at which a problem shows, with its line if the repository has it."""
+    """A place where a problem shows. It has a line if the file is in the repository."""
 
     name: str
     line: RepositoryLine | None
@@ -56,9 +56,9 @@ class Symptom:
 
 @dataclass(frozen=True, slots=True)
 class RunProblem:
-    """Anything that fails a run or is worth a warning, with all its symptoms.
+    """A problem that fails a run or deserves a warning, with all its symptoms.
 
-    `rule` is a word such as `missing` for a problem without findings. `symptoms` yields them one by one, since a long
+    `rule` is a word such as `missing` if the problem has no findings. `symptoms` yields them one by one, because a long
     run has many.
     """
 
@@ -74,9 +74,9 @@ class RunProblem:
 def line_of(
     run: RunResult, presentation: Presentation, scenario: str, finding: Finding | None = None
 ) -> RepositoryLine | None:
-    """Return the line of the user turn in which a finding shows, or of the scenario's id.
+    """Return the line of the user turn in which a finding occurs, or of the scenario's id.
 
-    `None` if the scenario is no file of the repository. In an audit it is the recording's file.
+    Return `None` if the scenario is not a file in the repository. In an audit, the file is the recording.
     """
     definition = run.definitions.get(scenario, Definition("", file=scenario if run.audit is not None else None))
     file = definition.file and path_in(definition.file, presentation.root)
@@ -84,9 +84,8 @@ def line_of(
 
 
 def path_in(file: str, root: str) -> str | None:
-    """Return a file's path from the top of the repository, with slashes; `None` if the file is not inside.
-
-    Without a root the path stays as it is.
+    """Return a file's path relative to the repository root, with forward slashes, or `None` if the file is outside.
+    Without a root the path is returned unchanged.
     """
     if root:
         file = os.path.relpath(os.path.realpath(file), os.path.realpath(root))
@@ -96,7 +95,7 @@ def path_in(file: str, root: str) -> str | None:
 
 
 def problems(run: RunResult, presentation: Presentation) -> list[RunProblem]:
-    """Return causes, broken and missing cells and stale expectations, the worst first; then warnings."""
+    """Return causes, broken and missing cells and stale expectations, the worst first, followed by warnings."""
     return [
         *_unfinished(run),
         *(_of_cause(run, presentation, cause) for cause in causes(run, Severity.ERROR)),
@@ -188,7 +187,7 @@ def _lines(found: Sequence[RunProblem], severity: Severity) -> Iterator[str]:
 
 
 def _spread(found: Sequence[RunProblem], most: int) -> list[tuple[RunProblem, Symptom]]:
-    """Choose at most so many symptoms: the first of each problem, then in turn those on other lines."""
+    """Select at most `most` symptoms: the first of each problem, then in turn those on other lines."""
     every = [zip(repeat(each), each.symptoms()) for each in found]
     spread = [next(symptoms) for symptoms in every]
     known = {(id(each), symptom.line) for each, symptom in spread}
@@ -207,7 +206,7 @@ def _has_line(found: tuple[RunProblem, Symptom]) -> bool:
 
 
 def annotation(severity: Severity, title: str, message: str, line: RepositoryLine | None) -> str:
-    """Return the workflow command that annotates a line of a file, or the step."""
+    """Return the workflow command that annotates a line of a file, or the step if there is no line."""
     properties = {"file": line.file, "line": str(line.line)} if line is not None else {}
     properties["title"] = bounded(title, _MAX_TITLE_CHARACTERS)
     given = ",".join(f"{name}={_escaped_property(value)}" for name, value in properties.items())
@@ -242,7 +241,7 @@ def _entries(run: RunResult, presentation: Presentation) -> Iterator[dict[str, J
 
 
 def _fingerprint(problem: RunProblem, symptom: Symptom) -> str:
-    """Return a digest that is the same in the next run, whatever ids, values and lines are then."""
+    """Return a digest that stays the same in later runs, even if ids, values and lines change."""
     text = f"{problem.rule}\0{problem.severity}\0{problem.at}\0{symptom.name}"
     return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:32]
 

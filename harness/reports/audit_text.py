@@ -1,4 +1,6 @@
-"""Text of an audit and its re-drive: at most 60 lines, of which the re-drive has 25, unless everything is requested."""
+"""Text of an audit and its redrive. It has at most 60 lines, 25 of them for the redrive, unless everything is
+requested.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +90,7 @@ def _evidence(finding: Finding, *, values: bool) -> Iterator[str]:
 
 
 def unexplained(audit: Audited, most: int | None) -> Iterator[str]:
-    """Yield the refused requests in which no rule found anything, with the server's message; at most `most` of them."""
+    """Yield at most `most` refused requests in which no rule found anything, with the server's message."""
     if not audit.unexplained:
         return
     yield ""
@@ -115,7 +117,7 @@ def _skipped(result: Audited, *, verbose: bool, quiet: bool) -> Iterator[str]:
 
 
 def audit_verdict(result: Audited) -> str:
-    """Return the result of an audit in a sentence."""
+    """Return the result of an audit as a sentence."""
     counts = result.apis.values()
     audited = sum(each.exchanges for each in counts)
     if not audited:
@@ -135,7 +137,7 @@ def _cut(text: str) -> str:
 
 
 def redrive_lines(result: RedriveResult, *, verbose: bool) -> Iterator[str]:
-    """Yield the pairs of each API, the allowed differences, and the disagreements; `verbose` shows all of these."""
+    """Yield the pairs of each API, the allowed differences and the disagreements. `verbose` shows all disagreements."""
     yield ""
     driven = {api: counts for api, counts in result.apis.items() if counts.pairs}
     if not driven:

@@ -1,8 +1,10 @@
-"""Badge for a README: how many cells pass, who answered, and how long that counts.
+"""Badge for a README: how many cells pass, where the answers came from, and how long the result is valid.
 
-The SVG loads nothing. The JSON is an endpoint of shields.io, with the properties that it knows and no others
-(shields.io/badges/endpoint-badge, read on 2026-11-23). Neither can read a clock, so both name the last day on which
-they count. The badge of an older run says only that it has expired.
+The SVG loads nothing. The JSON is an endpoint for shields.io and has only the properties that it supports
+(shields.io/badges/endpoint-badge, read on 2026-11-23).
+
+Neither can read a clock, so both name the last day on which they are valid. The badge of an older run shows only that
+it has expired.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from harness.reports.words import count, plain, verdict
 from harness.results import CellResult, Presentation, Report, RunResult, Verdict
 
 VALID_DAYS = 90
-"""Days for which a run counts, since providers change what they accept by the month."""
+"""Number of days for which a run is valid. Providers change what they accept from month to month."""
 
 GOOD = frozenset({Verdict.PASS, Verdict.NOTE, Verdict.WARN})
 _NOT_JUDGED = frozenset({Verdict.NOT_APPLICABLE, Verdict.INCONCLUSIVE})
@@ -29,9 +31,9 @@ _NOT_JUDGED = frozenset({Verdict.NOT_APPLICABLE, Verdict.INCONCLUSIVE})
 class RunEvidence:
     """Identity and age of a run.
 
-    `run` is an id of its result: the same result has the same id. `is_real` is set if providers gave all answers. `day`
-    is the day of the oldest evidence: the run, or a provider's recording. `until` is the last day on which it counts. A
-    run without a date has neither.
+    `run` is an id derived from the result, so equal results have equal ids. `is_real` is set if providers gave all
+    answers. `day` is the day of the oldest evidence, which is the run or a provider recording. `until` is the last day
+    of validity. Both are `None` for a run without a date.
     """
 
     run: str
@@ -43,11 +45,11 @@ class RunEvidence:
 
     @property
     def sentence(self) -> str:
-        """The run's id, day and version in a sentence."""
+        """The run's id, day and version as a sentence."""
         return f"Run {self.run} of {self.day or 'an unknown day'}, {self.harness}."
 
     def expired(self, today: dt.date | None) -> bool:
-        """Return whether it no longer counts. Evidence without a date never counts."""
+        """Return whether the evidence is no longer valid. Evidence without a date is never valid."""
         return self.until is None or (today is not None and today > self.until)
 
 
@@ -68,12 +70,14 @@ def evidence(run: RunResult) -> RunEvidence:
 
 
 def today(run: RunResult, presentation: Presentation) -> dt.date | None:
-    """Return the day on which the report is made, or that of the run."""
+    """Return the day on which the report is made, or else the day of the run."""
     return presentation.today or _day(run.played_at)
 
 
 def sources(run: RunResult, cells: Iterable[CellResult]) -> str:
-    """Return who answered: `reference server only`, `recorded from the provider 2026-10-02 to 2026-11-20`."""
+    """Return where the answers came from: `reference server only`, `recorded from the provider 2026-10-02 to
+    2026-11-20`.
+    """
     by_origin: dict[str, list[CellResult]] = {}
     for cell in cells:
         if cell.provenance is not None:
@@ -97,7 +101,7 @@ def _source(run: RunResult, origin: str, cells: list[CellResult]) -> str:
 
 
 def _recorded(cell: CellResult) -> str | None:
-    """Return when the answers were recorded. Those of the reference server have no age."""
+    """Return when the answers were recorded. Answers of the reference server have no date."""
     made = cell.provenance
     return made.recorded_at if made is not None and made.origin != "reference" else None
 
@@ -122,7 +126,7 @@ def _identity(run: RunResult) -> str:
 
 _LABEL = "tool calling"
 _CACHE_SECONDS = 3600
-"""Time for which shields.io may cache the badge. It caches every badge for 300 seconds."""
+"""Number of seconds for which shields.io may cache the badge. It caches every badge for at least 300 seconds."""
 
 _COLOURS = {
     "brightgreen": "#3c8517",
@@ -131,7 +135,7 @@ _COLOURS = {
     "red": "#b53a26",
     "lightgrey": "#6b6b6b",
 }
-"""Names of colours that shields.io knows, each with a shade on which white text is readable."""
+"""Names of shields.io colours, each with a shade that gives white text enough contrast."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +204,9 @@ def _svg(badge: _Badge) -> str:
 
 
 def _width(text: str) -> int:
-    """Estimate the width of the text in pixels, in Verdana of 11 pixels. `textLength` fits other fonts to it."""
+    """Estimate the width of the text in pixels for 11-pixel Verdana. The SVG adjusts other fonts to it with
+    `textLength`.
+    """
     return round(sum(4.2 if each in " .,:;|il!'()" else 9.5 if each in "mwMW%" else 6.9 for each in text))
 
 

@@ -1,6 +1,7 @@
-"""Table of features by adapters for a page of documentation: what works, who answered, and how long that counts.
+"""Table of features by adapter for a documentation page: what works, where the answers came from, and how long the
+result is valid.
 
-The table of an older run says first that it has expired, and strikes every result through.
+The table of an older run starts with a note that it has expired, and every result is struck through.
 """
 
 from __future__ import annotations
@@ -28,18 +29,18 @@ _VERDICT_WORDS = {
     Verdict.INCONCLUSIVE: "inconclusive",
     Verdict.NOT_APPLICABLE: "not applicable",
 }
-"""The word for each verdict, the worst first."""
+"""Word for each verdict, the worst first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Numbers of cells of a feature with a target, by the word for their verdict."""
+    """Numbers of cells of one feature and target, by the word for their verdict."""
 
     counted: Counter[str]
 
     @property
     def word(self) -> str:
-        """The worst verdict, or `not asked` without cells."""
+        """The worst verdict, or `not asked` if there are no cells."""
         return next((word for word in _VERDICT_WORDS.values() if self.counted[word]), "not asked")
 
     @property
@@ -53,7 +54,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """Row of the table: kind and name of a feature, with a tally for each target."""
+    """A row of the table: kind and name of a feature, with a tally for each target."""
 
     kind: str
     name: str
@@ -116,7 +117,7 @@ class _FeatureTable:
 
 
 def render(run: RunResult, presentation: Presentation) -> str:
-    """Return the table as Markdown or as a self-contained piece of HTML."""
+    """Render the table as Markdown or as a self-contained HTML fragment."""
     proof = evidence(run)
     made = _FeatureTable(
         targets(run),

@@ -1,4 +1,6 @@
-"""Causes of a run: findings of one rule and case, at one place of one API's messages, without those that follow."""
+"""Causes of a run: findings with the same rule and case at the same place of an API's messages. Findings that follow
+from others are left out.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,10 @@ from harness.results import Blame, CellResult, Finding, Kind, RunResult, Severit
 _FREE_KEYS = frozenset(
     {"parameters", "parametersJsonSchema", "input_schema", "schema", "responseJsonSchema", "args", "input"}
 )
-"""Keys whose content is chosen by the scenario: a difference below them is no other place."""
+"""Keys whose content is chosen by the scenario. Differences below them do not count as different places."""
 
 _VARIABLE = re.compile(r"'[^']*'|\"[^\"]*\"|\([^()]*\)|\b\w*\d\w*\b")
-"""Parts of a message that are about one call, value or request."""
+"""Parts of a message that are specific to one call, value or request."""
 _MAX_FOLLOWERS = 5
 
 _Location: TypeAlias = tuple[tuple[str, str], ...]
@@ -28,10 +30,10 @@ _Location: TypeAlias = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """A defect, with all cells that show it.
+    """A defect with all cells that show it.
 
     `at` is the place in the bodies of each API, without indices. `alone` counts the cells that fail for no other
-    reason. `followers` counts the findings that follow from it, by rule.
+    reason. `followers` counts findings that follow from the defect, by rule.
     """
 
     rule: str
@@ -47,12 +49,12 @@ class Cause:
 
     @property
     def message(self) -> str:
-        """The message of its first finding."""
+        """The message of the first finding."""
         return self.places[0].findings[0].message
 
     @property
     def cells(self) -> int:
-        """The number of cells that show it."""
+        """The number of cells that show the defect."""
         return cells_of(self.places)
 
     @property
@@ -72,7 +74,9 @@ class Cause:
 
     @property
     def following(self) -> str:
-        """Findings that follow: `and 3 that follow from it: exchange-unplayed (2), chat-refused`, or nothing."""
+        """Findings that follow: `and 3 that follow from it: exchange-unplayed (2), chat-refused`,
+        or an empty string.
+        """
         if not self.followers:
             return ""
         total = sum(number for _, number in self.followers)
@@ -95,7 +99,9 @@ class _Occurrence:
 
 
 def general_pointer(finding: Finding) -> str:
-    """Return where a finding points, without indices: `/messages/*/content/*/id`. Nothing means the whole body."""
+    """Return the pointer of a finding without indices: `/messages/*/content/*/id`. An empty string means the whole
+    body.
+    """
     steps: list[str] = []
     for step in (finding.pointer or "").split("/")[1:]:
         steps.append("*" if step.isdigit() else step)
@@ -105,8 +111,9 @@ def general_pointer(finding: Finding) -> str:
 
 
 def causes(run: RunResult, severity: Severity) -> list[Cause]:
-    """Return the unexpected causes of one severity: first those for which alone the most cells fail, then the most
-    widespread."""
+    """Return the unexpected causes of one severity. Causes that alone fail the most cells come first, then the most
+    widespread.
+    """
     found: dict[_Key, list[_Occurrence]] = {}
     for cell in run.cells:
         keys = {
@@ -133,7 +140,7 @@ def _followers(findings: Sequence[Finding], index: int) -> tuple[str, ...]:
 
 
 def _joined(parts: Sequence[tuple[_Key, list[_Occurrence]]]) -> Iterator[tuple[_Location, list[_Occurrence]]]:
-    """Join causes that differ in their API only."""
+    """Join causes that differ only in their API."""
     for _, alike in grouped(parts, lambda part: (part[0][:5], part[1][0].finding.source, _common_text(part[1][0]))):
         at = tuple((api, place) for (*_, api, place), _ in alike)
         if len({api for api, _ in at}) == len(at):
@@ -143,7 +150,9 @@ def _joined(parts: Sequence[tuple[_Key, list[_Occurrence]]]) -> Iterator[tuple[_
 
 
 def _common_text(found: _Occurrence) -> str:
-    """Return the message without calls and values, so that causes of several APIs can be joined. Limits never are."""
+    """Return the message without calls and values, so that causes of several APIs can be joined. Limits are never
+    joined.
+    """
     finding = found.finding
     text = _VARIABLE.sub("", finding.message)
     return text if finding.kind is not Kind.LIMIT else f"{found.cell.api} {general_pointer(finding)} {text}"
@@ -175,5 +184,5 @@ def _remedy(found: Sequence[_Occurrence]) -> str:
 
 
 def _by_cell(found: Iterable[_Occurrence]) -> Iterator[list[_Occurrence]]:
-    """Group findings by cell. They are adjacent, since a cause has only one place of a cell's API."""
+    """Group findings by cell. They are adjacent, because each cell has one API and a cause has only one place in it."""
     return ([*members] for _, members in groupby(found, lambda each: id(each.cell)))

@@ -1,4 +1,4 @@
-"""Cells, findings and differences of a run, grouped by what they have in common, and the commands that repeat them."""
+"""Cells, findings and differences of a run, grouped by common properties, and the commands that repeat them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 _MAX_NAMED_SCENARIOS = 12
-"""Scenarios that a command names. For more it repeats the selection of the run."""
+"""Maximum number of scenarios that a command names. With more, the command repeats the run's selection."""
 _MAX_HIDDEN_RULES = 5
 _LACKS = " does not have: "
 _ABOUT_OTHER_MODELS = "it holds only for the profiles "
@@ -36,7 +36,7 @@ GATEWAY_HEADING = "Through the gateway: what the client says and what the upstre
 
 @dataclass(frozen=True, slots=True)
 class MatrixRow:
-    """Row of the matrix: for each column the verdicts of its cells, each with a number or a variant."""
+    """A row of the matrix. Each column holds the verdicts of its cells, each with a count or a variant."""
 
     name: str
     verdicts: dict[str, list[tuple[str, Verdict]]]
@@ -45,10 +45,10 @@ class MatrixRow:
 
 @dataclass(frozen=True, slots=True)
 class CellPlace:
-    """Scenario with a target, in the variants with the same findings.
+    """A scenario with a target, in the variants that have the same findings.
 
-    `name` includes the variant if only one of two is meant. `findings` are those of the first cell. `is_paired` is set
-    if the run has the scenario with the target in both variants.
+    `name` includes the variant if it means only one of two. `findings` are those of the first cell. `is_paired` is set
+    if the run has both variants of the scenario with this target.
     """
 
     name: str
@@ -58,13 +58,15 @@ class CellPlace:
 
     @property
     def target(self) -> str:
-        """The target of all its cells."""
+        """The target of all cells."""
         return self.cells[0].target
 
 
 @dataclass(frozen=True, slots=True)
 class MissingCells:
-    """Scenarios without a cassette for the same targets, and the commands that record them or need no cassette."""
+    """Scenarios that have no cassette for the same targets, and the commands that record them or run without a
+    cassette.
+    """
 
     targets: tuple[str, ...]
     reason: str
@@ -80,7 +82,7 @@ def targets(run: RunResult) -> list[str]:
 
 
 def _column(run: RunResult) -> Callable[[CellResult], str]:
-    """Return a function that names the column of a cell: its target, or in a check its variant."""
+    """Return a function that names the column of a cell: its target, or its variant in a check."""
     if run.check is None:
         return lambda cell: cell.target
     streamed = "streamed and rechunked" if any(each.recuts for each in run.cells) else "streamed"
@@ -94,12 +96,12 @@ def _column(run: RunResult) -> Callable[[CellResult], str]:
 
 
 def columns(run: RunResult) -> list[str]:
-    """Return the columns of the matrix, in their order."""
+    """Return the columns of the matrix in order."""
     return list(dict.fromkeys(map(_column(run), run.cells)))
 
 
 def matrix(run: RunResult, *, by_scenario: bool) -> list[MatrixRow]:
-    """Return a row for each scenario, or for each feature that scenarios are about."""
+    """Return a row for each scenario, or for each feature that the scenarios cover."""
     by_row = grouped(run.cells, lambda cell: cell.scenario if by_scenario else feature(cell))
     heads, column = columns(run), _column(run)
     tally = _which if by_scenario else _how_many
@@ -110,7 +112,7 @@ def matrix(run: RunResult, *, by_scenario: bool) -> list[MatrixRow]:
 
 
 def feature(cell: CellResult) -> str:
-    """Return the feature that a cell counts for: the first one that its scenario covers.
+    """Return the feature for which a cell counts, which is the first one that its scenario covers.
 
     Streaming counts only for streamed cells. A streamed cell that fails only because of streaming counts for streaming.
     """
@@ -135,8 +137,9 @@ def _which(cells: list[CellResult]) -> list[tuple[str, Verdict]]:
 def places_of(
     run: RunResult, found: Iterable[tuple[CellResult, tuple[Finding, ...]]], *, both: str = ""
 ) -> tuple[CellPlace, ...]:
-    """Return the places of some cells with their findings. `both` is added to the name of a scenario with the same
-    findings in both variants."""
+    """Return the places of some cells with their findings. `both` is added to the name if both variants have the same
+    findings.
+    """
     pairs = paired(run)
     places: list[CellPlace] = []
     for (scenario, target), members in grouped(found, lambda each: (each[0].scenario, each[0].target)):
@@ -151,7 +154,7 @@ def places_of(
 
 
 def paired(run: RunResult) -> set[tuple[str, str]]:
-    """Return scenario and target of the cells that the run has in both variants."""
+    """Return the scenario and target of each pair of cells that the run has in both variants."""
     first: dict[tuple[str, str], Variant] = {}
     for cell in run.cells:
         first.setdefault((cell.scenario, cell.target), cell.variant)
@@ -166,12 +169,12 @@ def _by_reason(run: RunResult, cells: Iterable[CellResult]) -> list[tuple[str, t
 
 
 def cells_of(places: Iterable[CellPlace]) -> int:
-    """Count the cells of some places."""
+    """Count the cells of the given places."""
     return sum(len(place.cells) for place in places)
 
 
 def broken(run: RunResult) -> list[tuple[str, tuple[CellPlace, ...]]]:
-    """Return cells that ended with an exception, by its text, unless a finding reports it."""
+    """Return cells that ended with an exception, grouped by its text, unless a finding reports it."""
     cells = (
         cell
         for cell in run.cells
@@ -181,9 +184,10 @@ def broken(run: RunResult) -> list[tuple[str, tuple[CellPlace, ...]]]:
 
 
 def not_applicable(run: RunResult, most: int | None = None) -> list[tuple[str, str, str]]:
-    """Return targets, their cells that are not applicable, and the reason.
+    """Return targets with their cells that are not applicable, and the reason.
 
-    Cells are named by their scenarios. If a target has more than `most`, they are counted: all, and by what is lacking.
+    Cells are named by their scenarios. If a target has more than `most`, they are counted instead, in total and by
+    missing capability.
     """
     rows: list[tuple[str, str, str]] = []
     skipped = (
@@ -204,7 +208,7 @@ def not_applicable(run: RunResult, most: int | None = None) -> list[tuple[str, s
 
 
 def _general_reason(cell: CellResult, *, brief: bool) -> str:
-    """Return the reason without the adapter's name, so that adapters share it, and if `brief` without profiles."""
+    """Return the reason without the adapter's name, so that adapters share it. If `brief`, omit profiles too."""
     reason = (cell.reason or "").replace(f"the adapter {cell.adapter!r} ", "the adapter ")
     return "the scenario is about other models" if brief and reason.startswith(_ABOUT_OTHER_MODELS) else reason
 
@@ -223,7 +227,9 @@ def inconclusive(run: RunResult) -> list[tuple[str, tuple[CellPlace, ...]]]:
 
 
 def expected_failures(run: RunResult) -> list[tuple[str, tuple[CellPlace, ...]]]:
-    """Return the expected failures by the reason given for them, also in cells that fail for other reasons too."""
+    """Return the expected failures, grouped by the given reason. Cells that also fail for other
+    reasons are included.
+    """
     expected = [
         replace(cell, reason=reason)
         for cell in run.cells
@@ -234,9 +240,9 @@ def expected_failures(run: RunResult) -> list[tuple[str, tuple[CellPlace, ...]]]
 
 
 def missing(run: RunResult) -> list[MissingCells]:
-    """Return the cells without a cassette: targets that lack the same scenarios in the same variants together.
+    """Return the cells without a cassette. Targets that lack the same scenarios in the same variants form one group.
 
-    An audit has none: no command brings back its missing files.
+    An audit has none, because no command can restore its missing files.
     """
     if run.audit is not None:
         return []
@@ -277,7 +283,7 @@ def _variant_option(places: Sequence[CellPlace]) -> Sequence[str]:
 
 
 def rerun(run: RunResult, place: CellPlace) -> str:
-    """Return the command that plays a place again."""
+    """Return the command that runs a place again."""
     call, cells = run.invocation, place.cells
     recut = call.recut if any(cell.variant == "stream" for cell in cells) else ()
     words = [*call.rerun, *_variant_option([place]), *recut]
@@ -285,7 +291,7 @@ def rerun(run: RunResult, place: CellPlace) -> str:
 
 
 def look(run: RunResult, cell: CellResult) -> str:
-    """Return the command that shows a cell, or nothing if no command does."""
+    """Return the command that shows a cell, or an empty string if no command does."""
     if not run.invocation.show:
         return ""
     words = [*run.invocation.show, "--variant", cell.variant]
@@ -302,7 +308,7 @@ def unrecorded(run: RunResult) -> list[tuple[str, tuple[CellPlace, ...]]]:
 def provenance(run: RunResult, *, by_target: bool = True) -> list[str]:
     """Return sentences about the origin of the answers, and about facts and rules that differ from the default.
 
-    `by_target` names targets and models also where the answers are harness's own.
+    If `by_target` is set, targets and models are named even if all answers came from the reference server.
     """
     without = {cell.key for _, places in unrecorded(run) for place in places for cell in place.cells}
     played = [cell for cell in run.cells if cell.provenance is not None and cell.key not in without]
@@ -328,7 +334,7 @@ def facts(run: RunResult) -> list[str]:
 
 
 def scope(run: RunResult) -> list[str]:
-    """Return sentences about a run that is one shard of several, or that counts only some rules."""
+    """Return sentences for a run that is one of several shards, or in which only some rules count."""
     part = run.part
     shard = [f"Shard {part.name}: 'harness merge' joins all shards to one run."] if part and part.of > 1 else []
     if not (run.rules or run.ignored):
@@ -342,8 +348,10 @@ def scope(run: RunResult) -> list[str]:
 
 
 def model_of(provenance: Provenance) -> str:
-    """Return the model that answered. The reference server invents some names of served models, so that there the
-    requested one counts."""
+    """Return the model that answered.
+
+    The reference server invents the names of some served models, so the requested model is returned for it.
+    """
     served = provenance.model_served if provenance.origin != "reference" else None
     return served or provenance.model_requested or ""
 
@@ -361,8 +369,11 @@ def _with_targets(cells: list[CellResult]) -> str:
 
 
 def by_value(row: Difference) -> list[tuple[str, str]]:
-    """Return the values of a difference with the targets that have them: rare values first, the most common one with
-    "others". `gemini-*` means all targets whose names begin that way."""
+    """Return the values of a difference with the targets that have them.
+
+    Rare values come first, and the most common one is listed with "others". `gemini-*` means all targets whose names
+    begin with `gemini-`.
+    """
     groups = [(value, [name for name, _ in members]) for value, members in grouped(row.values.items(), lambda x: x[1])]
     groups.sort(key=lambda group: len(group[1]))
     sizes = [len(names) for _, names in groups]
@@ -381,12 +392,12 @@ def _with_wildcards(names: list[str], known: list[str]) -> Iterator[str]:
 
 
 def differing(run: RunResult, *, everything: bool) -> Iterator[tuple[str, list[Difference]]]:
-    """Yield the differences, or all observed properties, by feature."""
+    """Yield the differences, or with `everything` all observed properties, by feature."""
     yield from grouped((row for row in run.differences if everything or row.differs), lambda row: row.subject)
 
 
 def grouped(items: Iterable[V], key: Callable[[V], K]) -> Iterable[tuple[K, list[V]]]:
-    """Group items by a key, in the order of their first occurrence."""
+    """Group items by a key, in order of first occurrence."""
     groups: dict[K, list[V]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)
@@ -394,17 +405,17 @@ def grouped(items: Iterable[V], key: Callable[[V], K]) -> Iterable[tuple[K, list
 
 
 def gateway_columns(fates: Sequence[FactFates]) -> list[str]:
-    """Return the heads of the gateway table: an empty one, then a pair of APIs each."""
+    """Return the column heads of the gateway table: an empty one, then one for each pair of APIs."""
     return ["", *dict.fromkeys(map(api_pair, fates))]
 
 
 def api_pair(fates: FactFates) -> str:
-    """Return the client's API and the upstream's: `openai-chat>anthropic`."""
+    """Return the client's and the upstream's API: `openai-chat>anthropic`."""
     return f"{fates.client}>{fates.upstream}"
 
 
 def gateway_rows(fates: Sequence[FactFates]) -> Iterator[tuple[str, list[list[tuple[Fate, int]]]]]:
-    """Yield a row for each fact: for each column the number of cells of each fate, the best first."""
+    """Yield a row for each fact. Each column holds the number of cells for each fate, the best first."""
     heads = gateway_columns(fates)[1:]
     for fact in dict.fromkeys(each.fact for each in fates):
         by_column = {api_pair(each): each for each in fates if each.fact == fact}

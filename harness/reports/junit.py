@@ -32,7 +32,7 @@ from harness.reports.words import bounded, cost_heading, count, label, place, sh
 from harness.results import CellResult, Finding, Presentation, Report, RunResult, StaleExpectation, Variant, Verdict
 
 _ILLEGAL = re.compile("[^\t\n\r\u0020-\u007e\u00a0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that XML 1.0 does not allow, and control characters that it advises against."""
+"""Characters that XML 1.0 forbids, and control characters that it discourages."""
 
 _TAGS = {
     Verdict.FAIL: "failure",
@@ -45,13 +45,13 @@ _TAGS = {
 _COUNTED = {"tests": "tests", "failures": "failure", "errors": "error", "skipped": "skipped"}
 
 _MAX_TEXT_CHARACTERS = 12_000
-"""Two thousand failures of this length stay below GitLab's 30 MB."""
+"""Maximum length of a failure. Two thousand failures of this length stay below GitLab's 30 MB."""
 _MAX_MESSAGE_CHARACTERS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class _Suites:
-    """XML of a run. `places` adds the file and line of a scenario to the attributes of its cases."""
+    """XML of a run. If `places` is set, the file and line of the scenario are added as attributes of its cases."""
 
     run: RunResult
     presentation: Presentation
@@ -226,7 +226,7 @@ def _stale(entry: StaleExpectation) -> ET.Element:
 
 
 def _add_outcome(case: ET.Element, tag: str, kind: str, message: str, text: str = "") -> None:
-    """Add why a case did not pass: as a message for Jenkins, and as the text, which GitLab shows instead."""
+    """Add the reason why a case did not pass. Jenkins shows the message, GitLab the text."""
     element = ET.SubElement(case, tag, message=_legal(bounded(message, _MAX_MESSAGE_CHARACTERS)), type=kind)
     element.text = _legal(text or message)
 

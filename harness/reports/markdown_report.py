@@ -1,6 +1,6 @@
 """Markdown for pull requests and `$GITHUB_STEP_SUMMARY`: a run, an audit, or the changes between two runs.
 
-Texts of a run are escaped: none of them becomes markup, HTML or the end of its block.
+Texts of a run are escaped, so they cannot become markup or HTML or end their block.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _TITLES = {Severity.ERROR: "Causes", Severity.WARNING: "Warnings", Severity.NOTE
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table of escaped texts."""
+    """Return a table and escape its texts."""
     lines = [heads, ["---"] * len(heads), *rows]
     return "\n".join("| " + " | ".join(escaped(cell) for cell in line) + " |" for line in lines)
 
 
 def details(summary: str, blocks: Iterable[str]) -> str:
-    """Return blocks that are folded below a summary."""
+    """Return blocks that are collapsed under a summary."""
     return "\n\n".join([f"<details><summary>{html.escape(words.plain(summary))}</summary>", *blocks, "</details>"])
 
 
@@ -53,13 +53,13 @@ def escaped(text: str) -> str:
 
 
 def inline(text: str) -> str:
-    """Return code within a line, with a fence longer than any run of backticks in it."""
+    """Return inline code, with a fence longer than any run of backticks in the text."""
     fence = "`" * (max((len(run) for run in re.findall("`+", text)), default=0) + 1)
     return f"{fence} {text} {fence}"
 
 
 def code(text: str, language: str = "sh") -> str:
-    """Return a block of code, with a fence longer than any run of backticks in it."""
+    """Return a code block, with a fence longer than any run of backticks in the text."""
     fence = "`" * (max((len(run) for run in re.findall("`{3,}", text)), default=2) + 1)
     return f"{fence}{language}\n{text}\n{fence}"
 

@@ -34,7 +34,7 @@ class Page:
         )
 
     def lines(self, parts: Iterable[RenderableType]) -> list[str]:
-        """Return the parts as lines."""
+        """Render the parts as lines."""
         with self._console.capture() as capture:
             for part in parts:
                 self._console.print(part)
@@ -52,7 +52,7 @@ def indented(text: str, style: str = "", *, by: int = 2) -> RenderableType:
 
 
 def hanging(first: Text | str, rest: Text | str, *, width: int, by: int = 2) -> RenderableType:
-    """Return a paragraph next to its label, which takes `width` columns."""
+    """Return a paragraph next to a label that is `width` columns wide."""
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(width=width, overflow="fold")
     table.add_column(ratio=1, overflow="fold")
@@ -104,7 +104,7 @@ def _needed(titles: Sequence[Text], cells: Sequence[Sequence[Text]], gap: int = 
 
 
 def _broken_head(title: str, column: Sequence[Text]) -> str:
-    """Break a head at hyphens into lines as short as the column allows."""
+    """Wrap a head at hyphens into lines as short as the column allows."""
     most = max((cell.cell_len for cell in column), default=0)
     lines: list[str] = [""]
     for part in title.replace("-", "-\n").split("\n"):

@@ -1,4 +1,6 @@
-"""Changes from one run to another: cells, causes, expected failures, differences, costs, and how each was made."""
+"""Changes from one run to another: cells, causes, expected failures, differences, costs, and the conditions of each
+run.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,9 @@ from harness.reports.words import count, listed, spent
 from harness.results import CellResult, RunResult, Severity, Spending, StaleExpectation, Variant, Verdict
 
 _BADNESS = {Verdict.WARN: 1, Verdict.MISSING: 2, Verdict.FAIL: 3, Verdict.ERROR: 3}
-"""Ranks of bad verdicts."""
+"""Ranks of bad verdicts, higher for worse."""
 _PROOF = frozenset({Verdict.PASS, Verdict.NOTE})
-"""Verdicts that prove something: it is worse if such a cell is not applicable any more."""
+"""Verdicts that prove something. If such a cell is no longer applicable, the change counts as worse."""
 _MAX_NAMES = 6
 
 CellKey = tuple[str, str, Variant]
@@ -21,7 +23,7 @@ CellKey = tuple[str, str, Variant]
 
 @dataclass(frozen=True, slots=True)
 class RunChange:
-    """A property that is new, gone or changed. `worse` and `better` are set if that matters."""
+    """A property that is new, gone or changed. `worse` and `better` are set if the change has a direction."""
 
     what: str
     before: str | None
@@ -36,7 +38,7 @@ class RunChange:
 
     @property
     def label(self) -> str:
-        """`worse` or `better` if either is true, else `word`."""
+        """`worse` or `better` if one of them is set, else `word`."""
         return "worse" if self.worse else "better" if self.better else self.word
 
     @property
@@ -49,7 +51,7 @@ class RunChange:
 
 @dataclass(frozen=True, slots=True)
 class CellChange(RunChange):
-    """Cell with another verdict, or that only one of the runs has."""
+    """A cell whose verdict changed, or that only one of the runs has."""
 
     key: CellKey = ("", "", "whole")
 
@@ -58,8 +60,8 @@ class CellChange(RunChange):
 class Changes:
     """Changes since an earlier run, except for times.
 
-    `conditions` are sentences about how the two runs were made. `unfinished` is set if only the later run was not
-    finished.
+    `conditions` holds sentences about differences in how the two runs were made. `unfinished` is set if only the later
+    run did not finish.
     """
 
     cells: tuple[CellChange, ...]
@@ -85,8 +87,10 @@ class Changes:
 
     @property
     def sections(self) -> Iterator[tuple[str, tuple[RunChange, ...]]]:
-        """The changes by kind, with a heading that counts them, the worst first. The two variants of a scenario that
-        changed in the same way are one change."""
+        """The changes by kind, the worst first, each kind with a heading that counts them.
+
+        If both variants of a scenario changed in the same way, they count as one change.
+        """
         kinds = (
             ("Causes", self.causes),
             ("Cells", tuple(_joined_variants(self.cells))),
@@ -130,7 +134,7 @@ def _rank(change: RunChange) -> int:
 
 
 def compare_runs(run: RunResult, before: RunResult) -> Changes:
-    """Return what changed in `run` since `before`."""
+    """Return the changes in `run` since `before`."""
     return Changes(
         tuple(_cells(run, before)),
         tuple(_causes(run, before)),
@@ -164,7 +168,7 @@ def _worse_or_better(was: Verdict | None, now: Verdict | None) -> tuple[bool, bo
 
 
 def _causes(run: RunResult, before: RunResult) -> Iterator[RunChange]:
-    """Yield causes with more or fewer cells. Notes are never worse."""
+    """Yield causes that affect more or fewer cells. Changes of notes are never worse."""
     for severity in Severity:
         then, now = ({_title(cause): cause for cause in causes(each, severity)} for each in (before, run))
         for what in dict.fromkeys((*now, *then)):
@@ -217,7 +221,7 @@ def _cost(spending: Spending) -> str:
 
 
 def _changes(then: Mapping[str, str], now: Mapping[str, str], *, worse: bool = False) -> tuple[RunChange, ...]:
-    """Compare two mappings. `worse`: new entries are bad."""
+    """Compare two mappings. If `worse` is set, new entries count as worse."""
     return tuple(
         RunChange(what, then.get(what), now.get(what), worse and what not in then)
         for what in dict.fromkeys((*now, *then))
@@ -226,8 +230,10 @@ def _changes(then: Mapping[str, str], now: Mapping[str, str], *, worse: bool = F
 
 
 def conditions(run: RunResult, before: RunResult) -> Iterator[str]:
-    """Yield sentences about how two runs were made differently, which may explain what changed: mode, versions, facts,
-    rules, scenarios, targets, and the origin of the answers."""
+    """Yield sentences about differences in how two runs were made, which may explain the changes.
+
+    They cover mode, versions, facts, rules, scenarios, targets, and the origin of the answers.
+    """
     yield from _if_changed("mode", before.mode, run.mode)
     yield from _versions(before, run)
     yield from _if_changed("files of facts", ", ".join(before.facts), ", ".join(run.facts))

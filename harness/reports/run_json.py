@@ -1,4 +1,6 @@
-"""The run itself as JSON. `archive` adds the conversations, so that any other report can be made from it later."""
+"""The run itself as JSON. `archive` also contains the conversations, so that any other report can be made from it
+later.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from harness.results import Presentation, Report, RunResult
 
 
 def render(run: RunResult, presentation: Presentation) -> str:  # noqa: ARG001 - for people only
-    """Return the JSON of the run. Two identical runs differ only under `timing`."""
+    """Return the run as JSON. Two runs with the same results differ only under `timing`."""
     return run.to_json()
 
 
@@ -28,7 +30,7 @@ def _archive_pieces(run: RunResult, presentation: Presentation) -> Iterator[str]
 
 
 def compare(before: RunResult, run: RunResult, presentation: Presentation) -> str:  # noqa: ARG001 - for people only
-    """Return the changes as JSON: lists of changes, each with the value before and now."""
+    """Return the changes as JSON lists. Each change has the values before and now."""
     made = compare_runs(run, before)
     return json.dumps({"worse": made.worse, **asdict(made)}, ensure_ascii=False, indent=2) + "\n"
 

@@ -1,4 +1,4 @@
-"""Report for a terminal: the verdict, one table, what is wrong and what to do, and where the answers came from."""
+"""Report for a terminal: verdict, one table, problems and remedies, and the origin of the answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.reports.run_changes import Changes, RunChange, compare_runs
 from harness.results import Blame, Checked, Fate, Finding, Kind, Presentation, Report, RunResult, Severity, Verdict
 
 _SCREEN_LINES = 24
-"""A longer report repeats the verdict at its end."""
+"""Number of lines above which a report repeats the verdict at its end."""
 _MAX_CELLS = 3
 _MAX_SCENARIOS = 8
 _MAX_CAUSES = 3
@@ -139,7 +139,7 @@ def _matrix(run: RunResult, width: int, *, verbose: bool) -> Iterator[Renderable
 
 
 def _counted(verdicts: Sequence[tuple[str, Verdict]], *, verbose: bool) -> Text:
-    """Show the verdicts of some cells. Cells that are not applicable are counted only if no other cell is there."""
+    """Show the verdicts of some cells. Cells that are not applicable are counted only if there are no others."""
     played = [each for each in verdicts if each[1] is not Verdict.NOT_APPLICABLE]
     text = Text()
     for which, each in verdicts if verbose or not played else played:
@@ -172,7 +172,7 @@ def _check_notes(run: RunResult) -> Iterator[RenderableType]:
 
 
 def _ranked_causes(run: RunResult) -> Iterator[RenderableType]:
-    """List all causes of a check, the worst first; only the first is then shown in full."""
+    """List all causes of a check, the worst first. In this case only the first is shown in full."""
     found = causes(run, Severity.ERROR) if run.check is not None else []
     if len(found) > 1:
         yield heading(f"{len(found)} causes, the worst first. The first is shown below; --verbose shows each.")
@@ -182,7 +182,7 @@ def _ranked_causes(run: RunResult) -> Iterator[RenderableType]:
 
 
 def _errors(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
-    """Show what fails cells: in a check the worst cause only, which `_ranked_causes` lists with the others."""
+    """Show why cells fail. In a check, show only the worst cause, because `_ranked_causes` lists them all."""
     found = causes(run, Severity.ERROR)
     for number, cause in enumerate(found if verbose or run.check is None else found[:1], 1):
         yield from [""] if number > 1 else []
@@ -238,7 +238,7 @@ def _labelled(name: str, text: str) -> RenderableType:
 
 
 def _other_model(run: RunResult, cause: Cause) -> Iterator[RenderableType]:
-    """Suggest to name another model: a provider may accept of one model what it refuses of another."""
+    """Suggest another model, because a provider may refuse for one model what it accepts for another."""
     cell = cause.places[0].cells[0]
     model = cell.provenance.model_requested if cell.provenance else None
     if model and run.mode == "reference" and cause.kind is Kind.LIMIT and cause.blame in (Blame.ADAPTER, Blame.CLIENT):
@@ -251,7 +251,7 @@ def _look(run: RunResult, place: CellPlace) -> Iterator[RenderableType]:
 
 
 def _evidence(finding: Finding, *, says: bool) -> Iterator[RenderableType]:
-    """Show where a finding is and what is there; `says` adds its message."""
+    """Show where a finding is and the values there. If `says` is set, include its message."""
     parts = [part for part in (words.place(finding), finding.message if says else "") if part]
     if parts:
         yield indented(": ".join(parts), by=4)
@@ -321,7 +321,7 @@ def _tracebacks(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
 
 
 def _missing(run: RunResult) -> Iterator[RenderableType]:
-    """Show cells without a cassette, with the two commands that make up for it."""
+    """Show cells without a cassette, with the two commands that solve this."""
     found = groups.missing(run)
     if found:
         total = words.count(run.summary[Verdict.MISSING], "cell")
@@ -355,7 +355,7 @@ def _differences(run: RunResult, *, verbose: bool, everything: bool) -> Iterator
 
 
 def _provenance(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
-    """Show where the answers came from, what a paid run cost, and where the new cassettes are."""
+    """Show the origin of the answers, the cost of a paid run, and the location of new cassettes."""
     sentences = groups.provenance(run, by_target=verbose)
     hidden = not verbose and (run.summary[Verdict.NOT_APPLICABLE] or any(row.differs for row in run.differences))
     if sentences and hidden and not run.exit_code:
@@ -373,7 +373,7 @@ def _provenance(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
 
 
 def _not_applicable(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
-    """Show which cells are not applicable and why, if requested or if no other cell was played."""
+    """Show which cells are not applicable and why, if requested or if no other cell ran."""
     number = run.summary[Verdict.NOT_APPLICABLE]
     if number and (verbose or number == len(run.cells)):
         yield heading(f"Not applicable: {words.count(number, 'cell')}")
@@ -400,7 +400,7 @@ def _expected_failures(run: RunResult) -> Iterator[RenderableType]:
 
 
 def _stale(run: RunResult) -> Iterator[RenderableType]:
-    """Show expected failures that did not happen, which fails the run."""
+    """Show expected failures that did not happen. These fail the run."""
     if run.stale:
         yield heading("Expected failures that did not happen: take them off the list")
     for each in run.stale:

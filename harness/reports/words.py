@@ -1,4 +1,4 @@
-"""Wording that all reports for people share: verdicts, counts, places, values, advice and costs."""
+"""Wording shared by all human-readable reports: verdicts, counts, places, values, advice and costs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.results import JSON, Blame, CellResult, Checked, Finding, Kind, Run
 from harness.results.findings import show_change
 
 MAX_VALUE_CHARACTERS = 240
-"""Longest value that is shown whole. The JSON report has all of it."""
+"""Maximum length of a value that is shown in full. The JSON report always contains the full value."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _SMALLEST_PRICE = Decimal("0.0001")
@@ -37,7 +37,7 @@ CRASHED = "The adapter or harness broke before the cell could be judged. See the
 ACCEPT_HINT = "Known failures go into a file for --expected-failures; 'harness accept' writes it."
 
 KINDS = {Kind.LIMIT: "the provider refuses it", Kind.LOSS: "data lost or wrong", Kind.CONVENTION: "convention"}
-"""The kinds of finding, in words."""
+"""Description of each kind of finding."""
 
 
 class _Advised(Protocol):
@@ -52,31 +52,32 @@ class _Advised(Protocol):
 
 
 def what_to_do(found: _Advised) -> str:
-    """Return the remedy of the finding's rule, or general advice for whoever is at fault."""
+    """Return the remedy of the finding's rule, or general advice for the party at fault."""
     if found.kind is Kind.CONVENTION and found.severity is Severity.NOTE:
         return _OPTIONAL
     return sentence(found.remedy) if found.remedy else _ADVICE[found.blame]
 
 
 def sentence(text: str) -> str:
-    """Return the text with a capital letter and a full stop, unless it begins with code."""
+    """Return the text with an initial capital and a full stop. Text that begins with code keeps its first letter."""
     first = text[:1] if re.match(r"\w+[_.(]", text) else text[:1].upper()
     return f"{first}{text[1:]}{'' if text.endswith(('.', '!', '?')) else '.'}"
 
 
 def plain(text: str) -> str:
-    """Return the text on one line, with control characters escaped: those that move the cursor, or change colours or
-    the direction of writing."""
+    """Return the text on one line with control characters escaped. These could move the cursor or change colours or
+    text direction.
+    """
     return _CONTROL.sub(lambda match: f"\\u{ord(match.group()):04x}", " ".join(text.splitlines()))
 
 
 def plain_line(text: str) -> str:
-    """Escape a line as `plain` does, and keep its indentation."""
+    """Escape a line as `plain` does, but keep its indentation."""
     return " " * (len(text) - len(text.lstrip())) + plain(text.lstrip())
 
 
 def short(value: JSON, length: int = MAX_VALUE_CHARACTERS) -> str:
-    """Return a JSON value on one line, with its middle left out if it is longer than `length`."""
+    """Return a JSON value on one line. If it is longer than `length`, its middle is left out."""
     text = plain(json.dumps(value, ensure_ascii=False))
     if len(text) <= length:
         return text
@@ -85,10 +86,10 @@ def short(value: JSON, length: int = MAX_VALUE_CHARACTERS) -> str:
 
 
 def values(finding: Finding, length: int | None = MAX_VALUE_CHARACTERS) -> list[tuple[str, str]]:
-    """Return the actual and the expected value, each with its name and on one line.
+    """Return the actual and the expected value on one line each, with their names.
 
-    Long texts are cut to the words around the change. An unknown expected value is left out. `None` as `length` does
-    not cut values.
+    Long texts are shortened to the words around the difference, unless `length` is `None`. An unknown expected value is
+    left out.
     """
     if finding.actual is None and finding.expected is None:
         return []
@@ -104,7 +105,7 @@ def values(finding: Finding, length: int | None = MAX_VALUE_CHARACTERS) -> list[
 
 
 def bounded(text: str, most: int) -> str:
-    """Return a text of several lines, with its middle left out if it has more than about `most` characters."""
+    """Return a multi-line text. If it has more than about `most` characters, its middle is left out."""
     if len(text) <= most:
         return text
     half = most // 2
@@ -112,15 +113,17 @@ def bounded(text: str, most: int) -> str:
 
 
 def label(cell: CellResult) -> str:
-    """Return the scenario's name, with the variant if it is streamed: unique among the cells of a target."""
+    """Return the scenario's name, plus the variant if it is streamed. The label is unique among the
+    cells of a target.
+    """
     return cell.scenario if cell.variant == "whole" else f"{cell.scenario} [{cell.variant}]"
 
 
 def place(finding: Finding) -> str:
-    """Return where the evidence is: `request 2 /messages/3`, or nothing if there is no such place.
+    """Return where the evidence is: `request 2 /messages/3`, or an empty string if there is no such place.
 
-    Requests and responses count from 1. In an audit it is `FILE, interaction 1 /messages/3`, counted from 0 as in the
-    file.
+    Requests and responses count from 1. In an audit the result is `FILE, interaction 1 /messages/3`, counted from 0 as
+    in the file.
     """
     if finding.file is not None:
         at = "" if finding.index is None else f", interaction {finding.index}"
@@ -136,18 +139,18 @@ def count(number: int, noun: str) -> str:
 
 
 def listed(names: list[str], limit: int) -> str:
-    """Join at most `limit` names with commas, and count the others."""
+    """Join at most `limit` names with commas, followed by the number of others."""
     shown = ", ".join(names[:limit])
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
 
 
 def counts(run: RunResult) -> str:
-    """Return how many cells ended how: `448 pass, 1 fail, 6 not applicable`."""
+    """Return the number of cells for each verdict: `448 pass, 1 fail, 6 not applicable`."""
     return ", ".join(f"{number} {verdict.replace('-', ' ')}" for verdict, number in run.summary.items() if number)
 
 
 def verdict(run: RunResult) -> tuple[str, str]:
-    """Return the verdict in one word, and a sentence that goes with it."""
+    """Return the verdict as one word and as a sentence."""
     summary = run.summary
     total = _total(run)
     if run.stopped is not None:
@@ -167,7 +170,7 @@ def verdict(run: RunResult) -> tuple[str, str]:
 
 
 def _total(run: RunResult) -> str:
-    """Return how many cells there are, and in which variants: `4 cells (2 whole, 2 streamed, 6 recuts)`."""
+    """Return the number of cells in total and by variant: `4 cells (2 whole, 2 streamed, 6 recuts)`."""
     streamed = sum(cell.variant == "stream" for cell in run.cells)
     recuts = sum(cell.recuts for cell in run.cells)
     numbers = {"whole": len(run.cells) - streamed, "streamed": streamed}
@@ -179,7 +182,7 @@ def _total(run: RunResult) -> str:
 
 
 def check_notes(checked: Checked) -> Iterator[tuple[str, str]]:
-    """Yield what a check reports besides its cells: a heading and a sentence each."""
+    """Yield what a check reports in addition to its cells, each as a heading and a sentence."""
     if checked.model_note:
         yield "Model", checked.model_note
     for tried in checked.broken:
@@ -205,7 +208,7 @@ def check_notes(checked: Checked) -> Iterator[tuple[str, str]]:
 
 
 def money(dollars: Decimal) -> str:
-    """Return US dollars: `$12.35`, below one dollar `$0.0123`. An amount too small for that is never shown as 0."""
+    """Return US dollars: `$12.35`, or `$0.0123` below one dollar. An amount too small for that is never shown as 0."""
     if not dollars:
         return "$0"
     if dollars < _SMALLEST_PRICE:
@@ -215,7 +218,7 @@ def money(dollars: Decimal) -> str:
 
 
 def spent(spending: Spending) -> str:
-    """Return `$0.0123 for 42 requests`, and how many more have no known price."""
+    """Return `$0.0123 for 42 requests`, and the number of requests without a known price."""
     priced = spending.requests - spending.unpriced
     if spending.dollars is None:
         return f"not known for {count(spending.requests, 'request')}"
@@ -224,7 +227,9 @@ def spent(spending: Spending) -> str:
 
 
 def forecast(parts: Mapping[str, Spending], prices: Mapping[str, str]) -> Iterator[str]:
-    """Yield what a command is about to send and its estimated cost, by target. `prices` names the price list."""
+    """Yield the requests that a command will send and their estimated cost, by target. `prices`
+    names the price list.
+    """
     if not parts:
         return
     source = " ".join(part for pair in prices.items() for part in pair)
@@ -243,21 +248,22 @@ def _estimate(spending: Spending) -> str:
 
 
 def cost_heading(run: RunResult, cell: CellResult) -> str:
-    """Return what the money of a cell is: an estimate, or spent now or at the time of the recording."""
+    """Return the heading for a cell's cost: an estimate, spent now, or spent when it was recorded."""
     if cell.provenance is not None and cell.provenance.origin == "reference":
         return "Estimated cost at the providers, by the reference server's token counts"
     return "Cost when it was recorded" if run.mode == "replay" else "Cost"
 
 
 def is_paid(run: RunResult) -> bool:
-    """Return whether the run itself spent money at a provider."""
+    """Return whether this run itself incurred costs at a provider."""
     return any(
         cell.spending is not None and cell.spending.requests and cost_heading(run, cell) == "Cost" for cell in run.cells
     )
 
 
 def costs(run: RunResult, *, by_target: bool = False) -> Iterator[str]:
-    """Yield a sentence for each kind of cost, with the models of unknown price, then the costs by target if requested.
+    """Yield a sentence for each kind of cost, including models without a known price. If `by_target`, add the costs by
+    target.
 
     Cells that sent no request are left out.
     """

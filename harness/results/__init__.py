@@ -1,4 +1,4 @@
-"""The results of a run: transcripts, findings, cells and the run itself. Reports read nothing else."""
+"""The results of a run: transcripts, findings, cells and the run itself. Reports use only these."""
 
 from harness.model.messages import JSON
 from harness.results.checks import (

@@ -11,22 +11,25 @@ from harness.results.findings import to_writable
 
 
 class Fate(StrEnum):
-    """The outcome of a fact that one end sent, best first."""
+    """The outcome of a fact that one side of a gateway sent, from best to worst."""
 
     PRESERVED = "preserved"
-    """The other end receives the same."""
+    """The other side receives the same value."""
     TRANSLATED = "translated"
-    """The other end receives another form with the same meaning."""
+    """The other side receives another form with the same meaning."""
     REFUSED = "refused"
-    """The client gets an error."""
+    """The client receives an error."""
     LOST = "lost"
-    """The other end receives something else, or nothing, and there is no error."""
+    """The other side receives something else or nothing, and there is no error."""
 
 
 @dataclass(frozen=True, slots=True)
 class FactFates:
-    """The outcomes of one fact between a client's API and an upstream: how many cells preserved, translated, refused or
-    lost it. A cell counts once, by the worst. `of_answer`: the fact comes from the upstream, not the client."""
+    """Outcome counts of one fact between a client's API and an upstream.
+
+    The counts are the cells that preserved, translated, refused or lost the fact. Each cell is counted once, by its
+    worst outcome. `of_answer` is set if the upstream sends the fact, not the client.
+    """
 
     client: str
     upstream: str
@@ -40,7 +43,7 @@ class FactFates:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A capability, and how many of the cells that need it passed."""
+    """A capability of a target, with the number of cells that need it and how many of these passed."""
 
     target: str
     capability: str
@@ -50,8 +53,10 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """The share of tries in which a target's model did something; `name` says what. The share is between `low` and
-    `high`, from 0 to 1, with 95 % confidence (Wilson). It affects no verdict."""
+    """The share of tries in which a target's model showed the behaviour that `name` describes.
+
+    `low` and `high` are the bounds of the 95 % confidence interval (Wilson), from 0 to 1. Rates do not affect verdicts.
+    """
 
     name: str
     target: str
@@ -68,12 +73,12 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """Results of a check besides its cells.
+    """Results of a check in addition to its cells.
 
-    `undeclared` are capabilities that work though the adapter does not declare them; `broken` are declared ones that
-    work in no cell. `not_played` lists the omitted parts of the suite in sentences. `rates` are statistics of a
-    server's model. `gateway` has the outcomes of facts for each upstream. `model_note` explains why another model than
-    the default was used.
+    `undeclared` lists capabilities that work although the adapter does not declare them. `broken` lists declared
+    capabilities that work in no cell. `not_played` describes the parts of the suite that were omitted. `rates` are
+    statistics about a server's model. `gateway` has the outcome counts of facts for each upstream. `model_note`
+    explains why a model other than the default was used.
     """
 
     undeclared: tuple[Tried, ...] = ()
@@ -86,10 +91,11 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class ApiCounts:
-    """Counts of the exchanges of one API. Those that are neither accepted nor refused are undecided.
+    """Counts of the exchanges of one API.
 
-    `unread`: the request or the response cannot be read. `…_flagged`: a limit finding of severity error. `streamed`:
-    the response was a stream. `streamed_broken`: the stream is cut or has an error.
+    An exchange that is neither accepted nor refused is undecided. `unread` counts exchanges whose request or response
+    cannot be parsed. `accepted_flagged` and `refused_flagged` count those that have a limit finding with severity
+    error. `streamed` counts streamed responses, and `streamed_broken` those that were cut off or contain an error.
     """
 
     exchanges: int = 0
@@ -104,7 +110,7 @@ class ApiCounts:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A file that was not read. `damaged`: it looks like a cassette."""
+    """A file that was skipped. `damaged` is set if it looks like a cassette."""
 
     file: str
     reason: str
@@ -113,8 +119,10 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class RefusedRequest:
-    """A request that its server refused for its content, though it breaks no known limit: exchange `index` of `file`,
-    with the status and the server's message."""
+    """A request that the server refused because of its content, although it violates no known limit.
+
+    It is exchange `index` of `file`. `status` and `words` are the status code and the server's message.
+    """
 
     file: str
     index: int
@@ -127,12 +135,13 @@ class RefusedRequest:
 
 @dataclass(frozen=True, slots=True)
 class PairCounts:
-    """Counts of the pairs of one API.
+    """Counts of the request pairs of one API.
 
-    `streamed`: pairs with a streamed response, run through `stream`. `not_redrivable`: reason → pairs whose follow-up
-    depends on state on the server; the reason is the field that refers to it. `allowances`: class → number of uses; see
-    `harness.audit.turn_comparison`. `edited`: pairs whose recorded client changed the response before it sent it
-    back; `edits`: class → pairs, see `harness.audit.client_edits`. The other pairs disagree.
+    `streamed` counts pairs with a streamed response, which run through `stream`. `not_redrivable` counts pairs whose
+    follow-up depends on state on the server, by the field that refers to that state. `allowances` counts the tolerated
+    differences by class (see `harness.audit.turn_comparison`). `edited` counts pairs whose recorded client changed the
+    response before sending it back, and `edits` these pairs by class (see `harness.audit.client_edits`). All remaining
+    pairs disagree.
     """
 
     pairs: int
@@ -146,11 +155,12 @@ class PairCounts:
 
 @dataclass(frozen=True, slots=True)
 class PairDisagreement:
-    """A difference between an adapter's request and request `j` of `file`, after response `i`.
+    """A difference between the request that an adapter produced and the recorded request `j` of `file`, both after
+    response `i`.
 
-    `pointer` leads into the body of request j. `kind` is as in `harness.audit.turn_comparison.Disagreement` and
-    `harness.audit.redrive`, or `adapter-failed`: the adapter could not read the response or express the
-    follow-up; `produced` is the reason.
+    `pointer` is a location in the body of request `j`. `kind` is a kind from
+    `harness.audit.turn_comparison.Disagreement` or `harness.audit.redrive`, or `adapter-failed`. In the last case the
+    adapter could not read the response or produce the follow-up, and `produced` is the reason.
     """
 
     api: str
@@ -165,8 +175,9 @@ class PairDisagreement:
 
 @dataclass(frozen=True, slots=True)
 class RedriveResult:
-    """A whole redrive: counts by API, and all disagreements in the order of files and pairs. Each stream also ran in
-    `recuts` other chunkings."""
+    """Result of a redrive: counts by API, and all disagreements in the order of files and pairs. Each stream was also
+    run with `recuts` other chunk boundaries.
+    """
 
     apis: Mapping[str, PairCounts]
     disagreements: tuple[PairDisagreement, ...]
@@ -175,9 +186,12 @@ class RedriveResult:
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """The scope of an audit. `files` counts the cassettes read, `unknown` their exchanges with no known chat API.
-    `redrive` is the result of repeating their conversations; disagreements are findings, too. `unexplained` are
-    refusals that no rule explains."""
+    """The scope of an audit.
+
+    `files` is the number of cassettes read, and `unknown` the number of their exchanges that belong to no known chat
+    API. `redrive` is the result of repeating the recorded conversations; its disagreements are also reported as
+    findings. `unexplained` lists refused requests that no rule explains.
+    """
 
     files: int
     apis: Mapping[str, ApiCounts]

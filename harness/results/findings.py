@@ -1,4 +1,4 @@
-"""Findings: what is wrong, how severe it is, and who is to blame."""
+"""Findings: the problem, its severity and the party at fault."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.scenarios.schema import Subject
 
 
 class Severity(StrEnum):
-    """The severity of a finding. An error fails its cell; a note never makes a verdict worse than `note`."""
+    """The severity of a finding. An error fails the cell. A note changes the verdict at most from `pass` to `note`."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -22,9 +22,12 @@ class Severity(StrEnum):
 
 
 class Kind(StrEnum):
-    """The kind of a rule. Limit: the provider rejects the request. Loss: information was changed, lost, invented or
-    answered wrongly. Convention: a custom of this project was not followed. The first two fail any adapter; conventions
-    are notes unless a run is strict."""
+    """The kind of a rule.
+
+    A limit rule reports requests that the provider rejects. A loss rule reports information that was changed, lost,
+    invented or mishandled. A convention rule reports a departure from this project's conventions. Findings of limit and
+    loss rules can fail any adapter. Those of convention rules are notes unless the run is strict.
+    """
 
     LIMIT = "limit"
     LOSS = "loss"
@@ -32,11 +35,11 @@ class Kind(StrEnum):
 
 
 class Blame(StrEnum):
-    """The party at fault."""
+    """The party responsible for a finding."""
 
     ADAPTER = "adapter"
     CLIENT = "client"
-    """A client, agent or library that sends its own requests."""
+    """A client, agent or library that builds its own requests."""
     PROVIDER = "provider"
     CASSETTE = "cassette"
     MODEL = "model"
@@ -50,19 +53,19 @@ class Outcome(StrEnum):
     """The outcome of a request."""
 
     ACCEPTED = "accepted"
-    """2xx, and no error in the body."""
+    """Status 2xx without an error in the body."""
     REFUSED = "refused"
-    """4xx, or an error inside a 2xx."""
+    """Status 4xx, or an error in the body of a 2xx response."""
     UNDECIDED = "undecided"
-    """No response, one that cannot be read, a redirect, or a server failure (5xx)."""
+    """No response, an unreadable response, a redirect or a server error (5xx)."""
 
 
 _MAX_TEXT_CHARACTERS = 20_000
-"""The limit for each text in a finding, and for the reason of an error."""
+"""Maximum length of each text that `to_writable` returns."""
 
 
 def to_writable(value: JSON) -> JSON:
-    """Return the value with texts that can be written anywhere: see `Finding`."""
+    """Return the value with its texts shortened and made encodable as UTF-8. See `Finding`."""
     if isinstance(value, str):
         return shorten(
             shorten(value, _MAX_TEXT_CHARACTERS).encode("utf-8", "backslashreplace").decode(), _MAX_TEXT_CHARACTERS
@@ -76,8 +79,11 @@ def to_writable(value: JSON) -> JSON:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A body that a finding shows. `end` names it, as `the client's request`. `pointer` leads to the relevant place,
-    `piece` is the excerpt there. A long text is shortened."""
+    """A request or response body shown with a finding.
+
+    `end` is its title, such as `the client's request`. `pointer` locates the relevant value and `piece` is the excerpt
+    around it. Long texts are shortened.
+    """
 
     end: str
     text: str
@@ -90,17 +96,19 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A finding, with its evidence.
+    """A problem that a rule found, with its evidence.
 
-    `pointer` leads into the body of the request, or of the response if `of_response`, of exchange `exchange`, an index
-    into the cell's exchanges; `piece` is an excerpt there. `source` is the origin of the rule, `subject` its topic. In
-    an audit `file` and `index` identify the exchange, and `outcome` is that of its request. `accepted` is the reason of
-    an expected failure, which fails nothing. `follows` is the index of the cause among the cell's findings
-    (`harness.runner.causes`). `raised` is the class of a crash's exception; `case` distinguishes problems of one rule.
-    `bodies` are those of both ends of a gateway. Only the page and `harness show` print the `exhibits`: the raw stream,
-    or the shipped adapter's request. `turn` is the index of the user turn, where known. `remedy` is advice.
+    `pointer` is a location in the body of the request, or of the response if `of_response` is set. `exchange` is the
+    index of that exchange in the cell, and `piece` an excerpt at the location. `source` is the origin of the rule and
+    `subject` its topic. In an audit, `file` and `index` identify the exchange, and `outcome` is the outcome of its
+    request. `accepted` is the reason of an expected failure; such a finding does not fail its cell. `follows` is the
+    index of the finding that caused this one (`harness.runner.causes`). `raised` is the exception class of a crash.
+    `case` distinguishes different problems reported by one rule. `bodies` are the bodies on both sides of a gateway.
+    `exhibits`, which only the HTML page and `harness show` print, are the raw stream or the shipped adapter's request.
+    `turn` is the index of the user turn, if known. `remedy` is advice on how to fix the problem.
 
-    Texts can be written anywhere: half of a surrogate pair becomes its escape. Long ones are shortened in the middle.
+    All texts can be encoded: half of a surrogate pair is replaced by its escape sequence. The middle of a long text is
+    omitted.
     """
 
     rule: str
@@ -130,7 +138,7 @@ class Finding:
 
     @property
     def fails(self) -> bool:
-        """True if it fails its cell."""
+        """True if the finding fails its cell."""
         return self.severity is Severity.ERROR and self.accepted is None
 
     def __post_init__(self) -> None:
@@ -139,22 +147,25 @@ class Finding:
 
 
 def blame_client(finding: Finding) -> Finding:
-    """Return the finding with the blame on the client in place of the adapter."""
+    """Return the finding with the client blamed instead of the adapter."""
     return replace(finding, blame=Blame.CLIENT) if finding.blame is Blame.ADAPTER else finding
 
 
 _CONTEXT_CHARACTERS = 40
 _MAX_CHANGE_CHARACTERS = 160
 _MAX_WORDS = 4000
-"""Above this, a changed part is not compared word by word."""
+"""Maximum number of words for a word-by-word comparison. Longer changes are shown as a whole."""
 
 _TOKEN = re.compile(r"\s+|[^\s]+")
 
 
 @dataclass(frozen=True, slots=True)
 class TextChange:
-    """The first change of a text. `line` counts from 1 in the changed text; `more` is the number of further changes.
-    `before` and `after` show the change in brackets."""
+    """The first difference between two texts.
+
+    `line` is its line in the changed text, counted from 1. `before` and `after` show the change in brackets, with the
+    surrounding text. `words` summarises its size. `more` is the number of further changes.
+    """
 
     line: int
     before: str
@@ -196,7 +207,9 @@ def text_change(before: str, after: str) -> TextChange | None:
 
 
 def show_change(actual: JSON, expected: JSON, longest: int) -> tuple[str, str] | None:
-    """Show two values by their change, if both are texts and one is longer than `longest` characters."""
+    """Return both values reduced to their first change, if both are texts and one has more than `longest` characters.
+    Return `None` if they are not, or if they are equal.
+    """
     if not isinstance(actual, str) or not isinstance(expected, str) or max(len(actual), len(expected)) <= longest:
         return None
     change = text_change(expected, actual)
@@ -223,7 +236,7 @@ def _window(head: str, change: str, tail: str) -> str:
 
 
 def _words(removed: list[str], added: list[str]) -> str:
-    """Count what changed: `1 word added`, `white space changed`."""
+    """Summarise the size of a change: `1 word added`, `white space changed`."""
     gone, come = (sum(not token.isspace() for token in tokens) for tokens in (removed, added))
     if not gone and not come:
         return "white space changed"

@@ -1,4 +1,6 @@
-"""The result of a run: cells with their verdicts, costs and differences, as JSON and as reports get it."""
+"""The result of a run: cells with their verdicts, costs and differences. It is written as JSON and
+passed to reports.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +28,12 @@ from harness.scenarios.schema import Variant
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """The command lines to repeat parts of a run, which reports print next to failures.
+    """Command lines for repeating parts of a run. Reports print them next to failures.
 
-    `rerun`, `record`, `reference` and `show` are the first words of command lines, `selection` those that selected the
-    scenarios. `scenarios` has the files of scenarios that are not shipped, `targets` the words that select a column
-    other than a shipped target, `recut` those for other chunkings. Without words for `show`, no command shows a cell.
+    `rerun`, `record`, `reference` and `show` are the first words of the commands. If `show` is empty, no command shows
+    a cell. `selection` are the words that selected the scenarios. `scenarios` maps the ids of scenarios that are not
+    shipped to their files. `targets` maps columns that are not shipped targets to the words that select them. `recut`
+    are the words that enable other chunk boundaries.
     """
 
     rerun: tuple[str, ...] = ("harness", "run")
@@ -43,7 +46,9 @@ class Invocation:
     show: tuple[str, ...] = ("harness", "show")
 
     def command(self, words: Iterable[str], targets: Iterable[str], scenarios: Iterable[str] | None = None) -> str:
-        """Return the command line of `words`, for targets and some scenarios (`None`: those of the run)."""
+        """Return a command line that starts with `words` and selects the targets and scenarios. If `scenarios` is
+        `None`, it selects those of the run.
+        """
         named = self.selection if scenarios is None else [self.scenarios.get(each, each) for each in scenarios]
         selected = chain.from_iterable(self.targets.get(target, ("--target", target)) for target in targets)
         return shlex.join([*words, *named, *selected])
@@ -53,9 +58,9 @@ class Invocation:
 class Definition:
     """The definition of a scenario.
 
-    `digest` is the beginning of the SHA-256 of its content. `requires` are capabilities, `provocations` its
-    provocations. `file` is its file as the user named it; shipped scenarios have none. `line` is that of its id, and
-    `turns` those of its user turns, counted from 1.
+    `digest` is the start of the SHA-256 of its content. `requires` lists the required capabilities and `provocations`
+    the provocations. `file` is the path as the user gave it, or `None` for shipped scenarios. `line` is the line of the
+    scenario's id and `turns` are the lines of its user turns, counted from 1.
     """
 
     digest: str
@@ -66,14 +71,17 @@ class Definition:
     turns: tuple[int, ...] = ()
 
     def line_of(self, turn: int | None) -> int | None:
-        """Return the line of a user turn, by its index, or of the id if there is no such turn."""
+        """Return the line of the user turn with this index, or of the scenario's id if there is no such turn."""
         return self.turns[turn] if turn is not None and 0 <= turn < len(self.turns) else self.line
 
 
 @dataclass(frozen=True, slots=True)
 class StaleExpectation:
-    """An entry of expected failures that is stale: the failure did not occur. In `RunResult.unmatched`: the entry
-    covers no cell of the run. `variant` is `None` for both."""
+    """An entry of the expected failures that is stale, because its failure did not occur.
+
+    In `RunResult.unmatched` it is an entry that covers no cell of the run. `variant` is `None` if the entry applies to
+    both variants.
+    """
 
     scenario: str
     target: str
@@ -83,16 +91,16 @@ class StaleExpectation:
 
 
 Values: TypeAlias = Mapping[str, Mapping[str, tuple[str, ...]]]
-"""Target → name of a fact → the observed values, sorted; facts without values are left out."""
+"""Maps targets to names of facts, and these to the sorted observed values. Facts without values are omitted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Part `number` of `of`, counted from 1: a shard, or a live run that can be resumed.
+    """Part `number` of `of` parts, counted from 1: a shard, or a live run that can be resumed.
 
-    `scenarios` are the ids of all scenarios of the whole run, in order, each with the beginning of its digest.
-    `expected` are all entries of expected failures: a shard alone cannot tell which are stale. `observed` are the
-    values of its differences.
+    `scenarios` maps the ids of all scenarios of the whole run, in order, to the start of their digests. `expected` are
+    all entries of the expected failures, because a single shard cannot determine which ones are stale. `observed` are
+    the values observed in this part.
     """
 
     number: int
@@ -103,7 +111,7 @@ class Part:
 
     @property
     def name(self) -> str:
-        """The name as in `--shard`: `1/4`."""
+        """The name in the form of `--shard`: `1/4`."""
         return f"{self.number}/{self.of}"
 
 
@@ -118,7 +126,7 @@ class Verdict(StrEnum):
     WARN = "warn"
     FAIL = "fail"
     INCONCLUSIVE = "inconclusive"
-    """The model did not do what the cell tests, so nothing is proved."""
+    """The model did not do what the cell tests, so the cell proves nothing."""
     NOT_APPLICABLE = "not-applicable"
     MISSING = "missing"
     ERROR = "error"
@@ -126,7 +134,9 @@ class Verdict(StrEnum):
 
 
 def verdict_of(findings: Iterable[Finding]) -> Verdict:
-    """Return the verdict of a cell by its findings: the worst that is not an expected failure."""
+    """Return the verdict of a cell from its findings. In order of precedence: a finding that fails the cell, an
+    expected failure, a warning, a note.
+    """
     every = list(findings)
     if any(finding.fails for finding in every):
         return Verdict.FAIL
@@ -139,8 +149,9 @@ def verdict_of(findings: Iterable[Finding]) -> Verdict:
 class Provenance:
     """The origin of a cell's responses.
 
-    `origin` is `reference` (the reference server), `provider` (at its own address), or `server`: another server with
-    the API, at the address `recorded_from`. `recorded_at` is an ISO 8601 time, if there was a recording.
+    `origin` is `reference` for the reference server, `provider` for the provider at its own address, and `server` for
+    another server with the same API. `recorded_from` is the address of such a server. `recorded_at` is the time of the
+    recording in ISO 8601 format, if there was one.
     """
 
     origin: Origin
@@ -153,10 +164,10 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """The costs of requests to a model.
+    """The cost of requests to a model.
 
-    `usage` sums the tokens of the responses. `dollars` is the price of the requests with a known price (`None`: of
-    none), `unpriced` counts the others. Refused requests cost nothing.
+    `usage` is the total number of tokens in the responses. `dollars` is the cost of the requests that have a known
+    price, or `None` if none has. `unpriced` is the number of the other requests. Refused requests cost nothing.
     """
 
     model: str
@@ -167,7 +178,7 @@ class Spending:
 
     @staticmethod
     def together(parts: Iterable[Spending]) -> Spending:
-        """Return the sum of at least one; `model` names each model once."""
+        """Return the sum of one or more parts. `model` lists each model once."""
         every = list(parts)
         known = [part.dollars for part in every if part.dollars is not None]
         return Spending(
@@ -180,19 +191,19 @@ class Spending:
 
 
 def total_usage(usages: Iterable[Usage]) -> Usage:
-    """Return the sum of the tokens of several responses."""
+    """Return the total usage of several responses."""
     return sum(usages, Usage())
 
 
 @dataclass(frozen=True, slots=True)
 class CellResult:
-    """A cell: scenario × target × variant.
+    """The result of a cell, which is a scenario on a target in a variant.
 
-    `reason` explains a cell that did not run, or broke. `covers` are the subjects of the scenario, the main one first.
-    `recuts` counts the other chunkings that ran. `spending` is the cost of its requests. `printed` is the output of an
-    adapter in another process, `traceback` that of its exception; both are shortened. `conversation` is set only if a
-    report needs it. `hidden` counts findings out of scope, by rule. `seconds` is the duration, which does not affect
-    equality.
+    `reason` explains why the cell did not run, or what error it had. `covers` are the scenario's subjects, the main one
+    first. `recuts` is the number of other chunk boundaries that were run. `spending` is the cost of the requests.
+    `printed` is the output of an adapter in another process and `traceback` the traceback of an exception; both are
+    shortened. `conversation` is set only if a report needs it. `hidden` counts the findings out of scope, by rule.
+    `seconds` is the duration; it is ignored when results are compared.
     """
 
     scenario: str
@@ -226,7 +237,9 @@ class CellResult:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A fact observed on the wire, for each target. `differs`: the targets have different values."""
+    """A fact observed on the wire, with its value for each target. `differs` is set if targets have
+    different values.
+    """
 
     subject: str
     fact: str
@@ -236,17 +249,18 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """A whole run. Everything but `timing` is identical when a run is repeated; prices may change with the day.
+    """The result of a whole run. When a run is repeated, everything except `timing` is identical, although prices may
+    change from day to day.
 
-    `unmatched` are entries of expected failures that cover no cell of this run. `left_out` has reasons why targets are
-    not in the run. `cassettes` is the folder of cassettes. `stopped` is the reason of an incomplete run; `cells` are
-    then those that finished. `facts` are the files of additional facts. Only findings of `rules` count, all if it is
-    empty, and none of `ignored`; both are ids and globs. `unplayed` counts the cells that did not run because of
-    `--maxfail`.
+    `unmatched` are entries of the expected failures that cover no cell of the run. `left_out` maps targets that are not
+    in the run to the reasons. `cassettes` is the folder of the cassettes. `stopped` is the reason why the run was
+    stopped; `cells` then has only the finished cells. `facts` are the files with additional facts. `rules` and
+    `ignored` are ids and globs of rules: findings of ignored rules do not count, and if `rules` is not empty, only
+    findings of these rules count. `unplayed` is the number of cells that did not run because of `--maxfail`.
 
-    An audit is a run whose cells are recordings: each file with each of its APIs. A damaged file is a missing cell.
-    `audit` has its counts, and `check` those of a check. `definitions` are those of the scenarios, by id. `played_at`
-    is the start, an ISO 8601 time in UTC. `part` identifies a shard.
+    In an audit, each cell is a recording: one file with one of its APIs. A damaged file is a cell with the verdict
+    `missing`. `audit` has the counts of an audit and `check` the results of a check. `definitions` maps scenario ids to
+    definitions. `played_at` is the start time in UTC, in ISO 8601 format. `part` identifies a shard.
     """
 
     mode: Mode
@@ -275,7 +289,7 @@ class RunResult:
 
     @property
     def finished(self) -> bool:
-        """True if every cell ran."""
+        """True if all cells ran."""
         return self.stopped is None and not self.unplayed
 
     @property
@@ -296,7 +310,7 @@ class RunResult:
 
     @property
     def costs(self) -> dict[str, Spending]:
-        """The costs of each target."""
+        """The cost of each target's requests."""
         parts: dict[str, list[Spending]] = {}
         for cell in self.cells:
             if cell.spending is not None:
@@ -305,8 +319,12 @@ class RunResult:
 
     @property
     def exit_code(self) -> int:
-        """1 for failures, errors, stale entries or a check with another model than the default; else 2 if a cell is
-        missing, none ran, or the run is incomplete; else 0."""
+        """The exit code of the command.
+
+        It is 1 if a cell failed or had an error, if an expected failure is stale, or if a check used a model other than
+        the default. Otherwise it is 2 if a cell has the verdict `missing`, no cell ran, or the run is incomplete. In
+        all other cases it is 0.
+        """
         summary = self.summary
         if summary["fail"] or summary["error"] or self.stale or (self.check is not None and self.check.model_note):
             return 1
@@ -314,14 +332,15 @@ class RunResult:
         return 2 if summary["missing"] or not played or not self.finished else 0
 
     def to_json(self, *, conversations: bool = False) -> str:
-        """Return the run as JSON. `from_json` returns an equal value, except for conversations that were not written.
+        """Return the run as JSON. `from_json` restores an equal value, except for conversations, which are written only
+        on request.
 
-        Numbers without a JSON form are written as texts.
+        Numbers that JSON cannot represent are written as strings.
         """
         return "".join(self.json_pieces(conversations=conversations))
 
     def json_pieces(self, *, conversations: bool = False) -> Iterator[str]:
-        """Yield the text of `to_json` cell by cell, for runs that do not fit into memory as text."""
+        """Yield the text of `to_json` one cell at a time, because the text of a large run may not fit into memory."""
         document: dict[str, Any] = _adapter().dump_python(
             replace(self, cells=(), timing={}), mode="json", exclude={"played_at"}
         )
@@ -351,10 +370,9 @@ class RunResult:
 
     @staticmethod
     def from_json(text: str) -> RunResult:
-        """Read the JSON of `to_json`.
+        """Parse the JSON that `to_json` returns.
 
-        Raises:
-            ValueError: It is not the JSON of a run.
+        Raises: ValueError: The text is not the JSON of a run.
         """
         document: Any = json.loads(text)
         if isinstance(document, dict):
@@ -362,7 +380,7 @@ class RunResult:
         return _adapter().validate_python(document)
 
     def _times(self) -> dict[str, Any]:
-        """Return everything that changes when a run is repeated."""
+        """Return all values that change when a run is repeated."""
         known = {_timing_key(*each.key): each.seconds for each in self.cells if each.seconds is not None}
         at = {} if self.played_at is None else {"at": self.played_at}
         return {**at, **self.timing, **({"cells": known} if known else {})}
@@ -373,7 +391,7 @@ def _timing_key(*names: object) -> str:
 
 
 def _move_timing_back(document: dict[str, Any]) -> None:
-    """Undo what `to_json` moved, and remove what is derived."""
+    """Move the values that `to_json` put into `timing` back to their fields, and remove derived values."""
     for derived in ("finished", "summary", "costs"):
         document.pop(derived, None)
     timing, cells = document.get("timing"), document.get("cells")
@@ -454,13 +472,13 @@ def json_schema() -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Presentation:
-    """Options of a report.
+    """Options for rendering a report.
 
-    `width` is in columns. `verbose` shows every scenario and finding, `quiet` only failures and the verdict.
-    `all_differences` includes facts that are the same for all targets. `against` is an earlier run to compare with.
-    `root` is the top folder of the repository, for file names in pipelines; empty: as given. `form` is one of
-    `Report.forms`; empty: the first. `most` is the maximum size in bytes of UTF-8. `today` is the date of the report
-    (`None`: that of the run).
+    `width` is in columns. `verbose` shows all scenarios and findings, `quiet` only failures and the verdict.
+    `all_differences` also shows facts that are the same for all targets. `against` is an earlier run to compare with.
+    `root` is the top folder of the repository, used for file names in pipelines; if empty, names are shown as given.
+    `form` is one of `Report.forms`; if empty, the first. `most` is the maximum size in bytes of UTF-8. `today` is the
+    date of the report; if `None`, the date of the run.
     """
 
     colour: bool = False
@@ -479,10 +497,11 @@ class Presentation:
 class Report:
     """A report format.
 
-    `wants_conversations`: it shows messages and exchanges, which a run otherwise does not keep. `compares`: it shows
-    `Presentation.against`. `forms` are the file extensions that it can write, the first for the screen; empty: one
-    form. `pieces` returns what `render` returns, in pieces, so that long reports need less memory. `compare` shows only
-    the changes between two runs, for `harness compare`. `reads_back`: `RunResult.from_json` reads it.
+    `wants_conversations` is set if it shows messages and exchanges, which a run does not keep by default. `compares` is
+    set if it shows `Presentation.against`. `forms` are the file extensions that it can write, with the form for the
+    screen first; empty if it has only one form. `pieces` returns the same text as `render`, but in pieces, so that long
+    reports need less memory. `compare` renders only the changes between two runs, for `harness compare`. `reads_back`
+    is set if `RunResult.from_json` can read the report.
     """
 
     name: str
@@ -495,5 +514,5 @@ class Report:
     reads_back: bool = False
 
     def made(self, run: RunResult, presentation: Presentation) -> Iterable[str]:
-        """Return the report of a run, in pieces."""
+        """Return the report of a run in pieces."""
         return [self.render(run, presentation)] if self.pieces is None else self.pieces(run, presentation)

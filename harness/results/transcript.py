@@ -1,4 +1,6 @@
-"""The transcript of a cell: exchanges, chats, tool runs, embeddings, and the conversation as reports show it."""
+"""The transcript of a cell: exchanges, chats, tool runs and embeddings, and the conversation in the form that reports
+show.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,9 @@ Mode: TypeAlias = Literal["replay", "reference", "live", "record", "audit", "ser
 class Exchange:
     """An HTTP request and its response.
 
-    `response` is `None` if none arrived. `recorded` is the matching request of the cassette, in replay. `chat` is the
-    index of the chat that sent it, `None` in an audit. `at` is the time on a monotonic clock, in seconds.
+    `response` is `None` if no response arrived. In replay, `recorded` is the matching request of the cassette. `chat`
+    is the index of the chat that sent the request, or `None` in an audit. `at` is the time in seconds on a monotonic
+    clock.
     """
 
     request: HttpRequest
@@ -175,7 +178,7 @@ class TurnedAway:
     request: str
     reason: str
     answer: str = ""
-    """The status and the message of the rejection."""
+    """The status and error message of the response that rejected the request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +264,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class ConversationRecord:
-    """The messages of a cell and its exchanges. An audit, or a served session, has only exchanges."""
+    """The messages and exchanges of a cell. An audit and a served session have only exchanges."""
 
     said: tuple[MessageRecord, ...] = ()
     exchanges: tuple[Sent, ...] = ()

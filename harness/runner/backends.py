@@ -1,6 +1,6 @@
-"""Backends: where the responses of a run come from, and the routes by which adapters reach them.
+"""Backends, which supply the responses of a run, and the routes by which adapters reach them.
 
-A backend opens an environment for each cell: cassettes, the reference server or (in `live`) a provider respond there.
+A backend opens an environment for each cell. In it, cassettes, the reference server or (in `live`) a provider respond.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
 class CellEnvironment:
     """The environment in which one cell runs.
 
-    `scripted`: the responses follow the scenario's script. `stale`: the requests that the scenario makes have changed
-    since the recording. `recorded_by`: the adapter that made the recording. `too_old`: a message, if the recording
-    exceeds its maximum age.
+    `scripted` is set if the responses follow the scenario's script. `stale` is set if the scenario's requests changed
+    after the recording. `recorded_by` is the adapter that made the recording. `too_old` is an error message if the
+    recording exceeds its maximum age, else `None`.
     """
 
     endpoint: Endpoint
@@ -81,7 +81,9 @@ class Backend(Protocol):
         ...
 
     def provenance(self, target: Target) -> Provenance:
-        """Return where responses for a target come from. A cassette states its own provenance instead."""
+        """Return the provenance of responses for a target. A cassette has its own provenance, which
+        takes precedence.
+        """
         ...
 
     def redactor(self) -> Redactor:
@@ -233,7 +235,7 @@ class OfflineBackend(RoutedBackend):
 
 
 class ReferenceBackend(OfflineBackend):
-    """The reference server, over HTTP on loopback. It answers commands in this process."""
+    """The reference server, reached over HTTP on loopback. Commands are answered directly in this process."""
 
     mode: Mode = "reference"
 

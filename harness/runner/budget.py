@@ -1,7 +1,8 @@
-"""Estimates the costs of a recording, and keeps a budget in US dollars while it runs.
+"""Estimates the cost of a recording and enforces a budget in US dollars while it runs.
 
-Before a request is sent, its cost is reserved: its length by a rule of thumb, or the conversation so far, plus the
-longest response that it allows, at list prices. The tokens that the response reports replace the reservation.
+Before a request is sent, its maximum cost is reserved at list prices. The input is the larger of the planned request
+and the conversation so far. The output is the longest response that the request allows. The reservation is replaced by
+the actual cost once the response reports its tokens.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from harness.runner.recorder import Withheld
 from harness.runner.tool_loop import ADAPTER_EXCEPTIONS, run_scenario
 
 CellKey: TypeAlias = tuple[str, str, str]
-"""Scenario, target and variant."""
+"""Scenario id, target name and variant."""
 
 _BYTES_PER_TOKEN = 4
 """A rule of thumb for English."""
@@ -38,11 +39,11 @@ _BYTES_PER_TOKEN = 4
 def estimate(
     cells: Sequence[Cell], *, base_urls: Mapping[str, str] | None = None, max_requests: int | None = None
 ) -> dict[str, Spending]:
-    """Estimate what the cells would cost, by target, without any network traffic.
+    """Estimate the cost of the cells by target, without network traffic.
 
-    Requests count with the bytes of their bodies, responses with those of the script, up to the limit that the request
-    sets. A model may say more. `base_urls` are the servers that replace providers, by target; `max_requests` is the
-    most that would be sent.
+    Request tokens are estimated from the size of the body. Response tokens are estimated from the script, capped at the
+    request's token limit. A real model may write more. `base_urls` maps targets to servers that replace their
+    providers. `max_requests` is the maximum number of requests to count.
     """
     estimator = _Estimator(base_urls or {}, max_requests)
     with ReplayBackend(()) as backend:
@@ -56,8 +57,11 @@ def estimate(
 
 @dataclass(frozen=True, slots=True)
 class PlannedRequest:
-    """The tokens of a planned request and of its scripted response, and the limit that it sets: `None` for no limit, 0
-    for embeddings."""
+    """Estimated tokens of a planned request.
+
+    `read` counts the request and `written` its scripted response. `bound` is the request's token limit: `None` for no
+    limit, 0 for embeddings.
+    """
 
     read: int
     written: int
@@ -65,7 +69,9 @@ class PlannedRequest:
 
 
 def plan_requests(cells: Sequence[Cell]) -> dict[CellKey, list[PlannedRequest]]:
-    """Return the requests of each cell, without any network traffic. There are none if the adapter cannot run here."""
+    """Return the planned requests of each cell, without network traffic. Cells whose adapter cannot run on this machine
+    have none.
+    """
     estimator = _Estimator({}, None)
     with ReplayBackend(()) as backend:
         for cell in cells:
@@ -82,7 +88,7 @@ class _Estimator:
         self._begun = 0
 
     def play(self, cell: Cell, backend: ReplayBackend) -> None:
-        """Run one cell against the script and note the cost of its requests. Raises `_LimitReached`."""
+        """Run one cell against the script and add the estimated cost of its requests. Raises `_LimitReached`."""
         target = cell.target
         wire = catalog.api(target.api)
         session = ScriptSession(cell.scenario, wire, target.model, target.profile)
@@ -156,7 +162,7 @@ class Budget:
 
     @staticmethod
     def check(targets: Sequence[Target]) -> None:
-        """Check that the price of each target is known. Raises `UsageError`."""
+        """Check that each target's model has a known price. Raises `UsageError`."""
         for target in targets:
             if cost(target.api, target.model, Usage(1000, 1000)) is None:
                 raise UsageError(
@@ -165,11 +171,13 @@ class Budget:
                 )
 
     def foresee(self, cells: Sequence[Cell]) -> None:
-        """Plan the requests of cells that are about to run."""
+        """Plan the requests of the cells that are about to run."""
         self._requests = plan_requests([cell for cell in cells if not_applicable(cell, "live") is None])
 
     def account(self, cell: Cell, exchanges: Sequence[Exchange]) -> CellBudget:
-        """Return the budget of a cell. `exchanges` is a list that grows."""
+        """Return the budget of a cell. `exchanges` is the live list of the cell's exchanges; later ones are appended to
+        it.
+        """
         return CellBudget(self, cell.target, self._requests.get(key_of(cell), ()), exchanges)
 
     def hold(self, dollars: Decimal) -> None:
@@ -190,7 +198,10 @@ class Budget:
 
 
 class CellBudget:
-    """The costs of one cell: `requests` as planned, `exchanges` as made; that list grows."""
+    """Tracks the cost of one cell.
+
+    `requests` are the planned requests. `exchanges` is the live list of exchanges; later ones are appended to it.
+    """
 
     def __init__(
         self, budget: Budget, target: Target, requests: Sequence[PlannedRequest], exchanges: Sequence[Exchange]
@@ -212,7 +223,7 @@ class CellBudget:
         self._held = dollars
 
     def settle(self) -> None:
-        """Pay for the responses so far."""
+        """Replace the reservation by the actual cost of the responses received since the last call."""
         done = self._exchanges[self._settled :]
         self._budget.settle(self._held, sum((self._paid(each) for each in done), Decimal(0)))
         self._settled, self._held = len(self._exchanges), Decimal(0)
@@ -233,4 +244,4 @@ class CellBudget:
 
 
 _UNKNOWN_REQUEST = PlannedRequest(UNBOUNDED_TOKENS, UNBOUNDED_TOKENS, None)
-"""A request of an adapter that cannot run here."""
+"""The assumed request of a cell whose adapter cannot run on this machine."""

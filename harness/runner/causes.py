@@ -106,13 +106,13 @@ _READING = (
     "stream-arguments",
     "stream-call-identity",
 )
-"""The adapter reads a response wrongly."""
+"""Rules whose finding means that the adapter misread a response."""
 
 _IDS = ("issued-id-lost", "call-id-changed", "call-id-unique", "foreign-id-mapping", "synthesised-id-unique")
 """A call has lost its id."""
 
 _PAIRS = ("call-missing", "call-order", "result-missing", "result-orphan", "result-duplicate", "result-misplaced")
-"""Calls and results do not match."""
+"""Rules whose finding means that calls and results do not match."""
 
 _HISTORY = (
     *_IDS,
@@ -125,7 +125,7 @@ _HISTORY = (
     "media-changed",
     "system-in-message",
 )
-"""The adapter sends back a changed conversation."""
+"""Rules whose finding means that the adapter sent back a modified conversation."""
 
 RELATIONS = (
     Relation(
@@ -281,7 +281,7 @@ RELATIONS = (
     Relation(("embedding-dimensions",), ("embedding-vector", "embedding-failed"), _same_exchange, "of another length"),
     Relation(("embedding-vector",), ("embedding-failed",), _not_later, "there is no vector to hand on"),
 )
-"""In order of precedence: the first relation that holds determines the cause."""
+"""The relations in order of precedence. The first one that holds determines the cause."""
 
 _GENERAL = ("recorded-request", "history-append-only", "chat-refused", "chat-failure")
 """Rules that report a failure without its cause."""

@@ -1,4 +1,4 @@
-"""Runs one cell: opens its environment, runs its scenario through the adapter, and has the result judged."""
+"""Runs one cell: opens its environment, runs its scenario through the adapter and passes the result to the judge."""
 
 from __future__ import annotations
 
@@ -30,11 +30,12 @@ from harness.stdio.adapter_process import AdapterBroke
 
 
 class CellRunner:
-    """Runs and judges the cells of a run; several threads may use it.
+    """Runs and judges the cells of a run. Thread-safe.
 
-    Each streamed response is repeated as a whole one, unless the whole variant of the cell had it, and `recuts` times
-    in other chunks. With a `recorder`, cells are recorded: `survey` has the state of their cassettes, `recorded` the
-    cells whose cassettes were written, `notes` what happened to interrupted recordings. The `budget` limits the costs.
+    Each streamed cell is repeated with whole responses, unless the whole variant already received them, and `recuts`
+    times with other chunk boundaries. With a `recorder`, cells are recorded. `survey` is the state of their cassettes
+    before the run, `recorded` lists the cells whose cassettes were written, and `notes` has messages about interrupted
+    recordings. `budget` limits the cost.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class CellRunner:
         return "record" if self._recorder else self._backend.mode
 
     def end(self) -> None:
-        """Send no more requests. Responses so far are in the journals of their cells."""
+        """Stop sending requests. The responses received so far are in the cells' journals."""
         self._request_limit.end()
 
     def run_cell(self, cell: Cell) -> JudgedCell:
@@ -113,7 +114,9 @@ class CellRunner:
         return evidence if whole.scenario is cell.scenario and whole.target is cell.target else None
 
     def _run_loop_cell(self, cell: Cell, result: CellResult) -> JudgedCell:
-        """Run a cell through a tool loop. It has no differences, since its exact requests are unknown."""
+        """Run a cell through a tool loop. The result has no observed differences, because the exact requests are
+        unknown.
+        """
         drive = run_loop(cell, self._backend)
         if drive.declined is not None:
             reason = f"it declines before anything is sent: {drive.declined}"
@@ -206,7 +209,9 @@ def _error_result(result: CellResult, error: BaseException) -> CellResult:
 
 
 def _profile_for(cell: Cell, environment: CellEnvironment) -> Profile:
-    """Return the profile by the facts of the recording's day, if it has a date."""
+    """Return the profile as of the recording's date, or the target's profile if there is no date or the target fixes
+    one.
+    """
     recorded = environment.provenance.recorded_at if environment.provenance else None
     if cell.target.edition.day or not recorded:
         return cell.target.profile

@@ -1,4 +1,4 @@
-"""The cells of a suite, and the reasons why some are not applicable."""
+"""The cells of a suite, and the reasons why a cell is not applicable."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from harness.scenarios.schema import FaultSpec, Scenario, Variant
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A scenario, a target and a variant."""
+    """A scenario that runs on a target in one variant."""
 
     scenario: Scenario
     target: Target
@@ -27,13 +27,15 @@ class Cell:
 
 
 UNOBSERVABLE = frozenset({Capability.CACHE_MARKS, Capability.EMBEDDINGS, Capability.PROVIDER_TOOLS})
-"""Capabilities of a tool loop that cannot be observed from outside, or that a conversation cannot ask for."""
+"""Capabilities of a tool loop that its requests do not show, or that a conversation cannot request."""
 
 _MAX_RETRY_SECONDS = 1.5
 
 
 def conversation_for(scenario: Scenario, variant: Variant, run: Callable[[ToolCall], ToolResult]) -> Conversation:
-    """Return a scenario as a conversation for a tool loop. `run` runs its tools, except the loop's own."""
+    """Return the conversation for a tool loop that runs this scenario. `run` executes the scenario's tools, but not the
+    loop's own.
+    """
     settings = settings_of(scenario, 0)
     return Conversation(
         turns=tuple(map(user_message, scenario.turns)),
@@ -101,7 +103,7 @@ def _why_not_failures(scenario: Scenario, capabilities: AbstractSet[Capability])
 
 
 def _is_cured_by_retry(fault: FaultSpec) -> bool:
-    """Return whether sending the same request again at once succeeds."""
+    """Return whether an immediate retry of the same request succeeds."""
     if fault.status is None:
         return False
     again = fault.status >= HTTPStatus.INTERNAL_SERVER_ERROR or fault.status == HTTPStatus.TOO_MANY_REQUESTS
@@ -114,7 +116,7 @@ VARIANTS: tuple[Variant, ...] = ("whole", "stream")
 def cells(
     scenarios: Sequence[Scenario], targets: Sequence[Target], variants: Sequence[Variant] = VARIANTS
 ) -> list[Cell]:
-    """Return every scenario with every target in each applicable variant, in the order of the scenarios."""
+    """Return a cell for each scenario, target and applicable variant, in the order of the scenarios."""
     return [
         Cell(scenario, target, variant)
         for scenario in scenarios
@@ -124,13 +126,16 @@ def cells(
 
 
 def scenarios_of(cells: Iterable[Cell]) -> Iterator[Scenario]:
-    """Return the scenarios of cells, each once, in order."""
+    """Yield the scenarios of the cells without duplicates, in order."""
     yield from {cell.scenario.id: cell.scenario for cell in cells}.values()
 
 
 def _variants_of(scenario: Scenario, target: Target, variants: Sequence[Variant]) -> list[Variant]:
-    """An adapter that cannot stream runs the whole variant. It gets the streamed one, as not applicable, if there is no
-    other."""
+    """Return the variants to run.
+
+    If the adapter cannot stream, this is only the whole variant. If the whole variant is not available, the streamed
+    one is returned and later reported as not applicable.
+    """
     wanted: list[Variant] = [each for each in variants if scenario.variants is None or each in scenario.variants]
     if "whole" in wanted and Capability.STREAMING not in target.adapter.capabilities:
         return ["whole"]
@@ -146,7 +151,7 @@ def _why_only_clients(scenario: Scenario) -> str | None:
 
 
 def not_applicable(cell: Cell, mode: Mode) -> str | None:
-    """Return why a cell does not run in a mode, or `None`."""
+    """Return why a cell cannot run in a mode, or `None` if it can."""
     scenario, target = cell.scenario, cell.target
     if target.adapter.drive is not None and (reason := why_not_drivable(scenario, target.adapter.capabilities)):
         return reason

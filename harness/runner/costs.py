@@ -1,8 +1,8 @@
-"""The costs of requests and the models with a price, from the package `genai-prices`.
+"""The cost of requests, and the models that have a price, from the package `genai-prices`.
 
-Prices are the list prices of the installed package; nothing is fetched. Contracts, batches and service tiers are
-ignored, and a cache write counts as one for five minutes. Some prices depend on the length of each request, so requests
-are priced one by one.
+Prices are the list prices in the installed package; nothing is downloaded. Contracts, batches and service tiers are
+ignored. Every cache write is priced as a five-minute one. Some prices depend on the length of a request, so each
+request is priced separately.
 """
 
 from __future__ import annotations
@@ -25,8 +25,11 @@ PACKAGE = "genai-prices"
 
 @dataclass(frozen=True, slots=True)
 class PricedModel:
-    """A model with a price. `context` is its length in tokens, if known. `images` and `reasoning`: it has a price for
-    images, or for reasoning tokens."""
+    """A model that has a price.
+
+    `context` is the size of its context window in tokens, if known. `images` and `reasoning` are set if it has a
+    separate price for images or for reasoning tokens.
+    """
 
     id: str
     context: int | None
@@ -36,7 +39,7 @@ class PricedModel:
 
 
 def price_version() -> dict[str, str]:
-    """Return the package of the prices and its version."""
+    """Return the price package and its version; empty if it is not installed."""
     try:
         return {PACKAGE: version(PACKAGE)}
     except PackageNotFoundError:
@@ -44,11 +47,11 @@ def price_version() -> dict[str, str]:
 
 
 def cost(api: str, model: str, usage: Usage, *, url: str | None = None, day: date | None = None) -> Decimal | None:
-    """Return the price of one request in US dollars.
+    """Return the price of one request in US dollars, or `None` if it is unknown.
 
-    `None` if it is unknown: the model has no price, or the usage lacks a count. `url` is where the request went, `None`
-    for the API's own provider: the same model has other prices elsewhere. `day` is the date, `None` for today; hourly
-    prices are those at noon, so that results repeat.
+    The price is unknown if the model has none or the usage lacks a token count. `url` is the request's URL, because
+    other servers charge other prices for the same model; `None` means the API's own provider. `day` is the date of the
+    prices; `None` means today. Prices that vary by the hour are those at noon, so that results are reproducible.
     """
     if usage.input_tokens is None or usage.output_tokens is None:
         return None
@@ -80,15 +83,17 @@ def _cost(url: str | None, model: str, usage: Usage, day: date) -> Decimal | Non
 
 @cache
 def _provider_url(api: str) -> str | None:
-    """Return the URL of the API's provider; `None` for a command, whose models are found by name."""
+    """Return the URL of the API's provider, or `None` if the API is a command. Models of a command are looked up by
+    name.
+    """
     url = catalog.api(api).provider_url
     return url if url.startswith("https://") else None
 
 
 def spending(evidence: Evidence, provenance: Provenance) -> Spending:
-    """Return what the requests of a cell cost, by the usage in the responses.
+    """Return the cost of a cell's requests, based on the usage that the responses report.
 
-    Responses of the reference server have the provider's prices; recordings have those of their day.
+    Responses of the reference server are priced as the provider's. Recordings are priced as of the day they were made.
     """
     transcript = evidence.transcript
     day = _day(provenance.recorded_at)
@@ -118,7 +123,7 @@ def spending(evidence: Evidence, provenance: Provenance) -> Spending:
 
 
 def paid_usage(api: str, exchange: Exchange) -> Usage | None:
-    """Return the tokens that a request is billed for; `None` if the response does not report them."""
+    """Return the tokens that a request is billed for, or `None` if the response does not report them."""
     wire, response = catalog.api(api), exchange.response
     if response is None:
         return None
@@ -161,15 +166,15 @@ def _day(recorded_at: str | None) -> date | None:
 
 
 def _is_refused(reading: ParsedExchange) -> bool:
-    """Return whether the request was rejected or failed, which providers do not bill."""
+    """Return whether the request was rejected or failed. Providers do not bill such requests."""
     return reading.exchange.response is not None and reading.exchange.response.status >= 400
 
 
 def priced_models(api: str, model: str) -> tuple[PricedModel, ...]:
-    """Return the models of the API's provider that have a price for text, by name.
+    """Return the models of the API's provider that have a price for text, sorted by name.
 
-    `model` is any of its models, which identifies a provider without a URL. Not all of them have a chat API: the
-    package does not say. Empty for an unknown provider.
+    `model` is any model of the provider; it identifies a provider that has no URL. The list may contain models without
+    a chat API, because the package does not distinguish them. It is empty if the provider is unknown.
     """
     from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415 - its tables are large
 
@@ -206,9 +211,10 @@ def priced_models(api: str, model: str) -> tuple[PricedModel, ...]:
 class ModelInfo:
     """A model of an API.
 
-    `vision` and `thinking`: whether the API's adapter supports this with the model; `None` if no source states it.
-    `context` is in tokens, `None` if unknown. `targets` are the shipped targets with this model. Some names are those
-    of families, as `gpt-4o`, and some models have no chat API.
+    `vision` and `thinking` report whether the API's adapter supports the feature with this model; `None` if no source
+    documents it. `context` is the size of the context window in tokens, or `None` if unknown. `targets` lists the
+    shipped targets that use this model. Some ids name a model family, such as `gpt-4o`, and some models have no chat
+    API.
     """
 
     id: str
@@ -222,13 +228,12 @@ class ModelInfo:
 
 
 def models(api: str) -> tuple[ModelInfo, ...]:
-    """Return the models of an API, by name. No provider is contacted.
+    """Return the models of an API, sorted by name. No provider is contacted.
 
-    A capability is claimed only if a source states it for that very model: a price for images or reasoning, or the
-    profile of a shipped target.
+    A capability is reported only if a source documents it for exactly this model: a price for images or reasoning, or
+    the profile of a shipped target.
 
-    Raises:
-        UnknownName: There is no such API.
+    Raises: UnknownName: There is no such API.
     """
     of_api = catalog.api(api)
     shipped = of_api.targets

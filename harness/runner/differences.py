@@ -1,7 +1,7 @@
-"""Differences: facts observed on the wire, by subject, for each target.
+"""Differences between targets: facts observed on the wire, grouped by subject.
 
-Every value is read from the exchanges of the run, without knowledge of what an API should do. A fact that no exchange
-shows reads `NOT_OBSERVED`.
+Every value is read from the exchanges of the run, without knowledge of the API's rules. A fact that no exchange shows
+has the value `NOT_OBSERVED`.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ from harness.scenarios.schema import Subject
 
 @dataclass(frozen=True, slots=True)
 class ObservedFact:
-    """A row: its name, and the function that reads its values from a cell. Without values, the cell does not show the
-    fact."""
+    """A row of the table of differences.
+
+    `observe` reads the fact's values from a cell. It returns none if the cell does not show the fact.
+    """
 
     subject: Subject
     name: str
@@ -34,7 +36,7 @@ class ObservedFact:
 
 @lru_cache(4096)
 def open_pointer(pointer: str) -> str:
-    """Replace the indices of a pointer: `/messages/3/content/0` → `messages[].content[]`."""
+    """Replace the indices in a pointer by `[]`: `/messages/3/content/0` → `messages[].content[]`."""
     return re.sub(r"/\d+(?=/|$)", "[]", pointer).lstrip("/").replace("/", ".")
 
 
@@ -47,7 +49,7 @@ def body_of(asked: ChatExchange) -> JSON:
 
 
 def parts_of(evidence: Evidence) -> Iterator[tuple[ChatExchange, TurnView, PartView]]:
-    """Yield all parts of the conversation, each once, with its request and turn."""
+    """Yield every part of the conversation once, with its request and turn."""
     for asked in evidence.chat_exchanges:
         for turn in evidence.new_turns(asked):
             for part in turn.parts:
@@ -55,7 +57,7 @@ def parts_of(evidence: Evidence) -> Iterator[tuple[ChatExchange, TurnView, PartV
 
 
 def results_of(evidence: Evidence) -> Iterator[ResultView]:
-    """Yield all tool results, each once."""
+    """Yield every tool result once."""
     return (part for _, _, part in parts_of(evidence) if isinstance(part, ResultView))
 
 
@@ -187,7 +189,7 @@ def _id_format(evidence: Evidence) -> Iterator[str]:
 
 
 def _has_foreign_ids(evidence: Evidence) -> bool:
-    """Return whether the history has ids of another API, which do not show where this API's own ids go."""
+    """Return whether the history contains ids of another API. Such ids do not show where this API puts its own."""
     scenario = evidence.transcript.scenario
     return scenario is not None and bool(scenario.history)
 
@@ -401,17 +403,17 @@ NOT_OBSERVED = "not observed"
 FACTS: tuple[ObservedFact, ...] = (*_CALLS, *_PROMPTS, *_JSON, *_TOOLS, *_ANSWERS)
 
 Observations = Mapping[str, frozenset[str]]
-"""Name of a fact → the values that a cell shows; facts without values are left out."""
+"""Maps the name of each fact to the values that a cell shows. Facts without values are omitted."""
 
 
 def observe(evidence: Evidence) -> Observations:
-    """Return the facts that one cell shows."""
+    """Return the facts that a cell shows, with their values."""
     shown = ((fact.name, frozenset(fact.observe(evidence))) for fact in FACTS)
     return {name: values for name, values in shown if values}
 
 
 class ObservedValues:
-    """The values of each fact that the cells of a target show."""
+    """The values of each fact, collected from the cells of a target."""
 
     def __init__(self, cells: Iterable[Observations] = ()) -> None:
         self._values: dict[str, set[str]] = {fact.name: set() for fact in FACTS}
@@ -434,7 +436,7 @@ class ObservedValues:
 
 
 def difference_rows(observed: Mapping[str, ObservedValues]) -> tuple[Difference, ...]:
-    """Return a row for each fact; `observed` has the values by target."""
+    """Return one row per fact. `observed` maps targets to their values."""
     rows: list[Difference] = []
     for fact in FACTS:
         values = {target: " · ".join(seen[fact.name]) or NOT_OBSERVED for target, seen in observed.items()}

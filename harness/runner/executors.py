@@ -43,18 +43,18 @@ if TYPE_CHECKING:
 
 
 MIN_CELLS_PER_FORK = 40
-"""Starting a fork takes as long as about ten cells."""
+"""Minimum number of cells per fork. Starting a fork takes as long as about ten cells."""
 
 MIN_FOREIGN_CELLS_PER_FORK = 80
-"""The minimum if each fork starts a process of its own for a foreign adapter."""
+"""Minimum number of cells per fork if each fork starts its own process for a foreign adapter."""
 
 CHUNK_CELLS = 32
 
 _CHUNKS_AHEAD = 2
-"""Chunks under way for each process, so that none waits for its next one."""
+"""Chunks submitted per process, so that no process waits for its next one."""
 
 _CHECK_SECONDS = 5.0
-"""Time without a result after which the workers are checked."""
+"""Time without a result after which the executor's workers are checked."""
 
 _PR_SET_PDEATHSIG = 1
 
@@ -63,28 +63,28 @@ _Chunk: TypeAlias = list[tuple[int, Cell]]
 
 
 class CellExecutor(Protocol):
-    """An executor with `size` processes."""
+    """An executor with `size` processes, and the handling of their failures."""
 
     executor: Executor
     size: int
 
     def check(self) -> None:
-        """Raise `HarnessError` if the processes are gone."""
+        """Raise `HarnessError` if the processes are no longer available."""
         ...
 
     def explained(self, error: Exception, cells: Sequence[Cell]) -> Exception:
-        """Return the error to raise for cells without results."""
+        """Return the exception to raise for cells whose chunk failed with `error`."""
         ...
 
 
 def run_forked(run: Run, size: int, cells: Sequence[Cell]) -> Generator[tuple[int, JudgedCell | None]]:
-    """Run cells in forks of this process. Yields and raises as `run_chunks` does."""
+    """Run cells in forks of this process. See `run_chunks` for what it yields and raises."""
     with ForkExecutor(run, cells, size) as crew:
         yield from run_chunks(crew, cells, lambda chunk: (run_inherited, [number for number, _ in chunk]))
 
 
 def run_sent(crew: CellExecutor, plan: Plan, cells: Sequence[Cell]) -> Generator[tuple[int, JudgedCell | None]]:
-    """Run cells in processes that receive the whole plan. Yields and raises as `run_chunks` does."""
+    """Run cells in processes that receive the whole plan. See `run_chunks` for what it yields and raises."""
     work = SentPlan.of(plan, len(cells))
     yield from run_chunks(crew, cells, lambda chunk: (run_received, work, [cell for _, cell in chunk]))
 
@@ -92,12 +92,12 @@ def run_sent(crew: CellExecutor, plan: Plan, cells: Sequence[Cell]) -> Generator
 def run_chunks(
     crew: CellExecutor, cells: Sequence[Cell], task: Callable[[_Chunk], tuple[Any, ...]]
 ) -> Generator[tuple[int, JudgedCell | None]]:
-    """Yield cells with their numbers as they finish; `None` is the result of a cell that raised.
+    """Yield the number and result of each cell as it finishes. The result is `None` if the cell raised an exception.
 
-    `task` returns the function and the arguments that run a chunk. After closing this, no other chunk is sent.
+    `task` returns the function and arguments that run a chunk. Closing the generator cancels the chunks that have not
+    started.
 
-    Raises:
-        HarnessError: The processes are gone.
+    Raises: HarnessError: The processes are no longer available.
     """
     left = iter(_chunks(cells, crew.size))
     under_way: dict[Future[_Results], _Chunk] = {}
@@ -128,8 +128,11 @@ def run_chunks(
 
 
 def _chunks(cells: Sequence[Cell], processes: int) -> Iterator[_Chunk]:
-    """Split the cells. Cells that need the same SDK go to one process, which imports it; the rest is cut small, so that
-    all processes end together."""
+    """Split the cells into chunks.
+
+    Cells that need the same SDK share large chunks, so that few processes import it. The largest of these groups and
+    the cells that need no SDK are split into small chunks, so that all processes finish at about the same time.
+    """
     needs: dict[Hashable, _Chunk] = {}
     for number, cell in enumerate(cells):
         needs.setdefault(_import_key(cell), []).append((number, cell))
@@ -150,17 +153,17 @@ def _import_key(cell: Cell) -> Hashable:
 
 
 def can_fork() -> bool:
-    """Return whether this process may be forked: it has one thread, and its libraries allow it, unlike macOS's."""
+    """Return whether this process can be forked safely: it runs on Linux and has only one thread."""
     return sys.platform == "linux" and threading.active_count() == 1
 
 
 def cpu_count() -> int:
-    """Return how many processors this process may use."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class ForkExecutor:
-    """Forks of this process that share one run. A context manager, which ends them."""
+    """Forks of this process that share one run. As a context manager, it kills them at exit."""
 
     def __init__(self, run: Run, cells: Sequence[Cell], size: int) -> None:
         self.size = size
@@ -182,7 +185,7 @@ class ForkExecutor:
         self.executor.shutdown()
 
     def check(self) -> None:
-        """See `CellExecutor.check`: the pool itself notices a missing fork."""
+        """See `CellExecutor.check`. Does nothing, because the pool itself detects a dead fork."""
 
     def explained(self, error: Exception, cells: Sequence[Cell]) -> Exception:
         """See `CellExecutor.explained`."""
@@ -192,11 +195,11 @@ class ForkExecutor:
 
 
 _inherited: list[tuple[Run, Sequence[Cell]]] = []
-"""The run of a fork, and all of its cells."""
+"""The run that a fork inherits, with all of its cells."""
 
 
 def _start_fork(run: Run, cells: Sequence[Cell], parent: int) -> None:
-    """Start a fork, which ends with its parent."""
+    """Initialize a fork so that it is killed when its parent ends."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
@@ -205,15 +208,18 @@ def _start_fork(run: Run, cells: Sequence[Cell], parent: int) -> None:
 
 
 def run_inherited(numbers: Sequence[int]) -> _Results:
-    """Run cells of the inherited run, by their numbers."""
+    """Run the inherited run's cells with these numbers."""
     ((run, cells),) = _inherited
     return run.run_some([cells[number] for number in numbers], len(cells))
 
 
 @dataclass(frozen=True, slots=True)
 class SentPlan:
-    """A plan for another process, and the number of all cells. `folders` are those of cassettes; `None` is the built-in
-    one, wherever harness is installed there."""
+    """A plan to send to another process, with the total number of cells.
+
+    `folders` are the cassette folders. `None` means the built-in folder, which may have another path in the receiving
+    process.
+    """
 
     plan: Plan
     cells: int
@@ -221,19 +227,19 @@ class SentPlan:
 
     @staticmethod
     def of(plan: Plan, cells: int) -> SentPlan:
-        """Return what other processes need of a plan, without the options of live runs."""
+        """Return the plan for other processes, without the options that only live runs use."""
         shipped = suite.shipped("cassettes")
         folders = tuple(None if each.root == shipped else each.root.absolute() for each in plan.libraries)
         return SentPlan(replace(plan, libraries=(), rate_limits=None, budget=None), cells, folders)
 
     def here(self) -> Plan:
-        """Return the plan in the process that received it."""
+        """Return the plan for use in the process that received it."""
         folders = [suite.shipped("cassettes") if each is None else each for each in self.folders]
         return replace(self.plan, libraries=[Library(each) for each in folders])
 
 
 _ONE_RUN = Lock()
-"""A run changes the environment of its process, so only one runs at a time."""
+"""A lock that allows one run at a time, because a run changes the environment of its process."""
 
 
 def run_received(work: SentPlan, cells: Sequence[Cell]) -> _Results:
@@ -246,7 +252,7 @@ def run_received(work: SentPlan, cells: Sequence[Cell]) -> _Results:
 
 @dataclass(frozen=True, slots=True)
 class ProcessSetup:
-    """The versions and missing folders of a process, to compare with those of this one."""
+    """The versions and missing folders of a process, to be compared with those of this process."""
 
     python: str
     versions: dict[str, str]
@@ -254,18 +260,18 @@ class ProcessSetup:
 
 
 def process_setup(folders: Sequence[Path]) -> ProcessSetup:
-    """Return the versions of this process, and which of the folders are missing."""
+    """Return the setup of this process: its versions, and which of the folders are missing."""
     python = ".".join(map(str, sys.version_info[:2]))
     return ProcessSetup(python, versions(), tuple(each for each in folders if not each.is_dir()))
 
 
 def folders(plan: Plan) -> list[Path]:
-    """Return the folders of a plan that other processes must see at the same path."""
+    """Return the plan's folders that must exist at the same path for other processes."""
     return [each for each in SentPlan.of(plan, 0).folders if each is not None and each.is_dir()]
 
 
 _CONNECT_SECONDS = 10.0
-"""Time for a scheduler to respond, and for its first worker to start."""
+"""Maximum time for a scheduler to respond, and for its first worker to start."""
 
 _FORM = "it has to be dask://HOST:PORT, a scheduler's address, or dask://local?workers=N, N workers on this machine."
 
@@ -297,7 +303,7 @@ class DaskExecutor:
         return error
 
     def compare(self, folders: Sequence[Path]) -> None:
-        """Check that each worker has the versions and folders of this process. Raises `UsageError`."""
+        """Check that each worker has the same versions and folders as this process. Raises `UsageError`."""
         here = process_setup(folders)
         try:
             found: dict[str, ProcessSetup | Exception] = self._client.run(process_setup, folders, on_error="return")
@@ -337,7 +343,7 @@ class DaskExecutor:
 
 
 def check_address(address: str) -> str:
-    """Return the value of `--executor`. Raises `UsageError` if it is no address of workers."""
+    """Check the value of `--executor` and return it. Raises `UsageError` if it is not a valid address."""
     parts = urlsplit(address)
     query = parse_qs(parts.query, keep_blank_values=True)
     numbers = query.get("workers", ["1"])
@@ -351,10 +357,9 @@ def check_address(address: str) -> str:
 
 @contextmanager
 def dask_executor(address: str, folders: Sequence[Path]) -> Generator[DaskExecutor]:
-    """Connect to the workers at an address, and check that they see the same `folders` and versions.
+    """Connect to the workers at an address, and check that they have the same versions and see the same `folders`.
 
-    Raises:
-        UsageError: It is no address, Dask is not installed, nothing responds, or a worker has another setup.
+    Raises: UsageError: The address is invalid, Dask is not installed, nothing responds, or a worker has another setup.
     """
     check_address(address)
     with contextlib.ExitStack() as stack:

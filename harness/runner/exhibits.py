@@ -1,4 +1,4 @@
-"""Excerpts of requests and responses that findings show."""
+"""Excerpts of requests and responses that are shown with findings."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from harness.runner.tool_loop import run_scenario
 from harness.scenarios.schema import Subject
 
 _FRAME = re.compile(rb".+?(?:(?:\r\n|\n|\r){2,}|\Z)", re.DOTALL)
-"""An event with the blank line that ends it, or the rest of the body."""
+"""Matches an event including the blank line that ends it, or the rest of the body."""
 
 _MAX_ALL_EVENTS = 100
 _EVENTS_AROUND = 3
 _MAX_LINE_CHARACTERS = 240
 
 _OF_ANSWERS = frozenset({Subject.STREAMING, Subject.RESPONSES, Subject.ERRORS})
-"""Subjects of findings that concern a response if they have no pointer into a request."""
+"""Subjects of findings that are about a response unless they point into a request."""
 
 
 @dataclass(frozen=True)
@@ -51,13 +51,13 @@ class RawStream:
 
     @cached_property
     def frames(self) -> list[bytes]:
-        """The events with their line ends, or the lines of a stream that has no events."""
+        """The events including their line ends, or the lines of a stream that has no events."""
         body = self.response.body
         return _FRAME.findall(body) if starts_as_one(body) else body.splitlines(keepends=True)
 
     @cached_property
     def ending(self) -> str:
-        """A note on how the stream ended, if it ended too early; else empty."""
+        """A note if the stream ended too early, else an empty string."""
         match self.response.delivery.ending:
             case "cut":
                 return "(the connection is closed here)"
@@ -68,8 +68,12 @@ class RawStream:
                 return "" if view is None or view.complete else "(the stream ends here, without its last event)"
 
     def marks(self, pointer: str) -> frozenset[int]:
-        """Return the events that a finding about this place of the response concerns: those that build the value, the
-        one with an error, or the first that cannot be read. The end counts as one more event."""
+        """Return the indices of the events to mark for a finding about this value of the response.
+
+        These are the events in which the value begins and is complete, the event with an error, or the first unreadable
+        event. Without a value, it is the last event or the early end of the stream, which has the index after the last
+        event.
+        """
         number = len(self.frames)
         view = self._read(number)
         if view is None:
@@ -84,7 +88,7 @@ class RawStream:
         return frozenset({min(begun, done), done})
 
     def lines(self, marks: Collection[int] = ()) -> list[tuple[str, int]]:
-        """Return the lines, each with the number of its event; `-1` marks a note about omitted events."""
+        """Return the lines, each with the index of its event. `-1` marks a note about omitted events."""
         number = len(self.frames)
         near = {at + step for at in (0, number - 1, *marks) for step in range(-_EVENTS_AROUND, _EVENTS_AROUND + 1)}
         shown: list[tuple[str, int]] = []
@@ -100,7 +104,9 @@ class RawStream:
         return [*shown, (self.ending, number)] if self.ending else shown
 
     def _first(self, holds: Callable[[ResponseView | None], bool]) -> int:
-        """Return the first event from which on the condition holds. It holds for the whole stream."""
+        """Return the index of the first event from which on the condition holds. The condition must hold for the whole
+        stream.
+        """
         counts = range(1, len(self.frames) + 1)
         return min(bisect_left(counts, True, key=lambda count: holds(self._read(count))), len(self.frames) - 1)
 
@@ -127,12 +133,12 @@ def is_about_response(finding: Finding) -> bool:
 
 
 def raw_stream_title(exchange: int) -> str:
-    """Return the title of a raw stream among the bodies of a finding."""
+    """Return the title under which a finding shows a raw stream."""
     return f"the raw stream of response {exchange + 1}"
 
 
 def stream_body(stream: RawStream, finding: Finding) -> Body:
-    """Return the stream with the events marked that the finding concerns."""
+    """Return the stream, with the events marked that the finding is about."""
     marks = stream.marks(finding.pointer or "")
     lines = [f"{'>' if at in marks else ' '} {line}" for line, at in stream.lines(marks)]
     head = f"{len(stream.frames)} events"
@@ -157,15 +163,18 @@ _LINES_AROUND = 4
 
 @dataclass(frozen=True, slots=True)
 class JsonLine:
-    """A line. `pointer` leads to the value that the line shows or opens."""
+    """A line of a formatted JSON value. `pointer` is the pointer of the value that begins on it."""
 
     text: str
     pointer: str
 
 
 def json_lines(value: JSON, width: int, pointer: str = "", opened: Collection[str] = ()) -> list[JsonLine]:
-    """Lay out a value over several lines. A value that fits into `width` columns takes one line, except the containers
-    around the pointers in `opened`."""
+    """Format a JSON value as lines.
+
+    A value that fits into `width` columns takes one line. The containers of the values at the pointers in `opened` are
+    always split.
+    """
     ways = {way for each in opened for way in _parents(each)}
     return list(_JsonLayout(width, ways).of(value, pointer))
 
@@ -198,7 +207,7 @@ class _JsonLayout:
 
 
 def _members(value: JSON) -> list[tuple[str, str | int, JSON]]:
-    """Return the beginning of each member's line, its key or index, and the member."""
+    """Return each member with the text before it and its key or index."""
     if isinstance(value, dict):
         return [(f"{json.dumps(key, ensure_ascii=False)}: ", key, member) for key, member in value.items()]
     return [("", at, member) for at, member in enumerate(value)] if isinstance(value, list) else []
@@ -218,7 +227,7 @@ def _shortened(value: JSON) -> JSON:
 
 
 def marked_line(shown: list[JsonLine], pointer: str) -> int:
-    """Return the index of the line that shows a place: its own, or that of the innermost value around it."""
+    """Return the index of the line that shows the value at a pointer, or else its innermost container."""
     places = [line.pointer for line in shown]
     while pointer not in places and pointer:
         pointer = pointer.rpartition("/")[0]
@@ -226,8 +235,11 @@ def marked_line(shown: list[JsonLine], pointer: str) -> int:
 
 
 def excerpt(value: JSON, pointer: str, width: int = 100) -> tuple[str, ...]:
-    """Return the part of a body around a place, with its line marked by `>`. The first line names the part. Empty for
-    the whole body."""
+    """Return the lines around the value at a pointer, with its line marked by `>`.
+
+    The first line names the part of the body that is shown. The result is empty if the pointer refers to the whole
+    body.
+    """
     while pointer and resolve(value, pointer.rpartition("/")[0]) is None:  # what is missing has nothing around it
         pointer = pointer.rpartition("/")[0]
     if not pointer:
@@ -243,7 +255,7 @@ def excerpt(value: JSON, pointer: str, width: int = 100) -> tuple[str, ...]:
 
 
 def unchanged(value: JSON, other: JSON) -> set[str]:
-    """Return the pointers of members, and of list entries in members, that mean the same in both bodies."""
+    """Return the pointers of members, and of entries of list members, that are equivalent in both bodies."""
     if not isinstance(value, dict) or not isinstance(other, dict):
         return set()
     same = {f"/{key}" for key, now in value.items() if _means_same(now, other.get(key))}
@@ -261,7 +273,7 @@ def _means_same(one: JSON, other: JSON) -> bool:
 
 
 def _meaning(value: JSON) -> JSON:
-    """Return the value without `null` members, and with JSON in texts parsed."""
+    """Return the value without `null` members and with JSON inside strings parsed."""
     if isinstance(value, dict):
         return {key: _meaning(member) for key, member in value.items() if member is not None}
     if isinstance(value, list):
@@ -273,7 +285,7 @@ def _meaning(value: JSON) -> JSON:
 
 
 def differing_lines(value: JSON, other: JSON, width: int = 100) -> tuple[str, ...]:
-    """Return the lines of a body that differ from another one."""
+    """Return the lines of `value` that differ from `other`."""
     if _means_same(value, other):
         return ()
     same = unchanged(value, other)
@@ -298,14 +310,15 @@ def _left_out(number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ShippedRequests:
-    """The requests of the shipped adapter in the same conversation, by the index of their chat."""
+    """The requests that the shipped adapter sends in the same conversation, indexed by chat."""
 
     adapter: str
     requests: tuple[HttpRequest | None, ...]
 
     def body(self, finding: Finding, sent: HttpRequest, chat: int, redactor: Redactor) -> Body | None:
-        """Return the correct request in place of the one that was sent, showing only what differs; `None` if nothing
-        does."""
+        """Return the correct request, showing only how it differs from the one that was sent. Return `None` if nothing
+        differs.
+        """
         right = self.requests[chat] if chat < len(self.requests) else None
         if right is None:
             return None
@@ -321,7 +334,7 @@ class ShippedRequests:
 
     @property
     def title(self) -> str:
-        """The title of the request among the bodies of a finding."""
+        """The title under which a finding shows the request."""
         return f"the request of the shipped adapter {self.adapter}"
 
 
@@ -333,8 +346,10 @@ def _parsed(request: HttpRequest) -> JSON:
 
 
 def shipped_requests(transcript: Transcript) -> ShippedRequests | None:
-    """Return the requests of the shipped adapter, if another adapter ran against the reference server or a recording of
-    the shipped one. `None` if the API has no shipped adapter, its SDK is not installed, or it cannot run the scenario.
+    """Return the shipped adapter's requests for the scenario of another adapter's transcript.
+
+    They come from a run against the reference server, or from a recording that the shipped adapter made. Return `None`
+    if the transcript is the shipped adapter's own, or if the API has no shipped adapter whose SDK is installed.
     """
     if transcript.scenario is None or isinstance(transcript, EmbeddingTranscript):
         return None

@@ -31,10 +31,12 @@ from harness.rules import EVERYTHING, Scope
 from harness.scenarios.schema import Variant
 
 MAX_BYTES = 2 << 20
-"""The size of about twenty thousand entries."""
+"""Maximum size of the file, enough for about twenty thousand entries."""
 
 _MAX_DEPTH = 20
-"""More levels than a list of mappings of texts has, so that errors name the place."""
+"""Maximum nesting depth. A valid file has fewer levels, so that errors in slightly deeper files can still name the
+line.
+"""
 
 _NESTED = "not a list of entries: nested too deeply."
 
@@ -47,8 +49,11 @@ _VARIANTS: tuple[Variant, ...] = get_args(Variant)
 
 @dataclass(frozen=True, slots=True)
 class ExpectedFailure:
-    """An entry: findings of `rule` in the cells of `scenario` and `target` are expected because of `reason`. `variant`
-    is `None` for both."""
+    """An entry of the file.
+
+    Findings of `rule` in the cells of `scenario` and `target` are expected, for the given `reason`. `variant` is `None`
+    if the entry applies to both variants.
+    """
 
     scenario: str
     target: str
@@ -57,7 +62,7 @@ class ExpectedFailure:
     variant: Variant | None = None
 
     def covers(self, cell: CellResult) -> bool:
-        """Return whether the entry concerns this cell."""
+        """Return whether the entry applies to this cell."""
         return (
             fnmatchcase(cell.scenario, self.scenario)
             and fnmatchcase(cell.target, self.target)
@@ -65,16 +70,15 @@ class ExpectedFailure:
         )
 
     def expects(self, cell: CellResult, finding: Finding) -> bool:
-        """Return whether the entry concerns this finding of the cell."""
+        """Return whether the entry applies to this finding of the cell."""
         return self.covers(cell) and fnmatchcase(finding.rule, self.rule)
 
 
 def load(path: Path, findable: Collection[str]) -> list[ExpectedFailure]:
     """Read the file. `findable` are the ids that findings can have.
 
-    Raises:
-        ExpectedFailuresError: It is not a list of entries with these keys, all of them non-empty texts, or one names a
-            variant or a rule that does not exist.
+    Raises: ExpectedFailuresError: The file is not a list of entries with the allowed keys and non-empty texts, or an
+    entry names an unknown variant or rule.
     """
     node: Any = _parse_yaml(path)
     if node is None:
@@ -91,7 +95,7 @@ def load(path: Path, findable: Collection[str]) -> list[ExpectedFailure]:
 
 
 def why_unmatchable(entry: ExpectedFailure, findable: Collection[str]) -> str | None:
-    """Return why an entry can match no finding: its rule matches no known id."""
+    """Return an error message if the entry's rule matches no known id, else `None`."""
     if any(fnmatchcase(each, entry.rule) for each in findable):
         return None
     nearest = difflib.get_close_matches(entry.rule, sorted(findable), n=1, cutoff=0)
@@ -158,7 +162,9 @@ def _read_entry(path: Path, node: Any) -> ExpectedFailure:
 def mark_expected(
     expected: Sequence[ExpectedFailure], cell: CellResult, findings: Sequence[Finding]
 ) -> tuple[Finding, ...]:
-    """Return the findings of a cell, each with the reasons why it is expected: its own, or those of its cause."""
+    """Return the findings of a cell, with `accepted` set for expected errors. Its text is the reason of the finding's
+    own entries, or else of its cause's entries.
+    """
     reasons = [_reasons(expected, cell, finding) for finding in findings]
     own = [
         why or (reasons[finding.follows] if finding.follows is not None else "")
@@ -177,8 +183,11 @@ def _reasons(expected: Sequence[ExpectedFailure], cell: CellResult, finding: Fin
 def entries_for(
     cells: Sequence[CellResult], reason: str, known: Sequence[ExpectedFailure] = ()
 ) -> list[ExpectedFailure]:
-    """Return an entry for each finding that fails a cell and that no `known` entry covers. It covers both variants if
-    both have the finding, or only one was run. Findings with a cause need no entry."""
+    """Return a new entry for each failing finding that no `known` entry covers.
+
+    An entry covers both variants if both have the finding or only one was run. Findings that follow from a cause need
+    no entry.
+    """
     found: dict[tuple[str, str, str], set[Variant]] = {}
     for cell in cells:
         for finding in cell.findings:
@@ -193,7 +202,7 @@ def entries_for(
 
 
 def to_yaml(expected: Sequence[ExpectedFailure]) -> str:
-    """Return the entries as YAML, as `load` reads it."""
+    """Return the entries as YAML that `load` can read."""
     documents = [{key: value for key, value in asdict(entry).items() if value is not None} for entry in expected]
     if not documents:
         return ""
@@ -201,7 +210,7 @@ def to_yaml(expected: Sequence[ExpectedFailure]) -> str:
 
 
 class Expectations:
-    """Tracks which expected failures occur, cell by cell. Only rules in `scope` count."""
+    """Tracks which expected failures occur in the cells of a run. Only rules in `scope` count."""
 
     def __init__(self, expected: Sequence[ExpectedFailure], scope: Scope = EVERYTHING) -> None:
         self._expected = expected
@@ -211,7 +220,7 @@ class Expectations:
         self._happened: set[int] = set()
 
     def see(self, cell: CellResult, *, played: bool) -> None:
-        """Add a cell of the run; `played`: all rules checked it."""
+        """Add a cell of the run. `played` is set if all rules checked it."""
         for at, entry in enumerate(self._expected):
             if entry.covers(cell):
                 self._matched.add(at)
@@ -227,8 +236,10 @@ class Expectations:
 
     @property
     def stale(self) -> tuple[StaleExpectation, ...]:
-        """The entries whose cells ran without the expected finding. Entries without a run cell, and those whose rule or
-        finding is out of scope, are not stale."""
+        """The entries whose cells ran without the expected finding.
+
+        An entry is not stale if none of its cells ran, or if its rule or finding is out of scope.
+        """
         counting = {at for at, entry in enumerate(self._expected) if self._scope.takes(entry.rule)}
         return self._named(self._played & counting - self._happened)
 
@@ -263,5 +274,5 @@ def _seen(
 
 
 def to_expectation(entry: ExpectedFailure) -> StaleExpectation:
-    """Return an entry as a result."""
+    """Return an entry in the form that results use."""
     return StaleExpectation(entry.scenario, entry.target, entry.rule, entry.reason, entry.variant)

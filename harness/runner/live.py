@@ -40,7 +40,7 @@ MAX_WAIT_SECONDS = 600.0
 """The longest wait that a provider may ask for; a longer one counts as a refusal."""
 
 _WAIT_STATUSES = frozenset({429, 503, 529})
-"""Statuses with which a provider asks to wait, if it also states how long."""
+"""Statuses with which a provider can ask the client to wait. They count only if the response also states how long."""
 
 _RATE = re.compile(r"([0-9]{1,6})/(s|min|h)")
 _SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
@@ -94,7 +94,7 @@ def _concurrency(value: str) -> int | None:
 
 
 class RateLimits:
-    """The rate limiters of a run, one for each target."""
+    """The rate limiters of a run, one per target."""
 
     def __init__(self, options: RateOptions | None = None) -> None:
         self.options = options or RateOptions()
@@ -109,7 +109,7 @@ class RateLimits:
             return self._limiters.setdefault(target, RateLimiter(apart.get(target, apart.get(None, 0.0)), self._ended))
 
     def end(self) -> None:
-        """Cancel all waits; nothing more is sent."""
+        """Cancel all waits. No further request is sent."""
         self._ended.set()
 
 
@@ -146,7 +146,9 @@ class RateLimitedTransport(httpx2.BaseTransport):
         self._limiter = limiter
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Raises what the inner transport raises, and `RunCancelled`."""
+        """Send a request as the rate limiter allows. Raises `RunCancelled` and the exceptions of
+        the inner transport.
+        """
         for attempt in range(1, MAX_TRIES + 1):
             self._limiter.enter()
             response = self._inner.handle_request(request)
@@ -163,7 +165,9 @@ class RateLimitedTransport(httpx2.BaseTransport):
 
 
 class LiveBackend(RoutedBackend):
-    """Providers, within rate limits. `base_urls` replaces the provider of a target by a server with the same API."""
+    """Sends requests to providers, within rate limits. `base_urls` maps targets to servers with the same API that
+    replace their providers.
+    """
 
     mode: Mode = "live"
 
@@ -330,7 +334,7 @@ class _ProviderResponder:
 
 
 class _ProviderTransport(httpx2.HTTPTransport):
-    """The connection to a provider. `failure` is the reason of the last failed connection."""
+    """The connection to a provider. `failure` is the reason why the last attempt to connect failed."""
 
     failure: str | None = None
 

@@ -1,7 +1,7 @@
-"""Cells of adapters that own their tool loop.
+"""Runs cells of adapters that own their tool loop.
 
-The loop gets the scenario's conversation and sends its requests to a session of the reference server. It runs in a
-worker. Its tools run here, so that the harness knows which ran even if the loop dies.
+The loop receives the scenario's conversation and sends its requests to a session of the reference server. It runs in a
+worker process. Its tools run in this process, so that tool runs are known even if the worker crashes.
 """
 
 from __future__ import annotations
@@ -38,8 +38,11 @@ _SESSION = "loop"
 
 @dataclass(frozen=True, slots=True)
 class LoopRun:
-    """The result of running a loop. `declined` is the loop's reason for declining before it sent anything. `way`
-    describes how its streams were rewritten."""
+    """Result of running a loop.
+
+    `declined` is the loop's reason if it declined before sending anything. `way` describes how its streams were
+    rewritten.
+    """
 
     stage: CellEnvironment
     transcript: DrivenTranscript
@@ -50,7 +53,7 @@ class LoopRun:
 
 @dataclass(frozen=True, slots=True)
 class LoopOutcome:
-    """The end of a loop: normal, by a `failure`, or because it `declined` the conversation."""
+    """The outcome of a loop. It ended normally or with a `failure`, or it `declined` the conversation."""
 
     failure: str | None = None
     traceback: str | None = None
@@ -60,8 +63,7 @@ class LoopOutcome:
 
 
 class ScriptedTools:
-    """Returns the scenario's results to a loop that runs tools, and notes the calls. Parallel calls finish in reverse
-    order."""
+    """Runs the scenario's tools for a loop and records the calls. Parallel calls finish in reverse order."""
 
     def __init__(self, conversation: ServedSession) -> None:
         self._conversation = conversation
@@ -69,8 +71,10 @@ class ScriptedTools:
         self._order = ReverseOrder()
 
     def __call__(self, call: ToolCall) -> ToolResult:
-        """Run a tool. An exception of the tool becomes a result marked as an error. Running the same call again gives
-        the same result."""
+        """Run a tool.
+
+        An exception of the tool is returned as a result marked as an error. Repeating a call returns the same result.
+        """
         scenario = self._conversation.scenario
         answers = self._conversation.note_run(call)
         place = self._places.of(call, answers - 1)
@@ -85,9 +89,7 @@ class ScriptedTools:
 def run_loop(cell: Cell, backend: Backend, way: StreamRewrite | None = None) -> LoopRun:
     """Run the scenario of a cell through its loop. With `way`, each stream is rewritten.
 
-    Raises:
-        UsageError: The loop cannot be used.
-        RunCancelled: The run was cancelled.
+    Raises: UsageError: The loop cannot be used. RunCancelled: The run was cancelled.
     """
     target, adapter = cell.target, cell.target.adapter
     if not isinstance(adapter, ForeignAdapter):

@@ -23,19 +23,20 @@ from harness.runner.suite_run import Run
 from harness.scenarios.schema import Variant
 
 CELL_SECONDS = 60.0
-"""Time limit for a cell of a foreign adapter, offline."""
+"""Default time limit for a cell of a foreign adapter in offline modes."""
 
 LIVE_CELL_SECONDS = 900.0
-"""Time limit for a cell of a foreign adapter, live."""
+"""Default time limit for a cell of a foreign adapter in live mode."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """The options for running and judging cells.
 
-    `mode` selects the backend: cassettes of `libraries`, the reference server, or providers, which `base_urls` replaces
-    by other servers. Scenarios of the user's `own`, by their ids, use no shipped cassettes. With a `recorder` cells are
-    recorded. `outdated` is the maximum age of cassettes. For the rest see `Run`.
+    `mode` selects the backend: cassettes from `libraries`, the reference server, or providers. `base_urls` maps targets
+    to servers that replace their providers. `own` lists the ids of the user's scenarios, which never use shipped
+    cassettes. With a `recorder`, cells are recorded. `outdated` is the maximum age of cassettes. The other options are
+    those of `Run`.
     """
 
     mode: Mode
@@ -53,10 +54,9 @@ class Plan:
     budget: Budget | None = None
 
     def run(self, targets: Sequence[Target]) -> Run:
-        """Return the run for cells of these targets.
+        """Return a run for cells of these targets.
 
-        Raises:
-            UsageError: Requests cannot be sent to one of them.
+        Raises: UsageError: Requests cannot be sent to one of the targets.
         """
         self._check_loops(targets)
         return Run(
@@ -93,10 +93,9 @@ class Plan:
 
 
 def variants(names: Sequence[str], option: str) -> list[Variant]:
-    """Return the variants with these names from `option`; all of them, if there are no names.
+    """Return the variants that the user named with `option`, or all variants if there are no names.
 
-    Raises:
-        UnknownName: There is no such variant.
+    Raises: UnknownName: There is no such variant.
     """
     for name in names:
         if name not in VARIANTS:
@@ -105,10 +104,10 @@ def variants(names: Sequence[str], option: str) -> list[Variant]:
 
 
 def cell_seconds(given: float | None, option: str, *, live: bool = False) -> float:
-    """Return the time limit for a cell of a foreign adapter: the value of `option`, else the default of the mode.
+    """Return the time limit for a cell of a foreign adapter. It is the value of `option`, or the mode's default if none
+    is given.
 
-    Raises:
-        UsageError: The value is out of range.
+    Raises: UsageError: The value is out of range.
     """
     if given is None:
         return LIVE_CELL_SECONDS if live else CELL_SECONDS

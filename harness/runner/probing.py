@@ -149,7 +149,7 @@ def probe_pair(  # noqa: PLR0913, PLR0917 - a fact, and the server that is probe
 def estimate_cost(asked: Sequence[FactProbe], most: int | None) -> tuple[int, Decimal | None, int]:
     """Return the maximum number of requests, their maximum cost, and the number of requests without a known price.
 
-    All requests count, though providers do not bill rejected ones.
+    Every request is counted, although providers do not bill rejected requests.
     """
     requests = [(each, request) for each in asked for request in _requests(each)][:most]
     prices = [_price(each, request) for each, request in requests]
@@ -307,7 +307,7 @@ _BUSY_STATUSES = frozenset({429, 503, 529})
 _MAX_WAIT_SECONDS = 60.0
 
 _NO_ACCESS_STATUSES = frozenset({401, 402})
-"""Statuses that every further request would get, too."""
+"""Statuses that every further request would also receive."""
 
 
 class Probe:
@@ -330,10 +330,9 @@ class Probe:
         self._client.close()
 
     def __call__(self, asked: Sequence[FactProbe]) -> Iterator[ProbeResult]:
-        """Probe facts, and yield each result when it is known.
+        """Probe facts, and yield each result as soon as it is known.
 
-        Raises:
-            UsageError: A target's server does not respond, or does not know the path.
+        Raises: UsageError: A target's server does not respond, or does not know the path.
         """
         for question in asked:
             yield self._probe_fact(question)

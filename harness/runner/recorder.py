@@ -29,9 +29,12 @@ from harness.stdio.workers import RunCancelled
 
 @dataclass(frozen=True, slots=True)
 class Recorder:
-    """Options of a recording into `library`. `max_requests` limits the requests. `missing` skips cells with a fresh
-    cassette, `outdated` all cells but those whose cassette is too old. Texts that look like secrets may occur at the
-    places that are `allowed`."""
+    """Options for recording cells into `library`.
+
+    `max_requests` limits the number of requests. With `missing`, cells that have a fresh cassette are skipped. With
+    `outdated`, only cells whose cassette exceeds the maximum age are recorded. `allowed` lists places where texts that
+    look like secrets may occur.
+    """
 
     library: Library
     force: bool = False
@@ -42,16 +45,16 @@ class Recorder:
 
 
 class Withheld(Exception):
-    """The reason why a cell is not recorded."""
+    """Exception for a cell that is not recorded. Its text is the reason."""
 
 
 def without_fresh(cells: Sequence[Cell], found: Preflight) -> list[Cell]:
-    """Return the cells without those that have a fresh cassette."""
+    """Return the cells that have no fresh cassette."""
     return [cell for cell in cells if _place(cell) not in found.fresh]
 
 
 def without_held(cells: Sequence[Cell], found: Preflight) -> list[Cell]:
-    """Return the cells without those whose cassettes must not be overwritten."""
+    """Return the cells that may be recorded."""
     return [cell for cell in cells if _place(cell) not in found.held]
 
 
@@ -60,7 +63,7 @@ def _place(cell: Cell) -> Place:
 
 
 class RequestLimit:
-    """Counts the chats that a run may send, up to `limit`, until it ends. A chat is one request."""
+    """Limits the number of chats of a run to `limit`. Each chat counts as one request."""
 
     def __init__(self, limit: int | None) -> None:
         self._limit = limit
@@ -69,7 +72,7 @@ class RequestLimit:
         self._lock = Lock()
 
     def spend(self) -> None:
-        """Count a chat. Raises `Withheld`, and `RunCancelled` if the run has ended."""
+        """Count a chat. Raises `Withheld` if the limit is reached, and `RunCancelled` if the run has ended."""
         with self._lock:
             if self._ended:
                 raise RunCancelled
@@ -78,21 +81,20 @@ class RequestLimit:
             self._spent += 1
 
     def give_back(self, chats: int) -> None:
-        """Uncount chats whose responses came from a journal."""
+        """Subtract chats whose responses came from a journal, because they sent no request."""
         with self._lock:
             self._spent -= chats
 
     def end(self) -> None:
-        """Allow no more requests."""
+        """Allow no further requests."""
         self._ended = True
 
 
 @contextmanager
 def claim_cassettes(recorder: Recorder | None, cells: Sequence[Cell]) -> Generator[None]:
-    """Claim the cassettes of the cells, if there is a recorder.
+    """Claim the cassettes of the cells while the context is open. Does nothing without a recorder.
 
-    Raises:
-        CassetteTaken: Another process records one of them.
+    Raises: CassetteTaken: Another process is recording one of them.
     """
     if recorder is None:
         yield
@@ -108,10 +110,10 @@ def claim_cassettes(recorder: Recorder | None, cells: Sequence[Cell]) -> Generat
 
 
 def survey_cells(cells: Sequence[Cell], backend: Backend, recorder: Recorder) -> Preflight:
-    """Preflight the cassettes of the cells to record.
+    """Check the state of the cassettes of the cells to record.
 
-    Raises:
-        UsageError: A cell cannot be recorded: its cassette must not be overwritten, or another process records it.
+    Raises: UsageError: A cell cannot be recorded, because its cassette must not be overwritten or another process is
+    recording it.
     """
     applicable = [cell for cell in cells if not_applicable(cell, backend.mode) is None]
     wanted = [_metadata(cell, backend) for cell in applicable]
@@ -126,7 +128,9 @@ def survey_cells(cells: Sequence[Cell], backend: Backend, recorder: Recorder) ->
 
 
 def _scenarios_with_secrets(scenarios: Mapping[str, Scenario], redactor: Redactor) -> Mapping[str, str]:
-    """Return a reason for each scenario that sends what would be redacted: its recording could not be replayed."""
+    """Return a reason for each scenario whose requests contain texts that would be redacted. Its recording could not be
+    replayed.
+    """
     found: dict[str, str] = {}
     for name, scenario in scenarios.items():
         place = next((at for at, text in _texts(sent(scenario), "") if redactor.text(text) != text), None)
@@ -139,7 +143,7 @@ def _scenarios_with_secrets(scenarios: Mapping[str, Scenario], redactor: Redacto
 
 
 def _texts(value: Any, at: str) -> Iterator[tuple[str, str]]:
-    """Yield the texts of a value with their places, except the bytes of media."""
+    """Yield the place and text of every string in a value, except media data."""
     if isinstance(value, str):
         yield at, value
     elif isinstance(value, dict):
@@ -152,7 +156,7 @@ def _texts(value: Any, at: str) -> Iterator[tuple[str, str]]:
 
 
 def open_recording(cell: Cell, backend: Backend, recorder: Recorder, found: Preflight) -> CellRecording:
-    """Open the recording of one cell; `found` is the survey of the run. Raises `Withheld`."""
+    """Open the recording of one cell. `found` is the result of `survey_cells`. Raises `Withheld`."""
     held = found.held.get(_place(cell))
     if held is not None:
         raise Withheld(held)
@@ -170,7 +174,7 @@ def open_recording(cell: Cell, backend: Backend, recorder: Recorder, found: Pref
 
 
 def is_complete(transcript: Transcript) -> bool:
-    """Return whether each chat has its response, or the failure that the scenario expects."""
+    """Return whether every chat has a response or failed as the scenario expects."""
     scenario = transcript.scenario
     fails = scenario is not None and bool(scenario.faults)
     made = transcript.embedded if isinstance(transcript, EmbeddingTranscript) else ()
@@ -180,7 +184,7 @@ def is_complete(transcript: Transcript) -> bool:
 
 
 def served_model(transcript: Transcript) -> str | None:
-    """Return the last model that a response names."""
+    """Return the model that the last response reports, if any."""
     models = [chat.response.model for chat in transcript.chats if chat.response is not None]
     return models[-1] if models else None
 
@@ -205,23 +209,27 @@ def _metadata(cell: Cell, backend: Backend) -> Metadata:
 
 
 class CassetteState(StrEnum):
-    """The state of a cassette relative to the scenarios."""
+    """The state of a cassette compared with the current scenarios and targets."""
 
     FRESH = "fresh"
     STALE = "stale"
-    """The scenario's requests, or the target's model, have changed since the recording."""
+    """The scenario's requests or the target's model changed after the recording."""
     OLD = "old"
-    """It exceeds its maximum age."""
+    """It exceeds the maximum age."""
     UNUSED = "unused"
     """Its scenario exists, but no cell uses it."""
     ORPHANED = "orphaned"
-    """No scenario has its name."""
+    """Its scenario does not exist."""
     UNREADABLE = "unreadable"
 
 
 @dataclass(frozen=True, slots=True)
 class StoredCassette:
-    """A cassette in a folder. `why` explains every state but fresh; `metadata` is missing if it cannot be read."""
+    """A cassette in a library.
+
+    `why` explains its state; it is empty if the cassette is fresh. `metadata` is `None` if the cassette or its metadata
+    cannot be read.
+    """
 
     path: Path
     state: CassetteState
@@ -230,7 +238,10 @@ class StoredCassette:
 
 
 class Inventory:
-    """Compares cassettes with all `cells` that could use them and with the `scenarios`."""
+    """Determines the state of cassettes.
+
+    `cells` are all cells that could use a cassette, and `scenarios` all known scenarios.
+    """
 
     def __init__(self, cells: Sequence[Cell], scenarios: Sequence[Scenario], outdated: Outdated | None) -> None:
         self._cells = {(cell.target.cassettes, cell.scenario.id, cell.variant): cell for cell in cells}
@@ -240,7 +251,7 @@ class Inventory:
         self._outdated = outdated
 
     def of(self, library: Library) -> Iterator[StoredCassette]:
-        """Yield every cassette of a library, in order."""
+        """Yield every cassette of a library with its state, in the order of the paths."""
         for path in library.paths():
             try:
                 metadata = read(path).metadata
@@ -271,7 +282,7 @@ class Inventory:
         return (CassetteState.FRESH, "") if old is None else (CassetteState.OLD, old)
 
     def _unplayed(self, metadata: Metadata) -> str | None:
-        """Return why no cell uses a cassette at its proper path."""
+        """Return why no cell uses a cassette that is at the expected path, or `None` if a cell uses it."""
         if metadata.target not in self._targets:
             return f"the target {metadata.target} is not played"
         cell = self._cells.get((metadata.target, metadata.scenario, metadata.variant))

@@ -1,7 +1,7 @@
-"""Repeats a streamed cell with the same responses as whole bodies or in other chunks.
+"""Repeats a streamed cell with its own responses, delivered as whole bodies or with other chunk boundaries.
 
-The responses are those of the cell's own exchanges. An adapter's result must not depend on how the network chunked a
-stream, nor differ from its result for the same response as one body.
+An adapter's result must not depend on how the network splits a stream. It must also be the same as for the equivalent
+whole response.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def replay_variants(
 
 
 def _in_other_chunks(cell: Cell, answered: Sequence[ParsedExchange], backend: Backend) -> Iterator[ReplayVariant]:
-    """Repeat a cell that streams calls in the chunks that other servers of its API were seen to send."""
+    """Repeat a cell that streams tool calls with the chunk shapes that other servers of the API are known to send."""
     if not any(reading.response is not None and reading.response.calls for reading in answered):
         return
     for name, shape in catalog.api(cell.target.api).stream_shapes.items():
@@ -96,7 +96,7 @@ _EMPTY: Sequence[JSON] = (None, [], {})
 
 @dataclass(frozen=True, slots=True)
 class _ResponsePair:
-    """A response for a request without a stream, and for one with a stream."""
+    """A response in two forms: for requests without and with a stream."""
 
     whole: HttpResponse
     streamed: HttpResponse
@@ -115,7 +115,7 @@ def _ignore(_chat: int) -> None:
 
 
 def _respond_in_order(answers: Sequence[_ResponsePair], wire: Api) -> Callable[[HttpRequest], HttpResponse]:
-    """Give the responses in order, whatever is requested."""
+    """Return a handler that sends the responses in order, regardless of the requests."""
     left = iter(answers)
     lock = Lock()
 
@@ -138,7 +138,7 @@ def _responses(answered: Sequence[ParsedExchange]) -> Iterator[HttpResponse]:
 
 
 def _whole_body(wire: Api, reading: ParsedExchange) -> HttpResponse | None:
-    """Return the response as one body, or `None` if the stream has no equivalent that a server would send."""
+    """Return the response as one body, or `None` if a server would not send an equivalent of the stream."""
     response, view, asked = reading.exchange.response, reading.response, reading.request
     if view is None or response is None or not view.streamed:
         return response and replace(response, headers=_kept_headers(response.headers))
@@ -156,7 +156,9 @@ def _is_good(response: HttpResponse, view: ResponseView) -> bool:
 def _received_whole(
     whole_run: Evidence, answered: Sequence[ParsedExchange], alike: Callable[[JSON, JSON], bool]
 ) -> bool:
-    """Return whether the whole variant received these responses: bodies `alike` the results of the streams."""
+    """Return whether the whole variant received equivalents of these responses. `alike` compares each body with the
+    body that the stream adds up to.
+    """
     given = whole_run.readings
     return len(given) == len(answered) and all(
         _is_whole_of(whole, told, alike) for whole, told in zip(given, answered, strict=True)
@@ -177,7 +179,7 @@ def _is_whole_of(given: ParsedExchange, told: ParsedExchange, alike: Callable[[J
 
 
 def _adds_nothing(whole: JSON, streamed: JSON) -> bool:
-    """Return whether one body equals another except for members that are empty."""
+    """Return whether `whole` equals `streamed` except for additional empty members."""
     if isinstance(whole, dict) and isinstance(streamed, dict):
         return streamed.keys() <= whole.keys() and all(
             _adds_nothing(value, streamed[key]) if key in streamed else value in _EMPTY for key, value in whole.items()
@@ -188,7 +190,7 @@ def _adds_nothing(whole: JSON, streamed: JSON) -> bool:
 
 
 def _kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the headers that were not redacted."""
+    """Return the headers whose values are not redacted."""
     return {name: value for name, value in headers.items() if value != REDACTED}
 
 

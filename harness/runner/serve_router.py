@@ -1,8 +1,8 @@
-"""The HTTP paths of `harness serve`.
+"""Routes the HTTP requests of `harness serve`.
 
-`/{scenario}/{session}/…` leads to a session, `/_harness/…` to information about scenarios and sessions. A session
-begins with its first request. The path after the base URL identifies the API; a session in several APIs is several
-conversations.
+Paths below `/{scenario}/{session}/` belong to a session. Paths below `/_harness/` return information about scenarios
+and sessions. The first request creates a session. The path after the base URL identifies the API. A session that uses
+several APIs has one conversation per API.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from harness.scenarios.schema import Scenario
 
 
 def scenario_json(scenario: Scenario) -> dict[str, JSON]:
-    """Return what a client needs to run a scenario: system prompt, tools, and the user's messages."""
+    """Return the JSON that a client needs to run a scenario: system prompt, tools and user messages."""
     return {
         "id": scenario.id,
         "title": scenario.title,
@@ -71,7 +71,7 @@ def _parts_json(message: Message) -> list[JSON]:
 
 
 def session_json(conversation: ServedSession, cell: CellResult) -> dict[str, JSON]:
-    """Return the state of a session: its calls, each with its tool result, and the findings so far."""
+    """Return the state of a session as JSON, including its tool calls with their results and the findings so far."""
     played, script = conversation.progress
     evidence = conversation.evidence(ended=False)
     answers = (
@@ -93,7 +93,7 @@ def session_json(conversation: ServedSession, cell: CellResult) -> dict[str, JSO
 
 
 def finding_json(finding: Finding) -> dict[str, JSON]:
-    """Return the fields of a finding that help to locate the fault."""
+    """Return the fields of a finding that help to locate the error."""
     return {
         "rule": finding.rule,
         "severity": finding.severity.value,
@@ -112,9 +112,9 @@ def _call_json(scenario: Scenario, call: CallView, at: int) -> dict[str, JSON]:
 
 
 def result_json(scenario: Scenario, call: ToolCall, at: int) -> JSON:
-    """Return the result of the scenario's tool for a call of the script's response `at`; `None` if it has none.
+    """Return the scenario's result for a call from script response `at`, or `None` if it has no result.
 
-    `content` is a JSON value, or a list of parts; `raises` is the message of a tool that fails.
+    The result has `content` (a JSON value) or `parts` (a list). If the tool fails, `raises` is its error message.
     """
     try:
         return _tool_result_json(answer(scenario, call, called_before(scenario, at)))
@@ -137,7 +137,7 @@ def _tool_result_json(result: ToolResult) -> dict[str, JSON]:
 
 
 ABOUT_SEGMENT = "_harness"
-"""The first segment of paths to information about scenarios and sessions."""
+"""The first path segment of requests for information about scenarios and sessions."""
 
 _CORS_HEADERS: Mapping[str, str] = {
     "access-control-allow-origin": "*",
@@ -145,13 +145,13 @@ _CORS_HEADERS: Mapping[str, str] = {
     "access-control-allow-headers": "*",
     "access-control-expose-headers": "*",
 }
-"""Headers that let pages of any origin send requests, as a test in a browser does."""
+"""Headers that allow web pages of any origin to send requests, for example from a browser test."""
 
 MAX_SESSIONS = 10_000
-"""Sessions that one server keeps until it ends."""
+"""Maximum number of sessions that a server keeps."""
 
 MAX_KEPT_BYTES = 1 << 29
-"""Bytes of requests and responses that one server keeps, of all sessions together."""
+"""Maximum total size of the requests and responses that a server keeps."""
 
 Notify = Callable[[str], None]
 
@@ -164,7 +164,7 @@ class ServeRouter:
         self, scenarios: Sequence[Scenario], files: Mapping[str, str], terms: SessionOptions, notify: Notify
     ) -> None:
         self.origin = ""
-        """The server's address, set when it listens."""
+        """The server's address. It is set once the server listens."""
         self._scenarios = {scenario.id: scenario for scenario in scenarios}
         self._files = files
         self._terms = terms
@@ -230,7 +230,7 @@ class ServeRouter:
         return _error(HTTPStatus.INSUFFICIENT_STORAGE, f"{why}: start 'harness serve' again")
 
     def conversation(self, scenario: Scenario, session: str, wire: Api) -> ServedSession:
-        """Return the session of one API; it begins with the first call."""
+        """Return the session of one API. The first call creates it."""
         with self._lock:
             key = (scenario.id, session, wire.name)
             if key not in self._conversations:
@@ -276,7 +276,7 @@ class ServeRouter:
         return [each for each in self.conversations() if each.scenario is scenario and each.name == session]
 
     def _run_tool(self, scenario: Scenario, session: str, request: HttpRequest) -> HttpResponse:
-        """Run a tool of the scenario for a client whose tools call the server."""
+        """Run a tool of the scenario for a client whose tools send their calls to the server."""
         try:
             body = loads(request.body)
         except WireError:
@@ -314,8 +314,9 @@ class ServeRouter:
             return list(self._conversations.values())
 
     def run(self, facts: tuple[str, ...] = (), *, shown: bool = False) -> RunResult:
-        """Return the run of all sessions, in the order of scenarios and sessions; each session is a column. With
-        `shown` cells have their exchanges."""
+        """Return the result of all sessions, ordered by scenario and session. Each session is a column. With `shown`,
+        the cells include their exchanges.
+        """
         order = list(self._scenarios)
         held = sorted(self.conversations(), key=lambda each: (order.index(each.scenario.id), each.name, each.wire.name))
         cells = tuple(each.result(f"{each.wire.name}/{each.name}", shown=shown) for each in held)
@@ -325,7 +326,7 @@ class ServeRouter:
 
 
 def _suggestion(path: str, base: str) -> str:
-    """Return a hint if the client's base URL lacks the version."""
+    """Return a hint if the version seems to be missing from the client's base URL, else an empty string."""
     for wire in _served_apis():
         version = missing_version(wire, path)
         if version is not None:
@@ -339,8 +340,11 @@ def _model_names(api: str) -> tuple[str, ...]:
 
 
 def _is_known(wire: Api, known: frozenset[str], model: str) -> bool:
-    """Return whether the provider has a model: it is listed, has a profile, or is listed without a suffix such as a
-    date, `latest` or `preview`."""
+    """Return whether the provider is known to have a model.
+
+    That is the case if it is listed, if it has its own profile, or if it is a listed model with a suffix such as a
+    date, `latest` or `preview`.
+    """
     bare = model.removeprefix("models/")
     own = wire.profile_for(bare).name != wire.profiles[-1].name
     return own or bare in known or any(bare.startswith(f"{each}-") for each in known)

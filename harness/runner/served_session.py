@@ -1,4 +1,4 @@
-"""A client's session with the reference server, and the cell that results from it."""
+"""A client's session with the reference server, and the cell result made from it."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ from harness.runner.verdicts import CellJudge
 from harness.scenarios.schema import Scenario, Variant
 
 MAX_TOOL_RUNS = 1000
-"""Tools that run in one session. An endless loop would hardly use up its time."""
+"""Maximum number of tool runs that are recorded in a session. It bounds the memory that an endless loop can use."""
 
 _ARRIVAL_SECONDS = 0.15
-"""Time that a call waits for the next one. A loop that runs its tools one by one waits once."""
+"""Time that a call waits for the next call to start. A loop that runs its tools sequentially waits only once."""
 
 _FINISH_SECONDS = 1.0
-"""Maximum time that a call waits for later ones."""
+"""Maximum time that a call waits for later calls to finish, multiplied by the number of calls in the response."""
 
 _HANDOVER_SECONDS = 0.05
-"""Delay after later calls, so that the loop has their results first."""
+"""Delay after the later calls have finished, so that the loop receives their results first."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallPosition:
-    """The position of a call in a response of the script: `index`, of `count` calls."""
+    """The position of a call in a script response: call `index` of `count`."""
 
     answer: int
     index: int
@@ -54,7 +54,7 @@ class CallPosition:
 
 
 class CallPositions:
-    """Finds the position of each call that runs. Each position is given out once."""
+    """Finds the position of each call that runs. Each position is returned only once."""
 
     def __init__(self, scenario: Scenario) -> None:
         self._steps = [step.whole_calls for turn in scenario.turns for step in turn.model]
@@ -62,7 +62,7 @@ class CallPositions:
         self._lock = Lock()
 
     def of(self, call: ToolCall, answer: int) -> CallPosition | None:
-        """Return the position of a call in a script response, or `None` if no such call is left."""
+        """Return the position of a call in script response `answer`, or `None` if no matching call is left."""
         if not 0 <= answer < len(self._steps):
             return None
         calls = self._steps[answer]
@@ -78,9 +78,9 @@ class CallPositions:
 
 
 class ReverseOrder:
-    """Delays parallel calls of one session so that they finish in reverse order.
+    """Delays parallel calls of a session so that they finish in reverse order.
 
-    A loop that pairs results with calls by order of completion then always fails, instead of sometimes.
+    A loop that matches results to calls by order of completion then fails on every run instead of occasionally.
     """
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ class ReverseOrder:
         self._one_by_one = False
 
     def wait(self, place: CallPosition | None) -> None:
-        """Return when the call may finish: after the later calls of its response that run at the same time."""
+        """Block until the call may finish, which is after all later calls of the same response that run in parallel."""
         if place is None or place.count == 1:
             return
         with self._changed:
@@ -109,7 +109,7 @@ class ReverseOrder:
             self._changed.notify_all()
 
     def _is_behind(self, place: CallPosition, later: range) -> bool:
-        """Wait for the later calls that run at the same time. Return whether there are any."""
+        """Wait for the later calls that run in parallel. Return whether there are any."""
         self._changed.wait_for(lambda: place.index + 1 in self._begun or self._is_over(place), _ARRIVAL_SECONDS)
         if self._is_over(place):
             return False
@@ -126,25 +126,29 @@ class ReverseOrder:
 
 
 StreamRewrite: TypeAlias = Callable[[HttpResponse, str], tuple[HttpResponse, str]]
-"""Returns a stream in other chunks, and a description; the same for the same stream and seed."""
+"""Rewrites a stream, and returns it with a description of the change. The result depends only on the stream and the
+seed.
+"""
 
 StreamRewrites: TypeAlias = Callable[[Api], Sequence[StreamRewrite]]
-"""Returns the rewrites for the streams of one session, used in turn."""
+"""Returns the rewrites for one session's streams. They are used in rotation."""
 
 
 def cut_rewrite(number: int) -> StreamRewrite:
-    """Return the rewrite of `harness.cassettes.rechunk` with this number."""
+    """Return the rewrite that splits a stream by variant `number` of `harness.cassettes.rechunk`."""
     return lambda response, seed: recut(response, number, seed)
 
 
 def _readable(wire: Api, number: int, response: HttpResponse, seed: str) -> tuple[HttpResponse, str]:
-    """Rewrite a stream with this number, or the next whose framing the API's official SDK can read."""
+    """Split a stream by variant `number`, or by the next variant whose framing the API's official SDK can read."""
     cuts = (recut(response, each, seed) for each in count(number))
     return next((told, way) for told, way in cuts if not is_unreadable_by_sdk(wire, way))
 
 
 def shape_rewrite(name: str, shape: StreamShape) -> StreamRewrite:
-    """Return a rewrite that sends calls in the chunks of some servers, and cuts other streams."""
+    """Return a rewrite that sends tool calls in the chunks of a known server. Streams that this does not change are
+    split differently.
+    """
     return partial(_rewrite_shape, name, shape)
 
 
@@ -157,7 +161,7 @@ def _rewrite_shape(name: str, shape: StreamShape, response: HttpResponse, seed: 
 
 
 def stream_rewrites(cuts: int, wire: Api) -> Sequence[StreamRewrite]:
-    """Return the documented shapes of an API's streams, alternating with `cuts` other chunkings."""
+    """Return the documented stream shapes of an API, alternating with `cuts` other ways to split streams."""
     shapes = [shape_rewrite(name, shape) for name, shape in wire.stream_shapes.items() if not shape.departs]
     pairs = zip_longest(shapes, [partial(_readable, wire, number) for number in range(cuts)])
     return [way for pair in pairs for way in pair if way is not None]
@@ -169,8 +173,11 @@ CLIENT = "client"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionOptions:
-    """Options of all sessions: facts, models besides those of the API's provider, and speed. With `ways` streams are
-    rewritten."""
+    """Options shared by all sessions.
+
+    `edition` selects the facts. `models` are accepted in addition to those of the API's provider. `pace` sets the speed
+    of streams. `ways` returns the rewrites for streams, or is `None` if streams are not rewritten.
+    """
 
     edition: FactSelection
     models: tuple[str, ...] = ()
@@ -179,7 +186,7 @@ class SessionOptions:
 
 
 class ServedSession:
-    """A session of one scenario in one API. `base` is the base URL of the client's requests."""
+    """A session of one scenario with one API. `base` is the base URL of the client's requests."""
 
     def __init__(  # noqa: PLR0913, PLR0917 - all are required
         self, scenario: Scenario, wire: Api, name: str, base: str, known: Known, terms: SessionOptions
@@ -193,7 +200,7 @@ class ServedSession:
         self._edition = terms.edition
         self._ways: Sequence[StreamRewrite] = [] if terms.ways is None else terms.ways(wire)
         self.ways: dict[int, str] = {}
-        """Descriptions of rewritten streams by the number of the request, from 1."""
+        """Descriptions of the rewritten streams, by number of the request (from 1)."""
         self._tap = ExchangeLog(base, REFERENCE_URL)
         self._turned_away: list[TurnedAway] = []
         self._runs: list[ToolRun] = []
@@ -203,7 +210,7 @@ class ServedSession:
         self._lock = Lock()
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Respond to a chat, and note it."""
+        """Respond to a request and record it."""
         public = self._with_one_version(self._tap.public(request))
         with self._lock:
             served = self._front.serve(public)
@@ -225,7 +232,10 @@ class ServedSession:
         return f"HTTP {response.status}: {error.message if error is not None else ''}"
 
     def _with_one_version(self, request: HttpRequest) -> HttpRequest:
-        """Remove a doubled version: Google's SDK adds one to base URLs, and those of other servers end in it."""
+        """Remove a duplicate version from the URL.
+
+        Google's SDK appends the version to the base URL, but base URLs of other servers already end in it.
+        """
         version = self.wire.base_url_ending.removeprefix(self.wire.base_path)
         doubled = f"{REFERENCE_URL}{version}{version}/"
         if not version or not request.url.startswith(doubled):
@@ -233,7 +243,7 @@ class ServedSession:
         return replace(request, url=REFERENCE_URL + request.url.removeprefix(REFERENCE_URL + version))
 
     def _outgoing(self, response: HttpResponse) -> HttpResponse:
-        """Return the response as it is sent: a stream in its events, or rewritten."""
+        """Return the response as it is sent to the client: unchanged, or as a rewritten stream."""
         if not self._ways or not response.delivery.cuts:
             return response
         way = self._ways[len(self.ways) % len(self._ways)]
@@ -241,7 +251,7 @@ class ServedSession:
         return told
 
     def note_run(self, call: ToolCall) -> int:
-        """Note that the client ran a tool. Return how many responses of the script were given by then."""
+        """Record that the client ran a tool. Return how many script responses had been sent by then."""
         with self._lock:
             answers = self._front.played
             if len(self._runs) < MAX_TOOL_RUNS:
@@ -255,21 +265,21 @@ class ServedSession:
 
     @property
     def exchanges(self) -> tuple[Exchange, ...]:
-        """The exchanges, except rejected and repeated requests."""
+        """The recorded exchanges, without rejected and repeated requests."""
         return tuple(self._tap.exchanges)
 
     @property
     def turned_away(self) -> tuple[TurnedAway, ...]:
-        """The requests that were rejected for something other than their chat."""
+        """The requests that were rejected for reasons other than their chat."""
         return tuple(self._turned_away)
 
     @property
     def progress(self) -> tuple[int, int]:
-        """The number of responses given, and of those in the script."""
+        """The number of script responses that were sent, and the length of the script."""
         return self._front.played, self._front.script
 
     def evidence(self, *, ended: bool) -> Evidence:
-        """Return the session as evidence for rules. `ended`: no more requests will come."""
+        """Return the session as evidence for rules. `ended` is set if no further requests will arrive."""
         return Evidence(self.transcript(ended=ended))
 
     def transcript(self, *, ended: bool) -> ServedTranscript:
@@ -297,8 +307,10 @@ class ServedSession:
             )
 
     def result(self, target: str, *, ended: bool = True, shown: bool = False) -> CellResult:
-        """Return the cell in the column `target`, with its exchanges if `shown`. Clients send keys in headers, which
-        are not kept."""
+        """Return the session as a cell in the column `target`. With `shown`, it includes the exchanges.
+
+        Nothing is redacted, because clients send keys only in headers and these are not stored.
+        """
         evidence = self.evidence(ended=ended)
         covers = tuple(subject.value for subject in self.scenario.covers)
         cell = partial(CellResult, self.scenario.id, target, CLIENT, self.wire.name, self._variant)

@@ -1,7 +1,7 @@
-"""Parts of a run: shards, which are merged, and a live run that is resumed.
+"""Partial runs: shards that are merged later, and live runs that are resumed.
 
-All cells of a scenario stay in one shard, which shows how targets differ. Scenarios go in order to the shard with the
-fewest cells.
+All cells of a scenario belong to one shard, because differences between targets are determined per scenario. Each
+scenario, in order, goes to the shard that has the fewest cells.
 """
 
 from __future__ import annotations
@@ -29,12 +29,14 @@ _DIGITS = 16
 
 
 def definitions(scenarios: Iterable[Scenario], files: Mapping[str, str]) -> dict[str, Definition]:
-    """Return the definitions by scenario id; `files` has the files of scenarios that are not shipped."""
+    """Return the scenarios' definitions by id. `files` maps the ids of scenarios that are not
+    shipped to their files.
+    """
     return {each.id: _definition(each, files.get(each.id)) for each in scenarios}
 
 
 def digest_prefix(scenario: Scenario) -> str:
-    """Return the beginning of a scenario's digest, which distinguishes two versions of it."""
+    """Return the first digits of a scenario's digest, enough to detect a change."""
     return digest(scenario)[:_DIGITS]
 
 
@@ -58,22 +60,22 @@ def _lines(file: str) -> tuple[int | None, tuple[int, ...]]:
 
 
 _RUN_AGAIN = frozenset({Verdict.MISSING, Verdict.ERROR, Verdict.NOT_APPLICABLE})
-"""Verdicts of cells that were not finished, or that cost nothing."""
+"""Verdicts of cells to run again when a run is resumed: they were not finished, or running them costs nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResumedCells:
-    """Results of an earlier run by the number of the cell in this one, and the values observed there."""
+    """Results taken over from an earlier run, by the cell's number in this run, and the values observed in that run."""
 
     cells: dict[int, CellResult] = field(default_factory=dict[int, CellResult])
     observed: Values = field(default_factory=dict[str, dict[str, tuple[str, ...]]])
 
 
 def resumed_cells(run: RunResult, name: str, cells: Sequence[Cell]) -> ResumedCells:
-    """Return the cells that an earlier run, read from the file `name`, finished with the same scenario and model.
+    """Return the cells that an earlier live run finished with the same scenario and model. `name` is the file of that
+    run.
 
-    Raises:
-        UsageError: It was no live run, has too little information, or used other versions.
+    Raises: UsageError: The run was not live, did not start any cell, or used other package versions.
     """
     if run.mode != "live" or run.part is None:
         what = f"it is a run in mode {run.mode}" if run.mode != "live" else "it had not begun to play"
@@ -102,7 +104,7 @@ def _model(result: CellResult) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """Shard `number` of `of`, counted from 1."""
+    """Shard `number` of `of` shards, counted from 1."""
 
     number: int
     of: int
@@ -139,21 +141,20 @@ class Shard:
         return [cell for cell in cells if cell.scenario.id in mine]
 
     def part(self, cells: Iterable[Cell], expected: Sequence[ExpectedFailure], observed: Values) -> Part:
-        """Return what merging needs of this shard besides its cells."""
+        """Return the data, in addition to the cells, that is needed to merge this shard."""
         digests = {each.id: digest_prefix(each) for each in scenarios_of(cells)}
         return Part(self.number, self.of, digests, tuple(map(to_expectation, expected)), observed)
 
 
 NamedResult = tuple[str, RunResult]
-"""A result and its file."""
+"""The file name of a result, and the result."""
 
 
 def merge_shards(shards: Sequence[NamedResult]) -> RunResult:
-    """Return the whole run: the same as an undivided run, except for times.
+    """Merge the shards into the result of the whole run. Except for times, it equals the result of an undivided run.
 
-    Raises:
-        UsageError: A file is no shard or is incomplete, a shard is missing or duplicate, or the shards are of different
-            runs.
+    Raises: UsageError: A file is not a shard or is incomplete, a shard is missing or duplicate, or the shards belong to
+    different runs.
     """
     parts = [(name, run, _part(name, run)) for name, run in shards]
     _check_numbers([(name, part) for name, _, part in parts])
@@ -229,7 +230,7 @@ _ALIKE: dict[str, Callable[[RunResult], object]] = {
     "folders of cassettes are": lambda run: run.cassettes,
     "other options are": lambda run: replace(run.invocation, scenarios={}),  # whose files may lie elsewhere
 }
-"""Properties that all shards of a run share."""
+"""Properties that must be equal in all shards of a run, with the words for the error message."""
 
 
 def _check_alike(shards: Sequence[NamedResult]) -> None:

@@ -35,8 +35,10 @@ from harness.stdio.workers import ForeignAdapter
 
 
 class ResultCollector:
-    """Collects the results of `number` cells as they finish, in any order. `targets` are the names of their targets.
-    Only findings in `scope` count as `expected`."""
+    """Collects the results of `number` cells in any order.
+
+    `targets` are the names of the cells' targets. Only findings in `scope` are compared with the `expected` failures.
+    """
 
     def __init__(
         self, number: int, targets: Iterable[str], expected: Sequence[ExpectedFailure], scope: Scope = EVERYTHING
@@ -46,7 +48,7 @@ class ResultCollector:
         self._expectations = Expectations(expected, scope)
 
     def add(self, number: int, judged: JudgedCell) -> None:
-        """Add the finished cell with this number. Its evidence is not kept."""
+        """Add the result of the cell with this number. Its evidence is discarded."""
         result = judged.result
         self._results[number] = result
         self._expectations.see(result, played=is_judged(result))
@@ -54,7 +56,7 @@ class ResultCollector:
             self._observed[result.target].see(judged.observations)
 
     def keep(self, cells: Mapping[int, CellResult], observed: Values) -> None:
-        """Add cells of an earlier run, by their numbers in this one, and the differences observed there."""
+        """Add results of an earlier run, by their cell numbers in this run, and the values observed in that run."""
         for number, result in cells.items():
             self.add(number, JudgedCell(result))
         for target, values in observed.items():
@@ -68,11 +70,11 @@ class ResultCollector:
 
     @property
     def observed(self) -> Values:
-        """The observed values so far."""
+        """The values observed so far, by target."""
         return {target: seen.values for target, seen in self._observed.items()}
 
     def result(self, mode: Mode) -> RunResult:
-        """Return the run of these cells."""
+        """Return the result of a run that consists of these cells."""
         return RunResult(
             mode,
             self.cells,
@@ -84,7 +86,7 @@ class ResultCollector:
 
 
 def is_judged(cell: CellResult) -> bool:
-    """Return whether all rules checked a cell."""
+    """Return whether all rules checked the cell."""
     if cell.verdict is Verdict.ERROR:
         return bool(cell.findings)  # else it broke before a rule saw anything
     return cell.verdict not in (Verdict.NOT_APPLICABLE, Verdict.MISSING)
@@ -111,7 +113,9 @@ Item = TypeVar("Item")
 
 
 class ThreadSafeIterator(Generic[Item]):
-    """Gives each item to one of the threads that iterate, until `until` returns true or the iterator was ended."""
+    """An iterator that several threads share. Each item goes to one thread. Iteration stops when `until` returns true
+    or `end` is called.
+    """
 
     def __init__(self, items: Iterator[Item], until: Callable[[], bool]) -> None:
         self._items = items
@@ -129,27 +133,29 @@ class ThreadSafeIterator(Generic[Item]):
             return next(self._items)
 
     def end(self) -> None:
-        """Give out no more items."""
+        """Stop the iteration in all threads."""
         self._ended = True
 
 
 Progress = Callable[[CellResult], None]
-"""Receives every finished cell. Several threads may call it, one at a time."""
+"""Callback for every finished cell. Several threads may call it, but never concurrently."""
 
 OnCellDone = Callable[[int, JudgedCell], None]
-"""Receives a finished cell and its number in the run; called like `Progress`."""
+"""Callback for the number and result of every finished cell. It is called under the same conditions as `Progress`."""
 
 Execute = Callable[[Sequence[Cell]], Generator[tuple[int, JudgedCell | None]]]
-"""Runs cells in other processes. Yields each number with its cell, or with `None` if the cell raised."""
+"""Runs cells in other processes. Yields the number of each cell with its result, or with `None` if the cell raised an
+exception.
+"""
 
 
 class Run:
-    """A run over some cells.
+    """Runs cells and returns their results.
 
-    Each streamed response is repeated as a whole one and in `recuts` other chunkings (see `CellRunner`). Broken
-    conventions fail a cell only in a `strict` run: third-party adapters need not follow them. With `conversations` each
-    result has the messages and exchanges of its cell. Only findings in `scope` count. Requests to providers respect the
-    rate limits and the budget.
+    Streamed cells are repeated as whole responses and with `recuts` other chunk boundaries (see `CellRunner`). A broken
+    convention fails a cell only if the run is `strict`, because third-party adapters need not follow conventions. With
+    `conversations`, each result includes the messages and exchanges of its cell. Only findings in `scope` count.
+    Requests to providers are subject to the rate limits and the budget.
     """
 
     def __init__(  # noqa: PLR0913 - all but the first two have a default that most runs keep
@@ -195,14 +201,14 @@ class Run:
 
     @property
     def notes(self) -> Sequence[str]:
-        """Sentences about interrupted recordings, earlier ones and this one."""
+        """Messages about interrupted recordings, from earlier runs and this one."""
         return self._runner.notes
 
     def surveyed(self, cells: Sequence[Cell]) -> Preflight:
-        """Preflight the cassettes of the cells to record.
+        """Check the state of the cassettes of the cells to record.
 
-        Raises:
-            UsageError: A cell cannot be recorded: its cassette must not be overwritten, or another process records it.
+        Raises: UsageError: A cell cannot be recorded, because its cassette must not be overwritten or another process
+        is recording it.
         """
         if self._recorder is None:
             return Preflight()
@@ -220,15 +226,14 @@ class Run:
         elsewhere: Execute | None = None,
         skip: Container[int] = (),
     ) -> RunResult:
-        """Run the cells, `jobs` at a time. Those of a recording are surveyed first.
+        """Run the cells, `jobs` at a time. If they are recorded, their cassettes are checked first.
 
-        Without `jobs` cells run one at a time, or in one process per processor if they are offline and use built-in
-        adapters. No cell starts after `enough` failures. `gathering` collects the results, for callers that read them
-        before the end. `elsewhere` runs the cells in other processes. The cells with the numbers `skip` are not run;
-        only live runs can skip.
+        Without `jobs`, cells run one at a time. If they are offline and use built-in adapters, they run in one process
+        per processor instead. After `enough` failures no further cell starts. `gathering` is the collector to use; a
+        caller that passes one can read results during the run. `elsewhere` runs the cells in other processes. Cells
+        whose numbers are in `skip` are not run; only live runs support this.
 
-        Raises:
-            UsageError: An adapter cannot be connected, a key is missing, a cassette must not be overwritten.
+        Raises: UsageError: An adapter cannot be connected, a key is missing, or a cassette must not be overwritten.
         """
         started, began = time.perf_counter(), utc_now()
         if self._recorder is not None and self._runner.survey is None:
@@ -259,10 +264,9 @@ class Run:
         return ResultCollector(len(cells), _targets(cells), self._expected, self._scope)
 
     def play_cell(self, cell: Cell) -> JudgedCell:
-        """Run and judge a cell inside the context of this run. The result is redacted; the evidence is not.
+        """Run and judge a cell. The run's context must be open. The result is redacted, but the evidence is not.
 
-        Raises:
-            UsageError: An adapter cannot be connected, or a key is missing.
+        Raises: UsageError: An adapter cannot be connected, or a key is missing.
         """
         began = time.perf_counter()
         judged = self._runner.run_cell(cell)
@@ -288,7 +292,7 @@ class Run:
         return JudgedCell(told, seen, judged.evidence)
 
     def collect(self, judged: Sequence[JudgedCell]) -> RunResult:
-        """Return the run of these cells."""
+        """Return the result of the run so far."""
         targets = dict.fromkeys(each.result.target for each in judged)
         gathering = ResultCollector(len(judged), targets, self._expected, self._scope)
         for number, each in enumerate(judged):
@@ -296,10 +300,9 @@ class Run:
         return gathering.result(self.mode)
 
     def look(self, cell: Cell) -> tuple[CellResult, Evidence | None]:
-        """Run one cell. Return its result and its redacted evidence, if it ran.
+        """Run one cell. Return its result and, if it ran, its redacted evidence.
 
-        Raises:
-            UsageError: As in `__call__`.
+        Raises: UsageError: See `__call__`.
         """
         with self:
             judged, redactor = self.play_cell(cell), self._backend.redactor()
@@ -307,7 +310,9 @@ class Run:
         return judged.result, evidence and Evidence(redactor.result(evidence.transcript))
 
     def run_some(self, some: Sequence[Cell], cells: int) -> Sequence[JudgedCell | None]:
-        """Run some of the `cells` of a run. From the first cell that raises on, the results are `None`."""
+        """Run some cells of a run that has `cells` cells in total. If a cell raises an exception, its result and all
+        later results are `None`.
+        """
         self._room = max_conversation_chars(cells)
         done: list[JudgedCell | None] = []
         with suppress(Exception):  # the parent process runs the cell again, and raises
@@ -342,14 +347,15 @@ class Run:
                 self._run_threads(shared, cells, done)
 
     def _raise_here(self, cell: Cell) -> JudgedCell:
-        """Run a cell that raised in another process, to raise its exception here."""
+        """Run a cell again that raised an exception in another process, so that the exception is raised here."""
         with self:
             return self._without_evidence(cell)
 
     def _fork_count(self, cells: Sequence[Cell], jobs: int | None) -> int:
-        """Return how many forks to use: 1 if cells are recorded or live, or are too few.
+        """Return the number of forks to use.
 
-        Foreign adapters are forked only on request: several instances at once may not be safe.
+        It is 1 if cells are recorded or live, or if there are too few of them. Foreign adapters are forked only if the
+        caller passes `jobs`, because parallel instances may not be safe.
         """
         if self._recorder is not None or self._backend.mode not in ("replay", "reference") or not can_fork():
             return 1
@@ -361,7 +367,7 @@ class Run:
         )
 
     def _without_evidence(self, cell: Cell) -> JudgedCell:
-        """Run a cell and drop its evidence, which for all cells would not fit into memory."""
+        """Run a cell and discard its evidence. Keeping the evidence of all cells would need too much memory."""
         return replace(self.play_cell(cell), evidence=None)
 
     def _run_queue(self, left: Iterable[tuple[int, Cell]], done: OnCellDone) -> None:
@@ -369,7 +375,9 @@ class Run:
             done(number, self._without_evidence(cell))
 
     def _queues(self, cells: Iterable[tuple[int, Cell]], jobs: int) -> list[tuple[Iterable[tuple[int, Cell]], int]]:
-        """Return the queues of cells and the number of concurrent cells in each: one queue, or one per target."""
+        """Return queues of cells, each with the number of cells to run concurrently. There is one queue, or one per
+        target if `--concurrency` is set.
+        """
         at_once = self._rate_limits.options.at_once
         if not at_once:
             return [(cells, jobs)]

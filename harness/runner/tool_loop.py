@@ -1,6 +1,6 @@
-"""Runs the scenario of a cell through an adapter's client and notes what happens.
+"""Runs a cell's scenario through an adapter's client and records what happens.
 
-The loop is the shipped `Thread.send`, so that cells exercise what applications use.
+The tool loop is the shipped `Thread.send`, so cells test the same code that applications use.
 """
 
 from __future__ import annotations
@@ -51,14 +51,13 @@ _EMBEDDING_EXCEPTIONS = (Exception, SystemExit)
 def run_embeddings(
     spec: EmbeddingsSpec, adapter: Adapter, endpoint: Endpoint, begin: Callable[[int], None]
 ) -> tuple[Embedded, ...]:
-    """Embed the texts of a scenario and then each query, with an adapter that sends to `endpoint`.
+    """Embed the scenario's texts, then each query, with an adapter that sends its requests to `endpoint`.
 
-    `begin(n)` is called before the n-th of these sends anything. A failure ends the cell, unless the scenario expects
+    `begin(n)` is called before the n-th of these sends a request. A failure ends the cell unless the scenario expects
     it.
 
-    Raises:
-        PluginError: The adapter declares embeddings and has none.
-        harness.model.errors.UsageError: It cannot be connected.
+    Raises: PluginError: The adapter declares embeddings but has none. harness.model.errors.UsageError: It cannot be
+    connected.
     """
     if adapter.embeddings is None:
         raise PluginError(
@@ -102,13 +101,16 @@ def _embed(provider: EmbeddingProvider, texts: tuple[str, ...], vectors: Callabl
 
 
 DEFAULT_MAX_TOKENS = 1024
-"""The token limit of scenarios that set none, so that adapters with other defaults agree."""
+"""The token limit for scenarios that set none. It is set explicitly because adapters have different defaults."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScenarioRun:
-    """The chats of a cell, the tools that ran, and the events that a message handler got in each turn. `printed` is the
-    output of an adapter in another process."""
+    """The recorded run of a cell.
+
+    `chats` are its chats and `executions` its tool runs. `handled` are the events that a message handler received in
+    each turn. `printed` is the output of an adapter that runs in another process.
+    """
 
     chats: tuple[Chat, ...] = ()
     executions: tuple[ToolExecution, ...] = ()
@@ -118,7 +120,7 @@ class ScenarioRun:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingRun(ScenarioRun):
-    """The result of a cell of embeddings, which has no chats."""
+    """The recorded run of an embedding cell. It has no chats."""
 
     embedded: tuple[Embedded, ...] = ()
 
@@ -173,7 +175,7 @@ class _ToolLoop:
         )
 
     def ask(self, request: ChatRequest, turn: int, step: int, client: SyncClient) -> ChatResponse:
-        """Run one chat and note its result. Raises `_CellEnded` if it failed."""
+        """Run one chat and record its result. Raises `_CellEnded` if the chat fails."""
         self._begin(len(self._chats))
         handed = self._handed
         original = handed.request(request)
@@ -197,7 +199,7 @@ class _ToolLoop:
         return response
 
     def run(self, call: ToolCall) -> ToolResult:
-        """Return the scenario's result of a tool."""
+        """Run a tool: record the call and return the scenario's result."""
         execution = self._execution(self._handed.original(call))
         self._executions.append(execution)
         return self._handed.hand(execution.result)
@@ -211,7 +213,7 @@ class _ToolLoop:
 
 
 class _ScriptOrderClient:
-    """The client of the thread in one turn. It sorts tool results into the order of the script."""
+    """The client that the thread uses in one turn. It sorts tool results into the order that the script sets."""
 
     def __init__(self, conversation: _ToolLoop, thread: Thread, turn: int, client: SyncClient) -> None:
         self._conversation = conversation
@@ -231,7 +233,7 @@ class _ScriptOrderClient:
         pass
 
     def reorder(self) -> bool:
-        """Sort the results of the last response into the order of the script, if it has one."""
+        """Sort the results of the last response as the script sets. Return whether they were sorted."""
         script = self._conversation.scenario.turns[self._turn].model
         order = script[self._answers - 1].answers if 0 < self._answers <= len(script) else None
         if order is None:
@@ -245,7 +247,7 @@ class _ScriptOrderClient:
 
 
 class _EventHandler(CollectingHandler):
-    """A handler that gets the exception of a failed chat in place of the internal one that ends the cell."""
+    """A handler that receives the exception of the failed chat instead of the internal `_CellEnded`."""
 
     def on_done(self, error: BaseException | None = None) -> None:
         super().on_done(error.__cause__ if isinstance(error, _CellEnded) else error)
@@ -271,16 +273,15 @@ class _CellEnded(Exception):  # not an error: a chat has failed, and the cell en
 def run_scenario(
     scenario: Scenario, target: Target, endpoint: Endpoint, begin: Callable[[int], None], variant: Variant = "whole"
 ) -> ScenarioRun:
-    """Run a scenario through a target's adapter, which sends to `endpoint`, by its `chat` or its `stream`.
+    """Run a scenario through a target's adapter, which sends its requests to `endpoint`.
 
-    `begin(n)` is called before chat n sends anything. A failed chat ends the cell, and its exception is noted. An
-    asynchronous client gets one event loop for the cell. A foreign adapter runs in a worker.
+    The variant determines whether the client's `chat` or `stream` is used. `begin(n)` is called before chat n sends a
+    request. A failed chat ends the cell, and its exception is recorded. An asynchronous client uses one event loop for
+    the whole cell. A foreign adapter runs in a worker.
 
-    Raises:
-        harness.model.errors.UsageError: The adapter cannot be connected.
-        harness.stdio.adapter_process.AdapterBroke: A foreign adapter broke outside a chat, ended its process or
-            exceeded its time.
-        harness.stdio.workers.RunCancelled: The run was cancelled.
+    Raises: harness.model.errors.UsageError: The adapter cannot be connected.
+    harness.stdio.adapter_process.AdapterBroke: A foreign adapter broke outside a chat, ended its process or exceeded
+    its time limit. harness.stdio.workers.RunCancelled: The run was cancelled.
     """
     adapter = target.adapter
     if isinstance(adapter, ForeignAdapter):

@@ -48,13 +48,15 @@ from harness.stdio.adapter_process import MAX_OUTPUT_BYTES
 
 CASSETTE_UNREADABLE = "cassette-unreadable"
 TOOL_UNANSWERED = "tool-unanswered"
-"""Findings that come from no rule."""
+"""Ids of findings that no rule reports."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedCell:
-    """A finished cell: its result, the observed differences and the evidence; the last two only if it ran to its end.
-    `seconds` is its duration."""
+    """A finished cell with its result.
+
+    `observations` and `evidence` are set only if the cell ran to the end. `seconds` is its duration.
+    """
 
     result: CellResult
     observations: Observations | None = None
@@ -64,8 +66,11 @@ class JudgedCell:
 
 @dataclass(frozen=True, slots=True)
 class CellJudge:
-    """Judges cells by `rules`. A broken convention fails a cell only if the judge is `strict`. An `expected` failure
-    fails none. Findings outside `scope` are only counted."""
+    """Judges cells by `rules`.
+
+    A broken convention fails a cell only if the judge is `strict`. A finding that matches an `expected` failure does
+    not fail its cell. Findings outside `scope` are only counted.
+    """
 
     rules: Sequence[Rule]
     expected: Sequence[ExpectedFailure]
@@ -77,8 +82,8 @@ class CellJudge:
     ) -> CellResult:
         """Decide the verdict of a cell that ran.
 
-        Findings become a verdict in this order: rules find, severities are set, causes are linked, expected failures
-        are marked, and `verdict_of` takes the worst that remains. Excerpts of bodies are redacted.
+        The steps are: collect the rules' findings, set severities, link causes, mark expected failures. `verdict_of`
+        then returns the worst remaining severity as the verdict. Excerpts of bodies are redacted.
         """
         transcript = evidence.transcript
         terms = catalog.api(transcript.api).terms
@@ -133,8 +138,10 @@ class CellJudge:
 
 
 class _Exhibits:
-    """Adds excerpts of bodies to the findings of one cell. Bodies are redacted before they are cut: half a key is not
-    recognised."""
+    """Adds excerpts of bodies to the findings of one cell.
+
+    Bodies are redacted before they are shortened, because a truncated key would not be recognised.
+    """
 
     def __init__(self, evidence: Evidence, redactor: Redactor) -> None:
         self._evidence = evidence
@@ -145,7 +152,7 @@ class _Exhibits:
         return shipped_requests(self._evidence.transcript)
 
     def of(self, finding: Finding) -> Finding:
-        """Return the finding with the excerpt at its pointer, the raw stream and the correct request."""
+        """Return the finding with its excerpts: the body at its pointer, the raw stream and the correct request."""
         if finding.exchange is None:
             return finding
         reading = self._evidence.readings[finding.exchange]
@@ -183,7 +190,7 @@ class _Exhibits:
 
 
 def _with_turn(transcript: Transcript, finding: Finding) -> Finding:
-    """Return the finding with the user turn of its request. A tool loop shows no turns."""
+    """Return the finding with the index of the user turn of its request. Tool loops have no turns."""
     if finding.exchange is None or not transcript.chats:
         return finding
     chat = transcript.exchanges[finding.exchange].chat
@@ -191,7 +198,7 @@ def _with_turn(transcript: Transcript, finding: Finding) -> Finding:
 
 
 def _has_responses(stage: CellEnvironment, transcript: Transcript) -> bool:
-    """Return whether there are responses from the environment: those of a provider may all be missing."""
+    """Return whether the environment supplied responses. Those of a live provider may all be missing."""
     live = stage.player is None and stage.provenance.origin != "reference"
     return not live or any(each.response is not None for each in transcript.exchanges)
 
@@ -219,8 +226,9 @@ def _unanswered_tool(execution: ToolExecution) -> Finding:
 
 
 def known_finding_ids(edition: FactSelection = SHIPPED) -> frozenset[str]:
-    """Return the ids of all findings that a run can have: of rules, limits, and facts with conditions. Raises
-    `FactsError`."""
+    """Return the ids of all possible findings: those of rules, limits and facts with conditions.
+    Raises `FactsError`.
+    """
     rules = catalog.rules()
     return frozenset(
         (

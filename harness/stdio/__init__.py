@@ -1,1 +1,3 @@
-"""Adapters in any language: a command that speaks JSON-RPC 2.0 on standard input and output, one message per line."""
+"""Runs adapters written in any language. An adapter is a command that exchanges JSON-RPC 2.0 messages on standard input
+and output, one per line.
+"""

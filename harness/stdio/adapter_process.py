@@ -1,4 +1,4 @@
-"""A process that hosts an adapter. It gets requests as JSON lines, and is ended if it breaks or hangs."""
+"""A process that runs an adapter. It receives requests as JSON lines and is killed if it breaks or hangs."""
 
 from __future__ import annotations
 
@@ -18,29 +18,30 @@ from harness.model.messages import JSON
 from harness.platform.exceptions import MAX_TRACEBACK_CHARACTERS, line_to_show, shorten
 
 MAX_OUTPUT_BYTES = 4000
-"""Output of an adapter that is kept for one cell."""
+"""Maximum size of an adapter's output that is kept for one cell."""
 
 MAX_LINE_BYTES = 32 << 20
-"""More than any conversation needs. A longer line would fill the memory of the run."""
+"""Maximum size of a message. No conversation needs more, and a longer one could exhaust the memory of the run."""
 
 CUT_OFF_EXIT_CODE = 75
-"""Exit code of a served adapter that closed its own connection to the run."""
+"""Exit code of a served adapter that can no longer send messages to the run."""
 
 FAULTS_VARIABLE = "HARNESS_STDIO_FAULTS"
-"""Environment variable with the file descriptor for the stacks of `python -m harness.stdio`."""
+"""Environment variable with the file descriptor to which `python -m harness.stdio` writes its stack traces."""
 
 STACKS_SIGNAL = signal.SIGUSR2
-"""Makes `python -m harness.stdio` write the stacks of its threads."""
+"""Signal that makes `python -m harness.stdio` write the stack traces of its threads."""
 
 _SLICE_SECONDS = 0.5
-"""Interval for checking a silent process: a child process may hold its pipes open. If the run itself is suspended, no
-more than this counts."""
+"""Interval for checking a process that sends nothing. Its pipes alone do not show that it ended, because a child
+process may keep them open. It is also the most that counts against the time limit if the run itself is suspended.
+"""
 
 _GRACE_SECONDS = 2.0
-"""Time for a process to end normally."""
+"""Time for a process to exit by itself before it is killed."""
 
 _STACKS_SECONDS = 1.0
-"""Time for a hanging process to write its stacks."""
+"""Maximum time to wait for the stack traces of a hanging process."""
 
 _PIECE_BYTES = 65536
 _PIECES_AT_ONCE = 32  # more than a pipe holds, so that a process which never stops writing holds up nothing
@@ -50,10 +51,10 @@ _ADDRESS = re.compile(r"0x[0-9a-f]+")
 
 
 class AdapterBroke(BaseException):
-    """The adapter broke outside a chat, ended its process or hung: its cell has an error.
+    """The adapter broke outside a chat, ended its process or exceeded its time limit, so its cell has an error.
 
-    `printed` is the output of the process. A `BaseException`, so that no handler for the adapter's own exceptions
-    catches it.
+    `printed` is the output of the process. This is a `BaseException`, so that handlers for exceptions of the adapter do
+    not catch it.
     """
 
     def __init__(self, reason: str, traceback: str | None = None, printed: str = "") -> None:
@@ -64,11 +65,11 @@ class AdapterBroke(BaseException):
 
 
 class BrokenCommand(Exception):
-    """The process wrote an invalid message, or reported a crash without `data`."""
+    """The process sent an invalid message, or an error response without `data`."""
 
 
 class ErrorResponse(Exception):
-    """The process responded with an error that has `data`."""
+    """The process sent an error response with `data`."""
 
     def __init__(self, message: str, data: JSON) -> None:
         super().__init__(message)
@@ -76,7 +77,9 @@ class ErrorResponse(Exception):
 
 
 class _Pipe:
-    """A pipe for the output of a process. It keeps at most `length` bytes: the first and the last."""
+    """A pipe for the output of a process. It keeps at most `length` bytes, half from the start and
+    half from the end.
+    """
 
     def __init__(self, length: int) -> None:
         self._half = (length - _NOTE_BYTES) // 2
@@ -109,13 +112,12 @@ class _Pipe:
 
 
 class AdapterProcess:
-    """A process in a group of its own, so that its child processes end with it. One thread at a time sends it requests;
-    any thread may `answer` its requests, or `kill` it.
+    """A process that runs an adapter in its own process group, so that its child processes are killed with it.
 
-    `is_idle`: it has answered all requests. `shows_stacks`: it is `python -m harness.stdio`.
+    Only one thread at a time may send requests, but any thread may call `answer` or `kill`. `is_idle` is set if the
+    process has responded to all requests. `shows_stacks` is set if it runs `python -m harness.stdio`.
 
-    Raises:
-        OSError: It cannot be started.
+    Raises: OSError: The process cannot be started.
     """
 
     def __init__(self, words: Sequence[str], environment: Mapping[str, str], *, shows_stacks: bool) -> None:
@@ -147,22 +149,23 @@ class AdapterProcess:
         self.allow(0.0, "", "")
 
     def allow(self, seconds: float, late: str, way_out: str) -> None:
-        """Set the time limit from now on. `late` and `way_out` are the beginning and end of the error message."""
+        """Set the time limit, starting now. `late` and `way_out` are the start and end of the error message if it is
+        exceeded.
+        """
         self._seconds_left, self._late, self._way_out = seconds, late, way_out
 
     def request(self, method: str, params: JSON) -> JSON:
-        """Return the result of a request. Raises as `messages` does."""
+        """Send a request and return its result. See `messages` for exceptions."""
         for message in self.messages(method, params):
             if "result" in message:
                 return message["result"]
         raise BrokenCommand(f"it sent a message for {method!r} that only a stream has")
 
     def messages(self, method: str, params: JSON) -> Iterator[dict[str, JSON]]:
-        """Send a request. Yield the notifications and requests that the process sends for it, then the result.
+        """Send a request. Yield the notifications and requests that the process sends in response, then the result.
 
-        Raises:
-            AdapterBroke: The process ended or exceeded its time. It is dead then.
-            BrokenCommand, ErrorResponse: It responded with an error or an invalid message.
+        Raises: AdapterBroke: The process ended or exceeded its time limit. It is no longer running. BrokenCommand,
+        ErrorResponse: It sent an invalid message or an error response.
         """
         self._number += 1
         self.is_idle = False
@@ -187,12 +190,14 @@ class AdapterProcess:
             return
 
     def answer(self, number: JSON, result: JSON = None, error: JSON = None) -> None:
-        """Answer a request of the process."""
+        """Respond to a request that the process sent."""
         self._send({"id": number, "result": result} if error is None else {"id": number, "error": error})
 
     @contextlib.contextmanager
     def waiting(self, most: float) -> Generator[float]:
-        """Yield the seconds to wait inside: `most`, or the time that the process has left. No more than these count."""
+        """Yield how many seconds the body may wait: `most`, or the remaining time if that is less. The time spent is
+        deducted from the time limit, but never more than the yielded value.
+        """
         seconds = max(min(most, self._seconds_left), 0.0)
         begun = time.monotonic()
         try:
@@ -205,7 +210,7 @@ class AdapterProcess:
         return self._errors.take()
 
     def close(self) -> None:
-        """End the process normally, or kill it if it does not end."""
+        """Close the input of the process, and kill the process if it does not exit."""
         with contextlib.suppress(OSError):
             cast("Any", self._process.stdin).close()
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -216,7 +221,7 @@ class AdapterProcess:
         self._close_pipes()
 
     def kill(self) -> None:
-        """Kill the process with its children."""
+        """Kill the process and its children."""
         with contextlib.suppress(ProcessLookupError, PermissionError):  # nothing of it is left
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.kill()  # should it have left its group
@@ -232,7 +237,7 @@ class AdapterProcess:
         self._flush()
 
     def _flush(self) -> None:
-        """Write as much as the pipe holds. If the process has ended, waiting for its response will show that."""
+        """Write as much as the pipe accepts. A process that has ended is detected later, when its response is read."""
         with self._sending, contextlib.suppress(BlockingIOError):
             while self._unsent:
                 try:
@@ -291,7 +296,9 @@ class AdapterProcess:
         return cast("dict[str, JSON]", message)
 
     def _hanging(self) -> AdapterBroke:
-        """End a process that exceeded its time, after it has written its stacks."""
+        """Kill a process that exceeded its time limit, after it has written its stack traces. Return the exception to
+        raise.
+        """
         if self._shows_stacks:
             with contextlib.suppress(ProcessLookupError):
                 self._process.send_signal(STACKS_SIGNAL)

@@ -1,8 +1,8 @@
 """Agents: programs that own their tool loop.
 
-A program reads the conversation from the first line of its standard input, as JSON. It writes a line for each tool
-call, and reads the result. Results of parallel calls come in any order, each with its id. The program ends with exit
-status 0 when the conversation is finished.
+A program reads the conversation as JSON from the first line of standard input. It writes one line per tool call and
+reads the results. Results of parallel calls arrive in any order and are matched by id. When the conversation is
+finished, the program exits with status 0.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _MESSAGES = '{"id": …, "call": NAME, "arguments": {…}} or {"unsupported": WH
 
 
 def agent(line: str, api: str, *, keys: Sequence[str], base_urls: Sequence[str]) -> Loop:
-    """Return the program of a command line as a loop. The variables `base_urls` tell it the API's address, and `keys`
-    the key.
+    """Return a loop that runs the program of a command line.
 
-    Raises:
-        PluginError: There is no such program.
+    `keys` and `base_urls` name the environment variables that pass the key and the API's address to the program.
+
+    Raises: PluginError: There is no such program.
     """
     try:
         words = shlex.split(line)
@@ -56,7 +56,7 @@ def agent(line: str, api: str, *, keys: Sequence[str], base_urls: Sequence[str])
 
 @dataclass(frozen=True, slots=True)
 class _AgentProgram:
-    """A `Drive` that starts the program anew for each conversation."""
+    """A `Drive` that starts a new process of the program for each conversation."""
 
     api: str
     words: list[str]
@@ -100,7 +100,7 @@ class _AgentProgram:
 
 
 def conversation_json(conversation: Conversation) -> dict[str, JSON]:
-    """Return a conversation as JSON. No field is omitted, so that a program need not know the defaults."""
+    """Return a conversation as JSON. Every field is written, so that a program does not need to know the defaults."""
     described = DescribedConversation(
         turns=tuple(UserTurn(turn.text, turn.parts) for turn in conversation.turns),
         tools=tuple(DescribedTool(tool.name, tool.description, tool.parameters) for tool in conversation.tools),
@@ -119,8 +119,11 @@ def conversation_json(conversation: Conversation) -> dict[str, JSON]:
 
 
 class _ToolResults:
-    """Runs the tools of a program in parallel, and writes their results. After a call without an id, it reads no
-    further line before the result: nothing else identifies the call."""
+    """Runs a program's tools in parallel and writes their results.
+
+    After a call without an id, the next line is read only once the result is written, because nothing else identifies
+    the call.
+    """
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
@@ -129,13 +132,13 @@ class _ToolResults:
         self._writing = Lock()
 
     def write(self, message: Mapping[str, JSON]) -> None:
-        """Write a line to the program. If the program has ended, waiting for it will show that."""
+        """Write a line to the program. A program that has ended is detected later, when its exit status is read."""
         with self._writing, contextlib.suppress(BrokenPipeError):
             cast("Any", self._process.stdin).write(json.dumps(message).encode() + b"\n")
             cast("Any", self._process.stdin).flush()
 
     def add(self, call_id: JSON, run: ToolFunction, call: ToolCall) -> None:
-        """Run a tool and write its result. At the limit, a program that reads no results has to wait."""
+        """Start a tool and write its result when it finishes. Block while the maximum number of tools is running."""
         self._free.acquire()
         running = self._pool.submit(self._answer, call_id, run, call)
         if call_id is None:
@@ -151,7 +154,7 @@ class _ToolResults:
             self._free.release()
 
     def close(self) -> None:
-        """Wait for the running tools."""
+        """Wait until all running tools have finished."""
         self._pool.shutdown()
 
 
@@ -170,8 +173,9 @@ def _read_message(line: bytes) -> dict[str, JSON]:
 
 
 def _arguments(message: Mapping[str, JSON]) -> JSON:
-    """Return the arguments of a call, preferably from `arguments_json`, which keeps numbers that a language cannot
-    represent."""
+    """Return the arguments of a call. `arguments_json` takes precedence, because it preserves numbers that the
+    program's language cannot represent.
+    """
     text = message.get("arguments_json")
     if not isinstance(text, str):
         return message.get("arguments", {}) if text is None else None

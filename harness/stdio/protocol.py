@@ -1,4 +1,4 @@
-"""The messages between the harness and an adapter in another process, and their JSON form: see `harness help stdio`."""
+"""The messages between the harness and an adapter in another process, as JSON. See `harness help stdio`."""
 
 from __future__ import annotations
 
@@ -51,16 +51,15 @@ _CONFIG = ConfigDict(extra="forbid", ser_json_bytes="base64", ser_json_inf_nan="
 _UNIONS: dict[Any, Any] = {
     each: union for union in (Part, StreamEvent) for each in get_args(get_args(cast("Any", union))[0])
 }
-"""The classes with a `type` field, each with its union."""
+"""Maps each class with a `type` field to its union."""
 
 _TYPES = frozenset(type_name(each) for each in _UNIONS)
 
 
 def to_json(value: object, place: str = "the value") -> JSON:
-    """Return a value of the contract as JSON; fields with their default are omitted.
+    """Return a value of the contract as JSON. Fields that have their default value are omitted.
 
-    Raises:
-        TypeError: It holds something that is no value of the contract.
+    Raises: TypeError: The value contains something that is not part of the contract.
     """
     kind = next(each for each in type(value).__mro__ if is_dataclass(each) and each.__module__.startswith("harness."))
     try:
@@ -73,10 +72,9 @@ def to_json(value: object, place: str = "the value") -> JSON:
 
 
 def from_json(kind: Any, document: JSON, place: str) -> Any:
-    """Return the value of a document at `place`.
+    """Parse a JSON document as a value of the given kind. `place` names the document in errors.
 
-    Raises:
-        ValueError: The document is no such value; the text names the place.
+    Raises: ValueError: The document is not such a value; the message names the place.
     """
     try:
         (value,) = _adapter(_UNIONS.get(kind, kind)).validate_python([document])
@@ -86,7 +84,7 @@ def from_json(kind: Any, document: JSON, place: str) -> Any:
 
 
 def json_schemas(kinds: Sequence[Any]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return the JSON Schema of each kind of value, and the definitions that they refer to."""
+    """Return the JSON Schema of each kind, and the definitions that the schemas refer to."""
     every = [(each, "validation", _adapter(_UNIONS.get(each, each))) for each in kinds]
     found, document = TypeAdapter.json_schemas(every)  # pyright: ignore[reportArgumentType]
     definitions: dict[str, Any] = document["$defs"]
@@ -144,7 +142,7 @@ def _validation_problem(error: ErrorDetails, place: str) -> str:
 
 
 PROTOCOL = 1
-"""The version of the protocol, a parameter of `describe`."""
+"""The version of the protocol. It is sent as a parameter of `describe`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +155,10 @@ class DescribedEmbeddings:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """The name, API and capabilities of an adapter.
+    """The result of `describe`: an adapter's name, API and capabilities.
 
-    `runs_commands`: it sends no HTTP requests, and runs commands by `run`. `owns_loop`: it gets `drive`, and no `chat`.
-    `requires` is the package that `harness providers` checks.
+    `runs_commands` is set if the adapter sends no HTTP requests but runs commands through `run`. `owns_loop` is set if
+    it implements `drive` instead of `chat`. `requires` is the package that `harness providers` checks.
     """
 
     name: str
@@ -174,7 +172,7 @@ class Description:
 
 @dataclass(frozen=True, slots=True)
 class EndpointAddress:
-    """The base URL for the requests, in the form that the API's official SDK takes, and the key to send."""
+    """The base URL for requests, in the form that the API's official SDK expects, and the key to send."""
 
     base_url: str
     api_key: str
@@ -182,7 +180,7 @@ class EndpointAddress:
 
 @dataclass(frozen=True, slots=True)
 class ChatParams:
-    """The parameters of `chat` and of `stream`. `model` applies if the request names none."""
+    """Parameters of `chat` and `stream`. `model` is used if the request does not name a model."""
 
     endpoint: EndpointAddress
     model: str
@@ -191,7 +189,7 @@ class ChatParams:
 
 @dataclass(frozen=True, slots=True)
 class EmbedParams:
-    """The parameters of `embed`. Without `texts` the result only describes the provider."""
+    """Parameters of `embed`. Without `texts`, the result only describes the provider."""
 
     endpoint: EndpointAddress
     model: str
@@ -201,7 +199,7 @@ class EmbedParams:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingSpace:
-    """The result of `embed`: the provider, and one vector for each text."""
+    """The result of `embed`: the provider's name, model and dimensions, and one vector per text."""
 
     provider: str
     model: str
@@ -211,7 +209,7 @@ class EmbeddingSpace:
 
 @dataclass(frozen=True, slots=True)
 class DescribedTool:
-    """A tool of a conversation, which the harness runs."""
+    """A tool of a conversation. The harness runs it."""
 
     name: str
     description: str
@@ -220,7 +218,7 @@ class DescribedTool:
 
 @dataclass(frozen=True, slots=True)
 class UserTurn:
-    """A message of the user: its parts, and all of their text."""
+    """A user message: its parts, and the text of all parts."""
 
     text: str
     parts: tuple[Part, ...]
@@ -228,7 +226,7 @@ class UserTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedConversation:
-    """A conversation for an adapter that owns its tool loop: `harness.model.loops.Conversation`."""
+    """A conversation for an adapter that owns its tool loop. See `harness.model.loops.Conversation`."""
 
     turns: tuple[UserTurn, ...]
     tools: tuple[DescribedTool, ...] = ()
@@ -243,7 +241,7 @@ class DescribedConversation:
 
 @dataclass(frozen=True, slots=True)
 class DriveParams:
-    """The parameters of `drive`."""
+    """Parameters of `drive`."""
 
     endpoint: EndpointAddress
     model: str
@@ -252,7 +250,9 @@ class DriveParams:
 
 @dataclass(frozen=True, slots=True)
 class ChangedParams:
-    """The parameters of the notification `changed`: in-place changes of the adapter to the request `id`."""
+    """Parameters of the notification `changed`, which reports in-place changes that the adapter
+    made to request `id`.
+    """
 
     id: int
     changes: tuple[Change, ...]
@@ -260,7 +260,7 @@ class ChangedParams:
 
 @dataclass(frozen=True, slots=True)
 class ToolParams:
-    """The parameters of `tool`, which the adapter requests during `drive`, the request `id`."""
+    """Parameters of `tool`, which the adapter requests while it handles the `drive` request `id`."""
 
     id: int
     call: ToolCall
@@ -268,8 +268,9 @@ class ToolParams:
 
 @dataclass(frozen=True, slots=True)
 class RunParams:
-    """The parameters of `run`, which the adapter requests during the request `id`: a command and its time limit in
-    seconds."""
+    """Parameters of `run`, which the adapter requests while it handles request `id`: a command and its time limit in
+    seconds.
+    """
 
     id: int
     argv: tuple[str, ...]
@@ -281,13 +282,16 @@ class RunParams:
 
 @dataclass(frozen=True, slots=True)
 class ErrorData:
-    """The `data` of an error.
+    """The `data` of an error response.
 
-    `kind` is `unsupported` (with a `feature`; nothing was sent), `connection_failed`, `malformed_response` (with the
-    `status`, if there was one), `provider_error` (`status`, the provider's own `code`, and `retry_after` in seconds) or
-    `chat_error`. `unusable` ends the run with the message. `crash` is an unexpected exception of the adapter: its
-    `traceback`, and `where`, the line to look at. A crash `outside` of a chat is an error of the cell. `error` is the
-    class of the exception, `origin` the exception that caused it.
+    `kind` is one of the following. `unsupported`: nothing was sent; `feature` names the unsupported feature.
+    `connection_failed`: there was no connection. `malformed_response`: `status` is set if there was one.
+    `provider_error`: `status`, the provider's `code`, and `retry_after` in seconds. `chat_error`: another failure of a
+    chat. `unusable`: the run ends with the message. `crash`: an unexpected exception, with its `traceback` and the
+    source line in `where`.
+
+    A crash that is `outside` of a chat makes the cell an error. `error` is the class of the exception and `origin` the
+    exception that caused it.
     """
 
     kind: str
@@ -314,10 +318,9 @@ KINDS = (
 
 
 def exception_for(adapter: str, message: str, data: JSON) -> BaseException:
-    """Return the exception for an error with `data`; its cause is the original exception.
+    """Return the exception for an error response. Its `__cause__` is the original exception.
 
-    Raises:
-        ValueError: The data is invalid.
+    Raises: ValueError: The data is invalid.
     """
     told: ErrorData = from_json(ErrorData, data, "error.data")
     if told.kind == "crash" and told.outside:

@@ -1,6 +1,7 @@
-"""Serves a Python adapter as JSON lines on standard input and output: the counterpart of `harness.stdio.workers`.
+"""Serves a Python adapter as JSON lines on standard input and output. The counterpart is `harness.stdio.workers`.
 
-The main thread runs the adapter, as adapters expect. Another thread reads messages, and ends the process with the run.
+The adapter runs in the main thread, as adapters expect. A second thread reads messages and ends the process when the
+run ends.
 """
 
 from __future__ import annotations
@@ -69,14 +70,14 @@ from harness.stdio.protocol import (
 from harness.stdio.sync_client import ADAPTER_EXCEPTIONS, SyncClient, TrackedObjects, run_awaitable
 
 _GRACE_SECONDS = 2.0
-"""Time for an idle process to end normally."""
+"""Time for an idle process to exit by itself."""
 
 _SDK_SECONDS = 600.0
-"""The timeout of the SDKs."""
+"""Timeout of the HTTP client that adapters receive. It equals the default of the SDKs."""
 
 
 def main() -> None:
-    """Serve the adapter that the command line names, until standard input ends."""
+    """Serve the adapter named on the command line until standard input is closed."""
     usage = "python -m harness.stdio module:ATTRIBUTE speaks JSON lines: see 'harness help stdio'."
     if len(sys.argv) < 2:
         sys.exit(usage)
@@ -97,11 +98,13 @@ def main() -> None:
 
 
 class _RunEnded(BaseException):
-    """The run needs no more results. A `BaseException`, so that no adapter catches it."""
+    """The run has ended and needs no further results. A `BaseException`, so that adapters do not catch it."""
 
 
 class _AdapterRaised(Exception):
-    """The adapter raised `error` in a chat or, if not `of_chat`, while it drove a loop."""
+    """Wraps an exception of the adapter. `of_chat` is set if it occurred in a chat or in embeddings, not in a tool
+    loop.
+    """
 
     def __init__(self, error: BaseException, *, of_chat: bool = True) -> None:
         super().__init__()
@@ -168,7 +171,9 @@ class _Server:
                 raise _RunEnded from None
 
     def _request(self, method: str, params: object) -> Any:
-        """Return the result of a request to the run. Raises `TimeoutError` and `OSError` as the run reports them."""
+        """Send a request to the run and return the result. Raises `TimeoutError` or `OSError` if
+        the run reports one.
+        """
         number = f"{method}-{next(self._numbers)}"
         waiting = self._answers[number] = SimpleQueue[dict[str, Any] | None]()
         self._write({"id": number, "method": method, "params": to_json(params)})
@@ -239,7 +244,7 @@ class _Server:
 
     @cached_property
     def _http_client(self) -> httpx2.Client:
-        """A client for all cells, as for built-in adapters. It connects to loopback only."""
+        """The HTTP client for all cells, like that of built-in adapters. It connects only to loopback addresses."""
         return httpx2.Client(transport=httpx2.HTTPTransport(verify=False, trust_env=False), timeout=_SDK_SECONDS)
 
     def _chat(self, params: dict[str, Any], *, stream: bool) -> JSON:
@@ -263,7 +268,9 @@ class _Server:
                 self._notify("changed", to_json(ChangedParams(cast("int", self._asked), changes)))
 
     def _streamed(self) -> Callable[[StreamEvent], None]:
-        """Return a function that sends events as they arrive. The last `Finish` is the result, and is not sent."""
+        """Return a function that sends events as they arrive. The last `Finish` is not sent,
+        because it is the result.
+        """
         held: list[Finish] = []
         number = count()
 
@@ -315,7 +322,7 @@ class _Server:
         return None
 
     def run(self, command: Command, timeout: float) -> Completed:
-        """See `harness.model.protocols.ProcessRunner`. The harness runs it or answers in its place."""
+        """See `harness.model.protocols.ProcessRunner`. The harness runs the command or supplies its recorded output."""
         asked = RunParams(
             cast("int", self._asked),
             command.argv,
@@ -334,8 +341,10 @@ class _Server:
 
 
 class _ServedConversation:
-    """A conversation whose requests arrive whole. The adapter gets earlier messages as the same objects, as from an
-    application's history."""
+    """A conversation whose requests arrive as complete JSON documents.
+
+    The adapter receives earlier messages as identical objects, as it would from an application's history.
+    """
 
     def __init__(self, connected: SyncClient) -> None:
         self.connected = connected
@@ -343,7 +352,7 @@ class _ServedConversation:
         self._known: dict[str, Any] = {}
 
     def request(self, request: ChatRequest, document: dict[str, Any]) -> ChatRequest:
-        """Return the request with the objects that the adapter has seen before."""
+        """Return the request with known values replaced by the objects that the adapter has already received."""
         return replace(
             request,
             messages=tuple(map(self._same, document.get("messages", []), request.messages)),
@@ -353,7 +362,7 @@ class _ServedConversation:
         )
 
     def answered(self, response: ChatResponse) -> JSON:
-        """Return the response as JSON."""
+        """Return the response as JSON, and remember its message for later requests."""
         document = to_json(response, "the response")
         message: Message = self.handed.original(response.message)
         self._known[json.dumps(to_json(message))] = response.message

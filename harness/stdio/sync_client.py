@@ -1,4 +1,4 @@
-"""Clients of adapters: synchronous access, checks of responses, and tracking of in-place changes."""
+"""Gives synchronous access to adapters' clients, checks their responses, and detects in-place changes."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ _IMMUTABLE = (str, int, float, bool, type(None), bytes, Enum)
 
 
 class TrackedObjects:
-    """The objects that one adapter was given, each with a copy that the adapter cannot change."""
+    """Tracks the objects that an adapter received. For each one it keeps a copy that the adapter cannot change."""
 
     def __init__(self) -> None:
         self._originals: dict[int, tuple[object, Any]] = {}  # with the object itself, whose id must stay its own
         self._reported: set[str] = set()
 
     def hand(self, value: T) -> T:
-        """Return a copy for the adapter, so that the scenario's object stays unchanged."""
+        """Return a copy to pass to the adapter. The scenario's own object then cannot be changed."""
         handed = cast("T", _copy(value))
         self._originals[id(handed)] = handed, value
         return handed
 
     def original(self, value: T) -> T:
-        """Return the value as it was when it was first given to the adapter."""
+        """Return a value as it was when the adapter first received it or returned it."""
         if isinstance(value, _IMMUTABLE):
             return value
         known = self._originals.get(id(value))
@@ -57,7 +57,7 @@ class TrackedObjects:
         return known[1]
 
     def request(self, request: ChatRequest) -> ChatRequest:
-        """Return the request with the originals of all its objects."""
+        """Return the request with all objects in their original state."""
         return replace(
             request,
             messages=tuple(map(self.original, request.messages)),
@@ -67,11 +67,11 @@ class TrackedObjects:
         )
 
     def response(self, response: ChatResponse) -> ChatResponse:
-        """Return the response with the original of its message."""
+        """Return the response with its message in its original state."""
         return replace(response, message=self.original(response.message))
 
     def changes(self, request: ChatRequest, original: ChatRequest) -> tuple[Change, ...]:
-        """Return what the adapter changed in a request. Each place is reported once in a conversation."""
+        """Return the adapter's in-place changes to a request. Each place is reported only once per conversation."""
         found = [
             *_find_changes(request.messages, original.messages, "messages"),
             *_find_changes(request.tools, original.tools, "tools"),
@@ -88,7 +88,9 @@ def _copy(value: object) -> Any:
 
 
 def _rebuild(value: object, each: Callable[[Any], Any]) -> Any:
-    """Apply `each` to all members of the value. An object of an unknown class stays as it is."""
+    """Return a copy of a value, with `each` applied to its members. Objects of unknown classes are
+    returned unchanged.
+    """
     kind, inside = type(value), cast("Any", value)
     try:
         if kind is dict:
@@ -131,7 +133,7 @@ _ABSENT = object()
 
 
 def _to_json(value: object) -> JSON:
-    """Return a value as JSON, or its `repr`."""
+    """Return a value as JSON, or its `repr` if it cannot be written as JSON."""
     if value is _ABSENT:
         return None
     try:
@@ -143,7 +145,7 @@ def _to_json(value: object) -> JSON:
 T = TypeVar("T")
 
 ADAPTER_EXCEPTIONS = (Exception, SystemExit, asyncio.CancelledError)
-"""Exceptions of an adapter that end its cell, not the run."""
+"""Exceptions of an adapter that end the cell but not the run."""
 
 _FIELDS: Mapping[type, Mapping[str, type]] = {
     Text: {"text": str},
@@ -158,7 +160,7 @@ _FIELDS: Mapping[type, Mapping[str, type]] = {
 
 
 def check_response(response: object) -> ChatResponse:
-    """Return the response if its fields have the right types. Raises `TypeError` with the wrong field."""
+    """Return the response if all its fields have the right type. Raises `TypeError` that names the wrong field."""
     if not isinstance(response, ChatResponse):
         raise TypeError(f"chat returned a {type(response).__name__}, which is no ChatResponse")
     _expect(response.message, Message, "ChatResponse.message")
@@ -182,16 +184,18 @@ def _expect(value: object, kind: type | tuple[type, ...], place: str, name: str 
 
 
 class RemoteClient:
-    """A client of an adapter in another process. `changes` are its in-place changes to its last request."""
+    """Base class for clients of adapters in other processes. `changes` are the adapter's in-place changes to the last
+    request.
+    """
 
     changes: tuple[Change, ...] = ()
 
 
 class SyncClient:
-    """A client of an adapter with synchronous methods. An asynchronous one gets one event loop and is closed inside it.
+    """Wraps an adapter's client with synchronous methods. An asynchronous client runs in a single event loop and is
+    closed in it.
 
-    Raises:
-        TypeError: The object is no client.
+    Raises: TypeError: The object is not a client.
     """
 
     def __init__(self, client: Any, *, stream: bool) -> None:
@@ -203,17 +207,19 @@ class SyncClient:
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """In-place changes that a client in another process made to its last request."""
+        """In-place changes to the last request that a client in another process reported."""
         return self.client.changes if isinstance(self.client, RemoteClient) else ()
 
     def chat(self, request: ChatRequest) -> ChatResponse:
-        """Request a whole response. Raises what the client raises, and `TypeError` if the result is no response."""
+        """Request a whole response. Raises the client's exceptions, and `TypeError` if the result is not a valid
+        response.
+        """
         return check_response(_result_of(self._loop, self.client.chat(request)))
 
     def stream(self, request: ChatRequest, note: Callable[[StreamEvent], object]) -> ChatResponse:
-        """Request a streamed response, and `note` its events as they arrive.
+        """Request a streamed response and call `note` with each event as it arrives.
 
-        Raises what the client raises, and `TypeError` if the result is no response.
+        Raises the client's exceptions, and `TypeError` if the result is not a valid response.
         """
         finish: Finish | None = None
 
@@ -236,7 +242,7 @@ class SyncClient:
 
 
 def run_awaitable(value: object) -> None:
-    """Wait for the result of an asynchronous function, in an event loop of its own."""
+    """Run an awaitable in a new event loop. Other values are ignored."""
     if isinstance(value, Awaitable):
         with asyncio.Runner() as loop:
             _result_of(loop, cast("Awaitable[object]", value))

@@ -1,4 +1,4 @@
-"""Foreign adapters, each in a process of its own that speaks JSON lines: `harness help stdio`."""
+"""Runs foreign adapters, each in its own process that exchanges JSON lines. See `harness help stdio`."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ from harness.stdio.protocol import (
 from harness.stdio.sync_client import RemoteClient
 
 MAX_TOOL_RUNS = 1000
-"""Tools that run in one conversation. An endless loop would hardly use up its time."""
+"""Maximum number of tool runs in one conversation. It stops an endless loop before the time limit does."""
 
 _MAX_TOOLS_AT_ONCE = 32
 
 _LOADING_SECONDS = 60.0
-"""The minimum time limit for an import: a library may need many seconds."""
+"""Minimum time limit for importing an adapter, because some libraries take many seconds."""
 
 _TIMEOUT_HINT = "; --cell-timeout sets the limit (under pytest, harness_cell_timeout)"
 _LONGER_HINT = "; a longer --cell-timeout allows it more (under pytest, harness_cell_timeout)"
 
 
 class RunCancelled(BaseException):
-    """The run was cancelled during this cell, which gets no result."""
+    """The run was cancelled during this cell, so the cell has no result."""
 
 
 def _not_connected_here(*_: Any) -> NoReturn:
@@ -60,9 +60,9 @@ def _not_connected_here(*_: Any) -> NoReturn:
 
 @dataclass(frozen=True, slots=True)
 class ForeignAdapter(Adapter):
-    """The description of an adapter that only its workers import. Lease a worker to run a cell.
+    """Describes an adapter that only workers import. Lease a worker to run a cell.
 
-    It never has `Route.CLIENT`: the worker sends its requests to the loopback server.
+    Its route is never `Route.CLIENT`, because the worker sends its requests to the loopback server.
     """
 
     _: KW_ONLY
@@ -71,7 +71,7 @@ class ForeignAdapter(Adapter):
 
 
 class WorkerLease:
-    """A worker that runs one cell, and the adapter in it. `printed` is set after the cell."""
+    """A worker that is leased for one cell, and the adapter that runs in it. `printed` is set after the cell."""
 
     def __init__(self, process: AdapterProcess, foreign: ForeignAdapter) -> None:
         self.printed = ""
@@ -89,11 +89,11 @@ class WorkerLease:
 
 
 class WorkerPool:
-    """Starts worker processes on demand, and ends them with the context.
+    """Starts worker processes on demand and ends them when the context exits.
 
-    `limit` is the time limit for running a cell once, in seconds. In `offline` runs the adapter does not see
-    environment variables that lead elsewhere. A worker belongs to one adapter and to the process that started it. It
-    runs one cell at a time, and is reused unless it broke.
+    `limit` is the time limit for one run of a cell, in seconds. In `offline` runs, variables that could lead to other
+    servers are hidden from adapters. A worker belongs to one adapter and to the process that started it. It runs one
+    cell at a time and is reused unless it breaks.
     """
 
     def __init__(self, limit: float, *, offline: bool) -> None:
@@ -121,17 +121,16 @@ class WorkerPool:
             process.close()
 
     def halt(self) -> None:
-        """Run no more cells; those under way raise `RunCancelled`."""
+        """Start no more cells. Cells that are running raise `RunCancelled`."""
         with self._lock:
             self._halted = True
             for process in self._busy:
                 process.kill()
 
     def adapter(self, spec: str) -> Adapter:
-        """Return an adapter by its name or its place. A worker loads it if it is not built in.
+        """Return an adapter by its spec. A worker loads it unless it is built in.
 
-        Raises:
-            UsageError: As `harness.catalog.adapter` does.
+        Raises: UsageError: See `harness.catalog.adapter`.
         """
         if not catalog.is_foreign(spec):
             return catalog.adapter(spec)
@@ -168,9 +167,8 @@ class WorkerPool:
     def lease(self, foreign: ForeignAdapter) -> Generator[WorkerLease]:
         """Lease a worker for one cell.
 
-        Raises:
-            AdapterBroke: The adapter broke outside a chat, ended its process or exceeded its time.
-            RunCancelled: The run was cancelled.
+        Raises: AdapterBroke: The adapter broke outside a chat, ended its process or exceeded its time limit.
+        RunCancelled: The run was cancelled.
         """
         process = self._taken(foreign.spec)
         late = "the loop took longer than" if foreign.drive else "the adapter did not come back within"
@@ -276,7 +274,7 @@ class _WorkerClient(RemoteClient):
         return self._ask("stream", request)
 
     def close(self) -> None:
-        """End the conversation. The worker keeps running for the next one."""
+        """End the conversation. The worker keeps running and can be reused."""
         if self._process.is_idle:
             self._worker.result("close", {})
 
@@ -322,7 +320,7 @@ class _WorkerEmbeddings:
         return [[*vector] for vector in self._embedded(tuple(texts)).vectors]
 
     def close(self) -> None:
-        """End the use of the provider."""
+        """Close the provider. The worker keeps running and can be reused."""
         if self._process.is_idle:
             self._worker.result("close", {})
 
@@ -341,7 +339,7 @@ def _embeddings(known: Embeddings | None, process: AdapterProcess, name: str) ->
 
 
 def _drive(process: AdapterProcess, name: str, endpoint: Endpoint, model: str, conversation: Conversation) -> None:
-    """Run a conversation with a loop in a worker: a `harness.model.loops.Drive`. Its tools run here."""
+    """Implements `harness.model.loops.Drive` for a loop in a worker. The conversation's tools run in this process."""
     tools = {tool.name: tool.run for tool in conversation.tools}
     address: JSON = to_json(EndpointAddress(endpoint.base_url, endpoint.api_key))
     asked: JSON = {"endpoint": address, "model": model, "conversation": conversation_json(conversation)}
@@ -369,7 +367,7 @@ def _drive(process: AdapterProcess, name: str, endpoint: Endpoint, model: str, c
 
 
 class _WorkerMessages:
-    """Sends requests to a worker, and runs the commands that it requests."""
+    """Sends requests to a worker and runs the commands that the worker requests."""
 
     def __init__(self, process: AdapterProcess, name: str, processes: ProcessRunner | None) -> None:
         self._process = process
@@ -377,15 +375,14 @@ class _WorkerMessages:
         self._processes = processes
 
     def result(self, method: str, params: JSON) -> JSON:
-        """Return the result of a request. Raises as `messages` does."""
+        """Send a request and return its result. See `messages` for exceptions."""
         return next(message for kind, message in self.messages(method, params) if kind == "result")
 
     def messages(self, method: str, params: JSON) -> Iterator[tuple[str, Any]]:
-        """Send a request. Yield notifications, requests to run a tool, and last the result.
+        """Send a request. Yield notifications and tool requests, then the result.
 
-        Raises:
-            ChatError, UsageError, Relayed: The adapter raised it.
-            AdapterBroke, BrokenCommand: It broke, or sent an invalid message.
+        Raises: ChatError, UsageError, Relayed: The adapter raised this exception. AdapterBroke, BrokenCommand: The
+        worker broke or sent an invalid message.
         """
         try:
             for message in self._process.messages(method, params):

@@ -1,12 +1,12 @@
-"""Patches for the HTTP clients of a process, for tests of applications that create their own clients.
+"""Patches for the HTTP clients in a process, for testing applications that create their own clients.
 
-Each client is patched where a request is complete and no connection exists yet: the transports of httpx and httpx2, the
-pools of urllib3 (requests, botocore), the connectors of aiohttp (also below httpx) and the connections of http.client.
-No client is imported for that: it is patched when the application imports it.
+Each client is patched where a request is complete but no connection exists yet: the transports of httpx and httpx2, the
+pools of urllib3 (used by requests and botocore), the connectors of aiohttp (also when httpx runs on aiohttp), and the
+connections of http.client. A client is not imported for this; it is patched when the application imports it.
 
-vcrpy patches the same clients, but with replacements tied to its own cassettes. They return each response in one chunk,
-import all installed clients, and reimplement parts of aiohttp (redirects, cookies, middlewares). Here a client reads
-the bytes of a connection, so its own code makes the response.
+vcrpy patches the same clients, but its replacements depend on its own cassettes. They return each response in one
+chunk, import all installed clients, and reimplement parts of aiohttp (redirects, cookies, middlewares). Here the client
+parses the bytes of a connection, so its own code builds the response.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _CLIENTS: Mapping[str, _Patches] = {
     "httpx2": httpx_transports.patches,
     "urllib3.connectionpool": http_client.urllib3_patches,
 }
-"""Patches by the module whose import they need."""
+"""Patch functions, by the module that they patch."""
 
 
 @contextmanager
 def intercepted(asked: Asked) -> Generator[None, None, None]:
-    """Patch all known clients of this process: `asked` decides about each request."""
+    """Patch all known clients in this process. `asked` is called for each request and decides how to handle it."""
     with ExitStack() as stack:
 
         def patch(name: str, module: ModuleType) -> None:

@@ -1,7 +1,7 @@
-"""Patches of aiohttp's connector, which opens connections.
+"""Patches for aiohttp's connector, which opens connections.
 
-In playback the session gets a connection that returns the recorded bytes. aiohttp itself handles redirects, cookies,
-encodings and middlewares.
+During playback the session gets a connection that returns the recorded bytes. aiohttp itself handles redirects,
+cookies, encodings and middlewares.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LEAST = 1 << 16
 
 
 def patches(library: Any, asked: Asked) -> Iterator[Patch]:
-    """The patches of aiohttp."""
+    """Yield the patches for aiohttp."""
     connecting, starting = library.BaseConnector.connect, library.ClientResponse.start
     waiting: WeakKeyDictionary[Any, Keep] = WeakKeyDictionary()
 
@@ -135,13 +135,13 @@ class _FakeConnection(asyncio.Transport):
         return self._closing
 
     def close(self) -> None:
-        """Close it."""
+        """Close the connection."""
         if not self._closing:
             self._closing = True
             self._loop.call_soon(self._protocol.connection_lost, None)
 
     def abort(self) -> None:
-        """Close it."""
+        """Close the connection."""
         self.close()
 
     def _next(self) -> None:

@@ -1,4 +1,4 @@
-"""Types shared by the client patches, and conversion of responses from and to bytes on a connection."""
+"""Shared types of the client patches, and conversion of responses to and from the bytes of a connection."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from harness.cassettes.content_encoding import decode
 from harness.model.http import Delivery, Ending, HttpRequest, HttpResponse
 
 Keep: TypeAlias = Callable[[HttpResponse], None]
-"""Receives the response to a request that was sent."""
+"""Callback that receives the response to a request that was sent."""
 
 Asked: TypeAlias = Callable[[HttpRequest], "HttpResponse | Keep | None"]
-"""Decides about a request: return this response; send it and keep the response; or send it unrecorded. Called from any
-thread."""
+"""Callback that decides about a request. It returns a response to use, a `Keep` callback if the request is to be sent
+and recorded, or `None` if it is to be sent without recording. It may be called from any thread.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """A method of a client's class and its replacement."""
+    """A method to replace, and its replacement."""
 
     owner: Any
     name: str
@@ -30,13 +31,14 @@ class Patch:
 
 
 PLAIN = "identity"
-"""Accepted encoding during a recording: chunks of compressed data have no meaningful boundaries."""
+"""`accept-encoding` value during recording. In compressed data, chunk boundaries have no meaning."""
 
 
 def kept(status: int, headers: Mapping[str, str], pieces: Sequence[bytes], ending: Ending) -> HttpResponse:
-    """Return a response whose body arrived in `pieces`.
+    """Build a response from a body that arrived in `pieces`.
 
-    Unexpected compression is removed and the body becomes one piece. If that fails, body and header stay unchanged.
+    If the server compressed the body anyway, it is decompressed and becomes one piece. If decompression fails, the body
+    and its header are left unchanged.
     """
     plain = {name.lower(): value for name, value in headers.items()}
     body = b"".join(pieces)
@@ -61,14 +63,16 @@ RESET = ConnectionResetError(104, "Connection reset by peer")
 
 
 def read_off(answer: HttpResponse, method: str) -> http.client.HTTPResponse:
-    """Return the response as `http.client` reads it from a connection."""
+    """Return the response as an `http.client` response, parsed from the bytes of a fake connection."""
     read = http.client.HTTPResponse(cast("Any", _FakeSocket(answer, method)), method=method)
     read.begin()
     return read
 
 
 def spoken(response: HttpResponse, method: str) -> Iterator[bytes]:
-    """Yield the bytes of a response, with each piece of the body as a chunk. A broken body has no end marker."""
+    """Yield the bytes of a response as sent over a connection. Each piece of the body becomes a chunk. If the delivery
+    does not end as `complete`, the end marker is omitted.
+    """
     headers = {name: value for name, value in response.headers.items() if name.lower() not in _FRAMING}
     if method == "HEAD" or response.status in _WITHOUT_BODY:
         yield _head(response.status, {**headers, "connection": "close"})
@@ -87,7 +91,7 @@ def _head(status: int, headers: Mapping[str, str]) -> bytes:
 
 
 class _FakeSocket:
-    """The part of a socket that `http.client` uses."""
+    """Minimal socket for `http.client`."""
 
     def __init__(self, answer: HttpResponse, method: str) -> None:
         self._answer = answer

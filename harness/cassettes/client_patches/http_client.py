@@ -1,4 +1,6 @@
-"""Patches of http.client and urllib3, and so of their users: urllib.request, httplib2, requests, botocore."""
+"""Patches for Python's own HTTP client and for urllib3, and thereby for urllib.request, httplib2, requests and
+botocore.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ MOST = 1 << 16
 
 
 def urllib3_patches(module: Any, asked: Asked) -> Iterator[Patch]:
-    """The patches of `urllib3.connectionpool`. Only the last of a pool's retries is recorded."""
+    """Yield the patches for `urllib3.connectionpool`. If a pool retries a request, only the final response is kept."""
     sending = module.HTTPConnectionPool.urlopen
     within = _Within()
 
@@ -47,7 +49,9 @@ def urllib3_patches(module: Any, asked: Asked) -> Iterator[Patch]:
 
 
 class _Within(local):
-    """State of a thread that is inside a pool already. urllib3 retries by calling itself."""
+    """Per-thread flag that is set while a pool sends a request. urllib3 retries by calling itself, and these calls must
+    not be intercepted again.
+    """
 
     set = False
 
@@ -69,7 +73,7 @@ def _pool_url(pool: Any, target: str) -> str:
 
 
 def whole(body: Any) -> bytes | None:
-    """Return the bytes of a body: a text, a file or an iterable of chunks."""
+    """Return a body as bytes. It may be text, a file or an iterable of chunks."""
     if body is None or isinstance(body, bytes):
         return body
     if isinstance(body, str):
@@ -83,7 +87,7 @@ def whole(body: Any) -> bytes | None:
 
 
 def plain(headers: dict[Any, Any]) -> dict[str, str]:
-    """Return headers as texts, with names in lower case."""
+    """Return headers as strings, with lower-case names."""
     return {_text(name).lower(): _text(value) for name, value in headers.items()}
 
 
@@ -125,7 +129,9 @@ _OTHERS = ("botocore", "urllib3", "requests")
 
 
 def patches(library: Any, asked: Asked) -> Iterator[Patch]:
-    """Yield the patches of `http.client`: sending a request asks for the decision, reading the response applies it."""
+    """Yield the patches for `http.client`. Sending a request calls `asked`; reading the response
+    applies its decision.
+    """
     owner = library.HTTPConnection
     sending, receiving = owner.request, owner.getresponse
     waiting: WeakKeyDictionary[Any, tuple[str, HttpResponse | Keep]] = WeakKeyDictionary()

@@ -11,7 +11,7 @@ from harness.model.http import HttpResponse
 
 
 def patches(library: Any, asked: Asked) -> Iterator[Patch]:
-    """The patches of one of the two libraries."""
+    """Yield the patches for httpx or httpx2."""
     answers = _HttpxResponses(library)
     whole, awaited = library.HTTPTransport, library.AsyncHTTPTransport
     yield Patch(whole, "handle_request", _sending(whole.handle_request, asked, answers))
@@ -73,13 +73,13 @@ class _HttpxResponses:
         self.broken = (library.RemoteProtocolError, library.ReadError)
 
     def played(self, response: HttpResponse) -> Any:
-        """Return a recorded response."""
+        """Convert a recorded response to a response of the library."""
         broken = breaking(response.delivery.ending, self._library)
         stream = self._stream(response.delivery.pieces(response.body), 0.0, broken)
         return self._library.Response(response.status, headers=dict(response.headers), stream=stream)
 
     def kept(self, keep: Keep, response: Any, pieces: list[bytes], broken: Exception | None) -> Any:
-        """Keep a received response and return it unchanged."""
+        """Pass a received response to `keep`, and return an equivalent response for the client."""
         headers = dict(response.headers.items())
         keep(kept(response.status_code, headers, pieces, ending(broken, self._library)))
         extensions = {key: value for key, value in response.extensions.items() if key != "network_stream"}

@@ -1,4 +1,6 @@
-"""Strings of a JSON body or event stream, grouped as a client concatenates them, and removal of secrets from them."""
+"""Extraction of strings from a JSON body or event stream, grouped as a client concatenates them, and removal of secrets
+from them.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,14 @@ _LITERAL = re.compile(rb"-?[0-9][0-9.eE+-]*|true|false|null")
 _DATA = re.compile(rb"^data:[ ]?([^\r\n]*)", re.MULTILINE)
 
 Slice: TypeAlias = tuple[int, int]
-"""Start and end of a string in a body, without quotes."""
+"""Start and end offset of a string in a body, without the quotes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The pieces of one text, in order. `is_cut_up`: each piece comes with its own event, so that only the whole text
-    has word boundaries."""
+    """Pieces of one text, in order. If `is_cut_up` is set, each piece is in a separate event, so word boundaries are
+    only meaningful in the joined text.
+    """
 
     slices: tuple[Slice, ...]
     is_cut_up: bool
@@ -34,11 +37,12 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class JsonStrings:
-    """The strings of a body.
+    """Strings of a body.
 
-    `groups`: strings at the same path, ignoring list positions, with the same `index` fields. `loose`: strings with the
-    same key anywhere, for damaged lines whose paths are unreliable. `alone`: keys and damaged lines. `opaque`: strings
-    with a meaning only for the provider, and media. `named`: strings with their keys.
+    `groups` contains strings at the same path with the same `index` fields; positions in lists are ignored. `loose`
+    groups strings by key alone. It is only filled if lines are damaged, because their paths are unreliable. `alone`
+    contains keys and damaged lines. `opaque` contains media, and strings that only the provider can interpret. `named`
+    contains all strings with their keys.
     """
 
     groups: tuple[Group, ...]
@@ -69,7 +73,7 @@ class _String:
 
 
 class _LineStrings:
-    """The strings of one line of a stream, or of a whole body."""
+    """Strings in one line of a stream, or in a whole body."""
 
     def __init__(self, body: bytes, where: Slice, number: int) -> None:
         self.where = where
@@ -114,7 +118,7 @@ class _LineStrings:
 
 
 def pieces(body: bytes) -> JsonStrings:
-    """Return the strings of a body: of the `data:` lines of an event stream, or of the whole."""
+    """Return the strings of a body. In an event stream, only the `data:` lines are searched."""
     texts = [match.span(1) for match in _DATA.finditer(body)] or [(0, len(body))]
     lines = [_LineStrings(body, where, number) for number, where in enumerate(texts)]
     strings = [string for line in lines for string in line.strings]
@@ -142,10 +146,10 @@ _OPAQUE = frozenset(
         *(b"encrypted_stdout", b"data", b"b64_json", b"partial_image_b64", b"file_data", b"reasoning_opaque"),
     }
 )
-"""Keys of opaque values: reasoning that is sent back unchanged, images, audio."""
+"""Keys whose values are opaque: reasoning that is sent back unchanged, images, audio."""
 
 _FREE = frozenset({b"input", b"args", b"arguments", b"functionResponse", b"function_response", b"properties"})
-"""Keys inside a message below which a tool or a model chooses the keys."""
+"""Keys inside a message whose contents have keys chosen by a tool or a model."""
 
 
 def _is_opaque(keys: tuple[bytes, ...]) -> bool:
@@ -158,12 +162,12 @@ def _group(strings: list[_String]) -> Group:
 
 
 def joined(body: bytes, group: Group) -> bytes:
-    """Return the concatenated pieces of a group."""
+    """Return the text of a group, joined from its pieces."""
     return b"".join(body[begin:end] for begin, end in group.slices)
 
 
 def parted(group: Group, begin: int, end: int) -> Iterator[Slice]:
-    """Yield the slices of the body for a part of the joined text."""
+    """Yield the slices of the body that correspond to `begin:end` in the joined text."""
     at = 0
     for low, high in group.slices:
         first, last = max(begin, at), min(end, at + high - low)
@@ -183,7 +187,7 @@ _NUMBER = re.compile(rb"(?P<kept>(?!))|(?:0x)?[0-9A-Fa-f]+")
 
 
 class Replacement(Enum):
-    """Kind of replacement of a secret."""
+    """How a secret is replaced."""
 
     CUT = "a placeholder stands for it"
     LETTERS = "letter for letter, so that base64 stays decodable"
@@ -201,9 +205,10 @@ class SecretSpan:
 
 @dataclass(frozen=True, slots=True)
 class Redaction:
-    """A part of a body with a secret, and its edits.
+    """A part of a body that contains a secret, and the edits that remove it.
 
-    Where redactions overlap, the one with the higher `rank` wins: it comes from the concatenated pieces of a stream.
+    If redactions overlap, the one with the higher `rank` wins. A higher rank means that it was found in the joined
+    pieces of a stream.
     """
 
     begin: int
@@ -214,7 +219,9 @@ class Redaction:
 
 
 def parts(body: bytes, group: Group, found: Iterable[SecretSpan], rank: int) -> Iterator[Redaction]:
-    """Yield the redactions for secrets `found` in a joined text. The first piece gets the placeholder."""
+    """Yield the redactions for secrets `found` in the joined text of a group. The placeholder
+    replaces the first piece.
+    """
     text = joined(body, group)
     for each in united(found):
         slices = [*parted(group, each.begin, each.end)]
@@ -244,7 +251,7 @@ def edited(body: bytes, parts: Iterable[Redaction]) -> bytes:
 
 
 def united(found: Iterable[SecretSpan]) -> list[SecretSpan]:
-    """Merge overlapping positions: a secret that repeats a part of itself is found several times."""
+    """Merge overlapping positions. A secret in which a part repeats is found several times."""
     made: list[SecretSpan] = []
     for each in sorted(found, key=lambda one: (one.begin, one.end)):
         last = made[-1] if made else None
@@ -265,7 +272,9 @@ def _together(body: bytes, one: Redaction, other: Redaction) -> Redaction:
 
 
 def _one_by_one(text: bytes, group: Group, found: SecretSpan) -> Iterator[tuple[int, int, bytes]]:
-    """Yield an edit for each letter or number, even for a split escape. White space and frames stay."""
+    """Yield an edit for each letter or number, even for an escape that is split over pieces. White space and event
+    stream framing are kept.
+    """
     pattern, stand_in = (_LETTER, b"A") if found.way is Replacement.LETTERS else (_NUMBER, b"0")
     for match in pattern.finditer(text, found.begin, found.end):
         if match["kept"] is None:
@@ -274,5 +283,7 @@ def _one_by_one(text: bytes, group: Group, found: SecretSpan) -> Iterator[tuple[
 
 
 def _left(part: bytes, *, marked: bool) -> bytes:
-    """Return the replacement of a part: its line ends and event frames stay."""
+    """Return the replacement for a part. Line ends and event stream framing are kept; the placeholder is added if
+    `marked` is set.
+    """
     return REDACTED.encode() * marked + b"".join(_LINES.findall(part))

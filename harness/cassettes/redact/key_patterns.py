@@ -1,4 +1,4 @@
-"""Patterns of keys and tokens, and secrets by the names of their fields."""
+"""Detection of secrets by the shape of keys and tokens, and by field names."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ _IN_URL = re.compile(rb"://[^\s/:@\"'<>{}$]*:([^\s/@\"'<>{}$]{8,})@")
 """A password in a URL."""
 
 _PARAMETER = re.compile(rb"(?<=[?&])([A-Za-z][A-Za-z0-9_.-]{2,40})=([A-Za-z0-9%._~+/=-]{16,})")
-"""A parameter of a URL, which says by its name whether it is secret: the signature of a signed URL."""
+"""A URL parameter. Its name decides whether the value is secret, such as the signature of a signed URL."""
 
 _DETECTORS: Mapping[str, str] = {
     "artifactory": "ArtifactoryDetector",
@@ -86,24 +86,24 @@ _DETECTORS: Mapping[str, str] = {
     "telegram_token": "TelegramBotTokenDetector",
     "twilio": "TwilioKeyDetector",
 }
-"""The used modules of detect-secrets, each with its class."""
+"""Modules of detect-secrets that are used, with their detector classes."""
 
 _SIGNS = re.compile(
     rb"AKC|A3T|AKIA|ASIA|ABIA|ACCA|aws|AccountKey=|[MNO][\w-]{23,25}\.|gl[a-z]{2,5}-|GR1348941|-us[0-9]|pypi-|SG\.|xox"
     rb"|hooks\.slack|sq0csp|k_live_|[0-9]{8}:|AC[a-z0-9]{32}|SK[a-z0-9]{32}",
     re.IGNORECASE,
 )
-"""Texts in all their findings: without any of these, detect-secrets is not loaded."""
+"""Matches a part of everything that these detectors find. If it does not match, detect-secrets is not loaded."""
 
 _ALNUM = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 _CONTINUED = frozenset(bytes([each]) for each in _ALNUM + b"_-+")
-"""Characters next to a match that make it part of a longer text."""
+"""Characters that, next to a match, make it part of a longer text."""
 
 _RANDOM = 24
-"""Characters at the end of a match that are checked for randomness."""
+"""Number of characters at the end of a match that are checked for randomness."""
 
 _VARIETY = 8
-"""Minimum number of different characters: `sk-xxxxxxxx…` is a placeholder in a document."""
+"""Minimum number of different characters. It excludes placeholders such as `sk-xxxxxxxx` in documentation."""
 
 _KINDS = (re.compile(rb"[a-z]"), re.compile(rb"[A-Z]"), re.compile(rb"[0-9]"))
 
@@ -164,7 +164,7 @@ def _is_random(found: bytes) -> bool:
 
 
 Chosen: TypeAlias = Callable[[str], bool]
-"""Selects fields to redact, by name."""
+"""Predicate that selects fields by name."""
 
 _PAIR = re.compile(rb"(?:^|&)([^=&\s]+)=([^&\s]*)")
 _ELEMENT = re.compile(rb"<([A-Za-z][\w:.-]*)(?:\s[^<>]*)?>([^<>]+)</\1>")
@@ -190,7 +190,7 @@ def is_anything_but_form(name: str) -> bool:
 
 
 def asks_for_token(method: str, host: str, path: str, body: bytes) -> bool:
-    """Return whether a request asks for tokens: OAuth, STS, a metadata service, a login."""
+    """Return whether a request asks for tokens, as requests to OAuth, STS, a metadata service or a login do."""
     if _GRANT.search(body):
         return True
     is_sent = method == "POST" or "security-credentials" in path or host.startswith(("metadata", "169.254."))
@@ -225,7 +225,7 @@ def values(body: bytes, chosen: Chosen = is_secret_field) -> Iterator[str]:
 
 
 def without(body: bytes, chosen: Chosen) -> bytes:
-    """Return a body with placeholders for the values of the chosen fields."""
+    """Return a body in which a placeholder replaces the values of the chosen fields."""
     for begin, end in sorted({where for name, where in named(body) if chosen(name)}, reverse=True):
         if begin < end:
             body = body[:begin] + REDACTED.encode() + body[end:]

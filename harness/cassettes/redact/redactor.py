@@ -1,9 +1,9 @@
 """Removal of secrets from requests, responses and texts.
 
-Headers are kept by allow-list. The secrets of the run are searched for in all encodings: escaped for JSON,
-percent-encoded, as HTML entities, as numbers, hexadecimal, base32, base64, broken over lines, split over stream deltas,
-or cut off at the end of a body. 16 characters of a secret suffice. In recordings, texts that look like a provider's key
-or account are removed as well.
+Headers are kept only if they are on an allow-list. Secrets of the run are found in all encodings: escaped for JSON,
+percent-encoded, as HTML entities, as numbers, in hexadecimal, base32 or base64, broken over lines, split over stream
+deltas, or cut off at the end of a body. A match of 16 characters is enough. In recordings, texts that look like a
+provider's key or account id are removed as well.
 """
 
 from __future__ import annotations
@@ -44,14 +44,15 @@ REQUEST_HEADERS = frozenset({"accept", "anthropic-beta", "anthropic-version", "c
 RESPONSE_HEADERS = frozenset({"content-type", "request-id", "retry-after", "retry-after-ms", "x-request-id", EXHAUSTED})
 
 _HALF_ESCAPE = re.compile(rb"[\\%&][A-Za-z0-9\\%&#]{0,11}\Z")
-"""The beginning of an escape at the end of a body."""
+"""Matches an incomplete escape at the end of a body."""
 
 
 class Redactor:
     """Removes `secrets` (keys, tokens and passwords of this run) from HTTP messages, values and texts.
 
-    `shaped`: also remove texts that look like any key or account; for exchanges with providers. `answered`: response
-    headers that may be stored. Without secrets and `shaped`, everything stays unchanged.
+    With `shaped`, texts that look like a key or account id are removed, too; use it for exchanges with providers.
+    `answered` lists the response headers that may be stored. Without secrets and `shaped`, bodies and texts are left
+    unchanged.
     """
 
     def __init__(
@@ -71,8 +72,9 @@ class Redactor:
         models: Iterable[str] = (),
         headers: Mapping[str, str] | None = None,
     ) -> Redactor:
-        """Make a redactor for the providers' keys in the environment, the values of `headers`, and the secrets in base
-        URLs. Names of APIs, targets and models are never secrets."""
+        """Create a redactor for the secrets of a run: the providers' keys in the environment, the values of `headers`,
+        and the secrets in base URLs. Names of APIs, targets and models never count as secrets.
+        """
         # APIs of other packages have variables of their own.
         own = [name for api in catalog.apis() for name in api.key_variables if os.environ.get(name)]
         servers = [name for api in catalog.apis() if (name := api.base_url_variable) and os.environ.get(name)]
@@ -121,11 +123,13 @@ class Redactor:
         return value if clean == data else json.loads(clean.decode("utf-8", "surrogatepass"))
 
     def result(self, value: T) -> T:
-        """Return any value without secrets in its texts, JSON and exchanges."""
+        """Return a copy of any value, with secrets removed from its texts, JSON values and exchanges."""
         return value if not (self._encodings or self._shaped) else cast("T", self._within(value))
 
     def body(self, body: bytes, *, whole: bool = True) -> bytes:
-        """Return a body without secrets. All other bytes stay. A body that is not `whole` may end within one."""
+        """Return a body without secrets. All other bytes are kept. If `whole` is false, the body may be cut off inside
+        a secret.
+        """
         if not (self._encodings or self._shaped):
             return body
         body = self._framed(body)
@@ -142,10 +146,10 @@ class Redactor:
 
     @contextmanager
     def raising(self) -> Generator[None, None, None]:
-        """Remove secrets from the messages of exceptions.
+        """Context manager that removes secrets from the messages of exceptions.
 
-        Raises:
-            UsageError, RuntimeError: in place of a harness error, and of any other.
+        Raises: UsageError: replaces a harness error that contains a secret. RuntimeError: replaces any other exception
+        that contains a secret.
         """
         try:
             yield
@@ -162,11 +166,11 @@ class Redactor:
             raise RuntimeError(told) from None
 
     def finds(self, data: bytes) -> bool:
-        """Return whether data contain a secret of this run."""
+        """Return whether `data` contains a secret of this run."""
         return next(self._known(data), None) is not None
 
     def _framed(self, body: bytes) -> bytes:
-        """Return a stream without secrets between its data lines."""
+        """Return a body in which the lines of an event stream other than `data:` lines contain no secrets."""
         if not FRAME.search(body):
             return body
         lines = (Group((match.span(1),), is_cut_up=True) for match in FRAME.finditer(body))
@@ -182,8 +186,9 @@ class Redactor:
     def _parts(
         self, body: bytes, group: Group, rank: int, *, whole: bool, opaque: Collection[Slice] = ()
     ) -> Iterator[Redaction]:
-        """Yield the redactions of a text in pieces, or of the whole body. Opaque strings may look like a key by
-        coincidence."""
+        """Yield the redactions of a text in pieces, or of the whole body. Opaque strings are not checked for key shapes
+        because they may look like a key by coincidence.
+        """
         text = joined(body, group)
         found = [*self._known(text, whole=whole)] if len(group.slices) > 1 or not rank else []
         if self._shaped and group.is_cut_up and not any(each in opaque for each in group.slices):
@@ -191,7 +196,7 @@ class Redactor:
         return parts(body, group, found, rank)
 
     def _known(self, data: bytes, *, whole: bool = True) -> Iterator[SecretSpan]:
-        """Yield the positions of secrets. Data that are not `whole` may end with the beginning of one."""
+        """Yield the positions of known secrets. If `whole` is false, `data` may end with the beginning of a secret."""
         if not self._encodings:
             return
         view = View(data, squeezed=True)
@@ -238,7 +243,7 @@ class Redactor:
 
 
 def masked(headers: Mapping[str, str], allowed: Collection[str]) -> dict[str, str]:
-    """Return all headers; those outside the allow-list have a placeholder as value."""
+    """Return all headers. Values of headers that are not `allowed` are replaced by a placeholder."""
     return {name: value if name in allowed else REDACTED for name, value in headers.items()}
 
 
@@ -248,7 +253,7 @@ def _shapes(data: bytes) -> list[SecretSpan]:
 
 
 def _still_fitting(response: HttpResponse, body: bytes) -> Delivery:
-    """Return the delivery for a changed body: cuts before the change stay valid."""
+    """Return the delivery for a changed body. Only cuts up to the first change are kept."""
     delivery = response.delivery
     if not delivery.cuts or body == response.body:
         return delivery

@@ -1,4 +1,4 @@
-"""Text with escapes removed, and the encodings of a secret to search for."""
+"""Removal of escapes from text, and the encodings in which secrets are searched for."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NEXT_LINE = rb"\r?\n(?:(?:(?:event|id|retry)?:[^\n]*)?\r?\n)*data:[ ]?"
 """The text between the contents of two `data:` lines of an event stream."""
 
 FRAME = re.compile(rb"^(?:event|id|retry)?:([^\r\n]+)", re.MULTILINE)
-"""A line of an event stream other than `data:`: another field or a comment."""
+"""Matches a line of an event stream other than `data:`, which is another field or a comment."""
 
 _ESCAPE = (
     rb"(?P<blank>\\+[nrtf]|%(?:25)*(?:0[9AaDd]|20))"
@@ -28,12 +28,12 @@ _ESCAPE = (
     rb"|(?P<entity>&(?:\#[Xx]?[0-9A-Fa-f]{1,7}|[A-Za-z]{2,8});)"
 )
 _BROKEN = rb"(?P<line>" + NEXT_LINE + rb")|(?P<end>[\\=](?:\r?\n|(?:\\+r)?\\+n))|(?P<space>[ \t\f\v\0]+|\r?\n)"
-"""Line breaks within a text: stream lines, soft line breaks, white space, and the zeros of UTF-16."""
+"""Matches gaps within a text: event stream framing, soft line breaks, white space, and the zero bytes of UTF-16."""
 
 _WRITTEN = re.compile(_ESCAPE)
 _SQUEEZED = re.compile(_BROKEN + rb"|" + _ESCAPE)
 _DEEPEST = 5
-"""Maximum nesting of escapes, of one kind or several: `%5Cu0073`, `&amp;#115;`."""
+"""Maximum nesting depth of escapes, including mixed ones: `%5Cu0073`, `&amp;#115;`."""
 
 _LEFT_OUT = frozenset({"line", "end", "space", "blank"})
 _BYTE = ("hex", "percent")
@@ -41,10 +41,10 @@ _CODE = ("braced", "unit")
 
 
 class View:
-    """`data` without the escapes of JSON, JavaScript, URLs and HTML, even nested ones.
+    """A view of `data` without the escapes of JSON, JavaScript, URLs and HTML, including nested escapes.
 
-    `text` is the result. If it is `squeezed`, it has no white space, escaped or not, and nothing between two `data:`
-    lines: a text broken over lines is in one piece.
+    `text` is the result. With `squeezed`, white space is removed as well, escaped or not, and so is everything between
+    two `data:` lines. A text that is broken over lines is thereby in one piece.
     """
 
     def __init__(self, data: bytes, *, squeezed: bool, _depth: int = 1) -> None:
@@ -75,7 +75,7 @@ class View:
         self._source.append((source, 0))
 
     def source(self, begin: int, end: int) -> tuple[int, int]:
-        """Return the position in the original of `text[begin:end]`."""
+        """Return the position of `text[begin:end]` in the original data."""
         if self._within is not None:
             begin, end = self._within.source(begin, end)
         return self._place(begin)[0], self._place(end - 1)[1]
@@ -111,7 +111,7 @@ def _meant(escape: bytes) -> bytes:
 
 
 def _character(code: int) -> bytes:
-    """Return UTF-8; invalid characters become a byte that no secret contains."""
+    """Return a character as UTF-8. Invalid code points become a byte that occurs in no secret."""
     try:
         return chr(code).encode()
     except (ValueError, UnicodeEncodeError):
@@ -121,7 +121,7 @@ def _character(code: int) -> bytes:
 Alphabet: TypeAlias = Literal["any case", "base64"]
 
 SHORTEST = 8
-"""Minimum length of a secret. A shorter value is a dummy; searching for it would remove ordinary text."""
+"""Minimum length of a secret. A shorter value is taken to be a dummy; removing it would also remove ordinary text."""
 
 PART = 16
 """Consecutive characters of a secret that are removed even if the rest is missing."""
@@ -129,7 +129,7 @@ PART = 16
 
 @dataclass(frozen=True)
 class SecretEncoding:
-    """An encoding of a secret. `least` consecutive bytes of it count as a find."""
+    """One encoding of a secret. A match of `least` consecutive bytes is enough."""
 
     text: bytes
     least: int
@@ -137,7 +137,7 @@ class SecretEncoding:
 
     @cached_property
     def _blocks(self) -> list[tuple[int, bytes]]:
-        """Blocks of the text: any long enough part contains one of them."""
+        """Blocks of the encoded text, with their offsets. Any part of at least `least` bytes contains one of them."""
         size = (self.least + 1) // 2
         starts = range(0, len(self.text) - size + 1, size)
         return [(start, self.text[start : start + size]) for start in starts]
@@ -156,7 +156,7 @@ class SecretEncoding:
                 at = text.find(block, behind + after)
 
     def begun(self, text: bytes) -> int | None:
-        """Return the start of the secret at the end of `text` if it is cut off there."""
+        """Return the position of the secret if `text` ends with its beginning, else `None`."""
         for length in range(min(len(self.text), len(text)), SHORTEST - 1, -1):
             if text.endswith(self.text[:length]):
                 return len(text) - length
@@ -183,7 +183,7 @@ _URLSAFE = bytes.maketrans(b"-_", b"+/")
 
 
 def fold(text: bytes, alphabet: Alphabet) -> bytes:
-    """Return text in the alphabet of an encoding, with the same length."""
+    """Return the text normalised for an alphabet. The length stays the same."""
     return text.translate(_URLSAFE) if alphabet == "base64" else text.lower()
 
 
@@ -193,7 +193,7 @@ def _common(one: bytes, other: bytes) -> int:
 
 
 def _base64(raw: bytes, shift: int) -> bytes:
-    """Return the part of the base64 of `raw` that does not depend on the `shift` bytes before it."""
+    """Return the part of the base64 encoding of `raw` that is the same for any `shift` bytes before it."""
     whole = slice(-(-8 * shift // 6), 8 * (shift + len(raw)) // 6)
     return b64encode(b"\0" * shift + raw)[whole]
 
@@ -215,7 +215,7 @@ _HEX = re.compile(rb"(?<![0-9A-Fa-f])[0-9A-Fa-f]{2}(?![0-9A-Fa-f])")
 
 
 def written(data: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """Yield the positions of bytes written as numbers, and the bytes."""
+    """Yield the positions of byte sequences that are written as numbers, with the decoded bytes."""
     for match in _NUMBERS.finditer(data):
         whole = match[0]
         readings = [_bytes(_HEX.findall(whole), 16)]

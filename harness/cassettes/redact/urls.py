@@ -1,4 +1,4 @@
-"""Secrets in URLs: user and password, parameters, and tokens in the path."""
+"""Secrets in URLs: user names and passwords, parameters, and tokens in paths."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from harness.platform.credentials import is_secret_field
 PLACEHOLDER = "REDACTED"
 
 _SECRET_PARAMETERS = frozenset({"auth", "key"})
-"""Parameters that are secret in URLs only; `secret_names` has the others."""
+"""Parameters that are secret only in URLs. `secret_names` has the names that are secret everywhere."""
 
 _GRANTS = frozenset({"code", "state", "ticket", "session", "sid", "session_id"})
-"""Parameters that are secret only if their value is a token: a `code` may be a country's."""
+"""Parameters that are secret only if their value is a token. A `code`, for example, may be a country code."""
 
 _KNOWN = frozenset({"chat-completions", "compatible-mode", "generativelanguage", "openai-compatible"})
-"""Path segments of base URLs that are as long as tokens."""
+"""Path segments of base URLs that would be mistaken for tokens because of their length."""
 
 _NAME = re.compile(r"[a-z]+(?:-[a-z]+)*-?[0-9]{0,2}|v[0-9][0-9a-z.]*|[0-9.-]+(?:-[a-z]+)?")
-"""Words, regions, versions and dates, which are not tokens."""
+"""Matches words, regions, versions and dates, which are not tokens."""
 
 _LONGEST_NAME = 15
 _SHORTEST_TOKEN = 8
@@ -54,7 +54,7 @@ def shown(url: str) -> str:
 
 
 def secrets(url: str) -> Iterator[str]:
-    """Yield the secrets of a base URL, which answers and errors may repeat."""
+    """Yield the secrets in a base URL. Responses and error messages may repeat them."""
     try:
         parts = urlsplit(url)
     except ValueError:  # not a URL; the error is reported elsewhere
@@ -75,7 +75,7 @@ def secrets(url: str) -> Iterator[str]:
 
 
 def carried(url: str) -> Iterator[str]:
-    """Yield the credentials in the URL of a request: a password, the values of key parameters."""
+    """Yield the credentials in a request's URL: the password, and the values of secret parameters."""
     parts = urlsplit(url)
     user, at, _ = parts.netloc.rpartition("@")
     if at:

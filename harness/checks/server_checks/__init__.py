@@ -1,4 +1,4 @@
-"""Checks of servers, in modules by subject."""
+"""Checks of servers, grouped into modules by subject."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ALL = (
     *answer_checks.FAILURES,
 )
 CHECKS: Mapping[str, ServerCheck] = {check.id: check for check in _ALL}
-"""Checks in the order of their runs."""
+"""Maps ids to checks, in the order in which they run."""
 
 RULES = frozenset((*RESPONSE_RULES, *CHECKS))
 """Ids of all rules about servers."""

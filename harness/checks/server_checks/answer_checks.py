@@ -1,4 +1,4 @@
-"""Checks of answers: where they stop, whole against streamed, and refusals of invalid requests."""
+"""Checks of answers: where they stop, whole compared with streamed, and refusal of invalid requests."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from harness.results import Severity
 from harness.scenarios.schema import StepSpec, Subject
 
 PLAIN = "server-text"
-"""The check with the plainest request. A server that fails it answers nothing."""
+"""Id of the check with the simplest request. A server that fails it cannot answer any request."""
 
 _TEXT = "What is the capital of France? Answer in one short sentence."
 
 
 _LOST_TOKENS = 6
-"""Tokens that are too many for the overhead of an empty answer."""
+"""Number of tokens that is too high for the overhead of an empty answer."""
 
 
 def _text(session: CheckSession) -> None:
@@ -44,7 +44,7 @@ def _text(session: CheckSession) -> None:
 
 
 BOUND_TOKENS = 16
-"""Token bound of a short answer: the smallest that every API accepts."""
+"""Token limit for a short answer: the lowest that every API accepts."""
 
 _LONG = "Count from one to two hundred in words, with commas between them, and leave none out."
 _MAX_WORD_CHARACTERS = 12
@@ -67,7 +67,9 @@ def _length(session: CheckSession) -> None:
 
 
 def _fills(reply: Reply) -> bool:
-    """Return whether an answer uses up its bound and still claims to be complete. A single one may."""
+    """Return whether an answer uses all tokens of its limit but does not report truncation. One such answer may be a
+    coincidence.
+    """
     view = reply.view
     if view is None or view.stop_reason is StopReason.MAX_TOKENS:
         return False
@@ -91,12 +93,15 @@ def _stop(session: CheckSession) -> None:
 OTHERWISE = "the model did not do what the prompt asks for"
 
 _ROUNDS = 5
-"""Comparisons of a whole and a streamed answer before their difference counts as systematic."""
+"""Number of comparisons after which a difference between whole and streamed answers counts as systematic."""
 
 
 def compare_variants(session: CheckSession, request: ChatRequest, right: Callable[[Reply], bool], said: str) -> None:
-    """Check that an answer is right both whole and streamed. A model that errs now and then errs in both. The server is
-    at fault only if one kind is always right and the other always wrong."""
+    """Check that an answer is correct both whole and streamed.
+
+    A model that sometimes errs does so in both variants. The server is at fault only if one variant is always correct
+    and the other always wrong.
+    """
     seen: set[tuple[bool, bool]] = set()
     for _ in range(_ROUNDS):
         whole, streamed = (session.ask(request, stream=stream) for stream in (False, True))
@@ -211,7 +216,7 @@ def _body(session: CheckSession, text: str = _HELLO) -> Body:
 
 
 def _refused(session: CheckSession, reply: Reply, what: str, *, severity: Severity = Severity.ERROR) -> None:
-    """Check that an invalid request is refused as the client's mistake."""
+    """Check that an invalid request is refused as a client error."""
     status = reply.response.status
     if status >= 500:
         said = f"{what} is answered with HTTP {status}, as if the server had failed: clients send it again and again"
@@ -244,7 +249,9 @@ _PLEASE = "Say hello, please."
 
 
 def _taken_or_refused(session: CheckSession, reply: Reply, what: str) -> None:
-    """Check that the server survives a request that providers refuse and many servers accept. Count which."""
+    """Check that the server survives a request that providers refuse but many servers accept. Record whether it
+    accepted the request.
+    """
     status, view = reply.response.status, reply.view
     if status >= 500 or view is None:
         said = f"{what} is answered with HTTP {status}: it has to be refused or ignored"

@@ -113,7 +113,7 @@ def _is_mixed(reply: Reply) -> bool:
 
 
 def _check_mixed(session: CheckSession, reply: Reply) -> None:
-    """Report what no model does; anything else is inconclusive."""
+    """Report mix-ups between two calls that no model would cause. All other deviations are inconclusive."""
     calls = _mixed(reply)
     for name, call in calls.items():
         if name in (PING.name + WEATHER.name, WEATHER.name + PING.name):
@@ -131,10 +131,10 @@ def _check_mixed(session: CheckSession, reply: Reply) -> None:
 
 
 NUMBER = 1234567890123456789
-"""An integer that a double cannot hold: its last digits become 768, or 800 in JavaScript."""
+"""An integer that a double cannot represent: its last digits become 768, or 800 in JavaScript."""
 
 _REACH = 129
-"""Distance within which a number equals `NUMBER` as a double; doubles are 256 apart there."""
+"""Distance within which a number equals `NUMBER` after conversion to a double. Doubles of this size are 256 apart."""
 
 _INTEGER = f"Find the order with the number {NUMBER}. Use find_order."
 
@@ -151,10 +151,10 @@ def _integer(session: CheckSession) -> None:
 
 
 TEXT = 'C:\\new\\table is "quoted"; naïve 雪\nand a second line'
-"""A text that needs every kind of escape."""
+"""A text that needs every kind of escaping."""
 
 PLAIN = 'Anna said "no".'
-"""A text that no model gets wrong."""
+"""A text that every model reproduces correctly."""
 
 
 def _noted(text: str) -> str:

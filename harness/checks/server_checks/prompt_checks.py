@@ -1,4 +1,4 @@
-"""Checks of prompts: system, developer, message forms, and conversations of another server."""
+"""Checks of prompts: system and developer prompts, message forms, and conversations from another server."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _plain(session: CheckSession) -> None:
 
 
 FOREIGN = "call_9pBQ4xTz7Kfe21Lm"
-"""A call id of another server, in letters that every API accepts."""
+"""A call id issued by another server, with only characters that every API accepts."""
 
 _ASKED = "What is the weather in Kyoto?"
 _AGAIN = "Which city did I ask about? Answer with its name."

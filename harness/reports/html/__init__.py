@@ -1,8 +1,9 @@
-"""HTML page of a run: a single file that loads nothing.
+"""HTML page of a run: a single, self-contained file that loads nothing.
 
 Verdict, causes, matrix and differences are HTML that needs no script. The script filters the matrix and shows cells.
-The policy in the page's head allows this script and this style sheet by their digests, and nothing else: a text of a
-model or a server stays text.
+
+The content security policy in the page's head allows only this script and this style sheet, by their digests. Therefore
+texts of a model or a server cannot run as code.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
 _FIRST_FEATURES = ("id-matching", "system-prompt", "json-mode")
-"""The features in which adapters break most."""
+"""The features in which adapters most often fail."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,7 @@ def _cell_address(cell: CellResult) -> str:
 
 
 def _fragment(scenario: str, target: str, variant: Variant) -> str:
-    """Return the fragment of the page's address that opens a cell."""
+    """Return the URL fragment that opens a cell."""
     return "#cell/" + "/".join(quote(part.encode(errors="replace"), safe="") for part in (scenario, target, variant))
 
 
@@ -125,7 +126,7 @@ def _commands(run: RunResult, where: groups.CellPlace) -> Iterator[str]:
 
 
 def _most_common(values: Iterable[str]) -> str:
-    """Return the value that most targets have, or nothing if each has its own."""
+    """Return the value that most targets have, or an empty string if each has its own."""
     tally: dict[str, int] = {}
     for value in values:
         tally[value] = tally.get(value, 0) + 1
@@ -138,7 +139,7 @@ def _part(name: str) -> str:
 
 
 def _digest(text: str) -> str:
-    """Return the digest by which a policy allows an element with this text."""
+    """Return the digest by which the content security policy allows an element with this text."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 

@@ -1,7 +1,7 @@
-"""Compact JSON for the page's script: texts and bodies that occur in several cells or requests are stored once.
+"""Compact JSON for the page's script. Texts and bodies that occur in several cells or requests are stored once.
 
-A body is stored as the JSON texts of its members and of the entries of its lists, since a request repeats all but the
-end of the one before. They stay texts, since a browser would write some of their numbers differently.
+A body is stored as the JSON texts of its members and list entries, because a request repeats all but the end of the
+previous one. They remain texts, because a browser would format some numbers differently.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ GLYPHS = {
     Verdict.NOT_APPLICABLE: "–",
     Verdict.EXPECTED_FAILURE: "~",
 }
-"""A mark for each verdict, which is distinct without its colour."""
+"""Mark for each verdict, distinguishable without colour."""
 
 _UNSAFE = re.compile("[<>&\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-"""Characters that could end the element, begin a comment in it, or change the direction of writing in an editor."""
+"""Characters that could end the element, start a comment in it, or change the text direction in an editor."""
 
 _MAX_BODY_LINES = 40
 
@@ -37,7 +37,7 @@ _WITHOUT_COMMANDS = frozenset({Verdict.PASS, Verdict.NOT_APPLICABLE})
 
 
 def data(run: RunResult) -> Iterator[str]:
-    """Yield the JSON in pieces, escaped for a `script` element."""
+    """Yield the JSON in chunks, escaped for a `script` element."""
     return (_UNSAFE.sub(lambda found: f"\\u{ord(found.group()):04x}", piece) for piece in _pieces(run))
 
 
@@ -60,7 +60,7 @@ def _json(value: object) -> str:
 
 
 class _TextPool:
-    """Texts and bodies, each stored once and referred to by index."""
+    """Texts and bodies, each stored once and referenced by index."""
 
     def __init__(self) -> None:
         self.texts: dict[str, int] = {}
@@ -72,8 +72,11 @@ class _TextPool:
         return self.texts.setdefault(text, len(self.texts))
 
     def body(self, source: str | None) -> int | None:
-        """Return the index of a body. An object is stored as its members: the index of a text, or of a list the
-        indices of its entries. Any other value is stored as the index of a text."""
+        """Return the index of a body.
+
+        An object is stored as its members. A list member becomes the list of its entries' indices, and any other member
+        becomes the index of a text. A body that is not an object is stored as the index of a text.
+        """
         if source is None:
             return None
         if source not in self.bodies:
@@ -95,7 +98,7 @@ class _TextPool:
 
 
 def _cell(run: RunResult, cell: CellResult, pool: _TextPool, pairs: set[tuple[str, str]]) -> dict[str, object]:
-    """Return what is known of a cell, without empty entries."""
+    """Return the data of a cell without empty entries."""
     entry: dict[str, object] = {
         "s": pool.text(cell.scenario),
         "t": pool.text(cell.target),
@@ -163,7 +166,7 @@ def _finding(finding: Finding, text: Callable[[str], int]) -> dict[str, object]:
 
 
 def body_lines(body: Body) -> tuple[str, ...]:
-    """Return the lines of a body around the finding's place, or its first lines."""
+    """Return the lines of a body around the finding's pointer, or its first lines."""
     return body.piece or tuple(body.text.splitlines()[:_MAX_BODY_LINES])
 
 
