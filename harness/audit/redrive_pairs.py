@@ -1,9 +1,10 @@
-"""Pairs of a recording: response i called tools, and request j carries the calls back with their results.
+"""Pairs of a recording: response i called tools, and request j sends the calls back with their results.
 
-Ids identify a pair: the calls or results of request j have ids that response i issued, for calls or for their items
-(Responses `fc_…`). If ids are missing or the client's own, equal names and arguments identify it, or the names of
-results, in a conversation that continues request i. A follow-up that relies on server state need not carry the calls:
-its results have the ids, or it names the response.
+A pair is identified by ids: the calls or results of request j have ids that response i issued, either for calls or for
+their items (`fc_` ids in Responses). If ids are missing or were created by the client, equal names and arguments
+identify the pair, or the names of the results. The conversation must then continue request i.
+
+A follow-up that relies on server state may omit the calls. Its results have the ids, or it names the response.
 """
 
 from __future__ import annotations

@@ -81,8 +81,9 @@ redirect.
 
 
 def redactor(requests: Collection[HttpRequest] = (), learned: Iterable[str] = ()) -> Redactor:
-    """Return a redactor for the keys in the environment, the secrets in `requests`, the `learned` secrets of exchanges,
-    and all texts that look like a key.
+    """Return a redactor for the keys in the environment and for all texts that look like a key.
+
+    It also redacts the secrets in `requests` and the `learned` secrets of exchanges.
     """
     in_addresses = (secret for url in credentials.secret_addresses() for secret in secrets(url))
     found = {*credentials.secret_values(), *in_addresses, *_carried(requests), *learned}

@@ -71,7 +71,7 @@ Outcome = Literal["judged", "inconclusive", "inapplicable"]
 
 @dataclass(frozen=True, slots=True)
 class CheckAttempt:
-    """One attempt of a check. `reason` explains why it could not be judged."""
+    """Attempt of a check. `reason` explains why it could not be judged."""
 
     session: CheckSession
     outcome: Outcome

@@ -1,1 +1,1 @@
-"""The command line: one module for each command. What a command needs is imported when it runs."""
+"""The command line, with one module for each command. A command imports what it needs when it runs."""

@@ -1,4 +1,4 @@
-"""Typer application: commands imported when they are called, their help, shell completion, and exit codes."""
+"""Typer application: lazy import of commands, their help, shell completion, and exit codes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from harness.model import distribution
 from harness.model.errors import HarnessError
 
 INTERRUPTED = 130
-"""Exit code after Ctrl-C: 128 and the number of SIGINT."""
+"""Exit code after Ctrl-C: 128 plus the number of SIGINT."""
 
 _USAGE = 2
 
@@ -43,20 +43,20 @@ _MODULES = {
     "show": "run",
     "validate": "audit",
 }
-"""Modules of commands that have another name than their module."""
+"""Maps commands to their modules where the names differ."""
 
 _REPLACED = {"--server": "server", "--gateway": "gateway", "--conversation": "agent", "--agent-command": "agent"}
-"""Options of earlier versions of `run` and `check`, and the kind of check that replaced each."""
+"""Maps options of earlier versions of `run` and `check` to the kind of check that replaced them."""
 
 
 class GroupedHelpCommand(TyperCommand):
-    """Command whose help groups its options under headings (`rich_help_panel`), in plain text."""
+    """Command whose plain-text help groups its options under headings (`rich_help_panel`)."""
 
     def __init__(self, *args: Any, **attributes: Any) -> None:
         super().__init__(*args, **{**attributes, "rich_markup_mode": None})
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the arguments, then the options of each heading, those without a heading first."""
+        """Write the arguments, then the options by heading. Options without a heading come first."""
         headings: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
@@ -72,7 +72,7 @@ class GroupedHelpCommand(TyperCommand):
 
 
 class LazyGroup(TyperGroup):
-    """Group that imports each command when it is called."""
+    """Group that imports each command only when it is called."""
 
     summaries: Mapping[str, str] = COMMANDS
 
@@ -82,7 +82,7 @@ class LazyGroup(TyperGroup):
         self.commands = dict.fromkeys(self.summaries)  # type: ignore[assignment] - the names alone
 
     def get_command(self, ctx: object, cmd_name: str) -> Any:  # noqa: ARG002 - typer's signature
-        """Return the command, or `None` if no command has this name."""
+        """Return the command, or `None` if the name is unknown."""
         if cmd_name not in self.summaries:
             return None
         module = vars(import_module(f"harness.cli.{_MODULES.get(cmd_name, cmd_name)}"))
@@ -94,13 +94,13 @@ class LazyGroup(TyperGroup):
         return typer.main.get_command(alone)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - typer's signature
-        """Write the summaries without importing any command."""
+        """Write the command summaries without importing any command."""
         with formatter.section("Commands"):
             formatter.write_dl(list(self.summaries.items()))
 
 
 def _with_parameters(function: Callable[..., int | None]) -> Callable[..., int | None]:
-    """Return a function with one parameter for each option of the dataclass that `function` takes."""
+    """Return a function with one parameter for each field of the options dataclass that `function` takes."""
     options = get_type_hints(function).get("typed")
     if options is None:
         return function
@@ -171,7 +171,7 @@ def execute(arguments: Sequence[str]) -> int:
 
 
 def _usage_message(error: Any, arguments: Sequence[str]) -> str:
-    """Return the message of a usage error, with the command whose help shows the options."""
+    """Return the message of a usage error. It mentions the command whose help shows the options."""
     if hasattr(error, "option_name") and arguments[0] in ("run", "check"):
         for option, command in _REPLACED.items():
             if any(word.partition("=")[0] == option for word in arguments):
@@ -183,7 +183,7 @@ def _usage_message(error: Any, arguments: Sequence[str]) -> str:
 
 
 def _annotated(error: HarnessError) -> bool:
-    """Report the error to GitHub Actions, in the line of its file. Return false elsewhere."""
+    """Report the error as an annotation on the line of its file. Return false outside GitHub Actions."""
     if os.environ.get("GITHUB_ACTIONS") != "true":
         return False
     from harness.cli.outputs import annotate_errors  # noqa: PLC0415 - reports, which most commands do not need
@@ -213,7 +213,7 @@ def completion(
 
 
 def complete_scenarios(incomplete: str) -> list[str]:
-    """Return matching ids of shipped scenarios, and files and folders."""
+    """Return matching ids of built-in scenarios, and matching files and folders."""
     from harness.scenarios import suite  # noqa: PLC0415 - a key press imports only what completes this value
 
     ids = (file.stem for file in suite.shipped("scenarios").glob("*.yaml"))
@@ -250,7 +250,9 @@ def complete_adapters(incomplete: str) -> list[str]:
 
 
 def complete_models(incomplete: str) -> list[str]:
-    """Return `TARGET=NAME` for the known models of the target's API; before the sign, the targets."""
+    """Return matching `TARGET=NAME` values for the known models of the target's API. Before the equals sign, return
+    targets.
+    """
     from harness import catalog  # noqa: PLC0415 - see `complete_scenarios`
     from harness.runner.costs import models  # noqa: PLC0415 - see `complete_scenarios`
 
@@ -269,7 +271,7 @@ def complete_rules(incomplete: str) -> list[str]:
 
 
 def complete_topics(incomplete: str) -> list[str]:
-    """Return matching topics of the help."""
+    """Return matching help topics."""
     files = (resources.files("harness.cli") / "topics").iterdir()
     return _matching((file.name.rpartition(".")[0] for file in files), incomplete)
 

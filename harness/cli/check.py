@@ -1,4 +1,4 @@
-"""`harness check`: its options. `suite_checks` and `endpoint_checks` do the work."""
+"""Options of `harness check`. `suite_checks` and `endpoint_checks` implement the checks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ DEFAULT_MAX_TOKENS = 1024
 
 
 class Checks(LazyGroup):
-    """The kinds of checks. The default is the kind of a named server or gateway of the settings, else `adapter`."""
+    """Group of the kinds of checks.
+
+    The default kind is that of the server or gateway named in the settings, or else `adapter`.
+    """
 
     summaries = {  # noqa: RUF012 - nothing changes it
         "adapter": "Check an adapter; the same as 'harness check TARGET'.",
@@ -42,7 +45,7 @@ class Checks(LazyGroup):
     }
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Insert the kind if it is left out."""
+        """Insert the kind if it is omitted."""
         if args[:1] != ["--help"] and not {*args[:1]} & {*self.summaries} and (args or not ctx.resilient_parsing):
             args = [_kind(args), *args]
         return super().parse_args(ctx, args)
@@ -71,7 +74,7 @@ def _kind(arguments: list[str]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class SuiteCheckOptions(TargetOptions, StrictOptions, ReportOptions):
-    """Options that `check adapter` and `check agent` share."""
+    """Options shared by `check adapter` and `check agent`."""
 
     everything: Annotated[
         bool, typer.Option("--all", help="The whole suite and every target of the API; takes minutes.")
@@ -124,10 +127,10 @@ class AgentCheckOptions(SuiteCheckOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class EndpointOptions(StrictOptions, ReportOptions):
-    """Options that `check server` and `check gateway` share.
+    """Options shared by `check server` and `check gateway`.
 
-    `name` is the endpoint's name in the settings, `table` its place there. `from_table` names the fields that the
-    command line did not set. `variables` maps headers to environment variables.
+    `name` is the endpoint's name in the settings, `table` the location of its settings. `from_table` holds the names of
+    fields that the command line did not set. `variables` maps headers to environment variables.
     """
 
     api: Annotated[
@@ -153,7 +156,7 @@ class EndpointOptions(StrictOptions, ReportOptions):
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def place(self, key: str, option: str = "") -> str:
-        """Return the name of a value for errors: its key in the settings, or its option."""
+        """Return the name of a value for error messages: its key in the settings, or its option."""
         return f"{self.table}.{key}" if key.replace("-", "_") in self.from_table else f"--{option or key}"
 
 

@@ -1,4 +1,4 @@
-"""Checks of servers, by their raw answers, and of gateways, observed at both of their ends."""
+"""Checks of servers by their raw answers, and of gateways by the traffic at both ends."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def check_gateway(typed: GatewayOptions) -> int:
 
 
 def validate_server(name: str) -> None:
-    """Raise `UsageError` if the settings of a server of the project are wrong."""
+    """Raise `UsageError` if the settings of a project's server are wrong."""
     options = _completed_server(ServerOptions(url=name))
     _server(options, fact_options(None, ()))
     _check_selection(options)
@@ -133,7 +133,7 @@ def validate_server(name: str) -> None:
 
 
 def validate_gateway(name: str) -> None:
-    """Raise `UsageError` if the settings of a gateway of the project are wrong."""
+    """Raise `UsageError` if the settings of a project's gateway are wrong."""
     options = _completed_gateway(GatewayOptions(url=name))
     _pairs(options, fact_options(None, ()))
     variants(options.variants or (), options.place("variants", "variant"))
@@ -203,7 +203,7 @@ def _header_value(value: str, subject: str) -> str:
 
 
 def _repeated(typed: EndpointOptions, options: EndpointOptions, kind: str) -> Iterator[str]:
-    """Yield the words of a command that repeats this check. Values of headers are left out."""
+    """Yield the words of a command that repeats this check. Header values are omitted."""
     yield from ("harness", "check", kind, options.name or shown(options.url))
     yield from () if typed.api is None else ("--api", typed.api)
     if isinstance(typed, GatewayOptions):
@@ -275,7 +275,7 @@ def _price(options: ServerOptions) -> Price | None:
 
 
 def _server_key(server: ServerUnderTest) -> str:
-    """Return the key to send. A local server may need none."""
+    """Return the key to send. A local server may not need one."""
     variables = server.api.key_variables
     found = credentials.read_key(variables)
     if found is None and server.api.is_provider(server.base_url):
@@ -298,7 +298,7 @@ def _about(spending: Spending) -> str:
 
 
 def _completed_gateway(typed: GatewayOptions) -> GatewayOptions:
-    """Return the options, completed by the settings; of their models, those of the selected upstreams."""
+    """Return the options completed by the settings, with only the models of the selected upstreams."""
     options, found = _completed("gateway", typed)
     for key in ("models", "upstream_models") if isinstance(found, NamedGateway) else ():
         table: Mapping[str, str] = getattr(found, key)
@@ -354,7 +354,7 @@ def _play_gateway(  # noqa: PLR0913 - the parts of a check
 
 @contextmanager
 def _open(options: GatewayOptions, pairs: Sequence[GatewayRoute], by: FactSelection) -> Generator[Upstream]:
-    """Start the upstream, and the gateway if a command runs it."""
+    """Start the upstream. Also start the gateway if a command was given for it."""
     upstream = Upstream(
         SessionOptions(edition=by, models=tuple(each.upstream.model for each in pairs), pace=PACE_SECONDS)
     )
@@ -376,7 +376,7 @@ def _open(options: GatewayOptions, pairs: Sequence[GatewayRoute], by: FactSelect
 
 
 def _configuration(options: GatewayOptions, pairs: Sequence[GatewayRoute], origin: str) -> list[str]:
-    """Return the lines that tell the user how to configure the gateway."""
+    """Return lines that describe to the user how to configure the gateway."""
     lines = [f"harness: checking the gateway at {shown(options.url)} with requests of {pairs[0].target.api}."]
     lines.append("Configure these models in it, each with the base URL of its upstream and any key:")
     for each in pairs:
@@ -412,7 +412,7 @@ def _pairs(options: GatewayOptions, by: FactSelection) -> list[GatewayRoute]:
 
 
 def _shipped(name: str, option: str) -> ShippedTarget:
-    """Return the target of this name, or the first target of this API, if its API uses HTTP."""
+    """Return the target with this name, or the first target of the API with this name. Its API must use HTTP."""
     served = [each for each in catalog.targets() if catalog.api(each.api).provider_url.startswith("http")]
     found = next((each for each in served if each.name == name), None)
     found = found or next((each for each in served if each.api == name), None)
@@ -446,7 +446,9 @@ def _by_upstream(values: Sequence[str] | None, option: str, upstreams: Mapping[s
 
 
 def _gateway_scenarios(options: GatewayOptions) -> tuple[Sequence[Scenario], Mapping[str, str]]:
-    """Return the named scenarios, or the sample, or with `--all` those of the project or the suite; and their files."""
+    """Return the scenarios and their files: the named ones, the sample, or with `--all` those of the project or the
+    suite.
+    """
     own = {each.id: each for each in gateway_traffic.scenarios()}
     chosen = options.paths or (settings().scenarios if options.everything else ())
     if not chosen and not options.everything:

@@ -1,4 +1,4 @@
-"""Execution of a run or a recording: selection of cells, pace, costs, reports and messages."""
+"""Execution of the cells of a run or a recording: selection, rate limits, costs, reports and messages."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def record(typed: RecordOptions) -> int:
 
 
 def environment(mode: Mode) -> AbstractContextManager[None]:
-    """Hide from offline runs every environment variable that an SDK reads, before one is imported."""
+    """Hide every environment variable that an SDK reads from offline runs, before an SDK is imported."""
     return contextlib.nullcontext() if mode == "live" else hidden_variables()
 
 
@@ -150,7 +150,7 @@ def _is_complete(recorder: Recorder, result: RunResult) -> bool:
 
 
 def cassette_libraries(options: EffectiveOptions) -> tuple[list[Library], str]:
-    """Return the folders of cassettes in the order of lookup, and their name for messages."""
+    """Return the cassette folders in the order of lookup, and how messages refer to them."""
     given = options.cassettes
     if given is not None:
         if Path(given).is_file():
@@ -166,12 +166,12 @@ def cassette_libraries(options: EffectiveOptions) -> tuple[list[Library], str]:
 
 
 def redactor_of(options: EffectiveOptions, mode: Mode) -> Redactor:
-    """Return the redactor of error messages, which reach the screen and the reports of unfinished runs."""
+    """Return the redactor of error messages. These appear on the screen and in the reports of unfinished runs."""
     return Redactor.of_run((given.partition("=")[2] for given in options.base_urls or ()), shaped=mode == "live")
 
 
 def cell_time_limit(options: EffectiveOptions, mode: Mode) -> float:
-    """Return the seconds that a third-party adapter may take for a cell."""
+    """Return the time limit in seconds for a cell of a third-party adapter."""
     given = options.cell_timeout
     return cell_seconds(given, f"--cell-timeout {given:g}" if given is not None else "", live=mode == "live")
 
@@ -180,7 +180,7 @@ def cell_time_limit(options: EffectiveOptions, mode: Mode) -> float:
 class Execution:
     """Execution of the selected cells.
 
-    Without a `recorder` nothing is recorded. `earlier` is the run that `--resume` names. With `conversations` the
+    Without a `recorder` nothing is recorded. `earlier` is the run named by `--resume`. With `conversations` the
     exchanges of all cells are kept.
     """
 
@@ -254,7 +254,9 @@ class Execution:
         )
 
     def _to_play(self, selection: Selection, run: Run, plan: Plan) -> Sequence[Cell]:
-        """Return the cells to record, or all cells. Print what the user should know before requests are sent."""
+        """Return the cells to record, or all cells without a recorder. Print what the user should know before requests
+        are sent.
+        """
         if self.recorder is None:
             return selection.cells
         found = run.surveyed(selection.cells)
@@ -319,7 +321,7 @@ class Execution:
                 _print(f"Budget: {money(plan.budget.spent)} of ${plan.budget.limit:f} spent, by list prices.")
 
     def _resumed(self, cells: Sequence[Cell]) -> ResumedCells:
-        """Return the finished cells of the earlier run. Raises `UsageError`: it was another run."""
+        """Return the finished cells of the earlier run. Raises `UsageError` if that was a different run."""
         if self.earlier is None:
             return ResumedCells()
         file = self.options.resume
@@ -473,14 +475,14 @@ def _invocation(options: EffectiveOptions, mode: Mode, selection: Selection, *, 
 
 
 def print_cost_forecast(cells: Sequence[Cell], base_urls: Mapping[str, str], max_requests: int | None) -> None:
-    """Print what the applicable cells will cost, by target."""
+    """Print the expected cost of the applicable cells, by target."""
     sent = [cell for cell in cells if not_applicable(cell, "live") is None]
     parts = estimate(sent, base_urls=base_urls, max_requests=max_requests)
     _print_all(forecast(parts, price_version()))
 
 
 def _print_fresh(number: int, left: int, *, stale: bool) -> None:
-    """Print how many selected cells need no recording."""
+    """Print how many selected cells do not need to be recorded."""
     if number and stale:
         again = f"{count(left, 'cell')} to record again" if left else "nothing to record again"
         _print(f"{count(number, 'chosen cell')} without a stale cassette: --stale leaves what is there; {again}.")
@@ -492,9 +494,9 @@ def _print_fresh(number: int, left: int, *, stale: bool) -> None:
 def _print_stopped(
     cells: Sequence[Cell], recorded: Sequence[Cell], recorder: Recorder, invocation: Invocation, named: Sequence[str]
 ) -> None:
-    """Print the finished cells of a recording that stops, and the command that records the others.
+    """Print the finished cells of a recording that was stopped, and the command that records the others.
 
-    `named` are the targets that the user named, if any.
+    `named` holds the targets that the user named, if any.
     """
     complete = {id(cell) for cell in recorded}
     done, left = [[cell for cell in cells if (id(cell) in complete) is wanted] for wanted in (True, False)]

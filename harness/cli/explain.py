@@ -1,4 +1,4 @@
-"""`harness explain`: the meaning of an id or a word of a report: facts, limits, rules, verdicts, terms."""
+"""`harness explain`: the meaning of an id or a word in a report, such as a fact, limit, rule, verdict or term."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _TERMS: Mapping[str, str] = {
     "provocation": "A stream that no provider was recorded sending. A scenario has to ask for it.",
     "wire-reader": "The code that reads requests and responses for the rules, independently of the adapters.",
 }
-"""The words of the reports, and the glossary of CONTRIBUTING."""
+"""The words of the reports and the glossary of CONTRIBUTING."""
 
 _WORDS: Mapping[str, tuple[str, str]] = {
     "pass": ("verdict", "No finding that counts. There is nothing to do."),
@@ -255,7 +255,7 @@ def _fact(fact: Fact, limits: list[str]) -> Iterator[str]:
 
 
 def _examples(entry: Fact | LimitEntry) -> Iterator[str]:
-    """A line for the first example of each kind: what differs from the smallest request of the API."""
+    """Yield a line for the first example of each kind, with its difference from the API's smallest request."""
     for name, examples in (("refuses", entry.refuses), ("accepts", entry.accepts)):
         if examples:
             yield f"  {name}:  {json.dumps(examples[0], ensure_ascii=False)}"
@@ -270,7 +270,7 @@ def _checked(fact: Fact, limits: list[str]) -> str:
 
 
 def evidence(fact: Fact, indent: str) -> Iterator[str]:
-    """A line for each piece of evidence, newest first."""
+    """Yield a line for each piece of evidence, newest first."""
     for each in sorted(fact.evidence, key=lambda piece: piece.date, reverse=True):
         yield f"{indent}{each.kind} {each.date}  {each.address}"
 
@@ -297,7 +297,7 @@ def _rule(rule: Rule) -> Iterator[str]:
 
 
 def _remedies(rule: Rule) -> Iterator[str]:
-    """The remedy, once for each API that has other words for it."""
+    """Yield the remedy, once for each API that words it differently."""
     told: dict[str, list[str]] = {}
     for api in catalog.apis() if rule.remedy else ():
         told.setdefault(api.terms.fill(rule.remedy), []).append(api.name)

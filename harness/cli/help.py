@@ -1,4 +1,4 @@
-"""`harness help`: the pages of `topics/`, Markdown files whose first line is their title."""
+"""`harness help`: the pages in `topics/`, Markdown files whose first line is the title."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def help_(
 
 
 def topics() -> dict[str, str]:
-    """Return the Markdown of each topic."""
+    """Return the Markdown of each topic by name."""
     files = (resources.files("harness.cli") / "topics").iterdir()
     texts = {file.name.removesuffix(".md"): file.read_text(encoding="utf-8") for file in files}
     return dict(sorted(texts.items()))
 
 
 def render(text: str) -> None:
-    """Print Markdown with headings, tables and code for a terminal."""
+    """Render Markdown with headings, tables and code for a terminal."""
     from rich.console import Console  # noqa: PLC0415 - slow to import, and needed for terminals only
     from rich.markdown import Markdown  # noqa: PLC0415 - see above
 

@@ -24,7 +24,7 @@ _TABLE = "[tool.harness]"
 
 @dataclass(frozen=True, slots=True)
 class _NewFile:
-    """A file to write. `hint` is added to the message if the file exists already."""
+    """A file to write. If the file already exists, `hint` is added to the message."""
 
     file: Path
     text: str
@@ -32,7 +32,7 @@ class _NewFile:
 
 
 class ProjectKind(StrEnum):
-    """Kind of code that a repository wants to check."""
+    """Kind of code that a user wants to check in a repository."""
 
     ADAPTER = "adapter"
     LOOP = "loop"
@@ -132,7 +132,7 @@ MAX_FILES = 2000
 
 
 def _detect_kinds() -> list[ProjectKind]:
-    """Return the kinds of code in the folder and print them. If there are none, ask on a terminal."""
+    """Return the kinds of code in the folder and print them. If none is found, ask on a terminal."""
     places: dict[ProjectKind, Path] = {}
     for file in islice(_sources(Path()), MAX_FILES):
         text = file.read_text(encoding="utf-8", errors="replace")
@@ -162,7 +162,7 @@ _TEMPLATE_STARTS = ('"""An adapter to begin with', '"""A loop to begin with')
 
 
 def _sources(folder: Path) -> Iterator[Path]:
-    """Yield the Python files below a folder, except those of environments and installed packages."""
+    """Yield the Python files below a folder, except those in virtual environments and installed packages."""
     for path in sorted(folder.iterdir()):
         if path.name.startswith(".") or path.is_symlink():
             continue
@@ -194,7 +194,7 @@ def _shipped(package: str, name: str) -> str:
 
 
 def _add_settings(settings: str) -> str:
-    """Append the settings to the project's file, and return a message."""
+    """Append the settings to the project's file and return a message."""
     if project(Path()).place.startswith(f"{_PROJECT} "):  # not that of a parent folder
         return f"{_PROJECT} has {_TABLE} already, and is not changed."
     before = _PROJECT.read_bytes() if _PROJECT.exists() else b""

@@ -1,4 +1,4 @@
-"""`harness list` and `harness schema`, and tables for them and other commands."""
+"""`harness list` and `harness schema`, and table layout for these and other commands."""
 
 from __future__ import annotations
 
@@ -100,8 +100,7 @@ def _cassettes(folder: str | None, max_age: str | None, *, strict: bool) -> int:
 def _inventory(folder: str | None, max_age: str | None) -> list[StoredCassette]:
     """Return the cassettes of the project or of a folder with their states, fresh ones last.
 
-    Raises:
-        UsageError: there is no such folder, or the settings are wrong.
+    Raises: UsageError: the folder does not exist, or the settings are wrong.
     """
     from harness.cassettes.library import Library  # noqa: PLC0415 - other lists start faster
     from harness.cli.selection import scenarios_of, select  # noqa: PLC0415 - other lists start faster
@@ -162,7 +161,7 @@ def _rules() -> Iterator[Sequence[str]]:
 
 
 def _facts(apis: Sequence[str], models: Sequence[str], by: FactSelection) -> Iterator[Sequence[str]]:
-    """Yield the facts that apply to a model on a day, or all facts."""
+    """Yield the facts that apply to a model on a given day, or all facts."""
     yield "FACT", "VERDICT", "SINCE", "UNTIL", "SERVICE", "EVIDENCE", "SAYS"
     for api in [catalog.api(name) for name in apis] or catalog.apis():
         for fact in api.facts.together(api.name, by.files).all():
@@ -197,7 +196,7 @@ def _server_rules() -> Iterator[Sequence[str]]:
 
 
 def best_evidence(facts: Iterable[Fact]) -> str:
-    """Return the newest piece of the strongest evidence of facts, with its day and its address."""
+    """Return the strongest, newest piece of evidence for the facts, with its day and address."""
     order = ("report", "documents", "probe", "captured")
     pieces = [piece for fact in facts for piece in fact.evidence]
     found = max(pieces, key=lambda piece: (order.index(piece.kind), piece.date), default=None)
@@ -205,10 +204,10 @@ def best_evidence(facts: Iterable[Fact]) -> str:
 
 
 def table(rows: Sequence[Sequence[str]], text: str = "") -> Iterator[str]:
-    """Yield the lines of a table, which fits the width of a terminal.
+    """Yield the lines of a table. On a terminal, the table is fitted to its width.
 
-    There the descriptions, below the head `text` or the last one, are cut. Columns that do not fit are left out, and
-    named on standard error.
+    Then the descriptions, in the column headed `text` or in the last one, are truncated. Columns that do not fit are
+    omitted and named on standard error.
     """
     if not sys.stdout.isatty():
         yield from aligned(rows)
@@ -220,7 +219,7 @@ def table(rows: Sequence[Sequence[str]], text: str = "") -> Iterator[str]:
 
 
 def fit(rows: Sequence[Sequence[str]], width: int, text: str) -> tuple[list[list[str]], list[str]]:
-    """Return the rows within a width, and the heads of the columns that are left out."""
+    """Return the rows fitted to a width, and the heads of the omitted columns."""
     heads, widths = rows[0], _widths(rows)
     described = heads.index(text)
     kept = [0] if described == 0 else [0, described]
@@ -253,7 +252,7 @@ def _cut(text: str, width: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Schema:
-    """JSON Schema, from a file next to `module` or from its function `json_schema`."""
+    """A JSON Schema, stored in a file next to `module` or returned by the function `json_schema` of that module."""
 
     about: str
     module: str

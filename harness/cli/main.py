@@ -13,7 +13,7 @@ import sys
 SUMMARY = "Record-and-replay conformance harness for LLM tool calling."
 
 COMPLETING = "_HARNESS_COMPLETE"
-"""Environment variable that the script of `harness completion` sets."""
+"""Environment variable that the script from `harness completion` sets."""
 
 _FIRST_GC_THRESHOLD_OBJECTS = 400_000
 _GC_THRESHOLD_OBJECTS = 20_000
@@ -54,7 +54,7 @@ COMMANDS = {name: summary for commands in HEADINGS.values() for name, summary in
 
 
 def main(arguments: list[str] | tuple[str, ...] | None = None) -> int:
-    """Run the command line and return its exit code. `arguments` defaults to those of the process."""
+    """Run the command line and return its exit code. `arguments` defaults to the arguments of the process."""
     if arguments is None:  # imports leave many objects that stay; collecting them takes a sixth of a short run
         gc.set_threshold(_FIRST_GC_THRESHOLD_OBJECTS)
         gc.callbacks.append(_freeze_after_first_collection)
@@ -104,15 +104,17 @@ _OUTPUT_ERRORS = frozenset(
         errno.EPIPE,
     }
 )
-"""Error numbers of failed writes. Other errors without a file name are the system's, such as too few descriptors."""
+"""Error numbers of failed writes. Other errors without a file name come from the system, for example too few
+descriptors.
+"""
 
 _USAGE = 2
 
 
 def open_closed_streams() -> None:
-    """Open the null device for each standard stream that was closed before this process began, as with `>&-`.
+    """Open the null device for each standard stream that was closed before this process started, as with `>&-`.
 
-    Otherwise the next file that is opened takes the descriptor of the stream and receives what is printed.
+    Without this, the next opened file would get the stream's descriptor and receive the printed output.
     """
     for descriptor in range(3):
         try:
@@ -126,7 +128,7 @@ def open_closed_streams() -> None:
 
 
 def print_error(line: str) -> None:
-    """Write a line to standard error, if that can be written."""
+    """Write a line to standard error, if it is writable."""
     try:
         sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
@@ -135,7 +137,7 @@ def print_error(line: str) -> None:
 
 
 def report_os_error(error: OSError) -> int:
-    """Print an error of the operating system and return the exit code."""
+    """Print an operating system error and return the exit code."""
     if error.filename is not None:
         print_error(f"harness: {error.filename}: {error.strerror}.")
         return _USAGE
@@ -150,5 +152,5 @@ def report_os_error(error: OSError) -> int:
 
 
 def _silence(descriptor: int) -> None:
-    """Discard what is still buffered in a stream, which Python would fail to flush at exit."""
+    """Discard the buffered data of a stream. Without this, Python would fail to flush it at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)

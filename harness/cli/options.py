@@ -1,7 +1,8 @@
 """Command-line options, each declared once, and the groups of options that commands share.
 
-A command takes one dataclass, whose fields are its options and arguments (`harness.cli.app`). This module imports
-nothing that shell completion has to wait for.
+A command takes one dataclass, whose fields are its options and arguments (`harness.cli.app`).
+
+This module must not import anything that slows down shell completion.
 """
 
 from __future__ import annotations
@@ -255,7 +256,7 @@ class ReportOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class FindingOptions:
-    """Selection of the findings that count, and of facts."""
+    """Options that select the facts, and the findings that count."""
 
     rules: Annotated[
         list[str] | None,
@@ -282,7 +283,7 @@ class FindingOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class StrictOptions(FindingOptions):
-    """Strictness of the judgement, and the day of its facts."""
+    """Options for strict judgement and for the date of its facts."""
 
     strict: Annotated[
         bool | None,
@@ -308,7 +309,7 @@ class TargetOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class AdapterOptions(TargetOptions):
-    """Adapters, their targets, and where their requests go."""
+    """Adapters, their targets, and the servers to which their requests go."""
 
     adapters: Annotated[
         list[str] | None,
@@ -343,7 +344,7 @@ class LoopOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class PlayOptions(AdapterOptions, FindingOptions, ReportOptions):
-    """Options that `run` and `record` share."""
+    """Options shared by `run` and `record`."""
 
     paths: Paths = None
     words: Words = None

@@ -1,4 +1,4 @@
-"""Outputs: the reports of `--report FORMAT[:PATH]`, those for CI servers, and files of saved runs."""
+"""Outputs: the reports of `--report FORMAT[:PATH]`, reports for CI servers, and files of saved runs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FOR_PEOPLE = frozenset({"terminal", "markdown"})
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Report, and its file (`None`: standard output)."""
+    """A report and its file (`None`: standard output)."""
 
     report: Report
     path: Path | None
@@ -40,12 +40,14 @@ class Output:
 
     @property
     def is_file(self) -> bool:
-        """Return whether it goes to a regular file rather than to the screen, a pipe or a device."""
+        """Set if the output is a regular file rather than the screen, a pipe or a device."""
         return self.path is not None and (self.path.is_file() or not self.path.exists())
 
     @property
     def form(self) -> str | None:
-        """Return the form that the file's suffix selects: empty without a choice, `None` for an unknown suffix."""
+        """The form selected by the file's suffix. It is empty if the report has only one form, and `None` for an
+        unknown suffix.
+        """
         if self.path is None or not self.report.forms:
             return ""
         ending = self.path.suffix.lower()
@@ -69,7 +71,7 @@ class Output:
 
 
 class Annotations(Output):
-    """Annotations for GitHub Actions, on standard error, because standard output may hold another report."""
+    """Annotations for GitHub Actions. They go to standard error, because standard output may contain another report."""
 
     def _put(self, run: RunResult, presentation: Presentation) -> None:
         text = self.report.render(run, presentation).removesuffix("\n")
@@ -79,7 +81,7 @@ class Annotations(Output):
 
 @dataclass(frozen=True, slots=True)
 class Summary(Output):
-    """Summary of a step in GitHub Actions, appended to `file`. If that fails, the run goes on with a message."""
+    """Step summary in GitHub Actions, appended to `file`. If this fails, the run prints a message and continues."""
 
     file: Path = Path()
 
@@ -196,11 +198,13 @@ def write(pieces: Callable[[], Iterable[str]], name: str, path: Path | None) -> 
 
 
 _NO_REPLACEMENT = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY, errno.EXDEV, errno.ENAMETOOLONG})
-"""Errors of a folder in which no file can be made, although the file itself may be writable."""
+"""Error numbers that mean that no file can be created in a folder, although the file itself may be writable."""
 
 
 def _replaced(path: Path, data: Callable[[], Iterable[bytes]]) -> bool:
-    """Replace a file atomically. Return false if its folder takes no new file, or if it is a pipe or a device."""
+    """Replace a file atomically. Return false if no file can be created in its folder, or if it is
+    a pipe or a device.
+    """
     target = Path(os.path.realpath(path))  # `resolve` refuses links that go in a circle
     if target.exists() and not target.is_file():
         return False
@@ -229,7 +233,9 @@ def _unwritable(name: str, path: Path, error: OSError) -> UsageError:
 
 
 def presented(typed: ReportOptions, *, all_differences: bool = False) -> Presentation:
-    """Return the presentation that the options select. Raises `UsageError`: they ask for both more and less."""
+    """Return the presentation that the options select. Raises `UsageError` if they request both
+    more and less output.
+    """
     if typed.quiet and (typed.verbose or all_differences):
         more = "-v" if typed.verbose else "--all-differences"
         raise UsageError(f"-q: it shows less, and {more} more. Leave one out.")
@@ -237,7 +243,7 @@ def presented(typed: ReportOptions, *, all_differences: bool = False) -> Present
 
 
 def on_screen(presentation: Presentation) -> Presentation:
-    """Return the presentation with the width and the colours of standard output."""
+    """Return the presentation with the width and colours of standard output."""
     return replace(presentation, colour=_has_colours(), width=shutil.get_terminal_size((_DEFAULT_COLUMNS, 24)).columns)
 
 
@@ -250,19 +256,21 @@ def _has_colours() -> bool:
 
 
 _MAX_SUMMARY_BYTES = 1_000_000
-"""GitHub rejects a larger summary of a step: "upload aborted, supports content up to a size of 1024k"."""
+"""Maximum size of a step summary. GitHub rejects larger ones: "upload aborted, supports content up to a size of 1024k".
+"""
 
 _MIN_SUMMARY_BYTES = 4 << 10
 
 _COMMAND = re.compile(r"^(\s*):(?=:)|##(?=\[)", re.MULTILINE)
-"""Commands to the runner of GitHub Actions in a line of output (actions/runner, `ActionCommand.cs`)."""
+"""Workflow commands that the GitHub Actions runner recognises in output (actions/runner, `ActionCommand.cs`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """CI server. `root` is the top folder of the repository or empty, `summary` the file of a step's summary.
+    """A CI server.
 
-    `annotates` is true if the server reads annotations from the output.
+    `root` is the root folder of the repository, or empty. `summary` is the file of a step summary. `annotates` is set
+    if the server reads annotations from the output.
     """
 
     root: str = ""
@@ -271,7 +279,7 @@ class Pipeline:
 
 
 def pipeline() -> Pipeline:
-    """Detect GitHub Actions, GitLab CI or Jenkins by environment variables."""
+    """Detect GitHub Actions, GitLab CI or Jenkins from environment variables."""
     environment = os.environ
     if environment.get("GITHUB_ACTIONS") == "true":
         summary = environment.get("GITHUB_STEP_SUMMARY")
@@ -283,12 +291,14 @@ def pipeline() -> Pipeline:
 
 
 def harmless(text: str) -> str:
-    """Return the text without commands to the runner of GitHub Actions, which a model or a server may have sent."""
+    """Return the text without workflow commands for the GitHub Actions runner. A model or a server
+    may have sent some.
+    """
     return _COMMAND.sub(lambda match: f"{match[1]}: " if match[1] is not None else "## ", text)
 
 
 def _annotation(error: HarnessError, root: str) -> str:
-    """Return an error as an annotation for GitHub Actions, in the line of its file if it has one."""
+    """Return an error as an annotation for GitHub Actions, on the line of its file if it has one."""
     if not isinstance(error, FileError):
         return annotation(Severity.ERROR, "harness", " ".join(str(error).split()), None)
     file = path_in(error.file, root)
@@ -298,7 +308,7 @@ def _annotation(error: HarnessError, root: str) -> str:
 
 
 def annotate_errors(errors: Sequence[HarnessError]) -> bool:
-    """Print errors as annotations, as many as GitHub shows. Return false outside GitHub Actions."""
+    """Print errors as annotations, up to the number that GitHub shows. Return false outside GitHub Actions."""
     server = pipeline()
     for error in errors[:MAX_ANNOTATIONS] if server.annotates else ():
         print_error(_annotation(error, server.root))
@@ -306,7 +316,7 @@ def annotate_errors(errors: Sequence[HarnessError]) -> bool:
 
 
 _MAX_RUN_BYTES = 256 << 20
-"""16 times the archive of the shipped suite."""
+"""Maximum size of a saved run: 16 times the archive of the built-in suite."""
 
 
 def load_run(path: Path, option: str = "") -> RunResult:

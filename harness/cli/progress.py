@@ -1,4 +1,4 @@
-"""Partial reports, the progress bar, and interruption of a run."""
+"""Partial reports, progress bar and interruption of a run."""
 
 from __future__ import annotations
 
@@ -62,7 +62,9 @@ class PartialReports:
         done: Callable[[], tuple[CellResult, ...]],
         completed: Callable[[RunResult], RunResult] = lambda run: run,
     ) -> None:
-        """Begin with the cells of a run. `done` returns the finished ones; `completed` adds what else is known."""
+        """Start a run with its cells. `done` returns the finished cells. `completed` adds further information to a
+        result.
+        """
         self._cells = cells
         self._done = done
         self._completed = completed
@@ -77,13 +79,13 @@ class PartialReports:
             self._written = time.monotonic()
 
     def end(self) -> None:
-        """Release the cells of a run that has ended."""
+        """Release the cells of a finished run."""
         self.begin((), tuple)
 
     def stop(self, error: BaseException) -> None:
-        """Write the reports of a run that `error` has ended.
+        """Write the reports of a run that was ended by `error`.
 
-        They are printed on the screen only if cells were played and the error is no mistake of the user.
+        They are printed on the screen only if there are cells and the error is not a known `HarnessError`.
         """
         run = self._unfinished(_reason(error))
         for output in self._outputs:
@@ -104,14 +106,16 @@ def _reason(error: BaseException) -> str:
 
 
 _SIGNALS = ("SIGTERM", "SIGHUP")
-"""A CI system sends the first. Closing a terminal sends the second, which some systems lack."""
+"""Names of signals that end a run. CI systems send the first. Closing a terminal sends the second, which some systems
+lack.
+"""
 
 
 @contextmanager
 def interruptible() -> Generator[None, None, None]:
-    """Make `SIGTERM` and `SIGHUP` raise `KeyboardInterrupt` in the context, unless the process ignores them.
+    """Make `SIGTERM` and `SIGHUP` raise `KeyboardInterrupt` within the context, unless the process ignores them.
 
-    Does nothing outside the main thread, which alone receives signals.
+    Does nothing outside the main thread, because only that thread receives signals.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -132,7 +136,7 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 
 class Progress:
-    """Progress bar on a terminal, with speed, remaining time and, if `paid`, costs. Short runs show none."""
+    """Progress bar on a terminal, with speed, remaining time and, if `paid` is set, costs. Short runs show no bar."""
 
     def __init__(self, total: int, *, paid: bool = False) -> None:
         self._total = total

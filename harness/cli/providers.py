@@ -1,4 +1,4 @@
-"""`harness providers`, an overview of SDKs, keys and capabilities, and `harness probe`, which tests facts."""
+"""`harness providers` shows SDKs, keys and capabilities. `harness probe` tests facts against a provider."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ from harness.runner.probing import FactProbe, Probe, ProbeResult, estimate_cost,
 
 
 class _Needed(TypedDict):
-    """Requirement of an adapter. `version` is `None` if it is not installed, and empty for a command on the path."""
+    """A requirement of an adapter. `version` is `None` if it is not installed, and empty for a command found on the
+    path.
+    """
 
     name: str
     version: str | None
@@ -136,7 +138,7 @@ def _needed(requirement: Requirement | None) -> _Needed | None:
 
 
 def _base_url(provider: Provider, environ: Mapping[str, str]) -> str | None:
-    """Return the URL without what may be secret: user, password, query and tokens."""
+    """Return the URL without parts that may be secret: user, password, query and tokens."""
     try:
         url = factories.configured_base_url(provider, environ=environ)
     except UsageError:
@@ -200,7 +202,7 @@ def _needs(needed: _Needed | None) -> str:
 
 
 def _keys(provider: _ProviderInfo) -> str:
-    """Return the variables that are set, or if none is, the alternatives."""
+    """Return the variables that are set. If none is set, return the alternatives."""
     present = [name for name, is_set in provider["keys"].items() if is_set]
     if present:
         return f"{', '.join(present)}: set"
@@ -320,7 +322,7 @@ def _print_probe_forecast(asked: Sequence[FactProbe], most: int | None) -> None:
 
 
 def _lines(found: ProbeResult, so_far: Sequence[ProbeResult]) -> list[str]:
-    """Return the lines of a fact, after those of its target if it is the first one."""
+    """Return the lines of a fact. For the first fact of a target, the target's lines come first."""
     question, target = found.question, found.question.target
     lines: list[str] = []
     if len(so_far) == 1 or so_far[-2].question.target.name != target.name:

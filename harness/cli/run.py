@@ -1,4 +1,4 @@
-"""`harness run`, `record` and `show`: their options. `harness.cli.execution` does the work."""
+"""Options of `harness run`, `record` and `show`. `harness.cli.execution` implements the commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`harness report`, `merge`, `compare` and `accept`: commands that read saved runs."""
+"""Commands that read saved runs: `harness report`, `merge`, `compare` and `accept`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Selection of scenarios, targets and cells by the options of a run, `-k` and `--last-failed`."""
+"""Selection of scenarios, targets and cells by a run's options, including `-k` and `--last-failed`."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def _files_of(paths: Sequence[str] | None) -> tuple[list[Path], dict[str, str]]:
 def _targets(
     options: EffectiveOptions, models: Mapping[str, str], workers: WorkerPool
 ) -> tuple[list[Target], dict[str, str], dict[str, str]]:
-    """Return the targets, the command-line names of their adapters, and the targets that are left out."""
+    """Return the targets, the command-line names of their adapters, and the omitted targets."""
     names = list(dict.fromkeys(options.targets or ()))
     chosen = [catalog.target(name) for name in names] or list(catalog.shipped_targets())
     specs = list(dict.fromkeys(options.adapters or [shipped.adapter for shipped in chosen]))
@@ -267,7 +267,7 @@ _Key: TypeAlias = tuple[str, str, str]
 
 
 class LastFailed:
-    """Cells of a project that failed in the previous run in one mode, for `--last-failed`."""
+    """Cells of a project that failed in the previous run of one mode, for `--last-failed`."""
 
     def __init__(self, project: Path, mode: Mode) -> None:
         self._path = project / _FILE

@@ -119,11 +119,11 @@ def serve(typed: ServeOptions) -> int:
 
 
 _CONFORMANT_SERVER = f"/{ABOUT_SEGMENT}/server"
-"""Path of a server that passes 'harness check server'."""
+"""Path of a simulated server that passes 'harness check server'."""
 
 
 class _ServeHandler:
-    """Handler of requests to the scenarios and to the conformant server, whose clients are not judged."""
+    """Handler of requests to the scenarios and to the conformant server. Clients of the latter are not judged."""
 
     def __init__(self, reception: ServeRouter, models: Sequence[str]) -> None:
         self.is_checked = False
@@ -147,7 +147,7 @@ def _until_the_end(origin: str, scenarios: Sequence[Scenario], command: str | No
 
 
 def _environment(origin: str, scenarios: Sequence[Scenario]) -> dict[str, str]:
-    """Return the URL of the server, and for a single scenario the base URLs and keys that SDKs read."""
+    """Return the server's URL. For a single scenario, add the base URLs and keys that SDKs read."""
     variables = {"HARNESS_URL": origin}
     if len(scenarios) != 1:
         return variables
@@ -160,7 +160,7 @@ def _environment(origin: str, scenarios: Sequence[Scenario]) -> dict[str, str]:
 
 
 def _run(command: str, environment: Mapping[str, str], stop: threading.Event) -> int:
-    """Run a shell command until it ends or `stop` is set, and return 1 if it fails."""
+    """Run a shell command until it ends or `stop` is set. Return 1 if it fails."""
     process = subprocess.Popen(command, shell=True, env=dict(environment))  # noqa: S602 - it is the user's own
     while process.poll() is None:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -181,7 +181,7 @@ def _verdict(result: RunResult) -> int:
 
 
 def _watch_input(stop: threading.Event) -> None:
-    """Set `stop` at the end of standard input, unless it is the null device of a background process."""
+    """Set `stop` at the end of standard input. The null device of a background process is ignored."""
     try:
         mode = os.fstat(sys.stdin.fileno()).st_mode
     except (OSError, ValueError):  # closed, or none at all
@@ -200,7 +200,7 @@ def _watch_input(stop: threading.Event) -> None:
 
 @contextlib.contextmanager
 def _stoppable() -> Generator[threading.Event]:
-    """Yield an event that is set by signals to end. The clients are then judged as at any other end."""
+    """Yield an event that is set when a termination signal arrives. The clients are then judged as usual."""
     stop = threading.Event()
 
     def request_stop(_number: int, _frame: FrameType | None) -> None:

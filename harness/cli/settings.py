@@ -1,4 +1,4 @@
-"""Effective options of a run: the command line's, completed by `[tool.harness]`; and `harness config`."""
+"""Effective options of a run: command-line options completed by `[tool.harness]`. Also `harness config`."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _CASSETTES = "cassettes"
 
 @dataclass(frozen=True, kw_only=True)
 class EffectiveOptions(RunOptions):
-    """Options of any command that plays cells, with what follows from them and from the project's settings.
+    """Options of any command that runs cells, with values derived from them and from the project's settings.
 
-    `default_models` are the project's models by target; the targets need not be played. `left_out` maps adapters and
-    agents of the project that cannot be played to the reason. `folder` holds the user's cassettes unless `cassettes`
-    names another one. The run ends after `failure_limit` failed cells. `scope` and `outdated` are the parsed `rules`,
-    `ignored` and `max_age`.
+    `default_models` maps targets to the project's models, including targets that do not run. `left_out` maps the
+    project's adapters and agents that cannot run to the reason. `folder` contains the user's cassettes unless
+    `cassettes` names another folder. The run ends after `failure_limit` failed cells. `scope` and `outdated` are the
+    parsed `rules`, `ignored` and `max_age`.
     """
 
     failure_limit: int | None = None
@@ -132,17 +132,19 @@ def _outdated(given: str | None, own: Project) -> Outdated:
 
 
 def scope_for(rules: Sequence[str] | None, ignored: Sequence[str] | None, own: Project, by: FactSelection) -> Scope:
-    """Return which findings count, by the options or the project. Raises `UsageError`: no finding has such an id."""
+    """Return which findings count, by the options or else by the project. Raises `UsageError` if an id is unknown."""
     return scope(rules or (), ignored, by) if ignored else scope(rules or (), own.ignore, by, own.at("ignore"))
 
 
 def fact_files(given: Sequence[Path] | None) -> list[Path]:
-    """Return the project's files of facts, then the given ones. Raises `UsageError`: the settings are wrong."""
+    """Return the project's fact files, followed by the given ones. Raises `UsageError` if the settings are wrong."""
     return list(dict.fromkeys((*project(Path()).facts, *(given or ()))))
 
 
 def fact_options(as_of: str | None, files: Sequence[Path] | None) -> FactSelection:
-    """Return the facts of a day and of these files. Raises `UsageError`: no such day, or an unreadable file."""
+    """Return the facts of a day and of these files. Raises `UsageError` if the day is invalid or a
+    file is unreadable.
+    """
     made = FactSelection(None if as_of is None else parse_day(as_of, "--as-of"), tuple(files or ()))
     made.check(catalog.APIS.names())
     return made
@@ -201,7 +203,7 @@ def _check_agents_and_endpoints(found: Project) -> None:
 
 
 def project_adapters(own: Project, *, loops: bool = True) -> list[str]:
-    """Return the project's adapters, and with `loops` its agents, as options name them."""
+    """Return the project's adapters, and with `loops` also its agents, in the form used by options."""
     conversations, agents = (own.conversations, own.agent_commands) if loops else ((), ())
     return catalog.adapter_specs(
         own.adapters, own.adapter_commands, conversations, agents, api=own.api, targets=own.targets

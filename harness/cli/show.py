@@ -63,7 +63,7 @@ _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE
 
 @dataclass(frozen=True, slots=True)
 class _Numbered:
-    """Finding, with the number that marks its place."""
+    """A finding with the number that marks its place."""
 
     number: int
     finding: Finding
@@ -110,7 +110,7 @@ def show_cell(options: EffectiveOptions, mode: Mode) -> int:
 
 
 def lines(result: CellResult, evidence: Evidence | None, presentation: Presentation) -> list[str]:
-    """Return the lines of a cell: its verdict, its numbered findings, and each chat with its exchanges."""
+    """Return the lines that show a cell: its verdict, its numbered findings, and each chat with its exchanges."""
     page = Page(presentation)
     found = [_Numbered(number, finding) for number, finding in enumerate(result.findings, 1)]
     parts: list[RenderableType] = [
@@ -141,7 +141,7 @@ def _findings(found: Sequence[_Numbered]) -> Iterator[RenderableType]:
 
 
 def _right(sent: bytes, here: Sequence[_Numbered], width: int) -> Iterator[RenderableType]:
-    """Yield the differences between the request and the one of the shipped adapter, in two columns."""
+    """Yield the differences between the request and the built-in adapter's request in two columns."""
     bodies = (body for each in here for body in each.finding.exhibits if not exhibits.is_about_response(each.finding))
     right = next(bodies, None)
     if right is None:
@@ -155,7 +155,7 @@ def _right(sent: bytes, here: Sequence[_Numbered], width: int) -> Iterator[Rende
 
 
 def _exchanges(evidence: Evidence, found: Sequence[_Numbered], width: int) -> Iterator[Iterable[RenderableType]]:
-    """Yield a section for each exchange and its chat. Chats that sent nothing come last."""
+    """Yield a section for each exchange and its chat. Chats without requests come last."""
     transcript = evidence.transcript
     chats, embedded = transcript.chats, transcript.embedded if isinstance(transcript, EmbeddingTranscript) else ()
     side = width * 3 // 5 - 4 if width >= _MIN_TWO_COLUMNS_WIDTH else width - 4
@@ -194,7 +194,7 @@ def _exchanges(evidence: Evidence, found: Sequence[_Numbered], width: int) -> It
 
 
 def _messages_before(evidence: Evidence, chat: int | None) -> int:
-    """Return the number of messages of the previous request, which are not shown again."""
+    """Return the number of messages in the previous request. These are not shown again."""
     return len(evidence.transcript.chats[chat - 1].request.messages) if chat else 0
 
 
@@ -274,7 +274,7 @@ def _response(api: str, reading: ParsedExchange, here: Sequence[_Numbered], widt
 
 
 def _raw(api: str, reading: ParsedExchange, here: Sequence[_Numbered]) -> list[Text]:
-    """Return the raw stream. Events with findings are marked."""
+    """Return the raw stream, with events marked that have findings."""
     stream = exhibits.raw_stream(api, reading)
     if stream is None:
         return []
@@ -310,7 +310,9 @@ def _body(body: bytes, before: JSON, here: Sequence[_Numbered], *, response: boo
 
 
 def _json(value: JSON, before: JSON, here: Sequence[_Numbered], *, response: bool, width: int) -> list[Text]:
-    """Return the body with findings at their lines, without what the previous request had in the same place."""
+    """Return the body with findings at their lines. Parts that the previous request had in the same
+    place are omitted.
+    """
     pointed = [each for each in here if each.finding.pointer and each.finding.of_response is response]
     opened = [each.finding.pointer or "" for each in pointed]
     shown = exhibits.json_lines(value, width, "", [*opened, *_grown(value, before)])
@@ -337,14 +339,14 @@ def _json(value: JSON, before: JSON, here: Sequence[_Numbered], *, response: boo
 
 
 def _grown(value: JSON, before: JSON) -> list[str]:
-    """Return the places of lists that may have grown: each entry gets its own line."""
+    """Return pointers to lists that may have grown, so that each entry gets its own line."""
     if not isinstance(value, dict) or not isinstance(before, dict):
         return []
     return [f"/{key}/0" for key, now in value.items() if isinstance(now, list) and isinstance(before.get(key), list)]
 
 
 def _columns(left: Sequence[Text], right: Sequence[Text], width: int) -> Iterator[RenderableType]:
-    """Yield two columns, or one below the other on narrow screens."""
+    """Yield two columns. On narrow screens, yield one below the other."""
     if width < _MIN_TWO_COLUMNS_WIDTH:
         yield from (Padding(line, (0, 0, 0, 2)) for line in (*left, *right))
         return

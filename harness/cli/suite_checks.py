@@ -24,7 +24,10 @@ from harness.stdio.workers import WorkerPool
 
 
 def check_suite(typed: SuiteCheckOptions, **subject: Any) -> int:
-    """Check the one adapter or agent that `subject`, the other options or the project name; return the exit code."""
+    """Check one adapter or agent and return the exit code.
+
+    It is the one that `subject`, the other options or the project's settings name.
+    """
     options = combined(typed, **subject)
     chosen = options.adapters or project_adapters(settings())
     if len(chosen) != 1:
@@ -40,7 +43,7 @@ def check_suite(typed: SuiteCheckOptions, **subject: Any) -> int:
 
 
 def write_template(kind: str) -> int:
-    """Write a template of an adapter or an agent, and return the exit code."""
+    """Write a template for an adapter or an agent and return the exit code."""
     file, command = starters.write_starter(kind, Path())
     typer.echo(f"{file} is written. Check it: {command}")
     return 0
@@ -52,7 +55,7 @@ _MIN_SHARE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class _HidingLimit:
-    """Limit that most failed cells break, with one of these cells."""
+    """A limit that most failed cells exceed, with one of these cells."""
 
     finding: Finding
     cell: CellResult
@@ -62,9 +65,9 @@ class _HidingLimit:
 
 
 def with_accepting_model(execution: Execution, workers: WorkerPool, result: RunResult) -> RunResult:
-    """Repeat a check with another model if one limit of the default model hides everything else, and note it.
+    """Repeat a check with another model if one limit of the default model hides all other results, and add a note.
 
-    Returns the given result if there is no such limit, or every known model of the API has it.
+    Return the given result if there is no such limit, or if every known model of the API has it.
     """
     limit = _hiding_limit(result)
     options = execution.options
@@ -115,7 +118,7 @@ def _limit(cell: CellResult) -> Finding | None:
 
 
 def _other_models(api: str, model: str) -> Iterator[str]:
-    """Yield a current model with a long context for each other profile of the API."""
+    """Yield one current model with a long context for each other profile of the API."""
     wire = catalog.api(api)
     own = wire.profile_for(model).name
     known = [each for each in models(api) if not each.deprecated and each.context]

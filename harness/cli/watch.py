@@ -1,6 +1,6 @@
 """`harness run --watch`: repeat a run whenever one of its files is saved, until Ctrl-C.
 
-Each run has its own process, so that no module or file of the previous run stays loaded.
+Each run has its own process, so that no module or file of the previous run remains loaded.
 """
 
 from __future__ import annotations
@@ -68,7 +68,9 @@ def _watched(options: EffectiveOptions, mode: Mode) -> Watched:
 
 
 def _rewatched(options: EffectiveOptions, mode: Mode, watched: Watched) -> Watched:
-    """Return the files to watch by the current settings, or the previous ones while the settings are wrong."""
+    """Return the files to watch according to the current settings. While the settings are wrong, return the previous
+    files.
+    """
     try:
         return _watched(options, mode)
     except HarnessError:  # the next run reports it
@@ -76,7 +78,7 @@ def _rewatched(options: EffectiveOptions, mode: Mode, watched: Watched) -> Watch
 
 
 def _changed(watched: Watched, before: Snapshot) -> Snapshot:
-    """Wait until files have changed and no more changes follow: editors write in several steps."""
+    """Wait until files have changed and no more changes follow, because editors write in several steps."""
     last, took = before, 0.0
     while True:
         time.sleep(max(_POLL_INTERVAL_SECONDS, took / _MAX_CPU_SHARE))
@@ -95,7 +97,7 @@ def _print_changes(files: Sequence[Path], affected: Sequence[str] | None) -> Non
 
 
 def _played(options: EffectiveOptions, mode: Mode, play: Play) -> int:
-    """Run in a new process, and return its exit code."""
+    """Run in a new process and return its exit code."""
     process = multiprocessing.get_context("spawn").Process(target=_play, args=(options, mode, play))
     process.start()
     try:
@@ -124,12 +126,12 @@ def _play(options: EffectiveOptions, mode: Mode, play: Play) -> None:
 Play: TypeAlias = Callable[[EffectiveOptions, Mode], int]
 
 Snapshot: TypeAlias = Mapping[Path, tuple[int, int]]
-"""Modification time in nanoseconds and size, by file."""
+"""Modification time in nanoseconds and size of each file."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileTree:
-    """Files of a folder with these suffixes, and of its subfolders if it is `deep`."""
+    """Files in a folder with the given suffixes. If `deep`, subfolders are included."""
 
     path: Path
     suffixes: tuple[str, ...]
@@ -143,7 +145,10 @@ class FileTree:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """Files of a run. Changes of scenarios and cassettes may affect some cells, changes of `others` all."""
+    """Files of a run.
+
+    Changes to scenarios and cassettes may affect only some cells. Changes to `others` affect all cells.
+    """
 
     scenarios: tuple[FileTree | Path, ...]
     cassettes: FileTree | None
@@ -152,7 +157,7 @@ class Watched:
 
     @staticmethod
     def of(options: EffectiveOptions, *, replay: bool) -> Watched:
-        """Return the files that a run reads. Raises `UsageError`: the project's settings are wrong."""
+        """Return the files that a run reads. Raises `UsageError` if the project's settings are wrong."""
         ids = {file.stem for file in suite.shipped("scenarios").glob("*.yaml")}
         named = [path for path in map(Path, options.paths or ()) if path.exists()]
         scenarios = tuple(FileTree(path, SUFFIXES) if path.is_dir() else path for path in named)
@@ -169,7 +174,7 @@ class Watched:
         return dict(_stamped(file for each in folders for file in _files(each)))
 
     def affected(self, before: Snapshot, after: Snapshot) -> list[str] | None:
-        """Return the scenarios that the changes between two snapshots affect; `None` means all."""
+        """Return the scenarios affected by the changes between two snapshots. `None` means all."""
         names: dict[str, None] = {}
         for file in changed(before, after):
             found = self._scenario_of(file) if file in after else None
@@ -179,7 +184,7 @@ class Watched:
         return list(names)
 
     def _scenario_of(self, file: Path) -> str | None:
-        """Return the only scenario that a file can affect, if there is one."""
+        """Return the only scenario that a file can affect, or `None`."""
         if any(file == each or (isinstance(each, FileTree) and each.path in file.parents) for each in self.scenarios):
             return str(file)
         if self.cassettes is None or self.cassettes.path not in file.parents:
@@ -208,7 +213,7 @@ def _stamped(files: Iterable[Path]) -> Iterator[tuple[Path, tuple[int, int]]]:
 
 
 def _sources(adapters: Iterable[str]) -> Iterator[FileTree]:
-    """Yield the folders of third-party adapters: the folder of their module, or their package."""
+    """Yield the source folders of third-party adapters: the folder of the module, or of its package."""
     registered = {each.name: each.module for each in entry_points(group="harness.adapters")}
     for spec in adapters:
         for word in _words(spec.removeprefix(COMMAND_PREFIX)):
@@ -247,7 +252,7 @@ def _near(folder: Path) -> Path:
 
 
 def counted(watched: Watched) -> dict[str, int]:
-    """Count the files of each kind."""
+    """Count the files by kind."""
     try:
         scenarios = len(
             scenario_files([each.path if isinstance(each, FileTree) else each for each in watched.scenarios])

@@ -26,7 +26,7 @@ from harness.equivalence.result_meaning import core_text
 from harness.model.messages import JSON
 
 _Key: TypeAlias = tuple[str, str | None]
-"""How a result refers to its call, and the reference."""
+"""Form of a result's reference to its call, and the reference itself."""
 
 
 @dataclass(frozen=True, slots=True)

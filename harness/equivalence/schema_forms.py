@@ -83,7 +83,7 @@ class Branch:
 
     @property
     def is_closed(self) -> bool:
-        """Whether properties other than the named ones are rejected."""
+        """Set if properties other than the named ones are rejected."""
         other = self.form("additionalProperties")
         return other is not None and other.takes_nothing
 
@@ -108,12 +108,12 @@ class NormalForm:
 
     @property
     def takes_null(self) -> bool:
-        """Whether null is an instance."""
+        """Set if null is an instance."""
         return "null" in self.kinds
 
     @property
     def takes_nothing(self) -> bool:
-        """Whether there are no instances."""
+        """Set if there are no instances."""
         return not self.kinds and self.cycle is None
 
     def only(self, kind: str) -> Branch | None:

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
 Ending: TypeAlias = Literal["complete", "cut", "reset"]
-"""How a response ended: complete, the connection closed too early, or the connection was reset (TCP RST)."""
+"""End of a response: complete, the connection closed too early, or the connection was reset (TCP RST)."""
 
 
 def _no_headers() -> dict[str, str]:

@@ -60,7 +60,7 @@ class Capability(StrEnum):
 
 
 class Route(StrEnum):
-    """How the harness intercepts an adapter's requests."""
+    """Way in which the harness intercepts an adapter's requests."""
 
     CLIENT = "client"
     """The adapter sends through `Endpoint.http_client`, a synchronous client."""

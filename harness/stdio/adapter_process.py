@@ -38,7 +38,7 @@ process may keep them open. It is also the most that counts against the time lim
 """
 
 _GRACE_SECONDS = 2.0
-"""Time for a process to exit by itself before it is killed."""
+"""Time for a process to exit before it is killed."""
 
 _STACKS_SECONDS = 1.0
 """Maximum time to wait for the stack traces of a hanging process."""

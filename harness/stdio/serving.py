@@ -70,7 +70,7 @@ from harness.stdio.protocol import (
 from harness.stdio.sync_client import ADAPTER_EXCEPTIONS, SyncClient, TrackedObjects, run_awaitable
 
 _GRACE_SECONDS = 2.0
-"""Time for an idle process to exit by itself."""
+"""Time for an idle process to exit before it is killed."""
 
 _SDK_SECONDS = 600.0
 """Timeout of the HTTP client that adapters receive. It equals the default of the SDKs."""

@@ -5,7 +5,7 @@ from dataclasses import FrozenInstanceError, fields, is_dataclass
 
 import pytest
 
-from harness.model import model
+from harness.model import messages
 from harness.model.errors import HarnessError, InvalidValue
 from harness.model.messages import (
     ChatRequest,
@@ -28,8 +28,8 @@ MIXED = Message(Role.ASSISTANT, (Thinking("hm"), Text("a"), CALL, Text("b"), Too
 
 VALUES = [
     value
-    for value in vars(model).values()
-    if isinstance(value, type) and is_dataclass(value) and value.__module__.startswith(f"{model.__name__}.")
+    for value in vars(messages).values()
+    if isinstance(value, type) and is_dataclass(value) and value.__module__.startswith(f"{messages.__name__}.")
 ]
 
 

@@ -192,7 +192,7 @@ def _choices(body: Fields, seed: str, dialect: ChatDialect, *, at_once: bool) ->
         if not isinstance(choice, dict) or not isinstance(message, dict):
             continue
         unsaid: Fields = {key: None for key in ("logprobs", "finish_reason") if key in choice}
-        # Calls are interleaved only if complete (a truncated response ends in its last call) and told apart by index.
+        # Calls are interleaved only if complete (a truncated response ends in its last call) and identified by index.
         whole = choice.get("finish_reason") == "tool_calls" and dialect.first_index is not None
         whole = whole and not dialect.one_index
         for delta in _deltas(message, f"{seed} {index}", dialect, at_once=at_once and whole):

@@ -16,8 +16,10 @@ Keep: TypeAlias = Callable[[HttpResponse], None]
 """Callback that receives the response to a request that was sent."""
 
 Asked: TypeAlias = Callable[[HttpRequest], "HttpResponse | Keep | None"]
-"""Callback that decides about a request. It returns a response to use, a `Keep` callback if the request is to be sent
-and recorded, or `None` if it is to be sent without recording. It may be called from any thread.
+"""Callback that decides about a request. Threads may call it at any time.
+
+It returns a response to use instead of sending the request. A `Keep` callback means that the request is sent and
+recorded. `None` means that it is sent without recording.
 """
 
 

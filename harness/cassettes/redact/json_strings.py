@@ -187,7 +187,7 @@ _NUMBER = re.compile(rb"(?P<kept>(?!))|(?:0x)?[0-9A-Fa-f]+")
 
 
 class Replacement(Enum):
-    """How a secret is replaced."""
+    """Replacement of a secret."""
 
     CUT = "a placeholder stands for it"
     LETTERS = "letter for letter, so that base64 stays decodable"

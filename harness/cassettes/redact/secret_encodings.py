@@ -129,7 +129,7 @@ PART = 16
 
 @dataclass(frozen=True)
 class SecretEncoding:
-    """One encoding of a secret. A match of `least` consecutive bytes is enough."""
+    """Encoding of a secret. A match of `least` consecutive bytes is enough."""
 
     text: bytes
     least: int

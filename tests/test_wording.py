@@ -1,0 +1,97 @@
+"""The rules of wording that a program can check: first words, banned words, long sentences, repeated names."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+MODULES = sorted((ROOT / "harness").rglob("*.py"))
+
+FIRST_WORDS = {
+    *("what", "whether", "where", "who", "whose", "whom", "how", "those", "one", "of", "as", "when", "which", "if"),
+    *("with", "from", "by", "and", "or", "but", "nothing", "nobody", "somebody", "anybody"),
+}
+"""A docstring begins with a noun phrase or an imperative, never with one of these."""
+
+WORDS = re.compile(
+    r"\b(told|heard|stands|lies|bears|kin|nobody|somebody|anybody|of ours|of none|by itself|handed on|hands on|"
+    r"taken back|comes to|is over|what becomes of|is said|are said|said of)\b",
+    re.IGNORECASE,
+)
+"""Everyday words in the place of the field's."""
+
+MAX_SENTENCE_WORDS = 25
+SENTENCE_END = re.compile(r"(?<=[.!?;:])\s+")
+SECTION = re.compile(r"\n\s*\n|\n\s*(?:Args|Raises|Returns|Yields|Attributes|Example|\S+:)")
+
+
+def docstrings(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Every docstring of a module, those of attributes included, with its line."""
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        for each in body if isinstance(body, list) else ():
+            if (
+                isinstance(each, ast.Expr)
+                and isinstance(each.value, ast.Constant)
+                and isinstance(each.value.value, str)
+            ):
+                yield each.lineno, each.value.value.strip()
+
+
+def problems(source: str) -> Iterator[str]:
+    for line, text in docstrings(ast.parse(source)):
+        first = re.match(r"\W*(\w+)", text)
+        if first and first[1].lower() in FIRST_WORDS:
+            yield f"{line}: begins with {first[1]!r}"
+        yield from (f"{line}: {found[0]!r}" for found in WORDS.finditer(text))
+        for sentence in SENTENCE_END.split(SECTION.split(text)[0]):
+            words = len(re.findall(r"[A-Za-z`][\w`.\-']*", sentence))
+            if words > MAX_SENTENCE_WORDS:
+                yield f"{line}: a sentence of {words} words"
+    for number, line in enumerate(source.splitlines(), 1):
+        comment = re.search(r"(?:^|\s)#\s(.*)", line)
+        if comment and (found := WORDS.search(comment[1])):
+            yield f"{number}: {found[0]!r} in a comment"
+
+
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [
+        ('"""What holds for a model."""', "1: begins with 'What'"),
+        ('def f():\n    """Return the name."""\nLIMIT = 1\n"""Bytes that nobody reads."""', "4: 'nobody'"),
+        ("x = 1  # as it is told", "1: 'told' in a comment"),
+        ('"""' + "word " * 26 + '."""', "1: a sentence of 26 words"),
+    ],
+)
+def test_problems_are_found(source: str, problem: str) -> None:
+    assert list(problems(source)) == [problem]
+
+
+def test_docstrings_and_comments_are_plain() -> None:
+    assert [f"{path.relative_to(ROOT)}:{each}" for path in MODULES for each in problems(path.read_text())] == []
+
+
+def test_no_class_name_is_defined_twice() -> None:
+    places: defaultdict[str, list[str]] = defaultdict(list)
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(f"{path.relative_to(ROOT)}:{node.lineno}")
+
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def test_a_file_name_occurs_once_outside_of_apis_and_adapters() -> None:
+    places: defaultdict[str, list[str]] = defaultdict(list)
+    for path in MODULES:
+        inside = path.relative_to(ROOT / "harness")
+        if inside.parts[0] not in ("apis", "adapters") and path.stem not in ("__init__", "__main__"):
+            places[path.stem].append(str(inside))
+
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
