@@ -50,9 +50,9 @@ _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 class Catalog(Generic[T]):
     """A kind of plug-in.
 
-    Every public module of the package `folder` exports `attribute`; so does every entry point of the group with the
-    folder's name. `type` is its class as `module:class`. A module `openai_chat` has the name `openai-chat`. `packages`:
-    only packages are plug-ins, not modules.
+    Every public module of the package `folder` exports `attribute`. So does every entry point of the group with the
+    folder's name. `type` is the class of the plug-ins, as `module:class`. A module `openai_chat` has the name
+    `openai-chat`. If `packages` is set, only packages are plug-ins, not modules.
     """
 
     kind: str
@@ -68,8 +68,9 @@ class Catalog(Generic[T]):
     def load(self, name: str) -> T:
         """Return the plug-in with this name.
 
-        Raises: UnknownName: There is no such plug-in. PluginError: The name is ambiguous, or the plug-in cannot be
-        imported or has the wrong type.
+        Raises:
+            UnknownName: There is no such plug-in.
+            PluginError: The name is ambiguous, or the plug-in cannot be imported or has the wrong type.
         """
         built_in = self.modules().get(name)
         points = list(_entry_points(self.folder).select(name=name))
@@ -108,8 +109,9 @@ REPORTS: Catalog[Report] = Catalog("report", "harness.reports", "REPORT", "harne
 def api(name: str) -> Api:
     """Return the API with this name.
 
-    Raises: UnknownName: There is no such API. PluginError: It cannot be imported, has the wrong type, or calls itself
-    by another name.
+    Raises:
+        UnknownName: There is no such API.
+        PluginError: It cannot be imported, has the wrong type, or calls itself by another name.
     """
     found = APIS.load(name)
     if found.name != name:
@@ -121,7 +123,8 @@ def api(name: str) -> Api:
 def apis() -> tuple[Api, ...]:
     """Return all APIs, in the order of a report's columns.
 
-    Raises: PluginError: An API cannot be loaded, or two APIs have a limit or a target with the same name.
+    Raises:
+        PluginError: An API cannot be loaded, or two APIs have a limit or a target with the same name.
     """
     ours = APIS.modules()
     found = sorted(map(api, APIS.names()), key=lambda each: (each.name not in ours, each.column, each.name))
@@ -173,12 +176,13 @@ def adapter_specs(  # noqa: PLR0913 - a parameter for each way to name one
     api: str | None = None,
     targets: Iterable[str] = (),
 ) -> list[str]:
-    """Return adapters, commands, and tool loops in the form that `adapter` takes.
+    """Return specifications of adapters, commands and tool loops in the form that `adapter` accepts.
 
-    `api` applies to loops that do not name one, as `module:drive@API` does; without it, the API of the targets.
+    A loop may name its API, as in `module:drive@API`. For other loops, `api` is used or, if it is not given, the API of
+    the targets.
 
     Raises:
-        UnknownName: There is no such target.
+        UnknownName: there is no such target.
     """
     loops = [*((DRIVE, each) for each in conversations), *((AGENT, each) for each in agents)]
     if loops and api is None:
@@ -237,7 +241,9 @@ def adapter(spec: str) -> Adapter:
 def check_adapter(spec: str, adapter: Adapter) -> Adapter:
     """Check the types of an adapter's fields and return the adapter.
 
-    Raises: UnknownName: It declares an unknown capability. PluginError: A field has the wrong type.
+    Raises:
+        UnknownName: It declares an unknown capability.
+        PluginError: A field has the wrong type.
     """
 
     def expect(value: object, fits: bool, what: str, wanted: str) -> None:
@@ -342,7 +348,8 @@ def _not_found(module: str, error: ModuleNotFoundError, kind: str) -> str:
 def rules() -> list[Rule]:
     """Return all rules: the `RULES` of the modules in `harness.rules`, and the rules of entry points.
 
-    Raises: PluginError: A rule module of another package cannot be used, or two rules have the same id.
+    Raises:
+        PluginError: A rule module of another package cannot be used, or two rules have the same id.
     """
     rule_type: type[Rule] = importlib.import_module("harness.rules.rule").Rule
     found: list[Rule] = []

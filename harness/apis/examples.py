@@ -1,10 +1,10 @@
 """Example requests of facts: the minimal request of an API with changes.
 
-An example maps places in the body to values: `tools[0].function.name: get weather`. Missing objects and lists are
-created, and `messages[]` appends an element. `{repeated: x, times: 65}` is a text of that length; of other values it is
-a list, with `#` in its texts replaced by the element's number. Reserved keys: `from` names a base of the fact file,
-whose changes come first; `without` lists places to delete; `model`, `path` and `headers` replace those of the request;
-`raw` is a text in place of the body.
+An example maps locations in the body to values: `tools[0].function.name: get weather`. Missing objects and lists are
+created, and `messages[]` appends an element. `{repeated: x, times: 65}` is a string of that length. If the repeated
+value is not a string, the result is a list, and `#` in its strings is replaced by the element's number. Reserved keys:
+`from` names a base in the fact file, whose changes are applied first; `without` lists locations to delete; `model`,
+`path` and `headers` replace those of the request; `raw` is a text that replaces the body.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def model_of(api: Api, fact: Fact) -> str:
 
 
 def day_of(fact: Fact) -> dt.date:
-    """Return a day on which a fact applies."""
+    """Return a date on which a fact applies."""
     return fact.until or max(fact.since or dt.date.min, *(each.date for each in fact.evidence))
 
 
@@ -167,7 +167,9 @@ class JudgedExample:
 
     @property
     def _is_met(self) -> bool:
-        """Return whether the fact's conditions are met. If two facts refuse one place, only one of them is reported."""
+        """Return whether the request meets the fact's own conditions. This is checked separately because only one of
+        two facts that refuse the same location is reported.
+        """
         try:
             body = json.loads(self.request.body)
         except ValueError:
@@ -195,7 +197,7 @@ def judged(
 
 
 def problems(file: Path) -> list[FileError]:
-    """Return all faults of a fact file: of its form, or else of its examples."""
+    """Return all errors in a fact file. Examples are judged only if its form is valid."""
     try:
         edition = FactSelection(files=(file,))
         edition.check(catalog.APIS.names())

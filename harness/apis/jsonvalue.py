@@ -42,7 +42,7 @@ def loads(data: bytes | str) -> JSON:
 
 
 def is_json(content_type: str) -> bool:
-    """Return whether a body of this content type may be JSON. So may one without a type, or of plain text."""
+    """Return whether a body of this content type may be JSON. A missing content type and plain text also count."""
     media_type = content_type.partition(";")[0].strip().lower()
     return media_type in ("", "text/plain") or _JSON_TYPE.fullmatch(media_type) is not None
 
@@ -162,7 +162,7 @@ def every(value: JSON) -> Iterator[JSON]:
 
 
 def resolve(value: JSON, pointer: str) -> JSON:
-    """Return the value at a JSON pointer, or `None`."""
+    """Return the value at a JSON pointer, or `None` if there is none."""
     for key in keys(pointer):
         if isinstance(value, dict):
             value = value.get(key)
@@ -196,10 +196,11 @@ def _written(body: bytes) -> bytes:
 
 
 def cached_per_element(read: Callable[[Any, str], T]) -> Callable[[object, str], Sequence[T]]:
-    """Make a reader of lists that applies `read` to each element and its pointer.
+    """Return a reader of lists that applies `read` to each element and its pointer.
 
-    `read` must be a pure function of the two. Results are cached by the element's value and place, except for large
-    elements, since each request of a conversation repeats the previous ones. A value that is no list gives no results.
+    `read` must be a pure function of both. Results are cached by the element's value and pointer, because each request
+    of a conversation repeats the previous ones. Large elements are not cached. A value that is not a list gives no
+    results.
     """
 
     @lru_cache(_MAX_ELEMENTS)

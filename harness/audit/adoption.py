@@ -101,7 +101,7 @@ def _whose(interaction: Interaction) -> str:
 
 
 def _secrets(cassette: Cassette) -> Iterator[str]:
-    """Yield where the secrets are: names of headers, and bodies and URLs that redaction would change."""
+    """Yield the locations of secrets: names of headers, and bodies and URLs that redaction would change."""
     requests = [each.request for each in cassette.interactions]
     clean = redactor(requests, learned(cassette.interactions))
     named = Counter[str]()

@@ -37,7 +37,8 @@ def stored_delivery(delivery: Delivery) -> dict[str, Any]:
 def loaded_delivery(values: Any) -> Delivery:
     """Load a delivery from the form that `stored_delivery` returns.
 
-    Raises: ValueError: the values are not a valid delivery.
+    Raises:
+        ValueError: the values are not a valid delivery.
     """
     if not _is_mapping(values):
         raise ValueError("a delivery is a mapping of `cuts`, `pause` and `ending`")

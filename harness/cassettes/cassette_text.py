@@ -39,8 +39,9 @@ _RESOLVERS = {
 def parse(data: bytes, file: str) -> Any:
     """Parse a cassette file.
 
-    Raises: CassetteError: the file is too large, not text, not valid YAML or JSON, or uses something unsafe (aliases,
-    tags that build objects, nesting deeper than `MAX_DEPTH`).
+    Raises:
+        CassetteError: the file is too large, not text, not valid YAML or JSON, or uses something unsafe (aliases, tags
+            that build objects, nesting deeper than `MAX_DEPTH`).
     """
     if len(data) > MAX_BYTES:
         raise CassetteError(file, f"{len(data)} bytes are more than the {MAX_BYTES} that a cassette may have.")
@@ -215,7 +216,8 @@ def indented(body: str | bytes) -> tuple[str, str] | None:
 def exact(body: bytes, name: object) -> bytes:
     """Restore a body that `indented` reformatted.
 
-    Raises: ValueError: `name` is not a known format, or the body is not valid JSON.
+    Raises:
+        ValueError: `name` is not a known format, or the body is not valid JSON.
     """
     if not isinstance(name, str) or name not in _SPELLINGS:
         raise ValueError(f"a spelling is one of {', '.join(_SPELLINGS)}")

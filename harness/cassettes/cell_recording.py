@@ -32,9 +32,10 @@ class CellRecording:
     `allowed` lists places where suspected secrets may be stored (see `harness.cassettes.suspects`). `taken` counts the
     exchanges resumed from the journal. `notes` are sentences about what happened to that journal.
 
-    Raises: CassetteTaken: the cassette was recorded with another model, may have been paid for (unless `replaces` or
-    `force` is set), or is being recorded by another process. CassetteError: the existing cassette cannot be read
-    (unless `force`), or the folder cannot be written.
+    Raises:
+        CassetteTaken: the cassette was recorded with another model, may have been paid for (unless `replaces` or
+            `force` is set), or is being recorded by another process.
+        CassetteError: the existing cassette cannot be read (unless `force`), or the folder cannot be written.
     """
 
     def __init__(  # noqa: PLR0913 - what is recorded where, and what may be in the way
@@ -76,7 +77,8 @@ class CellRecording:
         """Return the response that an earlier recording received for this request, if it is the next one in the
         journal.
 
-        Raises: CassetteError: the request differs, and the rest of the journal cannot be moved away.
+        Raises:
+            CassetteError: the request differs, and the rest of the journal cannot be moved away.
         """
         if not self._left:
             return None
@@ -103,8 +105,10 @@ class CellRecording:
     def complete(self, model_served: str | None = None) -> Cassette:
         """Write the cassette, replacing the old one.
 
-        Raises: CassetteTaken: the cassette would contain a suspected secret. CassetteError: nothing was recorded, the
-        cassette would contain a known secret, or the folder cannot be written.
+        Raises:
+            CassetteTaken: the cassette would contain a suspected secret.
+            CassetteError: nothing was recorded, the cassette would contain a known secret, or the folder cannot be
+                written.
         """
         if self._failure is not None:
             raise self._failure

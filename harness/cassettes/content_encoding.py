@@ -31,7 +31,8 @@ def decode(body: bytes, header: str, *, whole: bool = True) -> bytes:
     Recorders that store decoded bodies often keep the header. A body that does not look encoded is therefore returned
     unchanged. If `whole` is false, the body may be truncated and is decoded as far as possible.
 
-    Raises: ValueError: the body is damaged or too large, or its encoding is not supported here.
+    Raises:
+        ValueError: the body is damaged or too large, or its encoding is not supported here.
     """
     for name in reversed([part.strip().lower() for part in header.split(",")]):
         body = _undo(body, name, whole=whole)

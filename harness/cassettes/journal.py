@@ -45,8 +45,10 @@ class Journal:
 
     `leftover` holds the contents of an earlier, unfinished journal.
 
-    Raises: CassetteTaken: another process is recording this cassette. CassetteError: the earlier journal cannot be read
-    (with `force`, it is dropped instead), or the folder cannot be written.
+    Raises:
+        CassetteTaken: another process is recording this cassette.
+        CassetteError: the earlier journal cannot be read (with `force`, it is dropped instead), or the folder cannot be
+            written.
     """
 
     def __init__(self, cassette: Path, metadata: Metadata, *, force: bool = False) -> None:
@@ -135,8 +137,9 @@ def path_of(cassette: Path) -> Path:
 def leftover(cassette: Path, *, force: bool = False) -> Leftover | None:
     """Return the contents of a cassette's unfinished journal, or `None` if there is no journal.
 
-    Raises: CassetteTaken: another process is recording this cassette. CassetteError: the journal cannot be read (with
-    `force`, it counts as empty instead).
+    Raises:
+        CassetteTaken: another process is recording this cassette.
+        CassetteError: the journal cannot be read (with `force`, it counts as empty instead).
     """
     path = path_of(cassette)
     try:
@@ -157,7 +160,7 @@ def read_journal(path: Path) -> Leftover:
     """Read an unfinished journal up to the last complete line.
 
     Raises:
-        CassetteError: it cannot be opened, or it is no journal.
+        CassetteError: the file cannot be opened, or it is not a journal.
     """
     try:
         lines = path.read_bytes().split(b"\n")

@@ -32,8 +32,9 @@ class Library:
     def path(self, target: str, scenario: str, variant: Variant) -> Path:
         """Return the path of a cell's cassette, which need not exist.
 
-        Raises: CassetteError: a name is not a plain file name, a symbolic link leads out of the folder, or the cell has
-        a cassette in both the current and the old layout.
+        Raises:
+            CassetteError: a name is not a plain file name, a symbolic link leads out of the folder, or the cell has a
+                cassette in both the current and the old layout.
         """
         for kind, name, pattern in (("target", target, _TARGET), ("scenario", scenario, _SCENARIO)):
             if not pattern.fullmatch(name) or len(name) > _LONGEST_NAME:
@@ -78,8 +79,9 @@ class Library:
     def save(self, cassette: Cassette, *, force: bool = False) -> Path:
         """Save a cassette atomically.
 
-        Raises: CassetteError: the file cannot be written, or (unless `force`) a cassette exists that was recorded with
-        another model or may have been paid for.
+        Raises:
+            CassetteError: the file cannot be written, or (unless `force`) a cassette exists that was recorded with
+                another model or may have been paid for.
         """
         if cassette.metadata is None:
             raise CassetteError(str(self.root), "a cassette without metadata belongs to no cell.")
@@ -91,8 +93,9 @@ class Library:
         """Return the path for a recording. Callers check this before they send anything, so that no paid request is
         wasted.
 
-        Raises: CassetteTaken: a cassette of another model exists, or one that may have been paid for (unless `force`).
-        CassetteError: the existing cassette cannot be read (unless `force`).
+        Raises:
+            CassetteTaken: a cassette of another model exists, or one that may have been paid for (unless `force`).
+            CassetteError: the existing cassette cannot be read (unless `force`).
         """
         path = self.path(metadata.target, metadata.scenario, metadata.variant)
         present = None if force else self.present(metadata)
@@ -103,7 +106,8 @@ class Library:
     def present(self, metadata: Metadata) -> Cassette | None:
         """Return the cassette that a recording would replace, or `None` if there is none.
 
-        Raises: CassetteError: the cassette cannot be read.
+        Raises:
+            CassetteError: the cassette cannot be read.
         """
         path = self.path(metadata.target, metadata.scenario, metadata.variant)
         try:

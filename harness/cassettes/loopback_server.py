@@ -315,7 +315,8 @@ class _Listener:
 def serve(rest: Handler | None = None, port: int = 0) -> Generator[LoopbackServer]:
     """Run a server on 127.0.0.1, in its own threads, until the context exits. Port 0 selects a free port.
 
-    Raises: UsageError: the port is in use, or cannot be reached on this machine.
+    Raises:
+        UsageError: the port is in use, or cannot be reached on this machine.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listening:
         _bind(listening, port)

@@ -76,7 +76,8 @@ class ExchangeLog:
         """Return and log the response that an earlier recording stored for this request, or return `None` if the
         request has to be sent.
 
-        Raises: CassetteError: the rest of that recording cannot be moved away.
+        Raises:
+            CassetteError: the rest of that recording cannot be moved away.
         """
         if self._keep is None:
             return None

@@ -91,7 +91,8 @@ class Claim:
 
     If the system does not support such locks, nothing is locked.
 
-    Raises: CassetteTaken: another process holds the lock on one of them.
+    Raises:
+        CassetteTaken: another process holds the lock on one of them.
     """
 
     def __init__(self, root: Path, paths: Iterable[Path]) -> None:
@@ -189,8 +190,10 @@ def preflight(
 
     Leftover files of crashed recordings are removed if they contain nothing useful.
 
-    Raises: CassetteError: one cell cannot be recorded, because its cassette must not be overwritten or another process
-    is recording it. UsageError: several cells cannot be recorded.
+    Raises:
+        CassetteError: one cell cannot be recorded, because its cassette must not be overwritten or another process is
+            recording it.
+        UsageError: several cells cannot be recorded.
     """
     prepare()
     found, problems, every = Preflight(), list[CassetteError](), list(wanted)

@@ -34,8 +34,9 @@ _OBSOLETE_HEADERS = ("content-encoding", "content-length", "transfer-encoding")
 def read(path: Path) -> Cassette:
     """Read a cassette file.
 
-    Raises: CassetteMissing: the file does not exist. CassetteError: the file cannot be read, or is not a complete
-    cassette.
+    Raises:
+        CassetteMissing: the file does not exist.
+        CassetteError: the file cannot be read, or is not a complete cassette.
     """
     with _opening(path):
         data = read_file(path, MAX_BYTES)
@@ -73,7 +74,8 @@ def _of_another_model(path: Path) -> str:
 def loads(data: bytes, file: str) -> Cassette:
     """Read a cassette from its text. `file` is the name to use in errors.
 
-    Raises: CassetteError: the text is not a complete cassette.
+    Raises:
+        CassetteError: the text is not a complete cassette.
     """
     return _Reader(file).cassette(parse(data, file))
 

@@ -148,8 +148,9 @@ def _text(body: str | bytes) -> str:
 def load(path: Path) -> Cassette:
     """Load a cassette for a test, written by any recorder.
 
-    Raises: CassetteMissing: the file does not exist. CassetteError: the file cannot be read, is not a cassette, or
-    contains an invalid request URL.
+    Raises:
+        CassetteMissing: the file does not exist.
+        CassetteError: the file cannot be read, is not a cassette, or contains an invalid request URL.
     """
     cassette = read(path)
     for at, each in enumerate(cassette.interactions):

@@ -209,8 +209,9 @@ class TapeRecorder:
     def save(self, path: Path) -> int:
         """Write the cassette without secrets and return the number of exchanges. Without exchanges, nothing is written.
 
-        Raises: CassetteError: a response cannot be stored, the cassette would contain a secret, or the folder cannot be
-        written.
+        Raises:
+            CassetteError: a response cannot be stored, the cassette would contain a secret, or the folder cannot be
+                written.
         """
         interactions = [each.recorded for each in self.exchanges if each.recorded is not None]
         if interactions:
@@ -231,8 +232,9 @@ def text(
     `file` is the name to use in errors. `allowed` lists places where suspected secrets in a conversation may be stored;
     `option` is the option that sets them.
 
-    Raises: CassetteError: a response is missing or cannot be decompressed, the cassette would contain a known or
-    suspected secret, or YAML cannot represent it.
+    Raises:
+        CassetteError: a response is missing or cannot be decompressed, the cassette would contain a known or suspected
+            secret, or YAML cannot represent it.
     """
     clean = redactor([each.request for each in cassette.interactions], learned(cassette.interactions))
     kept: list[Interaction] = []

@@ -76,8 +76,9 @@ def _for_readers(interaction: dict[str, Any]) -> dict[str, Any]:
 def dumps(cassette: Cassette, file: str) -> bytes:
     """Serialise a cassette; equal cassettes give equal text. `file` is the name to use in errors.
 
-    Raises: CassetteError: an interaction has no response, the cassette has no metadata or is too large, or the format
-    cannot represent it.
+    Raises:
+        CassetteError: an interaction has no response, the cassette has no metadata or is too large, or the format
+            cannot represent it.
     """
     if cassette.metadata is None:
         raise CassetteError(file, "a cassette is written with its origin; this one has none.")
@@ -87,7 +88,8 @@ def dumps(cassette: Cassette, file: str) -> bytes:
 def dumps_of_test(cassette: Cassette, note: str, file: str) -> bytes:
     """Serialise the cassette of a user's test, with a note for readers.
 
-    Raises: CassetteError: an interaction has no response, the cassette is too large, or the format cannot represent it.
+    Raises:
+        CassetteError: an interaction has no response, the cassette is too large, or the format cannot represent it.
     """
     return _text(cassette, {"note": note}, file)
 
@@ -158,7 +160,8 @@ def replace(path: Path, data: bytes) -> None:
     """Write `data` to `path` atomically. After a crash or with a full disk, the file has either the old or the new
     content.
 
-    Raises: CassetteError: the folder cannot be written.
+    Raises:
+        CassetteError: the folder cannot be written.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

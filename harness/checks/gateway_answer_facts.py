@@ -96,7 +96,7 @@ _TELLING_CHARACTERS = 16
     "gateway-answer-unsent", "answer's own parts", "the client shows and sends back what no model said or did"
 )
 def _unsent(sent: ResponseView, received: ResponseView) -> Outcomes:
-    """Reasoning, and calls and results of provider tools, are in an answer only if the upstream sent them."""
+    """An answer contains reasoning, and calls and results of provider tools, only if the upstream sent them."""
     known = set(_upstream_texts(sent))
     has_state = any(isinstance(part, OpaqueView) or _state(part) for part in sent.parts)
     for part in received.parts:
@@ -117,7 +117,7 @@ def _is_flat(raw: JSON) -> bool:
 
 
 def _is_of(text: str, sent: str) -> bool:
-    """Return whether `text` equals `sent`. If both are long, one may also be part of the other."""
+    """Return whether `text` equals `sent`. If both are long, it is enough that one contains the other."""
     shorter, longer = sorted((text, sent), key=len)
     return text == sent or (len(shorter) >= _TELLING_CHARACTERS and shorter in longer)
 
@@ -127,7 +127,7 @@ def _state(part: PartView) -> JSON:
 
 
 def _upstream_texts(view: ResponseView) -> Iterator[str]:
-    """Yield all texts of an answer except its text and its calls."""
+    """Yield all texts of an answer other than its main text and its calls."""
     said = {part.pointer for part in view.parts if isinstance(part, CallView | TextView)}
     yield from (text for text in _texts(view.body, _NO_WORDS, said) if text != view.model)
     for part in view.parts:
@@ -451,7 +451,7 @@ def _wait(exchange: GatewayExchange) -> Outcomes:
     "gateway-answer", "answer arrives", "the client has no answer, or takes a part of one for the whole", of_answer=True
 )
 def _arrives(exchange: GatewayExchange) -> Outcomes:
-    """A whole answer reaches the client, and one that breaks off does not look like one."""
+    """A complete answer reaches the client completely, and a truncated answer does not look complete."""
     last = exchange.last
     if last is None:
         if not (exchange.client.is_answer or exchange.is_refused):

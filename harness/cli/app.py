@@ -151,7 +151,7 @@ def execute(arguments: Sequence[str]) -> int:
     """Run the command line and return its exit code.
 
     Raises:
-        OSError: the operating system refuses something.
+        OSError: an operating-system call failed.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # models and files may hold characters that the terminal lacks

@@ -100,7 +100,8 @@ def _cassettes(folder: str | None, max_age: str | None, *, strict: bool) -> int:
 def _inventory(folder: str | None, max_age: str | None) -> list[StoredCassette]:
     """Return the cassettes of the project or of a folder with their states, fresh ones last.
 
-    Raises: UsageError: the folder does not exist, or the settings are wrong.
+    Raises:
+        UsageError: the folder does not exist, or the settings are wrong.
     """
     from harness.cassettes.library import Library  # noqa: PLC0415 - other lists start faster
     from harness.cli.selection import scenarios_of, select  # noqa: PLC0415 - other lists start faster

@@ -256,7 +256,7 @@ class ReportOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class FindingOptions:
-    """Options that select the facts, and the findings that count."""
+    """Options that select the facts to apply and the findings to count."""
 
     rules: Annotated[
         list[str] | None,
@@ -283,7 +283,7 @@ class FindingOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class StrictOptions(FindingOptions):
-    """Options for strict judgement and for the date of its facts."""
+    """Options for strict judgement and for the date at which facts apply."""
 
     strict: Annotated[
         bool | None,

@@ -26,7 +26,7 @@ from harness.stdio.workers import WorkerPool
 def check_suite(typed: SuiteCheckOptions, **subject: Any) -> int:
     """Check one adapter or agent and return the exit code.
 
-    It is the one that `subject`, the other options or the project's settings name.
+    `subject`, the other options or the project's settings select the adapter or agent.
     """
     options = combined(typed, **subject)
     chosen = options.adapters or project_adapters(settings())

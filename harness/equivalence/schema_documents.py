@@ -22,7 +22,7 @@ class UnreadableError(Exception):
 
 
 class SchemaDocument:
-    """A schema, with the pointer of each nested schema by identity.
+    """A schema. It records the pointer of each nested schema by object identity.
 
     `nullable` enables OpenAPI's keyword of that name.
 
@@ -161,7 +161,7 @@ class _WordingComparison:
         self._seen: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()
 
     def place(self, given: Sequence[JSON], wire: Sequence[JSON]) -> WordingChange | None:
-        """Compare all schemas that apply to one value with all that apply to it on the other side."""
+        """Compare all schemas that apply to a value on one side with all schemas that apply to it on the other side."""
         mark = tuple(map(id, given)), tuple(map(id, wire))
         if mark in self._seen:
             return None
@@ -190,7 +190,9 @@ class _WordingComparison:
 
 
 def _saying(document: SchemaDocument, schema: JSON, within: tuple[int, ...] = ()) -> Iterator[dict[str, JSON]]:
-    """Yield a schema and all others that apply to the same value. The nearest description is used."""
+    """Yield a schema and all other schemas that apply to the same value. A description next to a `$ref` or an `allOf`
+    overrides the descriptions of the schemas it includes.
+    """
     if not isinstance(schema, dict) or id(schema) in within:
         return
     yield schema

@@ -1,4 +1,4 @@
-"""Protocols of all plug-ins: chat clients, message handlers, adapters. Structural types and their values."""
+"""Protocols of all plug-ins (chat clients, message handlers, adapters), and the value classes that they use."""
 
 from __future__ import annotations
 
@@ -178,8 +178,7 @@ class EmbeddingProvider(Protocol):
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector for each text, in the order of the texts. Without texts, no request is sent.
 
-        Raises:
-            harness.model.errors.ChatError: the provider refused or failed, or returned other vectors than requested.
+        Raises: harness.model.errors.ChatError: the provider refused or failed, or its vectors do not match the request.
         """
         ...
 

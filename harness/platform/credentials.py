@@ -130,7 +130,8 @@ _WHITE_SPACE = {"\n": "a newline", "\r": "a carriage return", "\t": "a tab", " "
 def read_key(variables: Iterable[str], environ: Mapping[str, str] = os.environ) -> str | None:
     """Return the key from the first of the variables that is set, or `None` if none is set.
 
-    Raises: UsageError: See `check_key`.
+    Raises:
+        UsageError: See `check_key`.
     """
     name = next((name for name in variables if environ.get(name)), None)
     if name is None:
@@ -143,7 +144,8 @@ def check_key(name: str, value: str) -> None:
     """Check that the key in the variable `name` can be sent in a header. Keys copied from a file often end in a
     newline.
 
-    Raises: UsageError: It cannot be sent. The message does not contain the key.
+    Raises:
+        UsageError: It cannot be sent. The message does not contain the key.
     """
     flaw = _header_problem(value)
     if flaw is not None:

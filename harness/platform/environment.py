@@ -88,7 +88,9 @@ def is_hidden(name: str) -> bool:
 def importing_sdk(adapter: str, sdk: Requirement, *modules: str) -> Generator[None]:
     """Context for imports that need an SDK. `modules` are the modules that are missing if the SDK is not installed.
 
-    Raises: MissingDependency: The SDK is not installed. OutdatedDependency: The installed SDK is too old.
+    Raises:
+        MissingDependency: The SDK is not installed.
+        OutdatedDependency: The installed SDK is too old.
     """
     _refuse_outdated(adapter, sdk)
     try:

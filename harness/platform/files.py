@@ -24,7 +24,8 @@ def read_file(path: Path, most: int) -> bytes:
 
     Other kinds of file are rejected: a named pipe or a terminal could block forever, and a device has no end.
 
-    Raises: OSError: The file is missing, unreadable or not a regular file; `strerror` has the reason.
+    Raises:
+        OSError: The file is missing, unreadable or not a regular file; `strerror` has the reason.
     """
     kind = stat.S_IFMT(path.stat().st_mode)
     if stat.S_ISDIR(kind):
@@ -57,7 +58,8 @@ def replace_file(path: Path, data: bytes | Iterable[bytes], permissions: int | N
     If the process is killed or the disk is full, the file has either its old or its new content. Readers never see a
     part of it. Name and content are synced to disk when the function returns.
 
-    Raises: OSError: The file cannot be written. The old content is unchanged.
+    Raises:
+        OSError: The file cannot be written. The old content is unchanged.
     """
     remove_leftovers(path.parent, path.name)
     handle, beside = _open_temporary(path)
@@ -107,7 +109,8 @@ def remove_leftovers(folder: Path, name: str = "") -> None:
 def sync_folder(folder: Path) -> None:
     """Sync a folder, so that new and renamed files survive a power loss. Does nothing where folders cannot be synced.
 
-    Raises: OSError: The disk failed.
+    Raises:
+        OSError: The disk failed.
     """
     if os.name != "posix":
         return

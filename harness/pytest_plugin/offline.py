@@ -36,8 +36,10 @@ class Offline:
         """Return a client of a shipped target. Its model follows `scenario`, which is a file or the id of a shipped
         scenario.
 
-        Raises: UnknownName: there is no such shipped scenario or target. ScenarioError: the file cannot be read.
-        MissingDependency: the SDK of the target's adapter is not installed.
+        Raises:
+            UnknownName: there is no such shipped scenario or target.
+            ScenarioError: the file cannot be read.
+            MissingDependency: the SDK of the target's adapter is not installed.
         """
         shipped = catalog.target(target)
         made = targets.target(shipped, catalog.adapter(shipped.adapter), {})

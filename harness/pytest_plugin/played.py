@@ -54,7 +54,8 @@ def adapter_names(config: pytest.Config) -> list[str]:
 class Played:
     """Configuration of a session, and the run of its cells.
 
-    Raises: UsageError: an option is invalid.
+    Raises:
+        UsageError: an option is invalid.
     """
 
     def __init__(self, config: pytest.Config) -> None:

@@ -78,7 +78,8 @@ class Recording:
     def announced(self, cells: Sequence[Cell], *, check: bool) -> Iterator[str]:
         """Yield sentences about planned recordings and their estimated cost. Each cassette is announced only once.
 
-        Raises: UsageError: `check` is set, and one of the cells cannot be recorded.
+        Raises:
+            UsageError: `check` is set, and one of the cells cannot be recorded.
         """
         paths = {self.path(cell): cell for cell in reversed(self._due(cells))}  # several adapters may share one
         due = [cell for path, cell in reversed(paths.items()) if path not in self._announced]

@@ -41,10 +41,10 @@ _Key: TypeAlias = tuple[str, str, bytes]
 class ServedAnswer:
     """The server's response to a client.
 
-    `request` is the chat with any server-side state resolved, so that it can be parsed alone. `index` is the index of
-    the script's response, or `None` for another response. `beside` is set for responses outside the script, `reason`
-    for rejections that do not concern the chat. `again` marks a repeated request. `spoilt` is set if an injected fault
-    damaged the response; the client must send the request again.
+    `request` is the chat with all server-side state resolved, so that it can be parsed alone. `index` is the index of
+    the script's response, or `None` for another response. `beside` is set for responses outside the script, and
+    `reason` for rejections unrelated to the chat. `again` marks a repeated request. `spoilt` is set if an injected
+    fault damaged the response, so that the client must send the request again.
     """
 
     response: HttpResponse
@@ -171,10 +171,11 @@ class ConversationServer:
             return None
 
     def _beside(self, view: RequestView) -> SideSpec | None:
-        """Return the response to a request that is not part of the conversation, or `None` if it is part of it.
+        """Return the response to a request outside the conversation, or `None` if the request belongs to the
+        conversation.
 
-        A request is not part of it if it contains the `when` text of a `side` entry, or if the scenario has tools and
-        the request has neither one of them nor an issued call.
+        A request is outside if it contains the `when` text of a `side` entry. If the scenario has tools, a request that
+        neither declares one of them nor contains an issued call is outside, too.
         """
         said = "\n".join(_texts(view))
         for side in self._scenario.side:
@@ -222,7 +223,7 @@ class ConversationServer:
     def _paced(self, response: HttpResponse, request: HttpRequest) -> HttpResponse:
         """Split a streamed response into one chunk per event.
 
-        The response has no content length, so the client cannot know its end.
+        The response has no content length, so the client cannot tell in advance where it ends.
         """
         view = self._view(request)
         if response.delivery != AT_ONCE or view is None or not view.stream or response.status != HTTPStatus.OK:

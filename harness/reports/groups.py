@@ -47,8 +47,8 @@ class MatrixRow:
 class CellPlace:
     """A scenario with a target, in the variants that have the same findings.
 
-    `name` includes the variant if it means only one of two. `findings` are those of the first cell. `is_paired` is set
-    if the run has both variants of the scenario with this target.
+    `name` includes the variant if the entry covers only one of two. `findings` are those of the first cell. `is_paired`
+    is set if the run has both variants of the scenario with this target.
     """
 
     name: str
@@ -112,9 +112,9 @@ def matrix(run: RunResult, *, by_scenario: bool) -> list[MatrixRow]:
 
 
 def feature(cell: CellResult) -> str:
-    """Return the feature for which a cell counts, which is the first one that its scenario covers.
+    """Return the feature that a cell counts for: the first one that its scenario covers.
 
-    Streaming counts only for streamed cells. A streamed cell that fails only because of streaming counts for streaming.
+    A cell counts for streaming instead if it is streamed and fails only because of streaming.
     """
     failing = [each for each in cell.findings if each.fails and each.follows is None]
     if cell.variant == "stream" and failing and all(each.subject is Subject.STREAMING for each in failing):
@@ -186,8 +186,8 @@ def broken(run: RunResult) -> list[tuple[str, tuple[CellPlace, ...]]]:
 def not_applicable(run: RunResult, most: int | None = None) -> list[tuple[str, str, str]]:
     """Return targets with their cells that are not applicable, and the reason.
 
-    Cells are named by their scenarios. If a target has more than `most`, they are counted instead, in total and by
-    missing capability.
+    Cells are named by their scenarios. If a target has more than `most` such cells, the result has their total number
+    and the number for each missing capability instead.
     """
     rows: list[tuple[str, str, str]] = []
     skipped = (
@@ -334,7 +334,7 @@ def facts(run: RunResult) -> list[str]:
 
 
 def scope(run: RunResult) -> list[str]:
-    """Return sentences for a run that is one of several shards, or in which only some rules count."""
+    """Return sentences to print if the run is one of several shards, or if only some rules count."""
     part = run.part
     shard = [f"Shard {part.name}: 'harness merge' joins all shards to one run."] if part and part.of > 1 else []
     if not (run.rules or run.ignored):
@@ -415,7 +415,7 @@ def api_pair(fates: FactFates) -> str:
 
 
 def gateway_rows(fates: Sequence[FactFates]) -> Iterator[tuple[str, list[list[tuple[Fate, int]]]]]:
-    """Yield a row for each fact. Each column holds the number of cells for each fate, the best first."""
+    """Yield a row for each fact. Each column holds the number of cells for each outcome, best outcome first."""
     heads = gateway_columns(fates)[1:]
     for fact in dict.fromkeys(each.fact for each in fates):
         by_column = {api_pair(each): each for each in fates if each.fact == fact}

@@ -372,7 +372,8 @@ class RunResult:
     def from_json(text: str) -> RunResult:
         """Parse the JSON that `to_json` returns.
 
-        Raises: ValueError: The text is not the JSON of a run.
+        Raises:
+            ValueError: The text is not the JSON of a run.
         """
         document: Any = json.loads(text)
         if isinstance(document, dict):

@@ -36,7 +36,9 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """An in-place change by the adapter to an object of the caller: its place in the `ChatRequest`, and its values."""
+    """An in-place change that the adapter made to one of the caller's objects: the path in the `ChatRequest`, and the
+    values before and after.
+    """
 
     place: str
     before: JSON
@@ -79,7 +81,7 @@ class Chat:
 
     @property
     def words(self) -> str:
-        """The line and the text of the error, as the end of a sentence."""
+        """The line and the message of the error, worded as the end of a sentence."""
         if self.origin is None:
             return f": {self.error_text}"
         return f"{self.origin.line}: {self.origin.text if self.crashed else self.error_text}"
@@ -89,8 +91,8 @@ class Chat:
 class ReplayVariant:
     """A streamed cell repeated with the same responses in another form.
 
-    `variant` is `whole` if each stream became one body, `stream` if its bytes came in other chunks or another spelling.
-    `way` describes the form, as the end of a sentence. `shape` names the chunks, if they differ
+    `variant` is `whole` if each stream was joined to one body, and `stream` if its bytes were sent in other chunks or
+    another spelling. `way` describes the form, as the end of a sentence. `shape` names the chunking, if it differs
     (`harness.apis.api.StreamShape`). `printed` is as in `Transcript`.
     """
 
@@ -103,11 +105,11 @@ class ReplayVariant:
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """Texts given to an embedding provider, and its vectors or its exception.
+    """Texts given to an embedding provider, with its vectors or its exception.
 
-    `declared` are the provider's name, model and dimensions (`None`: it failed before that). `error` is the name of a
-    class of `harness.model.errors` or, if `crashed`, of another exception, with its `traceback`. `refuses`: the
-    vectors to compare with come from another provider.
+    `declared` holds the provider's name, model and dimensions, or `None` if the provider failed before reporting them.
+    `error` is the name of a class of `harness.model.errors` or, if `crashed` is set, of another exception, with its
+    `traceback`. `refuses` is set if the vectors to compare with come from another provider.
     """
 
     texts: tuple[str, ...]
@@ -122,8 +124,11 @@ class Embedded:
 
 @dataclass(frozen=True, slots=True)
 class ToolExecution:
-    """A tool run: `chat` is the index of the chat whose response called it. `unanswered`: the scenario has no result
-    for the call; the error result says so."""
+    """A tool run.
+
+    `chat` is the index of the chat whose response contained the call. `unanswered` is set if the scenario has no result
+    for the call; the tool then returned an error result that says so.
+    """
 
     chat: int
     call: ToolCall
@@ -133,13 +138,14 @@ class ToolExecution:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """The transcript of a cell that ran once.
+    """The transcript of one run of a cell.
 
-    In an audit there are only exchanges. `scripted`: the responses follow the scenario's script, so the script is an
-    expectation. `unplayed` counts unused exchanges of the cassette. `stale`: the scenario changed after the recording.
-    `recorded_by` is the adapter of the recording. `too_old` is a message, if it exceeds its maximum age. `capabilities`
-    are the adapter's. `handled` are the events that a message handler got in each turn, as in
-    `harness.scenarios.canonical`. `printed` is the adapter's output, if it ran in another process.
+    In an audit it has only exchanges. `scripted` is set if the responses follow the scenario's script, so that the
+    script is an expectation. `unplayed` counts unused exchanges of the cassette. `stale` is set if the scenario changed
+    after the recording. `recorded_by` is the adapter that made the recording. `too_old` is a message if the recording
+    exceeds its maximum age. `capabilities` are those of the adapter. `handled` holds the events that a message handler
+    received in each turn, as in `harness.scenarios.canonical`. `printed` is the adapter's output, if it ran in another
+    process.
     """
 
     api: str
@@ -165,15 +171,18 @@ class Transcript:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingTranscript(Transcript):
-    """The transcript of a cell of embeddings. It has no chats: `embedded` are the index and its queries, and the `chat`
-    of an exchange is an index into these."""
+    """The transcript of an embeddings cell.
+
+    It has no chats. `embedded` holds the embedding of the index and of its queries. The `chat` of an exchange is an
+    index into `embedded`.
+    """
 
     embedded: tuple[Embedded, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class TurnedAway:
-    """A request, by method and path, that a server rejected for something other than its chat, and the reason."""
+    """A request that a server rejected for a reason unrelated to its chat: its method and path, and the reason."""
 
     request: str
     reason: str
@@ -183,7 +192,10 @@ class TurnedAway:
 
 @dataclass(frozen=True, slots=True)
 class ToolRun:
-    """A tool that a loop ran, with its arguments. `answers`: the number of script responses given by then."""
+    """A tool that a loop ran, with its arguments.
+
+    `answers` is the number of script responses sent before the run.
+    """
 
     name: str
     arguments: dict[str, JSON]
@@ -192,13 +204,13 @@ class ToolRun:
 
 @dataclass(frozen=True, slots=True)
 class ServedTranscript(Transcript):
-    """The requests of a client to the reference server in one session.
+    """The requests that a client sent to the reference server in one session.
 
-    The client ran the scenario, so there are no chats and no executions: the `chat` of an exchange is the index of the
-    script's response that it got, `None` for another response. `script` is the number of responses in the script,
-    `played` how many were given, `beside` how many requests got another response. `ended`: no more requests will come.
-    `turned_away` are no exchanges. `profiles` are those of requested models other than `model`. `runs` are the tools
-    that ran, as far as they ran here.
+    The client ran the scenario, so there are no chats and no tool executions. The `chat` of an exchange is the index of
+    the script's response that the client received, or `None` for another response. `script` is the number of responses
+    in the script, `played` the number sent, and `beside` the number of requests that received another response. `ended`
+    is set if no more requests will come. `turned_away` holds rejected requests, which are not exchanges. `profiles` are
+    those of requested models other than `model`. `runs` are the tool runs that are known here.
     """
 
     script: int = 0
@@ -212,10 +224,11 @@ class ServedTranscript(Transcript):
 
 @dataclass(frozen=True, slots=True)
 class DrivenTranscript(ServedTranscript):
-    """The transcript of a tool loop that got a conversation (`harness.model.loops`) and the base URL of a session.
+    """The transcript of a tool loop that received a conversation (`harness.model.loops`) and the base URL of a session.
 
-    Its behaviour shows in its requests and in `runs`. `failure` is its exception, or how its process ended.
-    `is_stopped`: the process ended early, or was ended. `elsewhere` are requests, in words, to other APIs than its own.
+    The loop's behaviour is visible in its requests and in `runs`. `failure` is its exception, or the way its process
+    ended. `is_stopped` is set if the process ended early or was stopped. `elsewhere` describes requests to APIs other
+    than the loop's own.
     """
 
     failure: str | None = None
@@ -231,8 +244,9 @@ Saying: TypeAlias = Literal["text", "thinking", "refusal", "call", "result", "er
 class MessageRecord:
     """A message or part of one, in the terms of the canonical contract.
 
-    `chat` is the index of the chat that added it. `text` holds the arguments of a call and the content of a result as
-    JSON; `name` and `id` are theirs. An `error` is an exception of the adapter or of a tool.
+    `chat` is the index of the chat that added it. For a call, `text` holds the arguments as JSON; for a result, it
+    holds the content. `name` and `id` are those of the call or result. `error` is an exception of the adapter or of a
+    tool.
     """
 
     chat: int
@@ -245,11 +259,11 @@ class MessageRecord:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """An exchange as reports show it.
+    """An exchange in the form that reports show.
 
-    `index` is that of the exchange in its cell, or of the interaction in its file, as in findings. `sent` and
-    `received` are the bodies as JSON; a stream is shown as one body, and a body that is not JSON as a JSON text.
-    `status` is `None` without a response. `left_out`: the bodies exceeded the limit.
+    `index` is the index of the exchange in its cell, or of the interaction in its file, as in findings. `sent` and
+    `received` are the bodies as JSON. A stream is shown as one body, and a body that is not JSON is shown as a JSON
+    string. `status` is `None` without a response. `left_out` is set if the bodies exceeded the limit.
     """
 
     index: int

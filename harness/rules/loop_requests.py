@@ -84,7 +84,7 @@ class LoopInputs:
 
     @property
     def first(self) -> Iterator[ClientRequest]:
-        """Yield the first request of each turn. Settings may apply to the first answer only."""
+        """Yield the first request of each turn, because settings may apply to the first answer only."""
         turns: set[int] = set()
         for req, turn in self.client_requests:
             if turn not in turns:

@@ -56,9 +56,10 @@ _Pair: TypeAlias = tuple[ToolRun, _Call | None]
 
 
 def pair_runs(given: LoopInputs) -> tuple[list[_Pair], list[_Call]]:
-    """Pair each tool run with its call, and return the calls without a run.
+    """Pair each tool run with a call, and return the calls without a run.
 
-    A run belongs to a call with its name and arguments, or otherwise to a remaining call with its name.
+    A run is paired with a call of the same name and arguments. If there is none, it is paired with a remaining call of
+    the same name.
     """
     left = _complete_calls(given)
     pairs: list[_Pair] = []

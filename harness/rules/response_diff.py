@@ -1,8 +1,8 @@
 """Differences between two decoded answers, in words.
 
-Only what the caller receives is compared. Adjacent pieces of a text count as one text. Ids that no API issued may
-differ, as long as calls that shared an id still do. A count or a model that only one answer has is not a difference. Of
-parts without a type, only the values that the API issued are compared.
+Only what the caller receives is compared. Adjacent fragments of a text count as one text. Generated ids may differ, but
+calls that share an id in one answer must share an id in the other. A token count or a model name that only one answer
+has is not a difference. In parts without a type, only the values that the API issued are compared.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ MODEL = "the model"
 
 @dataclass(frozen=True, slots=True)
 class ResponseDifference:
-    """A difference between two answers. It has the value in each, or `None` where the value is absent.
+    """A difference between two answers. It holds the value in each answer, or `None` where the value is absent.
 
-    `place` is worded as the object of a sentence. The kind is `convention` if nothing is lost: provider fields, and the
-    order of pieces.
+    `place` is worded as the object of a sentence. The kind is `convention` if no information is lost, as with provider
+    fields or the order of fragments.
     """
 
     place: str
@@ -165,7 +165,7 @@ def _order(events: Iterable[StreamEvent]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class _AnswerPiece:
-    """A part of an answer, or several adjacent texts: its kind as a noun, its value, and its subject."""
+    """A part of an answer, or several adjacent texts. It holds the kind as a noun, the value, and the subject."""
 
     kind: str
     value: JSON
@@ -222,7 +222,7 @@ _UNTYPED_PART = "part without a type of its own"
 
 
 def _same_issued_values(one: JSON, other: JSON, issued: IssuedValues) -> bool:
-    """Return whether two parts contain the same values of those that the API issued."""
+    """Return whether two parts contain the same API-issued values, and at least one."""
     held, again = (issued.values.intersection(scalars(value)) for value in (one, other))
     return bool(held) and held == again
 

@@ -103,7 +103,7 @@ def _why_not_failures(scenario: Scenario, capabilities: AbstractSet[Capability])
 
 
 def _is_cured_by_retry(fault: FaultSpec) -> bool:
-    """Return whether an immediate retry of the same request succeeds."""
+    """Return whether an immediate retry of the same request would succeed."""
     if fault.status is None:
         return False
     again = fault.status >= HTTPStatus.INTERNAL_SERVER_ERROR or fault.status == HTTPStatus.TOO_MANY_REQUESTS

@@ -233,7 +233,8 @@ def models(api: str) -> tuple[ModelInfo, ...]:
     A capability is reported only if a source documents it for exactly this model: a price for images or reasoning, or
     the profile of a shipped target.
 
-    Raises: UnknownName: There is no such API.
+    Raises:
+        UnknownName: There is no such API.
     """
     of_api = catalog.api(api)
     shipped = of_api.targets

@@ -26,7 +26,7 @@ from harness.scenarios.schema import Subject
 class ObservedFact:
     """A row of the table of differences.
 
-    `observe` reads the fact's values from a cell. It returns none if the cell does not show the fact.
+    `observe` reads the fact's values from a cell. It returns no values if the cell does not show the fact.
     """
 
     subject: Subject
@@ -41,7 +41,7 @@ def open_pointer(pointer: str) -> str:
 
 
 def body_of(asked: ChatExchange) -> JSON:
-    """Return the body of a request, or `None` if it cannot be read."""
+    """Return the parsed body of a request, or `None` if it cannot be parsed."""
     try:
         return parsed(asked.reading.exchange.request.body)
     except WireError:

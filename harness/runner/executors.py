@@ -97,7 +97,8 @@ def run_chunks(
     `task` returns the function and arguments that run a chunk. Closing the generator cancels the chunks that have not
     started.
 
-    Raises: HarnessError: The processes are no longer available.
+    Raises:
+        HarnessError: The processes are no longer available.
     """
     left = iter(_chunks(cells, crew.size))
     under_way: dict[Future[_Results], _Chunk] = {}
@@ -359,7 +360,8 @@ def check_address(address: str) -> str:
 def dask_executor(address: str, folders: Sequence[Path]) -> Generator[DaskExecutor]:
     """Connect to the workers at an address, and check that they have the same versions and see the same `folders`.
 
-    Raises: UsageError: The address is invalid, Dask is not installed, nothing responds, or a worker has another setup.
+    Raises:
+        UsageError: The address is invalid, Dask is not installed, nothing responds, or a worker has another setup.
     """
     check_address(address)
     with contextlib.ExitStack() as stack:

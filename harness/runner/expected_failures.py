@@ -77,8 +77,9 @@ class ExpectedFailure:
 def load(path: Path, findable: Collection[str]) -> list[ExpectedFailure]:
     """Read the file. `findable` are the ids that findings can have.
 
-    Raises: ExpectedFailuresError: The file is not a list of entries with the allowed keys and non-empty texts, or an
-    entry names an unknown variant or rule.
+    Raises:
+        ExpectedFailuresError: The file is not a list of entries with the allowed keys and non-empty texts, or an entry
+            names an unknown variant or rule.
     """
     node: Any = _parse_yaml(path)
     if node is None:

@@ -89,7 +89,9 @@ class ScriptedTools:
 def run_loop(cell: Cell, backend: Backend, way: StreamRewrite | None = None) -> LoopRun:
     """Run the scenario of a cell through its loop. With `way`, each stream is rewritten.
 
-    Raises: UsageError: The loop cannot be used. RunCancelled: The run was cancelled.
+    Raises:
+        UsageError: The loop cannot be used.
+        RunCancelled: The run was cancelled.
     """
     target, adapter = cell.target, cell.target.adapter
     if not isinstance(adapter, ForeignAdapter):

@@ -56,7 +56,8 @@ class Plan:
     def run(self, targets: Sequence[Target]) -> Run:
         """Return a run for cells of these targets.
 
-        Raises: UsageError: Requests cannot be sent to one of the targets.
+        Raises:
+            UsageError: Requests cannot be sent to one of the targets.
         """
         self._check_loops(targets)
         return Run(
@@ -95,7 +96,8 @@ class Plan:
 def variants(names: Sequence[str], option: str) -> list[Variant]:
     """Return the variants that the user named with `option`, or all variants if there are no names.
 
-    Raises: UnknownName: There is no such variant.
+    Raises:
+        UnknownName: There is no such variant.
     """
     for name in names:
         if name not in VARIANTS:
@@ -107,7 +109,8 @@ def cell_seconds(given: float | None, option: str, *, live: bool = False) -> flo
     """Return the time limit for a cell of a foreign adapter. It is the value of `option`, or the mode's default if none
     is given.
 
-    Raises: UsageError: The value is out of range.
+    Raises:
+        UsageError: The value is out of range.
     """
     if given is None:
         return LIVE_CELL_SECONDS if live else CELL_SECONDS

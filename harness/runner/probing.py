@@ -332,7 +332,8 @@ class Probe:
     def __call__(self, asked: Sequence[FactProbe]) -> Iterator[ProbeResult]:
         """Probe facts, and yield each result as soon as it is known.
 
-        Raises: UsageError: A target's server does not respond, or does not know the path.
+        Raises:
+            UsageError: A target's server does not respond, or does not know the path.
         """
         for question in asked:
             yield self._probe_fact(question)

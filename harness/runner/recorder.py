@@ -94,7 +94,8 @@ class RequestLimit:
 def claim_cassettes(recorder: Recorder | None, cells: Sequence[Cell]) -> Generator[None]:
     """Claim the cassettes of the cells while the context is open. Does nothing without a recorder.
 
-    Raises: CassetteTaken: Another process is recording one of them.
+    Raises:
+        CassetteTaken: Another process is recording one of them.
     """
     if recorder is None:
         yield
@@ -112,8 +113,9 @@ def claim_cassettes(recorder: Recorder | None, cells: Sequence[Cell]) -> Generat
 def survey_cells(cells: Sequence[Cell], backend: Backend, recorder: Recorder) -> Preflight:
     """Check the state of the cassettes of the cells to record.
 
-    Raises: UsageError: A cell cannot be recorded, because its cassette must not be overwritten or another process is
-    recording it.
+    Raises:
+        UsageError: A cell cannot be recorded, because its cassette must not be overwritten or another process is
+            recording it.
     """
     applicable = [cell for cell in cells if not_applicable(cell, backend.mode) is None]
     wanted = [_metadata(cell, backend) for cell in applicable]

@@ -75,7 +75,8 @@ def resumed_cells(run: RunResult, name: str, cells: Sequence[Cell]) -> ResumedCe
     """Return the cells that an earlier live run finished with the same scenario and model. `name` is the file of that
     run.
 
-    Raises: UsageError: The run was not live, did not start any cell, or used other package versions.
+    Raises:
+        UsageError: The run was not live, did not start any cell, or used other package versions.
     """
     if run.mode != "live" or run.part is None:
         what = f"it is a run in mode {run.mode}" if run.mode != "live" else "it had not begun to play"
@@ -153,8 +154,9 @@ NamedResult = tuple[str, RunResult]
 def merge_shards(shards: Sequence[NamedResult]) -> RunResult:
     """Merge the shards into the result of the whole run. Except for times, it equals the result of an undivided run.
 
-    Raises: UsageError: A file is not a shard or is incomplete, a shard is missing or duplicate, or the shards belong to
-    different runs.
+    Raises:
+        UsageError: A file is not a shard or is incomplete, a shard is missing or duplicate, or the shards belong to
+            different runs.
     """
     parts = [(name, run, _part(name, run)) for name, run in shards]
     _check_numbers([(name, part) for name, _, part in parts])

@@ -207,8 +207,9 @@ class Run:
     def surveyed(self, cells: Sequence[Cell]) -> Preflight:
         """Check the state of the cassettes of the cells to record.
 
-        Raises: UsageError: A cell cannot be recorded, because its cassette must not be overwritten or another process
-        is recording it.
+        Raises:
+            UsageError: A cell cannot be recorded, because its cassette must not be overwritten or another process is
+                recording it.
         """
         if self._recorder is None:
             return Preflight()
@@ -233,7 +234,8 @@ class Run:
         caller that passes one can read results during the run. `elsewhere` runs the cells in other processes. Cells
         whose numbers are in `skip` are not run; only live runs support this.
 
-        Raises: UsageError: An adapter cannot be connected, a key is missing, or a cassette must not be overwritten.
+        Raises:
+            UsageError: An adapter cannot be connected, a key is missing, or a cassette must not be overwritten.
         """
         started, began = time.perf_counter(), utc_now()
         if self._recorder is not None and self._runner.survey is None:
@@ -266,7 +268,8 @@ class Run:
     def play_cell(self, cell: Cell) -> JudgedCell:
         """Run and judge a cell. The run's context must be open. The result is redacted, but the evidence is not.
 
-        Raises: UsageError: An adapter cannot be connected, or a key is missing.
+        Raises:
+            UsageError: An adapter cannot be connected, or a key is missing.
         """
         began = time.perf_counter()
         judged = self._runner.run_cell(cell)
@@ -302,7 +305,8 @@ class Run:
     def look(self, cell: Cell) -> tuple[CellResult, Evidence | None]:
         """Run one cell. Return its result and, if it ran, its redacted evidence.
 
-        Raises: UsageError: See `__call__`.
+        Raises:
+            UsageError: See `__call__`.
         """
         with self:
             judged, redactor = self.play_cell(cell), self._backend.redactor()

@@ -56,8 +56,9 @@ def run_embeddings(
     `begin(n)` is called before the n-th of these sends a request. A failure ends the cell unless the scenario expects
     it.
 
-    Raises: PluginError: The adapter declares embeddings but has none. harness.model.errors.UsageError: It cannot be
-    connected.
+    Raises:
+        PluginError: The adapter declares embeddings but has none. harness.model.errors.UsageError: It cannot be
+            connected.
     """
     if adapter.embeddings is None:
         raise PluginError(

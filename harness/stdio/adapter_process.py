@@ -117,7 +117,8 @@ class AdapterProcess:
     Only one thread at a time may send requests, but any thread may call `answer` or `kill`. `is_idle` is set if the
     process has responded to all requests. `shows_stacks` is set if it runs `python -m harness.stdio`.
 
-    Raises: OSError: The process cannot be started.
+    Raises:
+        OSError: The process cannot be started.
     """
 
     def __init__(self, words: Sequence[str], environment: Mapping[str, str], *, shows_stacks: bool) -> None:
@@ -164,8 +165,9 @@ class AdapterProcess:
     def messages(self, method: str, params: JSON) -> Iterator[dict[str, JSON]]:
         """Send a request. Yield the notifications and requests that the process sends in response, then the result.
 
-        Raises: AdapterBroke: The process ended or exceeded its time limit. It is no longer running. BrokenCommand,
-        ErrorResponse: It sent an invalid message or an error response.
+        Raises:
+            AdapterBroke: The process ended or exceeded its time limit. It is no longer running. BrokenCommand,
+                ErrorResponse: It sent an invalid message or an error response.
         """
         self._number += 1
         self.is_idle = False

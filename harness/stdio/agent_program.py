@@ -40,7 +40,8 @@ def agent(line: str, api: str, *, keys: Sequence[str], base_urls: Sequence[str])
 
     `keys` and `base_urls` name the environment variables that pass the key and the API's address to the program.
 
-    Raises: PluginError: There is no such program.
+    Raises:
+        PluginError: There is no such program.
     """
     try:
         words = shlex.split(line)

@@ -59,7 +59,8 @@ _TYPES = frozenset(type_name(each) for each in _UNIONS)
 def to_json(value: object, place: str = "the value") -> JSON:
     """Return a value of the contract as JSON. Fields that have their default value are omitted.
 
-    Raises: TypeError: The value contains something that is not part of the contract.
+    Raises:
+        TypeError: The value contains something that is not part of the contract.
     """
     kind = next(each for each in type(value).__mro__ if is_dataclass(each) and each.__module__.startswith("harness."))
     try:
@@ -74,7 +75,8 @@ def to_json(value: object, place: str = "the value") -> JSON:
 def from_json(kind: Any, document: JSON, place: str) -> Any:
     """Parse a JSON document as a value of the given kind. `place` names the document in errors.
 
-    Raises: ValueError: The document is not such a value; the message names the place.
+    Raises:
+        ValueError: The document is not such a value; the message names the place.
     """
     try:
         (value,) = _adapter(_UNIONS.get(kind, kind)).validate_python([document])
@@ -320,7 +322,8 @@ KINDS = (
 def exception_for(adapter: str, message: str, data: JSON) -> BaseException:
     """Return the exception for an error response. Its `__cause__` is the original exception.
 
-    Raises: ValueError: The data is invalid.
+    Raises:
+        ValueError: The data is invalid.
     """
     told: ErrorData = from_json(ErrorData, data, "error.data")
     if told.kind == "crash" and told.outside:

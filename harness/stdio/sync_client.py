@@ -88,8 +88,8 @@ def _copy(value: object) -> Any:
 
 
 def _rebuild(value: object, each: Callable[[Any], Any]) -> Any:
-    """Return a copy of a value, with `each` applied to its members. Objects of unknown classes are
-    returned unchanged.
+    """Return a copy of a value, with `each` applied to its members. Objects of unknown classes are returned unchanged,
+    without a copy.
     """
     kind, inside = type(value), cast("Any", value)
     try:
@@ -195,7 +195,8 @@ class SyncClient:
     """Wraps an adapter's client with synchronous methods. An asynchronous client runs in a single event loop and is
     closed in it.
 
-    Raises: TypeError: The object is not a client.
+    Raises:
+        TypeError: The object is not a client.
     """
 
     def __init__(self, client: Any, *, stream: bool) -> None:

@@ -130,7 +130,8 @@ class WorkerPool:
     def adapter(self, spec: str) -> Adapter:
         """Return an adapter by its spec. A worker loads it unless it is built in.
 
-        Raises: UsageError: See `harness.catalog.adapter`.
+        Raises:
+            UsageError: See `harness.catalog.adapter`.
         """
         if not catalog.is_foreign(spec):
             return catalog.adapter(spec)
@@ -167,8 +168,9 @@ class WorkerPool:
     def lease(self, foreign: ForeignAdapter) -> Generator[WorkerLease]:
         """Lease a worker for one cell.
 
-        Raises: AdapterBroke: The adapter broke outside a chat, ended its process or exceeded its time limit.
-        RunCancelled: The run was cancelled.
+        Raises:
+            AdapterBroke: The adapter broke outside a chat, ended its process or exceeded its time limit.
+            RunCancelled: The run was cancelled.
         """
         process = self._taken(foreign.spec)
         late = "the loop took longer than" if foreign.drive else "the adapter did not come back within"

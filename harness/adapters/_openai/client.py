@@ -188,9 +188,10 @@ _STATUSES = {
 
 
 def error_in(error: JSON) -> ProviderError:
-    """Return the exception for an error in a response body, from its own status (Groq, OpenRouter) or its code.
+    """Return the exception for an error in a response body. Its status comes from the error's own status (Groq,
+    OpenRouter) or from its code.
 
-    An error with neither counts as a server failure, since the server had already accepted the request.
+    An error with neither counts as a server failure, because the server had already accepted the request.
     """
     fields: dict[str, JSON] = error if isinstance(error, dict) else {"message": error}
     texts = [text for key in ("message", "detail") if isinstance(text := fields.get(key), str) and text]

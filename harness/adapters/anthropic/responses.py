@@ -242,7 +242,7 @@ class _OpenBlock:
                         self._grow(key, value)
 
     def whole(self) -> dict[str, JSON]:
-        """Return the block as in a complete response. If there were no fragments, its input stays `{}`
+        """Return the complete block, as in a non-streamed response. Without fragments, its input is `{}`
         (anthropic-stream-arguments).
         """
         text = "".join(self.fragments)

@@ -111,7 +111,7 @@ class GeminiClient:
 
     @cached_property
     def _bypass(self) -> tuple[ResponseKeeper, Any]:
-        """An HTTP client that keeps responses, and the models of an SDK client that sends requests through it."""
+        """An HTTP client that keeps responses, with the `models` of an SDK client that sends through it."""
         http = ResponseKeeper(self._http)
         return http, self._connected(http).models
 

@@ -197,8 +197,8 @@ def _inline(raw: dict[str, JSON], media_type: str, data: str, more: dict[str, JS
 
 
 def _rest(raw: dict[str, JSON], data_field: str, more: dict[str, JSON] | None = None) -> dict[str, JSON]:
-    """Return the fields of a part that have no canonical place. `more` are the remaining fields inside its data
-    field.
+    """Return the fields of a part that have no canonical place. `more` holds the remaining fields of the object inside
+    the part's data field.
     """
     rest = {key: value for key, value in raw.items() if key != data_field}
     return {**rest, data_field: more} if more else rest

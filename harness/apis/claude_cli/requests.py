@@ -128,7 +128,7 @@ def arguments(argv: Sequence[str]) -> CliArguments:
 def _taken(name: str, left: list[CliArgument]) -> list[CliArgument]:
     """Remove an option's values from the remaining arguments and return them.
 
-    An option with one required value accepts any argument. Optional and further values end at the next option.
+    The first required value may look like an option. Optional values and any further values end at the next option.
     """
     if name in _ONE_VALUE or (name in _SEVERAL_VALUES and left):
         most = len(left) if name in _SEVERAL_VALUES else 1

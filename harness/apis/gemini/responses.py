@@ -206,7 +206,7 @@ def _joined(parts: list[dict[str, JSON]]) -> Iterator[JSON]:
 
 
 def _ends(text: dict[str, JSON], part: dict[str, JSON]) -> bool:
-    """Return whether a part only has the signature of the text before it."""
+    """Return whether a part contains only the signature of the preceding text."""
     signed = {*part} - {"text", "thought"} in ({"thoughtSignature"}, {"thought_signature"})
     return signed and part.get("text") == "" and bool(text.get("thought")) == bool(part.get("thought"))
 

@@ -148,8 +148,9 @@ class Redactor:
     def raising(self) -> Generator[None, None, None]:
         """Context manager that removes secrets from the messages of exceptions.
 
-        Raises: UsageError: replaces a harness error that contains a secret. RuntimeError: replaces any other exception
-        that contains a secret.
+        Raises:
+            UsageError: replaces a harness error that contains a secret.
+            RuntimeError: replaces any other exception that contains a secret.
         """
         try:
             yield

@@ -45,12 +45,12 @@ class _AllowedProgram:
 
 
 class Commands:
-    """The programs that may run in the folder `root`, which must be resolved. They are given by bare names, or by
-    names and paths.
+    """The programs that may run in the folder `root`. The path of `root` must be resolved. Programs are given by name,
+    or by name and path.
 
     Raises:
-        UsageError: a program does not exist, is named by a path, or is in the folder; or the platform is Windows, which
-            has no process groups to kill.
+        UsageError: a program does not exist, its name is a path, or it is inside the folder; or the platform is
+            Windows, which has no process groups to kill.
     """
 
     def __init__(self, commands: Mapping[str, Path] | Sequence[str], root: Path) -> None:
