@@ -142,7 +142,9 @@ class CellRunner:
             evidence = Evidence(drive.transcript)
             again = self._judge_loop(result, drive, evidence)
             if again.verdict is Verdict.FAIL and not is_unreadable_variant(evidence, drive.way):
-                found = [replace(each, message=f"unchanged {drive.way}: {each.message}") for each in again.findings]
+                found = [
+                    replace(each, message=f"streams rewritten ({drive.way}): {each.message}") for each in again.findings
+                ]
                 return replace(again, findings=tuple(found), recuts=number + 1)
         return replace(unchanged, recuts=len(ways))
 

@@ -81,7 +81,7 @@ def test_streams_are_told_again_in_other_ways(tmp_path: Path) -> None:
     }
     said = next(message for cell in cells for _, message in found(cell))
     assert said.startswith(
-        "told CRLF line ends, each cut in two: the conversation broke off: it raises JSONDecodeError"
+        "streams rewritten (CRLF line ends, each cut in two): the conversation broke off: it raises JSONDecodeError"
     )
 
 
