@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from click import Choice
 
 from harness.model.errors import UsageError
 from harness.platform.project import project
@@ -151,9 +150,8 @@ def _detect_kinds() -> list[ProjectKind]:
         return list(places)
     if sys.stdin.isatty():
         typer.echo("\n".join(f"  {kind.value:8} {what}" for kind, what in _DESCRIPTIONS.items()))
-        names = Choice([kind.value for kind in ProjectKind])
-        answer: str = typer.prompt("What do you want to check?", type=names, default=ProjectKind.ADAPTER.value)
-        return [ProjectKind(answer)]
+        answer: ProjectKind = typer.prompt("What do you want to check?", type=ProjectKind, default=ProjectKind.ADAPTER)
+        return [answer]
     typer.echo("No code here calls a model: an adapter is written. Otherwise: --for loop, tests or server.\n")
     return [ProjectKind.ADAPTER]
 
