@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.api import Api
 from harness.apis.fact_files import CompiledFacts, FactSelection, today
-from harness.apis.targets import Profile
+from harness.apis.profiles import Profile
 from harness.model.http import HttpRequest, HttpResponse
 from harness.reference_server.script_session import ScriptSession
 from harness.scenarios import suite
@@ -22,7 +22,7 @@ SCENARIO = load_file(suite.shipped("scenarios") / "system-absent.yaml")
 
 def changed(file: Path, api: str, changes: Mapping[str, Mapping[str, Any]]) -> Path:
     """A file of facts in which these differ from the shipped ones."""
-    shipped = {fact.id: fact for fact in catalog.api(api).facts.all()}
+    shipped = {fact.id: fact for fact in registry.api(api).facts.all()}
     entries = [
         shipped[name].model_dump(mode="json", by_alias=True, exclude_unset=True) | change
         for name, change in changes.items()
@@ -33,7 +33,7 @@ def changed(file: Path, api: str, changes: Mapping[str, Mapping[str, Any]]) -> P
 
 def provider(api: str, *files: Path) -> Callable[[HttpRequest], HttpResponse]:
     """A server that refuses whatever anything is known against, contested or not, by these facts as well."""
-    wire = catalog.api(api)
+    wire = registry.api(api)
 
     def handle(request: HttpRequest) -> HttpResponse:
         model = wire.model_of(request) or ""

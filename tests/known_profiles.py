@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from harness import catalog
-from harness.apis.targets import Profile
+from harness.apis import registry
+from harness.apis.profiles import Profile
 
 PROFILES: tuple[tuple[str, Profile], ...] = tuple(
-    (api.name, profile) for api in catalog.apis() for profile in api.profiles
+    (api.name, profile) for api in registry.apis() for profile in api.profiles
 )
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.targets import Target, target
 from harness.cassettes.cassette import REFERENCE_URL
 from harness.cassettes.player import ExchangeLog, Keep
@@ -20,6 +20,7 @@ from harness.runner.backends import CellEnvironment, LocalResponder, OfflineBack
 from harness.runner.cells import Cell
 from harness.scenarios.load import load_paths
 from harness.scenarios.schema import Scenario
+from harness.stdio import adapter_specs
 
 Provider = Callable[[HttpRequest, Handler], HttpResponse]
 """Responds to a request, with the help of the reference session."""
@@ -56,7 +57,7 @@ class InProcess(OfflineBackend):
 
     @contextmanager
     def stage(self, cell: Cell, keep: Keep | None = None) -> Generator[CellEnvironment, None, None]:
-        wire = catalog.api(cell.target.api)
+        wire = registry.api(cell.target.api)
         session = ScriptSession(cell.scenario, wire, cell.target.model, cell.target.profile, origin=REFERENCE_URL)
         responder = _Provided(lambda request: self._provider(request, session))
         with self.reached(cell.target, responder, REFERENCE_URL + wire.base_path, keep) as (endpoint, tap):
@@ -72,7 +73,7 @@ def shipped_targets() -> dict[str, Target]:
 @cache
 def every_target() -> dict[str, Target]:
     """The same with those that run a command."""
-    return {shipped.name: target(shipped, catalog.adapter(shipped.adapter), {}) for shipped in catalog.targets()}
+    return {shipped.name: target(shipped, adapter_specs.adapter(shipped.adapter), {}) for shipped in registry.targets()}
 
 
 @cache

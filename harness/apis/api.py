@@ -9,22 +9,20 @@ from operator import is_
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
-from harness import catalog
 from harness.apis.conversion import CanonicalReader, MinimalRequest, RequestBuilder
 from harness.apis.embeddings import EmbeddingFormat
 from harness.apis.fact import Breach, Fact
 from harness.apis.fact_files import SHIPPED, CompiledFacts, Facts, FactSelection, limit_from, today
-from harness.apis.limits import Limit, Severity, Violation, bracketed, lesser
+from harness.apis.limits import Limit, Violation, bracketed, lesser
 from harness.apis.matching import SchemaPlaces
+from harness.apis.profiles import Profile, ShippedTarget, derived, matching
 from harness.apis.response_rules import ResponseCheck
 from harness.apis.server import ServerEndpoints
 from harness.apis.services import RuleSet, Services
-from harness.apis.targets import Profile, ShippedTarget, derived, matching
 from harness.apis.traits import ApiTerms, IssuedState, Traits
-from harness.apis.view import ModelStep, RequestView, ResponseView
+from harness.apis.view import ModelStep, Provocation, RequestView, ResponseView
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import JSON, StopReason
-from harness.scenarios.schema import Provocation
 
 _MOST_DOCKETS = 64
 
@@ -369,14 +367,3 @@ def _no_endpoint(wire: Api, request: HttpRequest, path: str | None = None) -> Vi
 
 def _path(url: str) -> str:
     return re.sub("(?<!:)//+", "/", urlsplit(url).path)
-
-
-def known_limits() -> tuple[Limit, ...]:
-    """Return all limits of all APIs."""
-    return (PATH_UNKNOWN, *(limit for api in catalog.apis() for limit in api.table))
-
-
-def severity(limit: Limit) -> Severity:
-    """Return the severity of a limit according to all its facts, of any day. Without facts it is the limit's own."""
-    facts = [fact for api in catalog.apis() for fact in api.facts.named(limit.facts)]
-    return lesser(limit.severity, facts) if facts else limit.severity

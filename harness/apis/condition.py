@@ -10,9 +10,9 @@ from pydantic import Field, JsonValue, model_validator
 
 from harness.apis.jsonvalue import equal
 from harness.apis.schemas import image_side, json_bytes
+from harness.documents.fields import Pattern, Strict, misfit
+from harness.documents.patterns import covers
 from harness.model.messages import JSON
-from harness.scenarios.fields import Pattern, Strict, misfit
-from harness.scenarios.patterns import covers
 
 _OPERATORS = (
     *("is", "in", "out", "not_in", "there", "over", "under", "longer", "like", "unlike", "kind", "not_kind"),

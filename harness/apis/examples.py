@@ -18,18 +18,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.api import Api
 from harness.apis.fact import Example, Fact
 from harness.apis.fact_files import SHIPPED, Facts, FactSelection, read_fact_file
 from harness.apis.limits import Violation
 from harness.apis.matching import RequestData
 from harness.apis.services import OWN, RuleSet
+from harness.documents.document import MAX_BYTES, read
 from harness.model.errors import FactsError, FileError
 from harness.model.http import HttpRequest
 from harness.model.messages import JSON
 from harness.platform.files import read_file
-from harness.scenarios.document import MAX_BYTES, read
 
 _STEP = re.compile(r"([^.\[\]]+)|\[(-?\d*)\]")
 
@@ -200,12 +200,12 @@ def problems(file: Path) -> list[FileError]:
     """Return all errors in a fact file. Examples are judged only if its form is valid."""
     try:
         edition = FactSelection(files=(file,))
-        edition.check(catalog.APIS.names())
+        edition.check(registry.APIS.names())
         found = read_fact_file(file)
     except FactsError as error:
         return [error]
     document = read(read_file(file, MAX_BYTES), str(file), FactsError)
-    api = catalog.api(found.api)
+    api = registry.api(found.api)
     facts = api.facts.together(api.name, edition.files)
     errors: list[FileError] = []
     for at, fact in enumerate(found.facts):

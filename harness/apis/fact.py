@@ -14,8 +14,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, model_va
 
 from harness.apis.condition import Condition
 from harness.apis.matching import Conditions
+from harness.documents.fields import Strict, misfit
 from harness.model.protocols import Capability
-from harness.scenarios.fields import Strict, misfit
 
 Verdict = Literal["refused", "accepted", "behaviour"]
 

@@ -19,12 +19,12 @@ from harness.apis.limits import Limit, Violation, adapt_words, filled, full, les
 from harness.apis.matching import Conditions, RequestData, SchemaPlaces
 from harness.apis.prefilter import Prefilter
 from harness.apis.view import WireError
+from harness.documents.diagnostics import describe, explain
+from harness.documents.document import MAX_BYTES, YamlDocument, read
 from harness.model.errors import FactsError, UsageError
 from harness.model.http import HttpRequest
 from harness.model.messages import JSON
 from harness.platform.files import read_file
-from harness.scenarios.diagnostics import describe, explain
-from harness.scenarios.document import MAX_BYTES, YamlDocument, read
 
 _State: TypeAlias = "tuple[tuple[Path, int], ...]"
 """Files with their modification times."""

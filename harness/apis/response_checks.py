@@ -34,11 +34,11 @@ from harness.apis.response_rules import (
     ResponseViolation,
 )
 from harness.apis.view import CallView, RequestView, ResponseView, WireError
+from harness.documents.diagnostics import describe
+from harness.documents.document import read
+from harness.documents.json_schema import Path, SchemaFailure, Validator
 from harness.model.http import HttpResponse
 from harness.model.messages import JSON, StopReason
-from harness.scenarios.diagnostics import describe
-from harness.scenarios.document import read
-from harness.scenarios.json_schema import Path, SchemaFailure, Validator
 
 _FIELD = re.compile(rb"(data|event|id|retry)?(:|\Z)")
 _LINE_END = re.compile(rb"\r\n|\n|\r")

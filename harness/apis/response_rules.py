@@ -4,11 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
 from harness.apis.view import RequestView
 from harness.model.http import HttpResponse
 from harness.model.messages import JSON
-from harness.scenarios.schema import Subject
+
+
+class Subject(StrEnum):
+    """Subject of a scenario. Rules and difference tables are grouped by it."""
+
+    ID_MATCHING = "id-matching"
+    SYSTEM_PROMPT = "system-prompt"
+    JSON_MODE = "json-mode"
+    TOOLS = "tools"
+    HISTORY = "history"
+    RESPONSES = "responses"
+    LIMITS = "limits"
+    REQUESTS = "requests"
+    STREAMING = "streaming"
+    ERRORS = "errors"
+    EMBEDDINGS = "embeddings"
 
 
 @dataclass(frozen=True, slots=True)

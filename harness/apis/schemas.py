@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from harness.apis.jsonvalue import join, resolve
+from harness.documents.json_schema import Path, is_simple, schema_error
 from harness.model.messages import JSON
-from harness.scenarios.json_schema import Path, is_simple, schema_error
 
 ONE = frozenset({"items", "additionalProperties", "contains", "propertyNames", "not", "if", "then", "else"})
 """Keywords whose value is a schema."""

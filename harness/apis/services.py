@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from harness.apis.targets import Profile
+from harness.apis.profiles import Profile
 
 OWN = "own"
 """The service of the API's own provider."""

@@ -9,11 +9,30 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cached_property
 from typing import Literal, TypeAlias
 
 from harness.model.messages import JSON, StopReason, Usage
-from harness.scenarios.schema import Provocation
+
+
+class Provocation(StrEnum):
+    """Unusual but valid behaviour that the reference server shows only on request.
+
+    The documentation or the stream grammar allows it, but it is in no recording of a provider. Official SDKs fail on
+    some of it, which would hide other findings. Each scenario therefore has to opt in.
+
+    With `interleaved-calls`, chunks of parallel calls alternate. OpenAI's APIs number each chunk, but in recordings one
+    call follows the other. `unknown-events` sends events of an unknown type, which clients have to ignore according to
+    Anthropic. `raw-line-separators` sends unescaped U+2028, U+2029 and U+0085 in the JSON. Readers that split at
+    Unicode line ends fail there. With `empty-arguments`, the arguments of a call without arguments are an empty text
+    instead of `{}`. Some servers with OpenAI's Chat API send this, as recordings show (openai-chat-no-arguments).
+    """
+
+    INTERLEAVED_CALLS = "interleaved-calls"
+    UNKNOWN_EVENTS = "unknown-events"
+    RAW_LINE_SEPARATORS = "raw-line-separators"
+    EMPTY_ARGUMENTS = "empty-arguments"
 
 
 class WireError(Exception):

@@ -17,12 +17,12 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.api import Api
 from harness.apis.eventstream import events, starts_as_one
 from harness.apis.fact_files import SHIPPED, FactSelection
 from harness.apis.jsonvalue import loads
-from harness.apis.targets import Profile
+from harness.apis.profiles import Profile
 from harness.apis.view import WireError, is_redacted_id
 from harness.cassettes.cassette import Cassette, Interaction
 from harness.cassettes.read import read
@@ -101,7 +101,7 @@ class Audit:
         self._edition = edition
         self._room = room
         self._files = 0
-        self._counts = {api.name: Counter[str]() for api in catalog.apis()}
+        self._counts = {api.name: Counter[str]() for api in registry.apis()}
         self._unknown = 0
         self._unexplained: list[RefusedRequest] = []
         self._cells: dict[tuple[str, str], CellResult] = {}
@@ -119,7 +119,7 @@ class Audit:
                 key = wire.name, wire.model_of(interaction.request) or "", day
                 groups.setdefault(key, []).append(index)
         for (api, model, day), group in groups.items():
-            profile = catalog.api(api).profile_for(model, self._edition.on(day))
+            profile = registry.api(api).profile_for(model, self._edition.on(day))
             found: list[Finding] = []
             told: list[Sent] = []
             room = self._room
@@ -323,7 +323,7 @@ def looks_like_cassette(file: Path) -> bool:
 
 
 def _recognised(interaction: Interaction) -> Api | None:
-    return next((wire for wire in catalog.apis() if wire.recognises(interaction.request)), None)
+    return next((wire for wire in registry.apis() if wire.recognises(interaction.request)), None)
 
 
 def _began_once(finding: Finding, profile: Profile) -> bool:

@@ -17,7 +17,8 @@ from typing import Self, TypeAlias, cast
 
 import httpx2
 
-from harness import catalog
+from harness import plugins
+from harness.apis import registry
 from harness.apis.api import Api
 from harness.apis.conversion import CanonicalReader
 from harness.apis.jsonvalue import loads
@@ -82,7 +83,7 @@ class AdapterDriver:
         self._response = HttpResponse(200)
         self._http = httpx2.Client(transport=HandlerTransport(self._play))
         endpoint = Endpoint(api.provider_url, "key-of-nobody", self._http)
-        self._client = cast("StreamingChatClient", catalog.adapter(api.targets[0].adapter).connect(endpoint, ""))
+        self._client = cast("StreamingChatClient", plugins.adapter(api.targets[0].adapter).connect(endpoint, ""))
 
     def close(self) -> None:
         """Close the clients."""
@@ -291,7 +292,7 @@ class Redrive:
     def __init__(self, recuts: int = RECUTS) -> None:
         self._recuts = recuts
         self._drivers: dict[str, AdapterDriver] = {}
-        apis = [api.name for api in catalog.apis() if _is_driven(api)]
+        apis = [api.name for api in registry.apis() if _is_driven(api)]
         self._counts = {api: Counter[str]() for api in apis}
         self._not_redrivable = {api: Counter[str]() for api in apis}
         self._allowances = {api: Counter[str]() for api in apis}
@@ -364,7 +365,7 @@ def _is_driven(api: Api) -> bool:
 
     The second condition ensures that recorded data never leaves the process.
     """
-    adapter = catalog.adapter(api.targets[0].adapter)
+    adapter = plugins.adapter(api.targets[0].adapter)
     return (
         api.canonical_reader is not None
         and adapter.route is Route.CLIENT

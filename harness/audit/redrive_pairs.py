@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Literal, TypeAlias
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.api import Api
 from harness.apis.conversion import CanonicalReader
 from harness.apis.jsonvalue import canonical, equal, loads
@@ -71,7 +71,7 @@ def accepted_exchanges(cassette: Cassette) -> dict[str, list[RecordedExchange]]:
 
 
 def _read(index: int, request: HttpRequest, response: HttpResponse | None) -> RecordedExchange | None:
-    wire = next((wire for wire in catalog.apis() if wire.recognises(request)), None)
+    wire = next((wire for wire in registry.apis() if wire.recognises(request)), None)
     if wire is None or response is None or not 200 <= response.status < 300:
         return None
     try:

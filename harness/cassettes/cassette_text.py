@@ -9,9 +9,9 @@ from typing import Any, NoReturn
 
 import yaml
 
+from harness.documents.document import MAX_DEPTH, Builder, Open, Path
 from harness.model.errors import CassetteError
 from harness.platform.exceptions import shorten
-from harness.scenarios.document import MAX_DEPTH, Builder, Open, Path
 
 MAX_BYTES = 48 << 20
 """Maximum size of a cassette file, and of all its decoded bodies together."""

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.view import WireError
 from harness.cassettes.cassette import Cassette, Interaction, Metadata
 from harness.cassettes.journal import Journal, Leftover
@@ -117,7 +117,7 @@ class CellRecording:
         if self._left:
             self._part()
         if self._metadata.origin != "reference":  # its answers come from the script
-            wires = [catalog.api(self._metadata.api)] * len(self._interactions)
+            wires = [registry.api(self._metadata.api)] * len(self._interactions)
             found = suspects(self._interactions, wires, self._path)
             refused = unallowed(found, self._allowed, "--allow-secret")
             if refused is not None:
@@ -200,7 +200,7 @@ def _is_answer(interaction: Interaction, api: str) -> bool:
     response = interaction.response
     if response is None or response.status >= 400 or response.delivery.ending != "complete":
         return False
-    wire = catalog.api(api)
+    wire = registry.api(api)
     if wire.embeddings is not None and wire.embeddings.recognises(interaction.request):
         return True
     try:

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from harness.apis.api import Api
 from harness.apis.eventstream import separators_escaped
 from harness.apis.jsonvalue import canonical, loads
-from harness.apis.targets import Profile
+from harness.apis.profiles import Profile
 from harness.apis.view import RequestView, ResponseView, WireError
 from harness.cassettes.cassette import Cassette
 from harness.cassettes.redact import REQUEST_HEADERS, RESPONSE_HEADERS, masked

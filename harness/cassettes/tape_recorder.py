@@ -13,7 +13,7 @@ from threading import Lock
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.api import Api
 from harness.apis.services import address
 from harness.cassettes.cassette import Cassette, Interaction
@@ -52,7 +52,7 @@ def taken(through: Sequence[str]) -> Taken:
 
 def spoken(request: HttpRequest) -> Api | None:
     """Return the API of a chat or embedding request, or `None` for other requests."""
-    for wire in catalog.apis():
+    for wire in registry.apis():
         if wire.recognises(request) or (wire.embeddings is not None and wire.embeddings.recognises(request)):
             return wire
     return None

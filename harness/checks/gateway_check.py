@@ -7,12 +7,13 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from harness import catalog
+from harness import plugins
+from harness.apis import registry
 from harness.apis.fact_files import FactSelection
-from harness.apis.targets import ShippedTarget, Target
+from harness.apis.profiles import ShippedTarget
+from harness.apis.targets import Target
 from harness.cassettes.redact import Redactor
 from harness.cassettes.redact.urls import shown
-from harness.catalog import versions
 from harness.checks.checked_endpoints import suggestion, with_strictness
 from harness.checks.gateway_exchange import ApiPair, GatewayExchange, GatewayFact, Side
 from harness.checks.gateway_findings import (
@@ -57,6 +58,7 @@ from harness.runner.expected_failures import ExpectedFailure, mark_expected, sta
 from harness.runner.live import NO_SUCH_PATH
 from harness.runner.plan import Plan
 from harness.runner.suite_run import Progress
+from harness.runner.versions import versions
 from harness.scenarios.schema import Scenario, Variant
 
 
@@ -99,7 +101,7 @@ class GatewayRoute:
     @property
     def way(self) -> ApiPair:
         """The APIs of the client and the upstream."""
-        return ApiPair(catalog.api(self.target.api), catalog.api(self.upstream.api))
+        return ApiPair(registry.api(self.target.api), registry.api(self.upstream.api))
 
 
 def gateway_route(
@@ -114,8 +116,8 @@ def gateway_route(
 
 
 def _target(shipped: ShippedTarget, model: str, edition: FactSelection) -> Target:
-    profile = catalog.api(shipped.api).profile_for(model, edition)
-    return Target(shipped.name, catalog.adapter(shipped.adapter), model, profile, shipped.name, edition)
+    profile = registry.api(shipped.api).profile_for(model, edition)
+    return Target(shipped.name, plugins.adapter(shipped.adapter), model, profile, shipped.name, edition)
 
 
 _Done: TypeAlias = tuple[GatewayRoute, CellResult, JudgedRun]

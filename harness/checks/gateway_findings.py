@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from harness import catalog
 from harness.apis.jsonvalue import loads
 from harness.apis.view import CallView, OpaqueView, RequestView, ResponseView, TextView, WireError
 from harness.cassettes.redact.json_strings import REDACTED
@@ -17,6 +16,7 @@ from harness.checks.gateway_request_facts import DECLARATIONS, PROMPTS, SETTINGS
 from harness.model.messages import JSON
 from harness.results import Blame, Body, Chat, Exchange, Fate, Finding, Kind, Severity, Subject
 from harness.rules.evidence import Evidence, ParsedExchange
+from harness.rules.registry import all_rules
 from harness.runner.exhibits import excerpt, json_lines
 
 FACTS: tuple[GatewayFact, ...] = (*PROMPTS, *DECLARATIONS, *SETTINGS, *HISTORY, *ANSWERS, *FAILURES)
@@ -209,7 +209,7 @@ def _piece(body: Callable[[], JSON], pointer: str, *head: str) -> tuple[str, ...
 
 
 def _state(run: GatewayRun) -> Iterator[tuple[FactOutcome, GatewayExchange]]:
-    rule = next(each for each in catalog.rules() if each.id == "opaque-state-lost")
+    rule = next(each for each in all_rules() if each.id == "opaque-state-lost")
     evidence = _with_refusals(run.upstream)
     numbers = {id(side.exchange): exchange for exchange in run.exchanges for side in exchange.upstream}
     without_state: set[int] = set()

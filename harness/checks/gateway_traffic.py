@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.api import Api, ClientForm
 from harness.apis.server import json_response
 from harness.apis.targets import Target
@@ -108,7 +108,7 @@ def extras_unsupported(scenario: str, target: Target, *, in_form: bool = True) -
     sent in another form.
     """
     extra = REQUEST_EXTRAS.get(scenario)
-    api = catalog.api(target.api)
+    api = registry.api(target.api)
     if extra is None or extra.parts or extra.fields(api) or extra.tool_fields(api) or extra.form in api.client_forms:
         return None
     if extra.form:
@@ -123,11 +123,11 @@ def with_extras(scenario: str, target: Target) -> Target:
         return target
 
     def connect(endpoint: Endpoint, model: str) -> Any:
-        form = catalog.api(target.api).client_forms.get(extra.form)
+        form = registry.api(target.api).client_forms.get(extra.form)
         if form is not None:
             rewriting = httpx2.Client(transport=_RewritingTransport(cast("httpx2.Client", endpoint.http_client), form))
             return target.adapter.connect(replace(endpoint, http_client=rewriting), model)
-        return _ClientWithExtras(target.adapter.connect(endpoint, model), catalog.api(target.api), extra)
+        return _ClientWithExtras(target.adapter.connect(endpoint, model), registry.api(target.api), extra)
 
     return replace(target, adapter=replace(target.adapter, connect=connect))
 
@@ -257,7 +257,7 @@ class UpstreamConversation:
 
 
 def _owner_of_path(request: HttpRequest) -> str:
-    for api in catalog.apis():
+    for api in registry.apis():
         if api.provider_url.startswith("http") and api.recognises(replace(request, body=api.least_body)):
             return f"; it is one of {api.name}"
     return ""

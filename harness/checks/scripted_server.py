@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from threading import Lock
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.api import Api
 from harness.apis.server import json_response
 from harness.apis.view import RequestView, TextView, WireError
@@ -75,7 +75,7 @@ class ScriptedServers:
 
     def __init__(self, *models: str) -> None:
         self._players = [
-            (api, ScriptedServer(api, *models)) for api in catalog.apis() if api.request_builder is not None
+            (api, ScriptedServer(api, *models)) for api in registry.apis() if api.request_builder is not None
         ]
 
     def __call__(self, request: HttpRequest) -> HttpResponse:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 
-from harness.apis.response_rules import RESPONSE_RULES, ResponseRule
+from harness.apis.response_rules import RESPONSE_RULES, ResponseRule, Subject
 from harness.apis.view import RequestView, WireError
 from harness.cassettes.redact import Redactor
 from harness.cassettes.redact.urls import origin, shown
@@ -38,7 +38,7 @@ from harness.runner.backends import NO_KEY
 from harness.runner.costs import price_version
 from harness.runner.expected_failures import ExpectedFailure, mark_expected, stale, unmatched
 from harness.runner.tool_loop import ADAPTER_EXCEPTIONS
-from harness.scenarios.schema import Subject, Variant
+from harness.scenarios.schema import Variant
 
 INTERRUPTED = "interrupted"
 """Reason for a check that the user interrupted."""

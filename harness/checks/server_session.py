@@ -17,17 +17,17 @@ from harness.apis.conversion import AnsweredCall, Body, RequestBuilder
 from harness.apis.eventstream import starts_as_one
 from harness.apis.fact_files import SHIPPED, FactSelection
 from harness.apis.jsonvalue import loads
-from harness.apis.response_rules import CALL_ID, END, FIELDS, ResponseCheck, ResponseViolation
+from harness.apis.profiles import Profile
+from harness.apis.response_rules import CALL_ID, END, FIELDS, ResponseCheck, ResponseViolation, Subject
 from harness.apis.server import waiting_time
 from harness.apis.services import RuleSet
-from harness.apis.targets import Profile
 from harness.apis.view import CallView, RequestView, ResponseView, WireError
 from harness.checks.checked_endpoints import readable_part
 from harness.model.errors import UsageError
 from harness.model.http import AT_ONCE, Delivery, HttpRequest, HttpResponse
 from harness.model.messages import JSON, ChatRequest, StopReason, Tool, Usage
 from harness.results import Severity
-from harness.scenarios.schema import HistoryMessage, StepSpec, Subject, Variant
+from harness.scenarios.schema import HistoryMessage, StepSpec, Variant
 
 LONGEST = 1024
 """Default token limit of an answer. Reasoning models need more."""

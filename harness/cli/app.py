@@ -237,27 +237,27 @@ def _paths(incomplete: str) -> Iterator[str]:
 
 def complete_targets(incomplete: str) -> list[str]:
     """Return matching names of targets."""
-    from harness import catalog  # noqa: PLC0415 - see `complete_scenarios`
+    from harness.apis import registry  # noqa: PLC0415 - see `complete_scenarios`
 
-    return _matching((each.name for each in catalog.targets()), incomplete)
+    return _matching((each.name for each in registry.targets()), incomplete)
 
 
 def complete_adapters(incomplete: str) -> list[str]:
     """Return matching names of adapters."""
-    from harness import catalog  # noqa: PLC0415 - see `complete_scenarios`
+    from harness import plugins  # noqa: PLC0415 - see `complete_scenarios`
 
-    return _matching(catalog.ADAPTERS.names(), incomplete)
+    return _matching(plugins.ADAPTERS.names(), incomplete)
 
 
 def complete_models(incomplete: str) -> list[str]:
     """Return matching `TARGET=NAME` values for the known models of the target's API. Before the equals sign, return
     targets.
     """
-    from harness import catalog  # noqa: PLC0415 - see `complete_scenarios`
+    from harness.apis import registry  # noqa: PLC0415 - see `complete_scenarios`
     from harness.runner.costs import models  # noqa: PLC0415 - see `complete_scenarios`
 
     target, equals, _ = incomplete.partition("=")
-    found = {each.name: each.api for each in catalog.targets()}
+    found = {each.name: each.api for each in registry.targets()}
     if not equals:
         return _matching((f"{name}=" for name in found), incomplete)
     return _matching((f"{target}={each.id}" for each in models(found[target])), incomplete) if target in found else []

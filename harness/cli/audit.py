@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from harness import catalog
 from harness.apis.examples import problems as fact_problems
 from harness.audit.adoption import FoundCassette, adopt_cassettes, marked_tests
 from harness.audit.cassette_audit import audit as run
@@ -20,6 +19,7 @@ from harness.cli.settings import fact_files, fact_options, scope_for, settings
 from harness.model.errors import FileError, ScenarioError
 from harness.platform.environment import hidden_variables
 from harness.reports.words import count
+from harness.rules.registry import all_rules
 from harness.scenarios import suite
 from harness.scenarios.load import problems, scenario_files
 
@@ -66,9 +66,9 @@ def audit(typed: AuditOptions) -> int:
     conversations = any(output.report.wants_conversations for output in wanted)
     if typed.redrive:
         with hidden_variables(), Redrive(typed.recut) as driven:
-            result = run(typed.paths, catalog.rules(), driven, by, conversations=conversations, scope=judged)
+            result = run(typed.paths, all_rules(), driven, by, conversations=conversations, scope=judged)
     else:
-        result = run(typed.paths, catalog.rules(), edition=by, conversations=conversations, scope=judged)
+        result = run(typed.paths, all_rules(), edition=by, conversations=conversations, scope=judged)
     result = replace(result, facts=tuple(map(str, by.files)))
     for output in wanted:
         output.write(result, presentation)

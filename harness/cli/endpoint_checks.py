@@ -14,10 +14,11 @@ from typing import Any, TypeVar, cast, get_args
 
 import typer
 
-from harness import catalog
+from harness import plugins
+from harness.apis import registry
 from harness.apis.fact_files import FactSelection
+from harness.apis.profiles import ShippedTarget
 from harness.apis.response_rules import RESPONSE_RULES
-from harness.apis.targets import ShippedTarget
 from harness.cassettes.loopback_server import serve
 from harness.cassettes.redact import Redactor
 from harness.cassettes.redact.urls import shown
@@ -226,18 +227,18 @@ def _completed_server(typed: ServerOptions) -> ServerOptions:
 
 
 def _server(options: ServerOptions, by: FactSelection) -> ServerUnderTest:
-    known = sorted(each.name for each in catalog.apis() if each.request_builder is not None)
+    known = sorted(each.name for each in registry.apis() if each.request_builder is not None)
     if options.api is None:
         raise UsageError(
             f"check server: name the API that it speaks, as in --api openai-chat. Known: {', '.join(known)}."
         )
-    if options.api not in catalog.APIS.names():
+    if options.api not in registry.APIS.names():
         raise UnknownName("API", options.api, known, options.place("api"))
     models = options.models or ()
     if len(models) != 1 or "=" in models[0]:
         raise UsageError("check server: name one of its models, as in --model llama-4-8b.")
     longest = options.max_tokens or check.DEFAULT_MAX_TOKENS
-    made = ServerUnderTest.of(catalog.api(options.api), models[0], options.url, longest, by)
+    made = ServerUnderTest.of(registry.api(options.api), models[0], options.url, longest, by)
     return replace(made, name=options.name or NAME)
 
 
@@ -413,13 +414,13 @@ def _pairs(options: GatewayOptions, by: FactSelection) -> list[GatewayRoute]:
 
 def _shipped(name: str, option: str) -> ShippedTarget:
     """Return the target with this name, or the first target of the API with this name. Its API must use HTTP."""
-    served = [each for each in catalog.targets() if catalog.api(each.api).provider_url.startswith("http")]
+    served = [each for each in registry.targets() if registry.api(each.api).provider_url.startswith("http")]
     found = next((each for each in served if each.name == name), None)
     found = found or next((each for each in served if each.api == name), None)
     if found is None:
         known = {each.api for each in served} | {each.name for each in served}
         raise UnknownName("API", name, sorted(known), option)
-    if catalog.adapter(found.adapter).route is not Route.CLIENT:
+    if plugins.adapter(found.adapter).route is not Route.CLIENT:
         raise UsageError(
             f"{option} {name}: its adapter opens connections of its own, and a gateway needs one that does not."
         )

@@ -15,12 +15,11 @@ from pathlib import Path
 import typer
 
 import harness
-from harness import catalog
+from harness.apis import registry
 from harness.apis.targets import Target
 from harness.cassettes.library import Library
 from harness.cassettes.redact import Redactor
 from harness.cassettes.redact.urls import shown as shown_url
-from harness.catalog import versions
 from harness.checks.adapter_check import AdapterCheck
 from harness.cli.options import RecordOptions
 from harness.cli.outputs import load_run, presented, with_pipeline
@@ -44,6 +43,7 @@ from harness.runner.recorder import Recorder, claim_cassettes, without_fresh, wi
 from harness.runner.shards import ResumedCells, Shard, definitions, resumed_cells
 from harness.runner.suite_run import Execute, ResultCollector, Run
 from harness.runner.verdicts import known_finding_ids
+from harness.runner.versions import versions
 from harness.scenarios import suite
 from harness.stdio.workers import ForeignAdapter, WorkerPool
 
@@ -431,7 +431,7 @@ def base_urls_for(given: Sequence[str] | None, mode: Mode, targets: Sequence[Tar
         UsageError: a value is no URL or names no target, or the run is not live.
     """
     base_urls = named_values("--base-url", given, "URL")
-    known = sorted({target.name for target in targets} | {shipped.name for shipped in catalog.targets()})
+    known = sorted({target.name for target in targets} | {shipped.name for shipped in registry.targets()})
     for target, url in base_urls.items():
         if mode != "live":
             raise UsageError("--base-url: it is for what is sent live: add --mode live, or record --from provider.")

@@ -11,10 +11,10 @@ from typing import Annotated
 
 import typer
 
-from harness import catalog
-from harness.apis.api import known_limits, severity
+from harness.apis import registry
 from harness.apis.fact import Fact, LimitEntry
 from harness.apis.limits import Limit, remedy
+from harness.apis.registry import known_limits, severity
 from harness.apis.response_rules import RESPONSE_RULES
 from harness.checks import server_checks
 from harness.checks.gateway_exchange import GatewayFact
@@ -26,6 +26,7 @@ from harness.cli.options import FactFiles
 from harness.cli.settings import fact_files, fact_options
 from harness.model.errors import UsageError
 from harness.model.protocols import Capability
+from harness.rules.registry import all_rules
 from harness.rules.rule import Rule
 
 _WIDTH = 100
@@ -183,9 +184,9 @@ def lines(topic: str, files: Sequence[Path] = ()) -> list[str]:
         UsageError: nothing has this name. The message has similar ones.
     """
     topic = topic if ":" in topic else "-".join(topic.split())
-    facts = {fact.id: fact for api in catalog.apis() for fact in api.facts.together(api.name, files).all()}
+    facts = {fact.id: fact for api in registry.apis() for fact in api.facts.together(api.name, files).all()}
     limits = {limit.id: limit for limit in known_limits()}
-    rules = {rule.id: rule for rule in catalog.rules()}
+    rules = {rule.id: rule for rule in all_rules()}
     gateways = {fact.id: fact for fact in (*FACTS, *OTHERS)}
     found: list[str] = []
     if topic in facts:
@@ -299,7 +300,7 @@ def _rule(rule: Rule) -> Iterator[str]:
 def _remedies(rule: Rule) -> Iterator[str]:
     """Yield the remedy, once for each API that words it differently."""
     told: dict[str, list[str]] = {}
-    for api in catalog.apis() if rule.remedy else ():
+    for api in registry.apis() if rule.remedy else ():
         told.setdefault(api.terms.fill(rule.remedy), []).append(api.name)
     for action, names in told.items():
         yield f"  to do:    {action}" + (f" ({', '.join(names)})" if len(told) > 1 else "")

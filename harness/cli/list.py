@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
-from harness import catalog
-from harness.apis.api import known_limits, severity
+from harness.apis import registry
 from harness.apis.fact import Fact
 from harness.apis.fact_files import FactSelection, today
+from harness.apis.registry import known_limits, severity
 from harness.apis.response_rules import RESPONSE_RULES
 from harness.checks.gateway_findings import FACTS, OTHERS, SOURCE
 from harness.checks.server_checks import CHECKS
@@ -27,6 +27,7 @@ from harness.cli.main import print_error
 from harness.cli.options import AsOf, FactFiles, MaxAge
 from harness.model.errors import UnknownName, UsageError
 from harness.results import Blame, Kind, Severity
+from harness.rules.registry import all_rules
 
 if TYPE_CHECKING:
     from harness.runner.recorder import StoredCassette
@@ -141,20 +142,20 @@ def _scenarios() -> Iterator[Sequence[str]]:
 
 def _targets() -> Iterator[Sequence[str]]:
     yield "TARGET", "ADAPTER", "API", "MODEL", "PROFILE", "KEY"
-    for each in catalog.targets():
-        keys = " or ".join(catalog.api(each.api).key_variables)
-        yield each.name, each.adapter, each.api, each.model, catalog.api(each.api).profile_for(each.model).name, keys
+    for each in registry.targets():
+        keys = " or ".join(registry.api(each.api).key_variables)
+        yield each.name, each.adapter, each.api, each.model, registry.api(each.api).profile_for(each.model).name, keys
 
 
 def _rules() -> Iterator[Sequence[str]]:
     yield "RULE", "KIND", "SEVERITY", "BLAME", "SOURCE", "EVIDENCE", "REQUIREMENT", "BECAUSE"
-    for rule in catalog.rules():
+    for rule in all_rules():
         yield rule.id, rule.kind, rule.severity, rule.blame, rule.source, "-", rule.requirement, rule.because
     for passing in (*FACTS, *OTHERS):
         what = Kind.LOSS, passing.severity, Blame.GATEWAY, SOURCE
         yield passing.id, *what, "-", passing.requirement, passing.because
-    facts = {fact.id: fact for api in catalog.apis() for fact in api.facts.all()}
-    why = next(rule.because for rule in catalog.rules() if rule.id == "limits")
+    facts = {fact.id: fact for api in registry.apis() for fact in api.facts.all()}
+    why = next(rule.because for rule in all_rules() if rule.id == "limits")
     for limit in known_limits():  # the rule `limits` reports each under its own id
         known = best_evidence(facts[each] for each in limit.facts if each in facts)
         yield limit.id, Kind.LIMIT, severity(limit), Blame.ADAPTER, limit.source, known, limit.sentence, why
@@ -164,7 +165,7 @@ def _rules() -> Iterator[Sequence[str]]:
 def _facts(apis: Sequence[str], models: Sequence[str], by: FactSelection) -> Iterator[Sequence[str]]:
     """Yield the facts that apply to a model on a given day, or all facts."""
     yield "FACT", "VERDICT", "SINCE", "UNTIL", "SERVICE", "EVIDENCE", "SAYS"
-    for api in [catalog.api(name) for name in apis] or catalog.apis():
+    for api in [registry.api(name) for name in apis] or registry.apis():
         for fact in api.facts.together(api.name, by.files).all():
             about = not models or (fact.is_on(by.day or today()) and any(map(fact.is_of, models)))
             if about and (by.day is None or fact.is_on(by.day)):
@@ -176,7 +177,7 @@ def _facts(apis: Sequence[str], models: Sequence[str], by: FactSelection) -> Ite
 def _models(targets: Sequence[str], apis: Sequence[str]) -> Iterator[Sequence[str]]:
     from harness.runner.costs import models  # noqa: PLC0415 - other lists start faster
 
-    chosen = [catalog.target(name).api for name in targets] + list(apis) or [each.api for each in catalog.targets()]
+    chosen = [registry.target(name).api for name in targets] + list(apis) or [each.api for each in registry.targets()]
     yield "MODEL", "API", "PROFILE", "VISION", "THINKING", "CONTEXT", "TARGET", "NOTE"
     for api in dict.fromkeys(chosen):
         for each in models(api):

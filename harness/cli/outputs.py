@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness import catalog
 from harness.cli.main import print_error
 from harness.cli.options import ReportOptions
 from harness.model.errors import FileError, HarnessError, UsageError
 from harness.platform import files
 from harness.platform.files import read_file
+from harness.reports import REPORTS
 from harness.reports.annotations import MAX_ANNOTATIONS, RepositoryLine, annotation, path_in
 from harness.results import Presentation, Report, RunResult, Severity
 
@@ -107,7 +107,7 @@ def outputs(given: Sequence[str]) -> list[Output]:
         UnknownName: there is no such report.
         UsageError: see `destinations`; or a report cannot be written in the form of its file.
     """
-    made = [Output(catalog.REPORTS.load(name), path) for name, path in destinations(given)]
+    made = [Output(REPORTS.load(name), path) for name, path in destinations(given)]
     for each in made:
         name, forms = each.report.name, each.report.forms
         if each.form is None:
@@ -142,10 +142,10 @@ def with_pipeline(given: Sequence[str]) -> list[Output]:
     """
     made, server = outputs(given), pipeline()
     if server.annotates and not any(each.report.name == "github" for each in made):
-        made.append(Annotations(catalog.REPORTS.load("github"), None))
+        made.append(Annotations(REPORTS.load("github"), None))
     summary = server.summary
     if summary is not None and not any(each.path and _same(each.path, summary) for each in made):
-        made.append(Summary(catalog.REPORTS.load("markdown"), None, summary))
+        made.append(Summary(REPORTS.load("markdown"), None, summary))
     return made
 
 

@@ -14,8 +14,10 @@ from urllib.parse import urlsplit, urlunsplit
 
 import typer
 
-from harness import catalog
-from harness.apis.targets import ShippedTarget, Target, targets_for
+from harness import plugins
+from harness.apis import registry
+from harness.apis.profiles import ShippedTarget
+from harness.apis.targets import Target, targets_for
 from harness.cassettes.redact import Redactor
 from harness.cassettes.redact.urls import shown
 from harness.cli.execution import base_urls_for
@@ -107,18 +109,18 @@ def _overview(environ: Mapping[str, str]) -> _Overview:
         "problem": problem,
         "providers": [_provider(each, environ) for each in factories.PROVIDERS.values()],
         "embeddings": _embeddings(environ),
-        "targets": [_target(each) for each in catalog.targets()],
+        "targets": [_target(each) for each in registry.targets()],
     }
 
 
 def _provider(provider: Provider, environ: Mapping[str, str]) -> _ProviderInfo:
-    shipped = catalog.target(provider.target)
+    shipped = registry.target(provider.target)
     return {
         "name": provider.name,
         "target": provider.target,
         "model": factories.configured_model(provider, environ=environ),
-        "requires": _needed(catalog.adapter(shipped.adapter).requires),
-        "keys": {name: bool(environ.get(name)) for name in catalog.api(shipped.api).key_variables},
+        "requires": _needed(plugins.adapter(shipped.adapter).requires),
+        "keys": {name: bool(environ.get(name)) for name in registry.api(shipped.api).key_variables},
         "base_url": _base_url(provider, environ),
     }
 
@@ -158,8 +160,8 @@ def _embeddings(environ: Mapping[str, str]) -> _EmbeddingsInfo:
 
 
 def _target(shipped: ShippedTarget) -> _TargetInfo:
-    profile = catalog.api(shipped.api).profile_for(shipped.model)
-    able = catalog.adapter(shipped.adapter).capabilities - profile.lacks
+    profile = registry.api(shipped.api).profile_for(shipped.model)
+    able = plugins.adapter(shipped.adapter).capabilities - profile.lacks
     return {
         "name": shipped.name,
         "adapter": shipped.adapter,
@@ -288,8 +290,8 @@ def probe(  # noqa: PLR0913 - a parameter for each option
 def _probed_targets(names: Sequence[str] | None, models: Sequence[str] | None, facts: Sequence[Path]) -> list[Target]:
     if not names:
         raise UsageError("--target is missing: name the targets to probe. 'harness list targets' shows them.")
-    shipped = [catalog.target(name) for name in dict.fromkeys(names)]
-    adapters = [catalog.adapter(name) for name in dict.fromkeys(each.adapter for each in shipped)]
+    shipped = [registry.target(name) for name in dict.fromkeys(names)]
+    adapters = [plugins.adapter(name) for name in dict.fromkeys(each.adapter for each in shipped)]
     chosen = [each.name for each in shipped]
     made = targets_for(adapters, chosen, named_values("--model", models, "NAME"), fact_options("today", facts))
     for target in made:

@@ -15,7 +15,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-from harness import catalog
+from harness.apis import registry
+from harness.apis.response_rules import Subject
 from harness.apis.targets import Target, targets_for
 from harness.cli.main import print_error
 from harness.cli.settings import EffectiveOptions, fact_options, named_values
@@ -32,7 +33,8 @@ from harness.runner.cells import Cell, cells
 from harness.runner.plan import variants
 from harness.scenarios import suite
 from harness.scenarios.load import load_files, scenario_files
-from harness.scenarios.schema import Scenario, Subject, Variant
+from harness.scenarios.schema import Scenario, Variant
+from harness.stdio import adapter_specs
 from harness.stdio.workers import WorkerPool
 
 _NOWHERE = Endpoint("http://127.0.0.1:9", "not-a-key", processes=LocalRunner())  # for a client that does nothing
@@ -145,7 +147,7 @@ def _targets(
 ) -> tuple[list[Target], dict[str, str], dict[str, str]]:
     """Return the targets, the command-line names of their adapters, and the omitted targets."""
     names = list(dict.fromkeys(options.targets or ()))
-    chosen = [catalog.target(name) for name in names] or list(catalog.shipped_targets())
+    chosen = [registry.target(name) for name in names] or list(registry.shipped_targets())
     specs = list(dict.fromkeys(options.adapters or [shipped.adapter for shipped in chosen]))
     adapters = {spec: workers.adapter(spec) for spec in specs}
     left_out: dict[str, str] = {**options.left_out}
@@ -191,8 +193,8 @@ def _without_sdk(adapters: Mapping[str, Adapter]) -> dict[str, str]:
 
 
 def _words(target: Target, spec: str, models: Mapping[str, str]) -> tuple[str, ...]:
-    shipped = catalog.target(target.cassettes.partition("@")[0])
-    adapter = () if spec == shipped.adapter else catalog.option_for(spec)
+    shipped = registry.target(target.cassettes.partition("@")[0])
+    adapter = () if spec == shipped.adapter else adapter_specs.option_for(spec)
     named = next((name for name in (target.name, shipped.name) if name in models), None)
     model = () if named is None else ("--model", f"{named}={models[named]}")
     return (*adapter, "--target", shipped.name, *model)

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from harness import catalog
+from harness.apis import registry
 from harness.cassettes.loopback_server import serve as listening
 from harness.checks.scripted_server import ScriptedServers
 from harness.cli.main import print_error
@@ -152,7 +152,7 @@ def _environment(origin: str, scenarios: Sequence[Scenario]) -> dict[str, str]:
     if len(scenarios) != 1:
         return variables
     base = f"{origin}/{scenarios[0].id}/{_COMMAND_SESSION}"
-    for api in catalog.apis():
+    for api in registry.apis():
         if api.provider_url.startswith("http"):
             variables.update(dict.fromkeys(api.key_variables[:1], NO_KEY))
             variables.update(dict.fromkeys(api.server_endpoints.variables, base + api.base_url_ending))

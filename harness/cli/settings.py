@@ -9,7 +9,8 @@ from typing import Any, cast
 
 import typer
 
-from harness import catalog
+from harness import plugins
+from harness.apis import registry
 from harness.apis.fact_files import FactSelection, parse_day
 from harness.cassettes.preflight import Outdated
 from harness.cassettes.redact.urls import shown
@@ -21,6 +22,7 @@ from harness.results import Mode
 from harness.rules import EVERYTHING, Scope
 from harness.runner.cells import VARIANTS
 from harness.scenarios import suite
+from harness.stdio import adapter_specs
 
 _CASSETTES = "cassettes"
 
@@ -46,7 +48,7 @@ class EffectiveOptions(RunOptions):
 def combined(typed: object, **changes: Any) -> EffectiveOptions:
     """Return the options of a command as a run takes them. `changes` replace or add fields.
 
-    Adapters, commands and agents become one list in the form that the catalog takes.
+    Adapters, commands and agents become one list in the form that `harness.stdio.adapter_specs.adapter` takes.
 
     Raises:
         UsageError: two options contradict each other, or the project's settings are wrong.
@@ -66,9 +68,9 @@ def combined(typed: object, **changes: Any) -> EffectiveOptions:
 
 
 def _adapters(options: EffectiveOptions) -> list[str]:
-    named = catalog.adapter_specs(options.adapters or (), options.adapter_commands or ())
+    named = adapter_specs.specs(options.adapters or (), options.adapter_commands or ())
     if options.conversations or options.agents:
-        named += catalog.adapter_specs(
+        named += adapter_specs.specs(
             conversations=options.conversations or (),
             agents=options.agents or (),
             api=options.api,
@@ -146,7 +148,7 @@ def fact_options(as_of: str | None, files: Sequence[Path] | None) -> FactSelecti
     file is unreadable.
     """
     made = FactSelection(None if as_of is None else parse_day(as_of, "--as-of"), tuple(files or ()))
-    made.check(catalog.APIS.names())
+    made.check(registry.APIS.names())
     return made
 
 
@@ -184,7 +186,7 @@ def settings() -> Project:
             at = found.at("scenarios")
             raise UsageError(f"{at}: there is no such file or folder, and no shipped scenario: {each}.")
     for each in found.targets:
-        if each not in (known := sorted(target.name for target in catalog.targets())):
+        if each not in (known := sorted(target.name for target in registry.targets())):
             raise UnknownName("target", each, known, found.at("targets"))
     for each in found.variants:
         if each not in VARIANTS:
@@ -198,14 +200,14 @@ def _check_agents_and_endpoints(found: Project) -> None:
         raise UsageError(f"{found.at('api')}: there are no conversations or agent-commands to use it.")
     for key, names in (("servers", found.servers), ("gateways", found.gateways)):
         for each in names:
-            if each in catalog.ADAPTERS.names():
+            if each in plugins.ADAPTERS.names():
                 raise UsageError(f"{found.at(key)}.{each}: an adapter has this name. Name the {key[:-1]} differently.")
 
 
 def project_adapters(own: Project, *, loops: bool = True) -> list[str]:
     """Return the project's adapters, and with `loops` also its agents, in the form used by options."""
     conversations, agents = (own.conversations, own.agent_commands) if loops else ((), ())
-    return catalog.adapter_specs(
+    return adapter_specs.specs(
         own.adapters, own.adapter_commands, conversations, agents, api=own.api, targets=own.targets
     )
 

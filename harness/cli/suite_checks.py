@@ -11,7 +11,7 @@ from typing import Any
 
 import typer
 
-from harness import catalog
+from harness.apis import registry
 from harness.checks import starters
 from harness.checks.adapter_check import RECUTS, AdapterCheck
 from harness.cli.check import SuiteCheckOptions
@@ -119,7 +119,7 @@ def _limit(cell: CellResult) -> Finding | None:
 
 def _other_models(api: str, model: str) -> Iterator[str]:
     """Yield one current model with a long context for each other profile of the API."""
-    wire = catalog.api(api)
+    wire = registry.api(api)
     own = wire.profile_for(model).name
     known = [each for each in models(api) if not each.deprecated and each.context]
     for profile in wire.profiles:

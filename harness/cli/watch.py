@@ -17,7 +17,6 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TypeAlias
 
-from harness.catalog import COMMAND_PREFIX
 from harness.cli.main import print_error, report_os_error
 from harness.cli.progress import interruptible
 from harness.cli.settings import EffectiveOptions, completed
@@ -27,6 +26,7 @@ from harness.reports.words import count, listed
 from harness.results import Mode
 from harness.scenarios import suite
 from harness.scenarios.load import SUFFIXES, scenario_files
+from harness.stdio.adapter_specs import COMMAND_PREFIX
 
 _POLL_INTERVAL_SECONDS = 0.3
 _MAX_CPU_SHARE = 0.03  # of polling; thousands of cassettes are polled less often

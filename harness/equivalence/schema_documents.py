@@ -8,8 +8,8 @@ from typing import Any, Literal, TypeAlias
 
 from harness.apis.jsonvalue import canonical, join, resolve
 from harness.apis.schemas import LISTS, MAPS, ONE
+from harness.documents.json_schema import is_simple, schema_error
 from harness.model.messages import JSON
-from harness.scenarios.json_schema import is_simple, schema_error
 
 Dialect: TypeAlias = Literal["json-schema", "openapi"]
 

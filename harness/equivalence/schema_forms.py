@@ -18,9 +18,9 @@ from itertools import combinations
 from typing import Any, cast
 
 from harness.apis.jsonvalue import canonical, join
+from harness.documents.json_schema import UndecidedSchema, Validator
 from harness.equivalence.schema_documents import SchemaDocument, UnreadableError
 from harness.model.messages import JSON
-from harness.scenarios.json_schema import UndecidedSchema, Validator
 
 KINDS = ("null", "boolean", "number", "string", "array", "object")
 """JSON types. An integer is a number that must be whole."""

@@ -13,9 +13,9 @@ from functools import lru_cache
 from random import Random
 from typing import Any
 
+from harness.documents.patterns import CostlyPattern, search
 from harness.equivalence.schema_forms import KINDS, Branch, NormalForm, resolve_cycle
 from harness.model.messages import JSON
-from harness.scenarios.patterns import CostlyPattern, search
 
 _parser: Any = importlib.import_module("re._parser")  # the standard library's own, which has no public name
 _LETTERS = "aA0-_ z9.@"

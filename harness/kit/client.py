@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
-from harness import catalog
+from harness.apis import registry
 from harness.model.errors import Unsupported, UsageError
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class _Named:
         self.name = adapter.name
         self.model = model
         self.capabilities: frozenset[Capability] = (
-            adapter.capabilities - catalog.api(adapter.api).profile_for(model).lacks
+            adapter.capabilities - registry.api(adapter.api).profile_for(model).lacks
         )
 
 

@@ -27,7 +27,8 @@ from dataclasses import dataclass
 from typing import get_args
 from urllib.parse import urlsplit
 
-from harness import catalog
+from harness import plugins
+from harness.apis import registry
 from harness.kit.client import AsyncClient, AsyncEmbedder, Client, Embedder
 from harness.kit.embeddings import EmbeddingRecord
 from harness.kit.generation import AsyncChatGeneration, ChatGeneration
@@ -144,12 +145,12 @@ def configured_provider(*, environ: Mapping[str, str] = os.environ) -> Provider:
 
 def configured_model(provider: Provider, *, environ: Mapping[str, str] = os.environ) -> str:
     """Return the default model of a provider."""
-    return environ.get(f"{provider.prefix}_MODEL") or catalog.target(provider.target).model
+    return environ.get(f"{provider.prefix}_MODEL") or registry.target(provider.target).model
 
 
 def configured_base_url(provider: Provider, *, environ: Mapping[str, str] = os.environ) -> str | None:
     """Return the configured base URL of a provider, if any; see `base_url_for`."""
-    return base_url_for(catalog.adapter(provider.name).api, environ=environ)
+    return base_url_for(plugins.adapter(provider.name).api, environ=environ)
 
 
 def base_url_for(api: str, *, environ: Mapping[str, str] = os.environ) -> str | None:
@@ -158,7 +159,7 @@ def base_url_for(api: str, *, environ: Mapping[str, str] = os.environ) -> str | 
     Raises:
         UsageError: the value is not a URL. The error does not repeat the value, which may contain a secret.
     """
-    variable = catalog.api(api).base_url_variable
+    variable = registry.api(api).base_url_variable
     url = environ.get(variable) if variable else None
     if url and not is_base_url(url):
         raise UsageError(f"{variable}: {NO_BASE_URL}")
@@ -176,7 +177,7 @@ def is_base_url(text: str) -> bool:
 
 def embedding_providers() -> list[str]:
     """Return the names of the providers that have embeddings."""
-    return [name for name in PROVIDERS if Capability.EMBEDDINGS in catalog.adapter(name).capabilities]
+    return [name for name in PROVIDERS if Capability.EMBEDDINGS in plugins.adapter(name).capabilities]
 
 
 def _chosen(variable: str, provider: str | None, environ: Mapping[str, str]) -> Provider:
@@ -192,7 +193,7 @@ def _connection(
     provider: Provider, environ: Mapping[str, str], http_client: object | None
 ) -> tuple[Adapter, Endpoint, str]:
     return (
-        catalog.adapter(provider.name),
+        plugins.adapter(provider.name),
         _endpoint(provider, environ, http_client),
         configured_model(provider, environ=environ),
     )
@@ -200,7 +201,7 @@ def _connection(
 
 def _embedding(provider: str | None, environ: Mapping[str, str]) -> tuple[Provider, Embeddings]:
     chosen = _chosen("EMBEDDING_PROVIDER", provider, environ)
-    embeddings = catalog.adapter(chosen.name).embeddings
+    embeddings = plugins.adapter(chosen.name).embeddings
     if embeddings is None:
         raise UsageError(
             f"the provider {chosen.name!r} has no embedding API; use {' or '.join(embedding_providers())} "
@@ -219,10 +220,10 @@ def _embedding_connection(
 
 
 def _endpoint(provider: Provider, environ: Mapping[str, str], http_client: object | None) -> Endpoint:
-    adapter = catalog.adapter(provider.name)
+    adapter = plugins.adapter(provider.name)
     if adapter.route is Route.PROCESS:
         return Endpoint("", "", processes=LocalRunner())
-    wire = catalog.api(adapter.api)
+    wire = registry.api(adapter.api)
     found = read_key(wire.key_variables, environ)
     if found is None:
         raise MissingKey(provider.name, wire.key_variables, is_target=False)

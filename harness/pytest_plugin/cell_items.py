@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from harness.apis.response_rules import Subject
 from harness.model.errors import HarnessError, ScenarioError
 from harness.model.protocols import Capability
 from harness.pytest_plugin import ending
@@ -21,7 +22,6 @@ from harness.results import StaleExpectation
 from harness.runner.cells import Cell, cells
 from harness.runner.verdicts import JudgedCell
 from harness.scenarios.load import SUFFIXES, load_file
-from harness.scenarios.schema import Subject
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.fact_files import FactSelection, parse_day
 from harness.platform.project import Project
 
@@ -15,7 +15,7 @@ def edition(config: pytest.Config, own: Project) -> FactSelection:
     """Return the facts to use: their files and the day. Raises `UsageError` or `FactsError`."""
     given: str = config.getini("harness_as_of")
     made = FactSelection(parse_day(given, "harness_as_of") if given else None, _files(config, own))
-    made.check(catalog.APIS.names())
+    made.check(registry.APIS.names())
     return made
 
 

@@ -12,8 +12,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
-from harness import catalog
-from harness.apis import targets
+from harness import plugins
+from harness.apis import registry, targets
 from harness.kit.client import Client
 from harness.model.errors import UnknownName
 from harness.reference_server.script_session import ScriptSession
@@ -41,9 +41,9 @@ class Offline:
             ScenarioError: the file cannot be read.
             MissingDependency: the SDK of the target's adapter is not installed.
         """
-        shipped = catalog.target(target)
-        made = targets.target(shipped, catalog.adapter(shipped.adapter), {})
-        session = ScriptSession(_scenario(scenario), catalog.api(made.api), made.model, made.profile)
+        shipped = registry.target(target)
+        made = targets.target(shipped, plugins.adapter(shipped.adapter), {})
+        session = ScriptSession(_scenario(scenario), registry.api(made.api), made.model, made.profile)
         endpoint = self._open.enter_context(self._reference.endpoint(made, session))
         return self._open.enter_context(Client(made.adapter, endpoint, made.model))
 

@@ -11,7 +11,7 @@ from typing import cast
 
 import pytest
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.fact_files import FactSelection
 from harness.apis.targets import Target, targets_for
 from harness.cassettes.library import Library
@@ -32,6 +32,7 @@ from harness.runner.suite_run import Run
 from harness.runner.verdicts import JudgedCell, known_finding_ids
 from harness.scenarios import suite
 from harness.scenarios.load import scenario_files
+from harness.stdio import adapter_specs
 from harness.stdio.workers import WorkerPool
 
 _PLAYED = pytest.StashKey["Played"]()
@@ -127,8 +128,8 @@ class Played:
         spec = next((spec for spec, adapter in self._by_spec.items() if adapter is cell.target.adapter), None)
         if spec is None:
             return None
-        shipped = catalog.target(cell.target.cassettes.partition("@")[0])
-        named = () if spec == shipped.adapter else catalog.option_for(spec)
+        shipped = registry.target(cell.target.cassettes.partition("@")[0])
+        named = () if spec == shipped.adapter else adapter_specs.option_for(spec)
         columns = {cell.target.name: ("--target", shipped.name, *named)}
         here = self._config.invocation_params.dir
         shown = file.relative_to(here) if file.is_relative_to(here) else file
@@ -137,14 +138,14 @@ class Played:
 
 def _specs(config: pytest.Config, own: Project) -> list[str]:
     given: list[str] = config.getini("harness_adapters")
-    return given or catalog.adapter_specs(
+    return given or adapter_specs.specs(
         own.adapters, own.adapter_commands, own.conversations, own.agent_commands, api=own.api, targets=own.targets
     )
 
 
 def _shipped(targets: Sequence[str]) -> dict[str, None]:
     """Return the adapters of built-in targets, without duplicates."""
-    found = map(catalog.target, targets) if targets else catalog.shipped_targets()
+    found = map(registry.target, targets) if targets else registry.shipped_targets()
     return dict.fromkeys(each.adapter for each in found)
 
 

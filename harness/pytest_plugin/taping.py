@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.fact_files import FactSelection
 from harness.audit.cassette_audit import Audit
 from harness.cassettes.cassette import Cassette, Interaction
@@ -31,6 +31,7 @@ from harness.pytest_plugin.tape_settings import MARK, TapeSettings, settings
 from harness.pytest_plugin.tape_texts import TapeProblem
 from harness.reports.words import count, plain_line
 from harness.results import Finding, Outcome, Severity
+from harness.rules.registry import all_rules
 from harness.rules.rule import Rule
 
 _TAPE = pytest.StashKey["Tape"]()
@@ -214,7 +215,7 @@ def taped(request: pytest.FixtureRequest) -> Generator[Tape, None, None]:
 
 def _session(config: pytest.Config) -> Session:
     if _SESSION not in config.stash:
-        config.stash[_SESSION] = Session(edition(config, project(config.rootpath)), catalog.rules())
+        config.stash[_SESSION] = Session(edition(config, project(config.rootpath)), all_rules())
     return config.stash[_SESSION]
 
 
@@ -238,7 +239,7 @@ def _check_own(session: Session, item: pytest.Item, path: Path) -> None:
 
 def _give_keys(environment: pytest.MonkeyPatch) -> None:
     """Set dummy keys. Playback needs no keys, but clients cannot be created without them."""
-    for wire in catalog.apis():
+    for wire in registry.apis():
         if wire.key_variables and not any(os.environ.get(name) for name in wire.key_variables):
             environment.setenv(wire.key_variables[0], _NO_KEY)
 

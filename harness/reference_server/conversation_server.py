@@ -16,8 +16,8 @@ from typing import TypeAlias
 from harness.apis.api import Api, endpoint_violation
 from harness.apis.fact_files import SHIPPED, FactSelection
 from harness.apis.limits import Limit
+from harness.apis.profiles import Profile
 from harness.apis.server import StateNotFound, json_response
-from harness.apis.targets import Profile
 from harness.apis.view import CallView, ModelStep, RequestView, SystemView, TextView, WireError
 from harness.model.http import AT_ONCE, EXHAUSTED, Delivery, HttpRequest, HttpResponse
 from harness.model.messages import JSON

@@ -23,8 +23,8 @@ from harness.apis.embeddings import EmbeddingFormat
 from harness.apis.eventstream import separators_escaped
 from harness.apis.jsonvalue import canonical
 from harness.apis.limits import Violation
+from harness.apis.profiles import Profile
 from harness.apis.services import RuleSet
-from harness.apis.targets import Profile
 from harness.apis.view import (
     CallView,
     JsonView,
@@ -32,6 +32,7 @@ from harness.apis.view import (
     ModelStep,
     OpaqueView,
     Prefix,
+    Provocation,
     RequestView,
     ResponseView,
     ResultView,
@@ -40,7 +41,7 @@ from harness.apis.view import (
 )
 from harness.model.http import EXHAUSTED, Delivery, Ending, HttpRequest, HttpResponse
 from harness.model.messages import JSON
-from harness.scenarios.schema import FaultSpec, Provocation, Scenario
+from harness.scenarios.schema import FaultSpec, Scenario
 
 _CHARACTERS_PER_TOKEN = 4
 """Characters per token. The counts only have to be plausible."""

@@ -1,5 +1,10 @@
 """Reports of a run. `BUILT_IN` maps each to its module and attribute."""
 
+from __future__ import annotations
+
+from harness.plugins import PluginGroup
+from harness.results import Report
+
 BUILT_IN = {
     "archive": "harness.reports.run_json:ARCHIVE",
     "badge": "harness.reports.badge:REPORT",
@@ -13,3 +18,5 @@ BUILT_IN = {
     "terminal": "harness.reports.terminal:REPORT",
     "xunit": "harness.reports.junit:XUNIT",
 }
+
+REPORTS: PluginGroup[Report] = PluginGroup("report", "harness.reports", "REPORT", "harness.results:Report")

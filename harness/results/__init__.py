@@ -1,5 +1,6 @@
 """The results of a run: transcripts, findings, cells and the run itself. Reports use only these."""
 
+from harness.apis.response_rules import Subject
 from harness.model.messages import JSON
 from harness.results.checks import (
     ApiCounts,
@@ -53,7 +54,7 @@ from harness.results.transcript import (
     Transcript,
     TurnedAway,
 )
-from harness.scenarios.schema import Subject, Variant
+from harness.scenarios.schema import Variant
 
 __all__ = [
     "JSON",

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from enum import StrEnum
 
+from harness.apis.response_rules import Subject
 from harness.model.messages import JSON
 from harness.platform.exceptions import shorten
-from harness.scenarios.schema import Subject
 
 
 class Severity(StrEnum):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from harness.apis.targets import Profile
+from harness.apis.profiles import Profile
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import JSON, ChatRequest, ChatResponse, StreamEvent, ToolCall, ToolResult
 from harness.model.protocols import Capability

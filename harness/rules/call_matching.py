@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.apis.jsonvalue import equal
+from harness.apis.response_rules import Subject
 from harness.apis.view import CallView, RequestView, ResponseView, ResultView
 from harness.equivalence.result_meaning import carries
 from harness.model.messages import SYNTHESISED_ID, ChatResponse, ToolCall, ToolResult
 from harness.results import Kind, Severity
 from harness.rules.evidence import ClientRequest, Evidence, ExpectedCall
 from harness.rules.rule import Rule, RuleViolation
-from harness.scenarios.schema import Subject
 
 
 def match_calls(expected: tuple[ExpectedCall, ...], view: RequestView) -> list[CallView | None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby, pairwise
 
+from harness.apis.response_rules import Subject
 from harness.apis.view import CallView, MediaView, PartView, RequestView, ResultView, TextView, TurnView
 from harness.equivalence.result_meaning import same_medium
 from harness.model.messages import File, Image
@@ -12,7 +13,6 @@ from harness.rules.call_matching import matched_calls, matched_results
 from harness.rules.evidence import Evidence, ExpectedCall
 from harness.rules.rule import Rule, RuleViolation
 from harness.rules.tool_use import shown_payload, shown_result
-from harness.scenarios.schema import Subject
 
 
 def _missing_calls(evidence: Evidence) -> Iterator[RuleViolation]:

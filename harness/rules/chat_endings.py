@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Literal, TypeAlias
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.api import Api
 from harness.apis.view import ErrorView, WireError
 from harness.model.errors import ConnectionFailed, MalformedResponse, ProviderError, provider_error
@@ -165,7 +165,7 @@ def wrong_ending(evidence: Evidence, chat: int) -> RuleViolation | None:
 def _is_contested(wanted: ExpectedEnding) -> bool:
     """Return whether the stream lacks only its last event: the stop reason has arrived."""
     view = wanted.reading.response if wanted.reading and wanted.fate == "cut" else None
-    if view is None or not catalog.api(view.api).traits.stop_reason_may_end:
+    if view is None or not registry.api(view.api).traits.stop_reason_may_end:
         return False
     return view.streamed and not view.complete and view.raw_stop_reason is not None
 

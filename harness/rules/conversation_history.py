@@ -8,6 +8,7 @@ from itertools import groupby, takewhile
 from typing import TypeVar
 
 from harness.apis.jsonvalue import parsed, resolve
+from harness.apis.response_rules import Subject
 from harness.apis.view import MediaView, PartView, RequestView, ResultView, TextView, TurnView
 from harness.equivalence.request_meaning import normal_form, with_ids_of
 from harness.equivalence.result_meaning import is_same_text, same_medium
@@ -16,7 +17,6 @@ from harness.model.messages import JSON, JSON_INSTRUCTION, File, Image, Message,
 from harness.results import Severity
 from harness.rules.evidence import ChatExchange, Evidence
 from harness.rules.rule import Rule, RuleViolation
-from harness.scenarios.schema import Subject
 
 
 @dataclass(frozen=True, slots=True)

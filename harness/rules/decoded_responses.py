@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 
 from harness.apis.jsonvalue import equal, resolve
+from harness.apis.response_rules import Subject
 from harness.apis.view import CallView, ResponseView, TextView
 from harness.model.messages import JSON, ChatResponse, StopReason, Usage
 from harness.platform.exceptions import shorten
@@ -18,7 +19,6 @@ from harness.results import Blame, Kind, Severity
 from harness.rules.call_matching import cut_calls
 from harness.rules.evidence import Evidence, ParsedExchange
 from harness.rules.rule import Check, Rule, RuleViolation
-from harness.scenarios.schema import Subject
 
 _ENDS = frozenset({"stop", "completed", "finished", "done"})
 """Words of libraries for the end of an answer or for a stop sequence."""

@@ -13,7 +13,7 @@ from itertools import takewhile
 from operator import eq
 from typing import Any, TypeVar
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.api import Api, elsewhere, endpoint_violation
 from harness.apis.embeddings import EmbeddingFormat, EmbeddingView, VectorView
 from harness.apis.limits import Violation
@@ -139,7 +139,7 @@ class Evidence:
 
     def __init__(self, transcript: Transcript) -> None:
         self.transcript = transcript
-        self.api: Api = catalog.api(transcript.api)
+        self.api: Api = registry.api(transcript.api)
         self._derived: dict[tuple[object, int], Any] = {}
         self._pairings: dict[int, Pairing] = {}
 

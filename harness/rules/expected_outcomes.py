@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.apis.jsonvalue import equal
+from harness.apis.response_rules import Subject
 from harness.apis.schemas import inner
 from harness.equivalence.choice_meaning import tool_families
 from harness.model.errors import Unsupported
@@ -41,7 +42,7 @@ from harness.rules.chat_endings import (
 from harness.rules.evidence import Evidence
 from harness.rules.rule import Rule, RuleViolation
 from harness.scenarios.match import TurnOutcome, error_name, mismatches
-from harness.scenarios.schema import Scenario, Subject
+from harness.scenarios.schema import Scenario
 
 _PLAIN = frozenset({"type", "properties", "required", "items", "enum", "description", "title", "additionalProperties"})
 """Schema keywords that every adapter with tools or JSON schemas must support."""

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.jsonvalue import loads
+from harness.apis.response_rules import Subject
 from harness.apis.view import SystemView, TextView, ToolView, WireError
+from harness.documents.json_schema import UndecidedSchema, Validator
 from harness.equivalence.result_meaning import fold_system_texts
 from harness.equivalence.schema_changes import accepts, change
 from harness.model.messages import JSON, JSON_INSTRUCTION, ChatRequest, JsonMode, JsonSchema
 from harness.results import Blame, Kind
 from harness.rules.evidence import ChatExchange, Evidence
 from harness.rules.rule import Rule, RuleViolation
-from harness.scenarios.json_schema import UndecidedSchema, Validator
-from harness.scenarios.schema import Subject
 
 
 def schema_tool(req: ChatExchange) -> ToolView | None:
@@ -26,7 +26,7 @@ def schema_tool(req: ChatExchange) -> ToolView | None:
     """
     request, choice = req.chat.request, req.view.tool_choice
     if (
-        not catalog.api(req.view.api).traits.schema_by_tool
+        not registry.api(req.view.api).traits.schema_by_tool
         or not isinstance(request.response_format, JsonSchema)
         or choice is None
     ):

@@ -12,6 +12,7 @@ from itertools import accumulate
 from typing import TypeAlias
 
 from harness.apis.jsonvalue import equal
+from harness.apis.response_rules import Subject
 from harness.apis.view import CallView
 from harness.results import DrivenTranscript, Kind, ServedTranscript, Severity, ToolRun
 from harness.rules.call_matching import match_calls
@@ -28,7 +29,6 @@ from harness.rules.loop_requests import (
 )
 from harness.rules.rule import Rule, RuleViolation
 from harness.scenarios.canonical import settings_of
-from harness.scenarios.schema import Subject
 
 
 @dataclass(frozen=True, slots=True)

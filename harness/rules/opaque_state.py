@@ -7,12 +7,12 @@ from dataclasses import replace
 from itertools import dropwhile, takewhile
 
 from harness.apis.jsonvalue import equal, without_nulls
+from harness.apis.response_rules import Subject
 from harness.apis.view import CallView, OpaqueView, PartView, ResponseView, TextView
 from harness.model.messages import JSON
 from harness.results import Kind, Severity
 from harness.rules.evidence import ClientRequest, Evidence
 from harness.rules.rule import Rule, RuleViolation
-from harness.scenarios.schema import Subject
 
 _FINAL: JSON = {"phase": "final_answer"}
 

@@ -9,6 +9,7 @@ from functools import cache
 from itertools import takewhile
 
 from harness.apis.api import Api
+from harness.apis.response_rules import Subject
 from harness.apis.traits import Framing
 from harness.apis.view import OpaqueView, ResponseView
 from harness.cassettes.compare import RequestDifference, differences
@@ -38,7 +39,6 @@ from harness.rules.response_diff import (
     scalars,
 )
 from harness.rules.rule import Rule, RuleViolation
-from harness.scenarios.schema import Subject
 
 
 def _blame(evidence: Evidence) -> Blame | None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from harness import catalog
+from harness.apis import registry
+from harness.apis.response_rules import Subject
 from harness.apis.traits import ApiTerms
 from harness.model.messages import JSON
 from harness.results import Blame, Finding, Kind, Severity
 from harness.rules.evidence import Evidence
-from harness.scenarios.schema import Subject
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Rule:
     def findings(self, evidence: Evidence) -> Iterator[Finding]:
         """Yield the findings for one transcript."""
         for flaw in self.check(evidence):
-            yield self.finding(flaw, catalog.api(evidence.transcript.api).terms)
+            yield self.finding(flaw, registry.api(evidence.transcript.api).terms)
 
     def finding(self, flaw: RuleViolation, terms: ApiTerms) -> Finding:
         """Build the finding for a violation. It has a remedy only if the blame is the rule's."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from harness.apis.jsonvalue import equal
+from harness.apis.response_rules import Subject
 from harness.equivalence.choice_meaning import is_model_name
 from harness.model.messages import JSON, ChatRequest
 from harness.model.protocols import Capability
@@ -13,7 +14,6 @@ from harness.results import Blame, Kind, Severity
 from harness.rules.chat_endings import has_broken_answers, is_retriable
 from harness.rules.evidence import ChatExchange, ClientRequest, Evidence, ParsedEmbeddingExchange, ParsedExchange
 from harness.rules.rule import Rule, RuleViolation
-from harness.scenarios.schema import Subject
 
 
 def _limits(evidence: Evidence) -> Iterator[RuleViolation]:

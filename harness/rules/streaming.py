@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from harness.apis.jsonvalue import equal, loads
+from harness.apis.response_rules import Subject
 from harness.apis.view import CallView, TextView, WireError
 from harness.model.messages import (
     JSON,
@@ -25,7 +26,6 @@ from harness.rules.call_matching import cut_calls
 from harness.rules.chat_endings import wrong_ending
 from harness.rules.evidence import Evidence, ParsedExchange
 from harness.rules.rule import Rule, RuleViolation
-from harness.scenarios.schema import Subject
 
 
 @dataclass(slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.apis.jsonvalue import equal, loads
+from harness.apis.response_rules import Subject
 from harness.apis.view import CallView, JsonView, MediaView, OpaqueView, ResultView, TextView, ToolView, WireError
 from harness.equivalence import choice_meaning
 from harness.equivalence.choice_meaning import tool_families, tool_family
@@ -16,7 +17,6 @@ from harness.rules.call_matching import MatchedResult, matched_calls, matched_re
 from harness.rules.evidence import ChatExchange, ClientRequest, Evidence, ExpectedCall
 from harness.rules.instructions import schema_tool
 from harness.rules.rule import Rule, RuleViolation
-from harness.scenarios.schema import Subject
 
 
 def is_verbatim(view: ResultView, result: ToolResult) -> bool:

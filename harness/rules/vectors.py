@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from harness.apis.embeddings import VectorView
+from harness.apis.response_rules import Subject
 from harness.apis.view import TextView
 from harness.results import Blame, Embedded, EmbeddingTranscript, Kind
 from harness.rules.evidence import Evidence, ParsedEmbeddingExchange
 from harness.rules.rule import Check, Rule, RuleViolation
-from harness.scenarios.schema import Subject
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 import httpx2
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.api import Api
 from harness.apis.targets import Target
 from harness.cassettes.cassette import REFERENCE_URL, Cassette, Metadata
@@ -174,7 +174,7 @@ class RoutedBackend:
     @contextmanager
     def endpoint(self, target: Target, handler: Handler) -> Generator[Endpoint, None, None]:
         """See `Backend.endpoint`."""
-        url = REFERENCE_URL + catalog.api(target.api).base_path
+        url = REFERENCE_URL + registry.api(target.api).base_path
         with self.reached(target, LocalResponder(handler), url) as (endpoint, _):
             yield endpoint
 
@@ -194,7 +194,7 @@ class RoutedBackend:
                 yield Endpoint(url, end.key, own), tap
         else:
             later = LateBoundHandler()
-            with self._mounted(later, catalog.api(target.api).base_path) as base:
+            with self._mounted(later, registry.api(target.api).base_path) as base:
                 tap = ExchangeLog(base, url, keep)
                 later.handler = end.handler(tap)
                 yield Endpoint(base, end.key, end.client if route is Route.CLIENT else None), tap
@@ -249,7 +249,7 @@ class ReferenceBackend(OfflineBackend):
     def stage(self, cell: Cell, keep: Keep | None = None) -> Generator[CellEnvironment, None, None]:
         """See `Backend.stage`."""
         target = cell.target
-        wire = catalog.api(target.api)
+        wire = registry.api(target.api)
         session = ScriptSession(cell.scenario, wire, target.model, target.profile, origin=REFERENCE_URL)
         end = _ReferenceResponder(session, self._client)
         with self.reached(target, end, REFERENCE_URL + wire.base_path, keep) as (endpoint, tap):
@@ -308,7 +308,7 @@ class ReplayBackend(OfflineBackend):
         cassette = self._cassette(cell)
         metadata = cassette.metadata
         assert metadata is not None  # noqa: S101 - Library.load gives no other
-        wire = catalog.api(cell.target.api)
+        wire = registry.api(cell.target.api)
         retries = Capability.RETRIES in cell.target.adapter.capabilities and cell.scenario.embeddings is None
         player = Player(cassette, partial(is_retriable_response, wire) if retries else None)
         unchanged = metadata.scenario_digest == self._digest(cell.scenario)
@@ -371,7 +371,7 @@ class _CassetteResponder(LocalResponder):
 
 def _follows_script(cassette: Cassette, cell: Cell) -> bool:
     """Return whether the reference server still gives the recorded responses: edits may not affect what is sent."""
-    session = ScriptSession(cell.scenario, catalog.api(cell.target.api), cell.target.model, cell.target.profile)
+    session = ScriptSession(cell.scenario, registry.api(cell.target.api), cell.target.model, cell.target.profile)
     stored = Redactor()
     return all(stored.response(session(each.request)) == each.response for each in cassette.interactions)
 

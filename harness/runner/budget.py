@@ -14,7 +14,7 @@ from decimal import Decimal
 from threading import Lock
 from typing import TypeAlias
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.api import Api
 from harness.apis.targets import Target
 from harness.apis.view import ResponseView
@@ -90,7 +90,7 @@ class _Estimator:
     def play(self, cell: Cell, backend: ReplayBackend) -> None:
         """Run one cell against the script and add the estimated cost of its requests. Raises `_LimitReached`."""
         target = cell.target
-        wire = catalog.api(target.api)
+        wire = registry.api(target.api)
         session = ScriptSession(cell.scenario, wire, target.model, target.profile)
 
         def handle(request: HttpRequest) -> HttpResponse:

@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import partial
 from threading import Lock
 
-from harness import catalog
-from harness.apis.targets import Profile
+from harness.apis import registry
+from harness.apis.profiles import Profile
 from harness.cassettes.cell_recording import CellRecording
 from harness.cassettes.preflight import Preflight
 from harness.model.errors import CassetteError, CassetteMissing, CassetteTaken, UsageError
@@ -152,7 +152,7 @@ class CellRunner:
         cuts = [*map(cut_rewrite, range(self._recuts))]
         if not (cuts and any(step.calls for turn in cell.scenario.turns for step in turn.model)):
             return cuts
-        shapes = catalog.api(cell.target.api).stream_shapes
+        shapes = registry.api(cell.target.api).stream_shapes
         return [*cuts, *(shape_rewrite(name, shape) for name, shape in shapes.items() if not shape.departs)]
 
     def _run_in_environment(self, cell: Cell) -> tuple[CellEnvironment, Transcript]:
@@ -218,7 +218,7 @@ def _profile_for(cell: Cell, environment: CellEnvironment) -> Profile:
     if cell.target.edition.day or not recorded:
         return cell.target.profile
     edition = cell.target.edition.on(dt.date.fromisoformat(recorded[:10]))
-    return catalog.api(cell.target.api).profile_for(cell.target.model, edition)
+    return registry.api(cell.target.api).profile_for(cell.target.model, edition)
 
 
 def _write_cassette(tape: CellRecording, transcript: Transcript) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from http import HTTPStatus
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.targets import Target
 from harness.model.loops import Conversation, ConversationTool
 from harness.model.messages import ToolCall, ToolResult
@@ -166,7 +166,7 @@ def not_applicable(cell: Cell, mode: Mode) -> str | None:
         return f"{target.model} (profile {target.profile.name}) does not have: {', '.join(by_profile)}"
     if scenario.profiles is not None and target.profile.name not in scenario.profiles:
         return f"it holds only for the profiles {', '.join(scenario.profiles)}"
-    foreign = sorted(each for each in scenario.provocations if each not in catalog.api(target.api).provocations)
+    foreign = sorted(each for each in scenario.provocations if each not in registry.api(target.api).provocations)
     if foreign:
         return f"the API {target.api} has nothing that could do it: {', '.join(foreign)}"
     if scenario.provider_tools and target.api not in scenario.provider_tools:

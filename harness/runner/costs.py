@@ -13,7 +13,8 @@ from decimal import Decimal
 from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, version
 
-from harness import catalog
+from harness import plugins
+from harness.apis import registry
 from harness.apis.view import WireError
 from harness.model.messages import Usage
 from harness.model.protocols import Capability
@@ -86,7 +87,7 @@ def _provider_url(api: str) -> str | None:
     """Return the URL of the API's provider, or `None` if the API is a command. Models of a command are looked up by
     name.
     """
-    url = catalog.api(api).provider_url
+    url = registry.api(api).provider_url
     return url if url.startswith("https://") else None
 
 
@@ -124,7 +125,7 @@ def spending(evidence: Evidence, provenance: Provenance) -> Spending:
 
 def paid_usage(api: str, exchange: Exchange) -> Usage | None:
     """Return the tokens that a request is billed for, or `None` if the response does not report them."""
-    wire, response = catalog.api(api), exchange.response
+    wire, response = registry.api(api), exchange.response
     if response is None:
         return None
     if response.status >= 400:
@@ -236,9 +237,9 @@ def models(api: str) -> tuple[ModelInfo, ...]:
     Raises:
         UnknownName: There is no such API.
     """
-    of_api = catalog.api(api)
+    of_api = registry.api(api)
     shipped = of_api.targets
-    capabilities = catalog.adapter(shipped[0].adapter).capabilities
+    capabilities = plugins.adapter(shipped[0].adapter).capabilities
     known = {each.id: each for each in priced_models(api, shipped[0].model)}
     for each in shipped:  # some are names that a provider resolves to another one
         known.setdefault(each.model, PricedModel(each.model, None, deprecated=False))

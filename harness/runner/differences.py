@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from harness.apis.jsonvalue import equal, parsed, resolve
+from harness.apis.response_rules import Subject
 from harness.apis.view import CallView, JsonView, OpaqueView, PartView, ResultView, TextView, TurnView, WireError
 from harness.model.http import endpoint
 from harness.model.messages import JSON, JSON_INSTRUCTION, ArgumentsDelta, JsonMode, JsonSchema, ToolCallEnd
 from harness.results import Difference
 from harness.rules.chat_endings import is_retriable
 from harness.rules.evidence import ChatExchange, Evidence
-from harness.scenarios.schema import Subject
 
 
 @dataclass(frozen=True, slots=True)

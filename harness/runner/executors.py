@@ -28,12 +28,12 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 from urllib.parse import parse_qs, urlsplit
 
 from harness.cassettes.library import Library
-from harness.catalog import versions
 from harness.model import distribution
 from harness.model.errors import HarnessError, UsageError
 from harness.platform.environment import hidden_variables
 from harness.runner.cells import Cell
 from harness.runner.verdicts import JudgedCell
+from harness.runner.versions import versions
 from harness.scenarios import suite
 from harness.stdio.workers import ForeignAdapter
 

@@ -11,9 +11,11 @@ from functools import cached_property
 
 import httpx2
 
-from harness import catalog
+from harness import plugins
+from harness.apis import registry
 from harness.apis.eventstream import starts_as_one
 from harness.apis.jsonvalue import equal, join, loads, parsed, resolve
+from harness.apis.response_rules import Subject
 from harness.apis.targets import Target
 from harness.apis.view import ResponseView, WireError
 from harness.cassettes.cassette import REFERENCE_URL
@@ -29,7 +31,6 @@ from harness.results import Body, EmbeddingTranscript, Finding, Transcript
 from harness.rules.evidence import ParsedExchange
 from harness.runner.backends import NO_KEY
 from harness.runner.tool_loop import run_scenario
-from harness.scenarios.schema import Subject
 
 _FRAME = re.compile(rb".+?(?:(?:\r\n|\n|\r){2,}|\Z)", re.DOTALL)
 """Matches an event including the blank line that ends it, or the rest of the body."""
@@ -113,7 +114,7 @@ class RawStream:
     def _read(self, count: int) -> ResponseView | None:
         body = b"".join(self.frames[:count])
         try:
-            return catalog.api(self.api).read(replace(self.response, body=body))
+            return registry.api(self.api).read(replace(self.response, body=body))
         except WireError:
             return None
 
@@ -366,8 +367,8 @@ def shipped_requests(transcript: Transcript) -> ShippedRequests | None:
 
 
 def _shipped_adapter(api: str) -> Adapter | None:
-    name = next((each.adapter for each in catalog.shipped_targets() if each.api == api), None)
-    adapter = catalog.ADAPTERS.load(name) if name is not None else None
+    name = next((each.adapter for each in registry.shipped_targets() if each.api == api), None)
+    adapter = plugins.ADAPTERS.load(name) if name is not None else None
     if adapter is None or adapter.route is not Route.CLIENT:
         return None
     return adapter if adapter.requires is None or is_installed(adapter.requires) else None
@@ -375,7 +376,7 @@ def _shipped_adapter(api: str) -> Adapter | None:
 
 def _requests_of(transcript: Transcript, adapter: Adapter) -> tuple[HttpRequest | None, ...]:
     """Return the first request of each chat, if the shipped adapter completes the scenario."""
-    scenario, api = transcript.scenario, catalog.api(transcript.api)
+    scenario, api = transcript.scenario, registry.api(transcript.api)
     if scenario is None:
         return ()
     session = ScriptSession(scenario, api, transcript.model, transcript.profile, origin=REFERENCE_URL)

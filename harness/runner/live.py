@@ -14,7 +14,7 @@ from typing import Self, TypeVar
 
 import httpx2
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.server import waiting_time
 from harness.apis.targets import Target
 from harness.cassettes.player import ExchangeLog, Keep
@@ -190,7 +190,7 @@ class LiveBackend(RoutedBackend):
                 f"the target {target.name!r} runs a command, and takes no --base-url: "
                 "set the environment variable by which the command is sent elsewhere."
             )
-        variables = catalog.api(target.api).key_variables
+        variables = registry.api(target.api).key_variables
         found = credentials.read_key(variables)
         if found is not None:
             return found
@@ -209,7 +209,7 @@ class LiveBackend(RoutedBackend):
         self.key(target)
         self.address(target)
         if target.adapter.route is Route.PROCESS:  # the command may read any of them
-            for name in catalog.api(target.api).key_variables:
+            for name in registry.api(target.api).key_variables:
                 if os.environ.get(name):
                     credentials.check_key(name, os.environ[name])
         needed = target.adapter.requires
@@ -223,7 +223,7 @@ class LiveBackend(RoutedBackend):
     def provenance(self, target: Target) -> Provenance:
         """See `Backend.provenance`: at an address of the provider, the provider responds."""
         url = self.address(target)
-        if catalog.api(target.api).is_provider(url):
+        if registry.api(target.api).is_provider(url):
             return Provenance("provider", model_requested=target.model)
         return Provenance("server", model_requested=target.model, recorded_from=origin(url))
 
@@ -236,7 +236,7 @@ class LiveBackend(RoutedBackend):
         given = self._base_urls.get(target.name)
         if target.adapter.route is Route.PROCESS:
             given = factories.base_url_for(target.api)
-        return given or catalog.api(target.api).provider_url
+        return given or registry.api(target.api).provider_url
 
     @contextmanager
     def stage(self, cell: Cell, keep: Keep | None = None) -> Generator[CellEnvironment, None, None]:
@@ -265,7 +265,7 @@ class LiveBackend(RoutedBackend):
             return
         asked = tap.exchanges[-1].request
         happened = f"was answered with HTTP {found[-1]}" if found else f"was not answered: {line.failure}"
-        ending = catalog.api(target.api).base_url_ending
+        ending = registry.api(target.api).base_url_ending
         given = self._base_urls.get(target.name)
         raise UsageError(
             f"the target {target.name!r} does not reach its API, so the run was stopped: {asked.method} {asked.url} "

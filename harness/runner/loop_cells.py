@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-from harness import catalog
+from harness.apis import registry
 from harness.kit.thread import failure
 from harness.model.errors import Unsupported, UsageError
 from harness.model.loops import Drive
@@ -96,7 +96,7 @@ def run_loop(cell: Cell, backend: Backend, way: StreamRewrite | None = None) -> 
     target, adapter = cell.target, cell.target.adapter
     if not isinstance(adapter, ForeignAdapter):
         raise TypeError(f"{adapter.name}: a loop that no worker has loaded")
-    wire = catalog.api(target.api)
+    wire = registry.api(target.api)
     lost: list[str] = []
     ways: StreamRewrites | None = None if way is None else lambda _wire: [way]
     terms = SessionOptions(edition=target.edition, models=(target.model,), ways=ways)

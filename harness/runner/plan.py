@@ -6,13 +6,13 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from harness import catalog
 from harness.apis.targets import Target
 from harness.cassettes.library import Library
 from harness.cassettes.preflight import Outdated
 from harness.model.errors import UnknownName, UsageError
 from harness.results import Mode
 from harness.rules import EVERYTHING, Scope
+from harness.rules.registry import all_rules
 from harness.runner.backends import Backend, ReferenceBackend, ReplayBackend
 from harness.runner.budget import Budget
 from harness.runner.cells import VARIANTS
@@ -62,7 +62,7 @@ class Plan:
         self._check_loops(targets)
         return Run(
             self._backend(targets),
-            catalog.rules(),
+            all_rules(),
             expected=self.expected,
             recorder=self.recorder,
             recuts=self.recuts,

@@ -14,7 +14,7 @@ from typing import Any, Literal, Self
 import httpx2
 import yaml
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.api import Api
 from harness.apis.examples import request_of
 from harness.apis.fact import Example, Fact
@@ -83,7 +83,7 @@ def fact_probes(
 
 
 def _probes_of(target: Target, base_url: str, service: str | None, ids: Sequence[str]) -> Iterator[FactProbe]:
-    api = catalog.api(target.api)
+    api = registry.api(target.api)
     if api.minimal_request is None:
         raise UsageError(f"the target {target.name!r} cannot be probed: no request of {api.name!r} can be made here.")
     law = _law(api, target, base_url, service)
@@ -100,7 +100,7 @@ def _probes_of(target: Target, base_url: str, service: str | None, ids: Sequence
 
 
 def _all_facts(target: Target) -> tuple[Fact, ...]:
-    return catalog.api(target.api).facts.together(target.api, target.edition.files).all()
+    return registry.api(target.api).facts.together(target.api, target.edition.files).all()
 
 
 def _law(api: Api, target: Target, base_url: str, service: str | None) -> RuleSet:
@@ -166,7 +166,7 @@ def _requests(question: FactProbe) -> Iterator[HttpRequest]:
 def _price(question: FactProbe, request: HttpRequest) -> Decimal | None:
     target = question.target
     try:
-        bound = catalog.api(target.api).view(request).settings.get("max_tokens")
+        bound = registry.api(target.api).view(request).settings.get("max_tokens")
     except WireError:  # what the fact is about
         bound = None
     said = bound.value if bound is not None and isinstance(bound.value, int) else _UNBOUNDED_TOKENS
@@ -355,7 +355,7 @@ class Probe:
         raise AssertionError("two answers always tell something")
 
     def _answer(self, question: FactProbe, request: HttpRequest) -> ProbeAnswer:
-        api, name = catalog.api(question.target.api), question.target.name
+        api, name = registry.api(question.target.api), question.target.name
         try:
             response = self._response(api, question, request)
         except httpx2.TransportError as error:
@@ -393,7 +393,7 @@ class Probe:
 
     def _unreached(self, question: FactProbe, request: HttpRequest, happened: str, found: list[int]) -> UsageError:
         target = question.target
-        api = catalog.api(target.api)
+        api = registry.api(target.api)
         given = None if question.base_url == api.provider_url else question.base_url
         return UsageError(
             f"the target {target.name!r} does not reach its API, so the probe was stopped: "

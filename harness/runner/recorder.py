@@ -16,12 +16,12 @@ from harness.cassettes.library import Library
 from harness.cassettes.preflight import Claim, Outdated, Place, Preflight, preflight
 from harness.cassettes.read import read
 from harness.cassettes.redact import Redactor
-from harness.catalog import sdk_version
 from harness.model.errors import CassetteError, CassetteTaken
 from harness.platform.environment import utc_now
 from harness.results import EmbeddingTranscript, Transcript, Variant
 from harness.runner.backends import Backend
 from harness.runner.cells import Cell, not_applicable
+from harness.runner.versions import sdk_version
 from harness.scenarios.load import digest, sent, sent_digest
 from harness.scenarios.schema import Scenario
 from harness.stdio.workers import RunCancelled

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from http import HTTPStatus
 from threading import Lock
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.api import Api, StreamShape
 from harness.apis.jsonvalue import equal
 from harness.apis.view import ResponseView
@@ -44,7 +44,7 @@ def replay_variants(
     """
     if cell.variant != "stream":
         return
-    wire = catalog.api(cell.target.api)
+    wire = registry.api(cell.target.api)
     answered = [reading for reading in evidence.readings if reading.exchange.response is not None]
     if not any(reading.response is not None and reading.response.streamed for reading in answered):
         return
@@ -73,7 +73,7 @@ def _in_other_chunks(cell: Cell, answered: Sequence[ParsedExchange], backend: Ba
     """Repeat a cell that streams tool calls with the chunk shapes that other servers of the API are known to send."""
     if not any(reading.response is not None and reading.response.calls for reading in answered):
         return
-    for name, shape in catalog.api(cell.target.api).stream_shapes.items():
+    for name, shape in registry.api(cell.target.api).stream_shapes.items():
         told = [_shaped(reading, shape, _seed(cell)) for reading in answered]
         answers = [_ResponsePair(response, response) for response in told if response is not None]
         if answers != [_ResponsePair(response, response) for response in _responses(answered)]:
@@ -105,7 +105,7 @@ class _ResponsePair:
 def _replay(
     cell: Cell, backend: Backend, way: str, variant: Variant, answers: Sequence[_ResponsePair]
 ) -> ReplayVariant:
-    with backend.endpoint(cell.target, _respond_in_order(answers, catalog.api(cell.target.api))) as endpoint:
+    with backend.endpoint(cell.target, _respond_in_order(answers, registry.api(cell.target.api))) as endpoint:
         playing = run_scenario(cell.scenario, cell.target, endpoint, _ignore, variant)
     return ReplayVariant(way, variant, playing.chats, playing.printed)
 

@@ -15,7 +15,7 @@ from http import HTTPStatus
 from threading import Lock
 from urllib.parse import unquote, urlsplit
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.api import Api, missing_version
 from harness.apis.jsonvalue import loads
 from harness.apis.server import json_response
@@ -351,7 +351,7 @@ def _is_known(wire: Api, known: frozenset[str], model: str) -> bool:
 
 
 def _served_apis() -> Iterator[Api]:
-    return (api for api in catalog.apis() if api.provider_url.startswith("http"))
+    return (api for api in registry.apis() if api.provider_url.startswith("http"))
 
 
 def _error(status: int, why: str) -> HttpResponse:

@@ -11,7 +11,6 @@ from time import sleep
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
-from harness import catalog
 from harness.apis.api import Api, StreamShape
 from harness.apis.fact_files import FactSelection
 from harness.apis.jsonvalue import equal
@@ -26,6 +25,7 @@ from harness.reference_server.conversation_server import ConversationServer, Kno
 from harness.results import CellResult, Exchange, Provenance, ServedTranscript, ToolRun, TurnedAway, Verdict
 from harness.rules.conversation_report import build_conversation, max_conversation_chars
 from harness.rules.evidence import Evidence
+from harness.rules.registry import all_rules
 from harness.rules.replays import is_unreadable_by_sdk
 from harness.runner.backends import NO_KEY, CellEnvironment
 from harness.runner.verdicts import CellJudge
@@ -314,7 +314,7 @@ class ServedSession:
         evidence = self.evidence(ended=ended)
         covers = tuple(subject.value for subject in self.scenario.covers)
         cell = partial(CellResult, self.scenario.id, target, CLIENT, self.wire.name, self._variant)
-        judge = CellJudge(catalog.rules(), (), strict=False)
+        judge = CellJudge(all_rules(), (), strict=False)
         result = judge.decide_verdict(cell(Verdict.PASS, covers=covers), self.stage, evidence, Redactor())
         return (
             replace(result, conversation=build_conversation(evidence, Redactor(), max_conversation_chars(1)))

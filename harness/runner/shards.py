@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
-from harness.catalog import versions
 from harness.model.errors import ScenarioError, UsageError
 from harness.results import CellResult, Definition, Part, RunResult, Verdict
 from harness.results.run_result import Values
@@ -22,6 +21,7 @@ from harness.runner.cells import Cell, scenarios_of
 from harness.runner.differences import ObservedValues, difference_rows
 from harness.runner.expected_failures import Expectations, ExpectedFailure, to_expectation
 from harness.runner.suite_run import is_judged
+from harness.runner.versions import versions
 from harness.scenarios.load import digest, lines
 from harness.scenarios.schema import Scenario
 

@@ -12,7 +12,6 @@ from threading import Lock
 from typing import Generic, Self, TypeVar
 
 from harness.cassettes.preflight import Preflight
-from harness.catalog import versions
 from harness.platform.environment import utc_now
 from harness.results import CellResult, Mode, RunResult, Verdict
 from harness.results.run_result import Values
@@ -31,6 +30,7 @@ from harness.runner.expected_failures import Expectations, ExpectedFailure
 from harness.runner.live import RateLimits
 from harness.runner.recorder import Recorder, survey_cells, without_fresh
 from harness.runner.verdicts import CellJudge, JudgedCell
+from harness.runner.versions import versions
 from harness.stdio.workers import ForeignAdapter
 
 

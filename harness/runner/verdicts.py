@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.api import PATH_UNKNOWN
 from harness.apis.fact_files import SHIPPED, FactSelection
 from harness.apis.jsonvalue import parsed
@@ -34,6 +34,7 @@ from harness.rules import EVERYTHING, Scope
 from harness.rules.evidence import Evidence, ParsedExchange
 from harness.rules.expected_outcomes import decline_reason as why_declined
 from harness.rules.expected_outcomes import declined_chat
+from harness.rules.registry import all_rules
 from harness.rules.replays import CASSETTE_AGE_RULE
 from harness.rules.rule import Rule
 from harness.runner import exhibits
@@ -86,7 +87,7 @@ class CellJudge:
         then returns the worst remaining severity as the verdict. Excerpts of bodies are redacted.
         """
         transcript = evidence.transcript
-        terms = catalog.api(transcript.api).terms
+        terms = registry.api(transcript.api).terms
         found = ((rule, flaw) for rule in self.rules for flaw in rule.check(evidence))
         findings = tuple(self._weighed(rule.finding(flaw, terms)) for rule, flaw in found)
         if not any(finding.severity is Severity.ERROR for finding in findings):
@@ -229,7 +230,7 @@ def known_finding_ids(edition: FactSelection = SHIPPED) -> frozenset[str]:
     """Return the ids of all possible findings: those of rules, limits and facts with conditions.
     Raises `FactsError`.
     """
-    rules = catalog.rules()
+    rules = all_rules()
     return frozenset(
         (
             CASSETTE_UNREADABLE,
@@ -237,6 +238,6 @@ def known_finding_ids(edition: FactSelection = SHIPPED) -> frozenset[str]:
             PATH_UNKNOWN.id,
             *(rule.id for rule in rules),
             *(each for rule in rules for each in rule.also),
-            *(each for api in catalog.apis() for each in api.violation_ids(edition)),
+            *(each for api in registry.apis() for each in api.violation_ids(edition)),
         )
     )

@@ -12,11 +12,11 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from harness.documents.diagnostics import describe, explain, hint, path_of
+from harness.documents.document import MAX_BYTES, YamlDocument, read
 from harness.model.errors import FileError, ScenarioError
 from harness.platform.files import read_file
 from harness.scenarios import validation
-from harness.scenarios.diagnostics import describe, explain, hint, path_of
-from harness.scenarios.document import MAX_BYTES, YamlDocument, read
 from harness.scenarios.schema import Scenario
 
 SUFFIXES = (".yaml", ".yml")

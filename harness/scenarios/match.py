@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
+from harness.documents.json_schema import misfits
+from harness.documents.patterns import CostlyPattern, search
 from harness.model.messages import JSON, StopReason, ToolCall
-from harness.scenarios.json_schema import misfits
-from harness.scenarios.patterns import CostlyPattern, search
 from harness.scenarios.schema import CallMatcher, CountMatcher, ErrorMatcher, Expectation, TextMatcher
 
 

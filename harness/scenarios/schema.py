@@ -7,12 +7,24 @@ from __future__ import annotations
 
 import base64
 import binascii
-from enum import StrEnum
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field, JsonValue, Tag, field_validator, model_validator
 from typing_extensions import override
 
+from harness.apis.response_rules import Subject
+from harness.apis.view import Provocation
+from harness.documents.fields import (
+    LIST,
+    MAPPING,
+    NUMBER,
+    TEXT,
+    ArgumentsSchema,
+    Pattern,
+    SchemaObject,
+    Strict,
+    either,
+)
 from harness.model.messages import (
     JSON,
     Effort,
@@ -29,53 +41,6 @@ from harness.model.messages import (
     ToolChoice,
 )
 from harness.model.protocols import Capability
-from harness.scenarios.fields import (
-    LIST,
-    MAPPING,
-    NUMBER,
-    TEXT,
-    ArgumentsSchema,
-    Pattern,
-    SchemaObject,
-    Strict,
-    either,
-)
-
-
-class Subject(StrEnum):
-    """Subject of a scenario. Rules and difference tables are grouped by it."""
-
-    ID_MATCHING = "id-matching"
-    SYSTEM_PROMPT = "system-prompt"
-    JSON_MODE = "json-mode"
-    TOOLS = "tools"
-    HISTORY = "history"
-    RESPONSES = "responses"
-    LIMITS = "limits"
-    REQUESTS = "requests"
-    STREAMING = "streaming"
-    ERRORS = "errors"
-    EMBEDDINGS = "embeddings"
-
-
-class Provocation(StrEnum):
-    """Unusual but valid behaviour that the reference server shows only on request.
-
-    The documentation or the stream grammar allows it, but it is in no recording of a provider. Official SDKs fail on
-    some of it, which would hide other findings. Each scenario therefore has to opt in.
-
-    With `interleaved-calls`, chunks of parallel calls alternate. OpenAI's APIs number each chunk, but in recordings one
-    call follows the other. `unknown-events` sends events of an unknown type, which clients have to ignore according to
-    Anthropic. `raw-line-separators` sends unescaped U+2028, U+2029 and U+0085 in the JSON. Readers that split at
-    Unicode line ends fail there. With `empty-arguments`, the arguments of a call without arguments are an empty text
-    instead of `{}`. Some servers with OpenAI's Chat API send this, as recordings show (openai-chat-no-arguments).
-    """
-
-    INTERLEAVED_CALLS = "interleaved-calls"
-    UNKNOWN_EVENTS = "unknown-events"
-    RAW_LINE_SEPARATORS = "raw-line-separators"
-    EMPTY_ARGUMENTS = "empty-arguments"
-
 
 Variant: TypeAlias = Literal["whole", "stream"]
 """Form of a response: one body, or a stream."""

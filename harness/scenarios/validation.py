@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from harness import catalog
+from harness.apis import registry
+from harness.apis.view import Provocation
+from harness.documents.document import Path
+from harness.documents.json_schema import misfits
 from harness.model.errors import UnknownName, provider_error
 from harness.model.messages import StopReason, ToolCall
 from harness.model.protocols import Capability
 from harness.scenarios.canonical import called_before, calls_of, matching_result, scripted_events
-from harness.scenarios.document import Path
-from harness.scenarios.json_schema import misfits
 from harness.scenarios.match import TurnError, TurnOutcome, error_name, includes, mismatches
 from harness.scenarios.schema import (
     Expectation,
@@ -21,7 +22,6 @@ from harness.scenarios.schema import (
     HistoryMessage,
     NamedToolSpec,
     PartSpec,
-    Provocation,
     Scenario,
     Settings,
     StepSpec,
@@ -56,7 +56,7 @@ def problems(scenario: Scenario) -> Iterator[Problem]:
     yield from _trim(scenario)
     yield from _embeddings(scenario)
     yield from _capabilities(scenario)
-    known = [profile.name for api in catalog.apis() for profile in api.profiles]
+    known = [profile.name for api in registry.apis() for profile in api.profiles]
     yield from _unknown("profile", scenario.profiles or (), known, ("profiles",))
 
 
@@ -68,8 +68,8 @@ def _unknown(kind: str, given: Iterable[str], known: list[str], path: Path) -> I
 
 def _unknown_apis(by_api: Iterable[str], path: Path) -> Iterator[Problem]:
     for name in by_api:
-        if all(name != api.name for api in catalog.apis()):
-            yield Problem((*path, name), str(UnknownName("API", name, catalog.APIS.names())))
+        if all(name != api.name for api in registry.apis()):
+            yield Problem((*path, name), str(UnknownName("API", name, registry.APIS.names())))
 
 
 def _repeated(path: Path, given: Sequence[str]) -> Iterator[Problem]:
@@ -266,7 +266,7 @@ def _events_fit(scenario: Scenario, path: Path, turn: TurnSpec, earlier: Sequenc
 def _step(scenario: Scenario, path: Path, step: StepSpec, earlier: Sequence[ToolCall]) -> Iterator[Problem]:
     """Check one response of the script; `earlier` are the calls of the responses before it."""
     yield from _unknown_apis(step.raw, (*path, "raw"))
-    for api in catalog.apis():
+    for api in registry.apis():
         if step.stop is not None and step.stop in api.own_stops:
             yield from _stop_of_one_api(scenario, (*path, "stop"), api, *api.own_stops[step.stop])
     for index, (name, arguments) in enumerate(step.named_calls):

@@ -25,7 +25,6 @@ from typing import Any, cast
 
 import httpx2
 
-from harness import catalog
 from harness.kit.embeddings import EmbeddingRecord
 from harness.model.errors import (
     ChatError,
@@ -51,6 +50,7 @@ from harness.platform.exceptions import (
     source_line,
     traceback_text,
 )
+from harness.stdio import adapter_specs
 from harness.stdio.adapter_process import CUT_OFF_EXIT_CODE, FAULTS_VARIABLE, STACKS_SIGNAL
 from harness.stdio.protocol import (
     ChangedParams,
@@ -211,7 +211,7 @@ class _Server:
     @cached_property
     def _adapter(self) -> Adapter:
         try:
-            return catalog.adapter(self._spec)
+            return adapter_specs.adapter(self._spec)
         except UsageError:
             raise
         except BaseException as error:  # noqa: BLE001 - a foreign module may fail in any way

@@ -13,13 +13,14 @@ from functools import partial
 from threading import Lock
 from typing import Any, NoReturn, Self
 
-from harness import catalog
+from harness import plugins
 from harness.model.errors import PluginError, UsageError
 from harness.model.loops import Conversation
 from harness.model.messages import JSON, ChatRequest, ChatResponse, Finish, StreamEvent, ToolCall
 from harness.model.process import Command
 from harness.model.protocols import Adapter, Capability, Embeddings, Endpoint, ProcessRunner, Route
 from harness.platform.environment import is_hidden
+from harness.stdio import adapter_specs
 from harness.stdio.adapter_process import AdapterBroke, AdapterProcess, BrokenCommand, ErrorResponse
 from harness.stdio.agent_program import conversation_json
 from harness.stdio.protocol import (
@@ -131,10 +132,10 @@ class WorkerPool:
         """Return an adapter by its spec. A worker loads it unless it is built in.
 
         Raises:
-            UsageError: See `harness.catalog.adapter`.
+            UsageError: See `harness.stdio.adapter_specs.adapter`.
         """
-        if not catalog.is_foreign(spec):
-            return catalog.adapter(spec)
+        if not adapter_specs.is_foreign(spec):
+            return plugins.adapter(spec)
         process = self._started(spec)
         try:
             described = self._load(process, spec)
@@ -148,7 +149,7 @@ class WorkerPool:
         with self._lock:
             self._idle.setdefault(spec, []).append(process)
         made = described.embeddings
-        return catalog.check_adapter(
+        return plugins.check_adapter(
             spec,
             ForeignAdapter(
                 described.name,
@@ -188,9 +189,9 @@ class WorkerPool:
             self._returned(foreign.spec, process, reusable=process.is_idle)
 
     def _started(self, spec: str) -> AdapterProcess:
-        served = not spec.startswith(catalog.COMMAND_PREFIX)
+        served = not spec.startswith(adapter_specs.COMMAND_PREFIX)
         try:
-            words = _serve_command(spec) if served else shlex.split(spec.removeprefix(catalog.COMMAND_PREFIX))
+            words = _serve_command(spec) if served else shlex.split(spec.removeprefix(adapter_specs.COMMAND_PREFIX))
         except ValueError as error:
             raise PluginError("adapter", spec, f"it is no command line: {error}.") from None
         if not words:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import harness.adapters
-from harness import catalog
 from harness.model.protocols import Capability
+from harness.stdio import adapter_specs
 
 MISSING = {
     "anthropic": {Capability.AUDIO, Capability.EMBEDDINGS, Capability.RETRIES},
@@ -40,6 +40,6 @@ def test_a_claim_of_all_is_seen(claim: str) -> None:
 
 @pytest.mark.parametrize(("name", "missing"), MISSING.items())
 def test_what_an_adapter_does_not_claim(name: str, missing: set[Capability]) -> None:
-    adapter = catalog.adapter(name)
+    adapter = adapter_specs.adapter(name)
     assert (adapter.name, adapter.api) == (name, name)
     assert set(Capability) - adapter.capabilities == missing

@@ -282,9 +282,10 @@ def test_a_client_of_its_own_is_closed(api: Any) -> None:
 
 
 def test_adapters_with_the_capability_are_those_with_embeddings() -> None:
-    from harness import catalog
+    from harness.apis import registry
+    from harness.stdio import adapter_specs
 
-    adapters = [catalog.adapter(name) for name in sorted({shipped.adapter for shipped in catalog.targets()})]
+    adapters = [adapter_specs.adapter(name) for name in sorted({shipped.adapter for shipped in registry.targets()})]
     having = [each.name for each in adapters if each.embeddings is not None]
     assert having == [each.name for each in adapters if Capability.EMBEDDINGS in each.capabilities]
     assert having == ["gemini", "openai-chat"]

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness import catalog
+from harness.apis import registry
 from harness.model import errors
 from harness.model.messages import (
     ArgumentsDelta,
@@ -465,7 +465,7 @@ def test_deep_nesting_gives_events_or_an_error(wire: Wire, player: Player, depth
 @needs_traffic
 def test_real_streams_come_to_the_whole_answer_in_any_cut(wire: Wire, player: Player) -> None:
     """In four cuts each: grammar and cuts have tests of their own above."""
-    api = catalog.api(wire.adapter.api)
+    api = registry.api(wire.adapter.api)
     ends = {"answer": 0, "error": 0}
     for one in recorded(*wire.traffic):
         if one.response.status != 200 or one.response.body.lstrip().startswith(b"{"):

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import catalog
+from harness import plugins
+from harness.apis import registry
 from harness.apis.targets import targets_for
 from harness.cassettes.library import Library
 from harness.cassettes.redact import Redactor
@@ -22,6 +23,7 @@ from harness.checks.server_checks import CHECKS
 from harness.checks.server_session import RetryingClient, ServerUnderTest
 from harness.model.protocols import Adapter
 from harness.results import Blame, Finding, RunResult, Severity, Verdict
+from harness.rules.registry import all_rules
 from harness.runner.backends import Backend, ReplayBackend
 from harness.runner.cells import cells
 from harness.runner.live import LiveBackend
@@ -29,6 +31,7 @@ from harness.runner.recorder import Recorder
 from harness.runner.suite_run import Run
 from harness.scenarios.load import load_paths
 from harness.scenarios.suite import shipped
+from harness.stdio import adapter_specs
 from tests.examples import plain_http
 
 FOLDER = os.environ.get("HARNESS_AIMOCK_DIR")
@@ -38,7 +41,7 @@ pytestmark = pytest.mark.skipif(
 
 SCENARIOS = {"call-single", "call-parallel-same-tool", "history-two-turns", "system-plain", "json-mode", "json-schema"}
 PATHS = {"anthropic": "", "openai-chat": "/v1", "openai-responses": "/v1", "gemini": "/v1beta"}
-SERVED = [target for target in catalog.targets() if target.api in PATHS]
+SERVED = [target for target in registry.targets() if target.api in PATHS]
 KEY = "sk-harness-0123456789abcdefghijklmnopqrstuvwxyz"
 REFUSED = ("system-plain", "openai-chat")
 """aimock reads no `developer` message, so that it does not find the system prompt that its fixture asks for."""
@@ -72,10 +75,10 @@ def run(
     recorder: Recorder | None = None,
 ) -> RunResult:
     chosen = [served for served in SERVED if not targets or served.name in targets]
-    adapters = adapters or [catalog.adapter(name) for name in dict.fromkeys(served.adapter for served in chosen)]
+    adapters = adapters or [adapter_specs.adapter(name) for name in dict.fromkeys(served.adapter for served in chosen)]
     scenarios = [scenario for scenario in load_paths([shipped("scenarios")]) if scenario.id in SCENARIOS]
     made = targets_for(adapters, targets, models or {})
-    return Run(stages, catalog.rules(), recorder=recorder)(cells(scenarios, made, ["whole"]))
+    return Run(stages, all_rules(), recorder=recorder)(cells(scenarios, made, ["whole"]))
 
 
 def findings(result: RunResult) -> list[tuple[str, str, Finding]]:
@@ -99,7 +102,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
     library = Library(tmp_path_factory.mktemp("cassettes"))
     with pytest.MonkeyPatch.context() as environment:
         for api in PATHS:
-            for name in catalog.api(api).key_variables:
+            for name in registry.api(api).key_variables:
                 environment.setenv(name, KEY)
         with serving() as origin:
             result = run(LiveBackend(base_urls(origin)), recorder=Recorder(library))
@@ -213,7 +216,7 @@ def test_an_adapter_without_an_http_client_is_recorded_through_loopback(tmp_path
 def test_the_commands_do_it_too(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "harness"]
     chosen = ["call-single", "--target", "gemini-3", "--cassettes", str(tmp_path / "cassettes")]
-    environment = os.environ | {"PYTHONPATH": str(Path(catalog.__file__).parent.parent), "GEMINI_API_KEY": KEY}
+    environment = os.environ | {"PYTHONPATH": str(Path(plugins.__file__).parent.parent), "GEMINI_API_KEY": KEY}
 
     def command(*arguments: str) -> dict[str, object]:
         report = ["--report", f"json:{tmp_path / 'result.json'}"]
@@ -247,7 +250,7 @@ def test_a_check_of_aimock_finds_where_it_departs_and_nothing_else(tmp_path: Pat
     found: dict[str, set[str]] = {}
     with serving(fixtures) as origin:
         for api in DEPARTING:
-            server = ServerUnderTest.of(catalog.api(api), "toy-1", origin + PATHS[api])
+            server = ServerUnderTest.of(registry.api(api), "toy-1", origin + PATHS[api])
             with RetryingClient(server.api, KEY) as line:
                 result = ServerCheckRun(server, line, CheckSelection(), Redactor())()
             failing = [each for cell in result.cells for each in cell.findings if each.fails]

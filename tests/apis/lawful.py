@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.api import Api
 from harness.apis.limits import Violation
-from harness.apis.targets import Profile
+from harness.apis.profiles import Profile
 from harness.model.http import HttpRequest
 
 
@@ -14,5 +14,5 @@ def violations(
 ) -> list[Violation]:
     """What is refused of a request to its own model, or to one of `profile`, at the address that it goes to."""
     model = wire.model_of(request) or "" if model is None else model
-    held_to = catalog.api(wire.name).profile_for(model) if profile is None else profile
+    held_to = registry.api(wire.name).profile_for(model) if profile is None else profile
     return wire.judge(request, wire.services.rules_at(held_to, model, request.url))

@@ -7,7 +7,7 @@ import datetime as dt
 import json
 from typing import Any
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.fact_files import FactSelection
 from harness.apis.limits import Violation
 from harness.apis.openai_chat import API
@@ -50,7 +50,7 @@ GOOD: dict[str, Any] = {
 
 def check(body: Any, url: str = OPENAI, on: dt.date | None = None) -> list[Violation]:
     model = body.get("model") if isinstance(body, dict) else None
-    profile = catalog.api("openai-chat").profile_for(model if isinstance(model, str) else "", FactSelection(on))
+    profile = registry.api("openai-chat").profile_for(model if isinstance(model, str) else "", FactSelection(on))
     return lawful.violations(API, HttpRequest("POST", url, {}, json.dumps(body).encode()), profile)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.view import ModelStep, RequestView
 from harness.model.http import HttpResponse
 
@@ -23,13 +23,13 @@ STREAMS = {
 
 def whole(api: str, step: ModelStep, seed: str = "seed") -> HttpResponse:
     """An answer that is not streamed."""
-    body = catalog.api(api).build(step, seed, MODELS[api], catalog.api(api).profile_for(MODELS[api]))
+    body = registry.api(api).build(step, seed, MODELS[api], registry.api(api).profile_for(MODELS[api]))
     return HttpResponse(200, {"content-type": "application/json"}, json.dumps(body, ensure_ascii=False).encode())
 
 
 def streamed(request: RequestView, step: ModelStep, seed: str = "seed") -> HttpResponse:
     """The same answer as a stream in the form that `request` asks for."""
     model = MODELS[request.api]
-    return catalog.api(request.api).build_stream(
-        step, seed, model, catalog.api(request.api).profile_for(model), request
+    return registry.api(request.api).build_stream(
+        step, seed, model, registry.api(request.api).profile_for(model), request
     )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from harness.apis.view import ModelStep
+from harness.apis.view import ModelStep, Provocation
 from harness.model.messages import JSON, StopReason
-from harness.scenarios.schema import Provocation
 
 _TEXTS = st.text(max_size=60) | st.sampled_from(
     ['"quotes"\n\\', "18 °C — 東京 👨‍👩‍👧‍👦", "a\u2028b\u2029c\u0085d", "{}", "\r\n\r\n"]

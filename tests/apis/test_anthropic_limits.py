@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.anthropic import API
 from harness.apis.limits import Violation
-from harness.apis.targets import Profile
+from harness.apis.profiles import Profile
 from harness.apis.view import WireError
 from harness.model.http import HttpRequest
 from tests.apis import lawful
@@ -21,8 +21,8 @@ from tests.apis.hardened import validator
 from tests.apis.pointers import resolve
 
 URL = "https://api.anthropic.com/v1/messages"
-OLD = catalog.api("anthropic").profile_for("claude-sonnet-4-5")
-NEW = catalog.api("anthropic").profile_for("claude-opus-4-8")
+OLD = registry.api("anthropic").profile_for("claude-sonnet-4-5")
+NEW = registry.api("anthropic").profile_for("claude-opus-4-8")
 OBJECT = {"type": "object", "properties": {}}
 CLOSED = {**OBJECT, "additionalProperties": False}
 TOOL = {"name": "f", "input_schema": OBJECT}
@@ -146,7 +146,7 @@ MODELS = (
     *("claude-fable-5", "claude-opus-5", "claude-mythos-5-1", "claude-opus-5-5", "claude-sonnet-5-5"),
     *("claude-haiku-5-5", "claude-of-another-day"),
 )
-CLAUDE = {model: catalog.api("anthropic").profile_for(model) for model in MODELS}
+CLAUDE = {model: registry.api("anthropic").profile_for(model) for model in MODELS}
 
 
 BEDROCK = "https://bedrock-runtime.us-east-1.amazonaws.com"

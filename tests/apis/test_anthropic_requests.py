@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.anthropic import API
 from harness.apis.view import (
     CallView,
@@ -364,5 +364,5 @@ def test_hosts_take_the_same_body_with_the_model_in_the_path(path: str, model: s
     assert API.recognises(request)
     assert API.model_of(request) == model
     assert (API.view(request).model, API.view(request).stream) == (model, stream)
-    assert lawful.violations(API, request, catalog.api("anthropic").profile_for(model)) == []
+    assert lawful.violations(API, request, registry.api("anthropic").profile_for(model)) == []
     assert not API.recognises(HttpRequest("POST", request.url, {}, b'{"messages": []}'))

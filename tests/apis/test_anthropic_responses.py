@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.anthropic import API
 from harness.apis.limits import Limit
 from harness.apis.view import CallView, ErrorView, ModelStep, OpaqueView, Prefix, ResponseView, TextView, WireError
@@ -17,7 +17,7 @@ from harness.model.http import HttpResponse
 from harness.model.messages import StopReason, Usage
 from tests.apis.hardened import validator
 
-PROFILE = catalog.api("anthropic").profile_for("claude-opus-5")
+PROFILE = registry.api("anthropic").profile_for("claude-opus-5")
 USAGE = {
     "input_tokens": 10,
     "cache_creation_input_tokens": 200,
@@ -283,7 +283,7 @@ STEPS = [
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("model", ["claude-opus-5", "claude-sonnet-4-5"])
 def test_what_is_built_is_read_back(step: ModelStep, model: str) -> None:
-    body = API.build(step, "seed", model, catalog.api("anthropic").profile_for(model))
+    body = API.build(step, "seed", model, registry.api("anthropic").profile_for(model))
     view = read(body)
     assert view.text == (step.text or "")
     assert [(item.name, item.arguments) for item in view.calls] == list(step.calls)
@@ -299,7 +299,7 @@ def test_what_is_built_is_read_back(step: ModelStep, model: str) -> None:
 @pytest.mark.parametrize("model", ["claude-opus-5", "claude-sonnet-4-5"])
 def test_what_is_built_is_the_sdk_s(step: ModelStep, model: str) -> None:
     types = pytest.importorskip("anthropic.types")
-    body = API.build(step, "seed", model, catalog.api("anthropic").profile_for(model))
+    body = API.build(step, "seed", model, registry.api("anthropic").profile_for(model))
     validator(types.Message).validate_json(json.dumps(body), strict=True)
 
 

@@ -15,14 +15,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.anthropic import API
 from harness.apis.anthropic.mock import spell
 from harness.apis.eventstream import events, is_event_stream
-from harness.apis.view import ErrorView, ModelStep, ResponseView, WireError
+from harness.apis.view import ErrorView, ModelStep, Provocation, ResponseView, WireError
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import JSON, StopReason, Usage
-from harness.scenarios.schema import Provocation
 from tests.apis.differing import differing
 from tests.apis.hardened import validator
 from tests.apis.steps import steps
@@ -52,11 +51,11 @@ CALL = ModelStep(text="I look.", thinking="Hm.", calls=(("get_weather", {"city":
 
 
 def built(step: ModelStep, seed: str = "seed", model: str = "claude-opus-5") -> HttpResponse:
-    return API.build_stream(step, seed, model, catalog.api("anthropic").profile_for(model), STREAMED)
+    return API.build_stream(step, seed, model, registry.api("anthropic").profile_for(model), STREAMED)
 
 
 def whole(step: ModelStep, seed: str = "seed", model: str = "claude-opus-5") -> ResponseView:
-    body = API.build(step, seed, model, catalog.api("anthropic").profile_for(model))
+    body = API.build(step, seed, model, registry.api("anthropic").profile_for(model))
     return API.read(HttpResponse(200, {"content-type": "application/json"}, json.dumps(body).encode()))
 
 

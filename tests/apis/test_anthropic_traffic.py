@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from typing import Any
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.anthropic import API
 from harness.apis.limits import Violation
 from harness.apis.view import CallView, MediaView, OpaqueView, RequestView, ResultView, TextView
@@ -22,7 +22,7 @@ pytestmark = needs_traffic
 
 
 def violations(request: HttpRequest) -> list[Violation]:
-    return lawful.violations(API, request, catalog.api("anthropic").profile_for(API.model_of(request) or ""))
+    return lawful.violations(API, request, registry.api("anthropic").profile_for(API.model_of(request) or ""))
 
 
 def accepted() -> list[Recorded]:

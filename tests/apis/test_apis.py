@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.limits import Limit
 from harness.apis.view import WireError
 from harness.model.errors import UnknownName
@@ -11,22 +11,22 @@ from tests.apis import lawful
 
 
 def test_there_are_four_apis_and_a_command_line_each_under_its_own_name() -> None:
-    assert sorted(catalog.APIS.names()) == ["anthropic", "claude-cli", "gemini", "openai-chat", "openai-responses"]
-    assert all(catalog.api(name).name == name for name in catalog.APIS.names())
+    assert sorted(registry.APIS.names()) == ["anthropic", "claude-cli", "gemini", "openai-chat", "openai-responses"]
+    assert all(registry.api(name).name == name for name in registry.APIS.names())
 
 
 def test_an_unknown_api_is_named_with_its_neighbour() -> None:
     with pytest.raises(UnknownName) as raised:
-        catalog.api("openai-chats")
+        registry.api("openai-chats")
     assert str(raised.value) == (
         "unknown API 'openai-chats'. Did you mean 'openai-chat'? "
         "Known: anthropic, claude-cli, gemini, openai-chat, openai-responses."
     )
 
 
-@pytest.mark.parametrize("api", catalog.APIS.names())
+@pytest.mark.parametrize("api", registry.APIS.names())
 def test_a_format_keeps_its_contract_on_a_body_that_is_none(api: str) -> None:
-    wire = catalog.api(api)
+    wire = registry.api(api)
     profile = wire.profile_for("a-model")
     request = HttpRequest("POST", wire.provider_url + "/nowhere", {}, b"no JSON")
     assert not wire.recognises(request)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.eventstream import events_of
 from harness.apis.view import ModelStep, WireError
 from harness.model.http import HttpResponse
@@ -40,7 +40,7 @@ def test_no_part_of_a_stream_is_complete(form: str) -> None:
     end = end_of(form, response.body)
     first = 1 if form == "gemini as array" else 0  # nothing at all is no array either
     for kept in range(first, len(response.body) + 1):
-        view = catalog.api(STREAMS[form].api).read(replace(response, body=response.body[:kept]))
+        view = registry.api(STREAMS[form].api).read(replace(response, body=response.body[:kept]))
         assert (view.streamed, view.complete, view.error) == (True, kept >= end, None), kept
 
 
@@ -51,9 +51,9 @@ def test_no_part_of_any_stream_is_complete(form: str, step: ModelStep, seed: str
     response = streamed(STREAMS[form], step, seed)
     end = end_of(form, response.body)
     kept = data.draw(st.integers(1, end - 1))
-    view = catalog.api(STREAMS[form].api).read(replace(response, body=response.body[:kept]))
+    view = registry.api(STREAMS[form].api).read(replace(response, body=response.body[:kept]))
     assert (view.streamed, view.complete, view.error) == (True, False, None)
-    assert catalog.api(STREAMS[form].api).read(replace(response, body=response.body[:end])).complete
+    assert registry.api(STREAMS[form].api).read(replace(response, body=response.body[:end])).complete
 
 
 @pytest.mark.parametrize("form", STREAMS)
@@ -61,17 +61,17 @@ def test_an_event_that_is_no_json_is_said_so(form: str) -> None:
     response = streamed(STREAMS[form], STEP)
     broken = response.body.replace(b"}\n\n", b"\n\n").replace(b"}\r\n\r\n", b"\r\n\r\n")
     if form == "gemini as array":
-        assert not catalog.api("gemini").read(replace(response, body=broken.removesuffix(b"}\n]"))).complete
+        assert not registry.api("gemini").read(replace(response, body=broken.removesuffix(b"}\n]"))).complete
         return
     with pytest.raises(WireError, match="not JSON"):
-        catalog.api(STREAMS[form].api).read(replace(response, body=broken))
+        registry.api(STREAMS[form].api).read(replace(response, body=broken))
 
 
 @pytest.mark.parametrize("api", MODELS)
 def test_a_whole_answer_without_its_last_byte_is_no_answer(api: str) -> None:
     response = whole(api, STEP)
     with pytest.raises(WireError, match="not JSON"):
-        catalog.api(api).read(replace(response, body=response.body[:-1]))
+        registry.api(api).read(replace(response, body=response.body[:-1]))
 
 
 @pytest.mark.parametrize("content_type", ["text/html", "application/octet-stream", "json"])
@@ -81,7 +81,7 @@ def test_the_right_body_under_another_content_type_is_no_answer(api: str, conten
     bodies = [whole(api, STEP), *(streamed(request, STEP) for request in STREAMS.values() if request.api == api)]
     for body in bodies:
         with pytest.raises(WireError, match=r"the content type of the body is '"):
-            catalog.api(api).read(replace(body, headers=headers))
+            registry.api(api).read(replace(body, headers=headers))
 
 
 @pytest.mark.parametrize(
@@ -91,23 +91,23 @@ def test_the_right_body_under_another_content_type_is_no_answer(api: str, conten
 @pytest.mark.parametrize("api", MODELS)
 def test_json_goes_by_several_names(api: str, content_type: str) -> None:
     response = replace(whole(api, STEP), headers={"content-type": content_type})
-    assert catalog.api(api).read(response).text == STEP.text
+    assert registry.api(api).read(response).text == STEP.text
     with pytest.raises(WireError, match="not JSON"):
-        catalog.api(api).read(replace(streamed(STREAMS[api], STEP), headers={"content-type": content_type}))
+        registry.api(api).read(replace(streamed(STREAMS[api], STEP), headers={"content-type": content_type}))
 
 
 @pytest.mark.parametrize("body", [PAGE, b"\n\n<html>", b'{"choices": []}', b"[]", b"Bad gateway"])
 @pytest.mark.parametrize("api", MODELS)
 def test_what_is_no_stream_is_said_so(api: str, body: bytes) -> None:
     with pytest.raises(WireError, match=r"no event stream|not a GenerateContentResponse|a chunk of a stream is no"):
-        catalog.api(api).read(HttpResponse(200, {"content-type": "text/event-stream"}, body))
+        registry.api(api).read(HttpResponse(200, {"content-type": "text/event-stream"}, body))
 
 
 @pytest.mark.parametrize("api", MODELS)
 def test_a_refusal_is_read_under_any_content_type(api: str) -> None:
-    refusal = catalog.api(api).fail(429, None, "seed")
+    refusal = registry.api(api).fail(429, None, "seed")
     for content_type in ("text/plain", "application/octet-stream"):
-        error = catalog.api(api).read(replace(refusal, headers={"content-type": content_type})).error
+        error = registry.api(api).read(replace(refusal, headers={"content-type": content_type})).error
         assert error is not None
         assert (error.meant, error.message) == (429, "The rate limit is exceeded. Please try again later.")
         assert json.loads(refusal.body)

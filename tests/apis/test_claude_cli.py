@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.claude_cli import API
 from harness.apis.jsonvalue import loads, resolve
 from harness.apis.limits import Limit
@@ -26,7 +26,7 @@ from harness.model.messages import StopReason, Usage
 from harness.model.process import Command, Completed, from_response, to_request, to_response
 from tests.apis import lawful
 
-PROFILE = catalog.api("claude-cli").profile_for("claude-opus-5-5")
+PROFILE = registry.api("claude-cli").profile_for("claude-opus-5-5")
 ARGV = (
     *("claude", "--print", "--output-format", "json", "--tools", "", "--strict-mcp-config", "--setting-sources", ""),
     *("--disable-slash-commands", "--no-session-persistence", "--model", "claude-opus-5-5"),

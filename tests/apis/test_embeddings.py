@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.embeddings import EmbeddingFormat, EmbeddingView
 from harness.apis.view import TextView, WireError
 from harness.model.http import HttpRequest, HttpResponse
@@ -15,7 +15,7 @@ GEMINI = "https://generativelanguage.googleapis.com/v1/models/gemini-embedding-2
 
 
 def of(api: str) -> EmbeddingFormat:
-    found = catalog.api(api).embeddings
+    found = registry.api(api).embeddings
     assert found is not None
     return found
 
@@ -39,12 +39,12 @@ def answer(body: Any) -> HttpResponse:
 
 
 def rules(api: str, request: HttpRequest) -> list[tuple[str, str]]:
-    law = catalog.api(api).services.rules_at(catalog.api(api).profile_for(""), "", request.url)
+    law = registry.api(api).services.rules_at(registry.api(api).profile_for(""), "", request.url)
     return [(each.rule, each.pointer) for each in of(api).violations(request, law)]
 
 
 def test_the_apis_with_embeddings() -> None:
-    assert [api.name for api in catalog.apis() if api.embeddings] == ["openai-chat", "gemini"]
+    assert [api.name for api in registry.apis() if api.embeddings] == ["openai-chat", "gemini"]
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_the_apis_with_embeddings() -> None:
 def test_a_request_for_embeddings_is_recognised_by_its_path(api: str, method: str, url: str, is_one: bool) -> None:
     request = HttpRequest(method, url, {}, b"{}")
     assert of(api).recognises(request) is is_one
-    assert not (is_one and catalog.api(api).recognises(request))
+    assert not (is_one and registry.api(api).recognises(request))
 
 
 def test_openai_is_read() -> None:

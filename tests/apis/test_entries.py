@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.jsonvalue import cached_per_element, loads, parsed
 from harness.apis.view import RequestView, WireError
 from harness.model.http import HttpRequest
@@ -27,7 +27,7 @@ FIELD = {"anthropic": "messages", "gemini": "contents", "openai-chat": "messages
 def view(api: str, *entries: JSON) -> RequestView:
     path = "/v1beta/models/m:generateContent" if api == "gemini" else "/v1/chat"
     body: JSON = {"model": "m", FIELD[api]: [*entries]}
-    return catalog.api(api).view(HttpRequest("POST", f"https://example.com{path}", {}, json.dumps(body).encode()))
+    return registry.api(api).view(HttpRequest("POST", f"https://example.com{path}", {}, json.dumps(body).encode()))
 
 
 @pytest.mark.parametrize("api", CALL)

@@ -13,13 +13,14 @@ from typing import Any
 
 import pytest
 
-from harness import catalog
-from harness.apis.api import Api, severity
+from harness.apis import registry
+from harness.apis.api import Api
 from harness.apis.examples import JudgedExample, day_of, judged
 from harness.apis.fact import Fact
 from harness.apis.fact_files import CompiledFacts
 from harness.apis.jsonvalue import loads
 from harness.apis.matching import RequestData
+from harness.apis.registry import severity
 from harness.apis.services import OTHER, OWN, SERVERS
 from harness.apis.view import ModelStep, WireError
 from harness.cli.main import main
@@ -53,7 +54,7 @@ def examples() -> Mapping[str, JudgedExample]:
     """All examples, by their entry and place."""
 
     def found() -> Iterator[tuple[str, JudgedExample]]:
-        for api in catalog.apis():
+        for api in registry.apis():
             for fact in api.facts.all():
                 for each in judged(api, api.facts, fact, base_url=base_of(api, fact)):
                     kind, number = each.key[-2:]
@@ -145,10 +146,10 @@ def test_what_only_the_provider_refuses_is_not_held_against_other_servers() -> N
     assert asked > 50
 
 
-@pytest.mark.parametrize("name", [api.name for api in catalog.apis()])
+@pytest.mark.parametrize("name", [api.name for api in registry.apis()])
 def test_a_docket_finds_what_each_fact_finds_by_itself(name: str) -> None:
     """The sieve of conditions lets nothing through that is met."""
-    api = catalog.api(name)
+    api = registry.api(name)
     facts = [fact for fact in api.facts.all() if fact.when]
     docket = CompiledFacts(facts, api.schema_places)
     for example in (each for each in examples().values() if each.api is api and not is_huge(each)):
@@ -162,7 +163,7 @@ def test_a_docket_finds_what_each_fact_finds_by_itself(name: str) -> None:
 
 def test_a_certain_refusal_is_an_error_in_one_example_at_least() -> None:
     errors = {e.id for e in examples().values() if e.refused and any(f.severity == "error" for f in e.found)}
-    limits = {limit.id: severity(limit) for api in catalog.apis() for limit, _ in api.facts.limits.values()}
+    limits = {limit.id: severity(limit) for api in registry.apis() for limit, _ in api.facts.limits.values()}
     refused = {e.id: e.fact for e in examples().values() if e.refused}
     certain = {
         each for each, fact in refused.items() if limits.get(each, "error" if fact.is_certain else "") == "error"
@@ -182,7 +183,7 @@ ELSEWHERE = {
 def test_every_entry_that_refuses_something_has_an_example() -> None:
     missing = [
         entry.id
-        for api in catalog.apis()
+        for api in registry.apis()
         if api.minimal_request is not None
         for fact in api.facts.all()
         for entry in (*((fact,) if fact.verdict == "refused" and fact.when else ()), *fact.limits)
@@ -191,7 +192,7 @@ def test_every_entry_that_refuses_something_has_an_example() -> None:
     assert missing == []
 
 
-@pytest.mark.parametrize("api", [each for each in catalog.apis() if each.minimal_request], ids=lambda api: api.name)
+@pytest.mark.parametrize("api", [each for each in registry.apis() if each.minimal_request], ids=lambda api: api.name)
 def test_the_smallest_chat_is_refused_by_no_fact_that_has_no_other_example_of_what_is_accepted(api: Api) -> None:
     for fact in api.facts.all():
         if fact.refuses and not fact.accepts:

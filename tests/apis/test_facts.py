@@ -11,19 +11,19 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import harness
-from harness import catalog
 from harness.apis import fact as form
-from harness.apis.api import known_limits
+from harness.apis import registry
 from harness.apis.fact import Fact
 from harness.apis.fact_files import Facts, FactSelection, read_fact_file
+from harness.apis.registry import known_limits
+from harness.documents.document import read
 from harness.model.errors import FactsError
-from harness.scenarios.document import read
 
 PACKAGE = Path(harness.__file__).parent
 ROOT = Path(__file__).parent.parent.parent
 SCHEMA = PACKAGE / "apis" / "facts.schema.json"
 FILES = sorted(PACKAGE.glob("apis/*/facts.yaml"))
-FACTS = {fact.id: fact for api in catalog.apis() for fact in api.facts.all()}
+FACTS = {fact.id: fact for api in registry.apis() for fact in api.facts.all()}
 LIMITS = {limit.id: limit for limit in known_limits()}
 
 A_FACT = """\
@@ -44,8 +44,8 @@ def written(folder: Path, text: str) -> Path:
 
 
 def test_each_api_has_facts_and_ids_are_unique_among_facts_and_limits() -> None:
-    assert [file.parent.name.replace("_", "-") for file in FILES] == sorted(catalog.APIS.names())
-    assert len(FACTS) == sum(len(api.facts.all()) for api in catalog.apis())
+    assert [file.parent.name.replace("_", "-") for file in FILES] == sorted(registry.APIS.names())
+    assert len(FACTS) == sum(len(api.facts.all()) for api in registry.apis())
     assert FACTS.keys() & LIMITS.keys() == set()
 
 
@@ -80,9 +80,9 @@ def test_every_refusal_is_looked_for_or_says_why_not() -> None:
 
 def test_every_fact_that_is_cited_is_there() -> None:
     """In strings, comments and docstrings alike: what looks like a fact of an API of ours is one, or a limit."""
-    apis = "|".join(sorted((api.name for api in catalog.apis()), key=len, reverse=True))
-    profiles = (profile.name for api in catalog.apis() for profile in api.profiles)
-    targets = (target.name for target in catalog.targets())
+    apis = "|".join(sorted((api.name for api in registry.apis()), key=len, reverse=True))
+    profiles = (profile.name for api in registry.apis() for profile in api.profiles)
+    targets = (target.name for target in registry.targets())
     known = {*FACTS, *LIMITS, *profiles, *targets, "gemini-embedding-001", "gemini-embedding-2"}
     unknown: set[tuple[str, str]] = set()
     for folder in (PACKAGE, ROOT / "scenarios", ROOT / "tests"):
@@ -199,7 +199,7 @@ def test_of_two_facts_with_one_id_the_later_file_s_counts(tmp_path: Path) -> Non
 
 
 def test_a_profile_is_made_once_for_a_day_and_anew_when_a_file_has_changed(tmp_path: Path) -> None:
-    anthropic = catalog.api("anthropic")
+    anthropic = registry.api("anthropic")
     file = written(tmp_path, A_FACT.replace("says:", "since: 2026-09-02\n    says:"))
     before, after = (FactSelection(dt.date(2026, 9, day), (file,)) for day in (1, 2))
 

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 import pytest
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.server import wait_headers, waiting_time
 from harness.apis.view import ErrorView, ModelStep
 from harness.model.errors import provider_error
@@ -32,7 +32,7 @@ STEP = ModelStep(text="It is 18 °C in Paris, and raining in Tokyo.", calls=(("g
 
 
 def error_of(api: str, response: HttpResponse) -> ErrorView:
-    view = catalog.api(api).read(response)
+    view = registry.api(api).read(response)
     assert view.stop_reason is StopReason.ERROR
     assert view.error is not None
     return view.error
@@ -42,15 +42,15 @@ def error_of(api: str, response: HttpResponse) -> ErrorView:
 @pytest.mark.parametrize("api", MODELS)
 def test_a_failure_is_read_as_what_it_is(api: str, status: int) -> None:
     for wait in (None, 0, 7, 0.25, 48.939935):
-        response = catalog.api(api).fail(status, wait, "seed")
+        response = registry.api(api).fail(status, wait, "seed")
         error = error_of(api, response)
         assert (response.status, error.status, error.meant) == (status, status, status)
         assert error.retry_after == (None if wait is None else pytest.approx(wait, abs=0.001))
         assert error.message
     assert (
-        catalog.api(api).fail(status, 1, "seed")
-        == catalog.api(api).fail(status, 1, "seed")
-        != catalog.api(api).fail(status, 1, "other")
+        registry.api(api).fail(status, 1, "seed")
+        == registry.api(api).fail(status, 1, "seed")
+        != registry.api(api).fail(status, 1, "other")
     )
 
 
@@ -72,7 +72,7 @@ def test_a_failure_is_read_as_what_it_is(api: str, status: int) -> None:
 def test_a_failure_has_the_words_and_headers_of_its_api(
     api: str, status: int, headers: dict[str, str], body: dict[str, Any]
 ) -> None:
-    response = catalog.api(api).fail(status, 3, "seed")
+    response = registry.api(api).fail(status, 3, "seed")
     error = json.loads(response.body)["error"]
     assert error.items() >= body.items()
     assert {name: text for name, text in response.headers.items() if "retry" in name} == headers
@@ -85,15 +85,15 @@ def test_a_failure_has_the_words_and_headers_of_its_api(
 
 
 def test_gemini_writes_a_wait_as_protobuf_does() -> None:
-    body = json.loads(catalog.api("gemini").fail(429, 0.5, "seed").body)
+    body = json.loads(registry.api("gemini").fail(429, 0.5, "seed").body)
     assert body["error"]["details"][0]["retryDelay"] == "0.5s"
-    assert "details" not in json.loads(catalog.api("gemini").fail(429, None, "seed").body)["error"]
+    assert "details" not in json.loads(registry.api("gemini").fail(429, None, "seed").body)["error"]
 
 
 @pytest.mark.parametrize("status", [418, 599])
 @pytest.mark.parametrize("api", MODELS)
 def test_a_status_that_no_table_has_is_a_failure_too(api: str, status: int) -> None:
-    error = error_of(api, catalog.api(api).fail(status, None, "seed"))
+    error = error_of(api, registry.api(api).fail(status, None, "seed"))
     assert (error.meant, error.message) == (status, f"The request failed with HTTP {status}.")
 
 
@@ -101,7 +101,7 @@ def test_a_status_that_no_table_has_is_a_failure_too(api: str, status: int) -> N
 @pytest.mark.parametrize("form", STREAMS)
 def test_an_error_in_a_stream_stands_for_the_status_that_its_words_tell(form: str, status: int) -> None:
     request = STREAMS[form]
-    wire = catalog.api(request.api)
+    wire = registry.api(request.api)
     nearest = status if status in WITH_WORDS[request.api] else status // 100 * 100
     response = streamed(request, STEP)
     end = b"}\n," if form == "gemini as array" else b"\r\n\r\n" if form == "gemini" else b"\n\n"
@@ -118,14 +118,14 @@ def test_an_error_in_a_stream_stands_for_the_status_that_its_words_tell(form: st
 
 @pytest.mark.parametrize("api", MODELS)
 def test_an_error_may_be_all_that_a_stream_says(api: str) -> None:
-    body = catalog.api(api).stream_error(429, "seed", STREAMS[api])
+    body = registry.api(api).stream_error(429, "seed", STREAMS[api])
     assert error_of(api, HttpResponse(200, {"content-type": "text/event-stream"}, body)).meant == 429
 
 
 def test_responses_fails_in_the_three_ways_that_are_seen() -> None:
     ways: set[tuple[str, ...]] = set()
     for seed in map(str, range(20)):
-        sent = catalog.api("openai-responses").stream_error(503, seed, STREAMS["openai-responses"])
+        sent = registry.api("openai-responses").stream_error(503, seed, STREAMS["openai-responses"])
         events = [json.loads(event.partition(b"data: ")[2]) for event in sent.split(b"\n\n") if event]
         ways.add(tuple(f"{event['type']} {'nested' if 'error' in event else ''}".strip() for event in events))
         assert events[-1]["response"]["error"]["code"] == "server_is_overloaded"
@@ -135,7 +135,7 @@ def test_responses_fails_in_the_three_ways_that_are_seen() -> None:
 
 def test_the_last_event_of_a_failed_response_is_the_sdk_s() -> None:
     types = pytest.importorskip("openai.types.responses")
-    sent = catalog.api("openai-responses").stream_error(429, "seed", STREAMS["openai-responses"])
+    sent = registry.api("openai-responses").stream_error(429, "seed", STREAMS["openai-responses"])
     types.ResponseFailedEvent.model_validate_json(sent.rpartition(b"data: ")[2])
 
 
@@ -189,7 +189,7 @@ def test_the_wait_of_an_error_in_a_stream_is_read_where_gemini_says_it() -> None
 
 
 def test_a_header_outranks_what_the_body_asks_for() -> None:
-    response = catalog.api("gemini").fail(429, 48, "seed")
+    response = registry.api("gemini").fail(429, 48, "seed")
     hurried = HttpResponse(429, {**response.headers, "retry-after": "2"}, response.body)
     assert error_of("gemini", hurried).retry_after == 2
 
@@ -238,7 +238,7 @@ def test_whole_seconds_need_one_header_and_parts_of_them_two() -> None:
 @pytest.mark.parametrize("status", STATUSES)
 def test_words_that_stand_for_another_status_still_stand_for_a_failure_of_its_kind(api: str, status: int) -> None:
     """What is asked in a stream for a status without words of its own is at worst one class up the tree."""
-    body = catalog.api(api).stream_error(status, "seed", STREAMS[api])
+    body = registry.api(api).stream_error(status, "seed", STREAMS[api])
     meant = error_of(api, HttpResponse(200, {"content-type": "text/event-stream"}, body)).meant
     assert meant is not None
     if status in WITH_WORDS[api]:

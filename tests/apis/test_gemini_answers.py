@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.gemini import API
 from harness.apis.gemini.proto import camel, messages
 from harness.apis.limits import Limit
@@ -30,7 +30,7 @@ STEPS = {
 
 
 def build(step: ModelStep, model: str, seed: str = "seed") -> dict[str, Any]:
-    return API.build(step, seed, model, catalog.api("gemini").profile_for(model))
+    return API.build(step, seed, model, registry.api("gemini").profile_for(model))
 
 
 def read(body: Any) -> ResponseView:

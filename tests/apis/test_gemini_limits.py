@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.gemini import API
 from harness.apis.limits import Violation
 from harness.model.http import HttpRequest
@@ -24,7 +24,7 @@ def violations(body: Any, model: str = GEMINI_3, *, vertex: bool = False) -> lis
         else "https://generativelanguage.googleapis.com/v1beta"
     )
     request = HttpRequest("POST", f"{host}/models/{model}:generateContent", {}, json.dumps(body).encode())
-    return lawful.violations(API, request, catalog.api("gemini").profile_for(model))
+    return lawful.violations(API, request, registry.api("gemini").profile_for(model))
 
 
 FIELD = "gemini-field-type"
@@ -109,7 +109,7 @@ def test_a_good_request_has_no_violation(name: str) -> None:
 )
 def test_a_body_that_is_no_request_is_a_violation(body: bytes, rule: str) -> None:
     request = HttpRequest("POST", "https://h/v1beta/models/gemini-3.5-flash:generateContent", {}, body)
-    (found,) = lawful.violations(API, request, catalog.api("gemini").profile_for(GEMINI_3))
+    (found,) = lawful.violations(API, request, registry.api("gemini").profile_for(GEMINI_3))
     assert (found.rule, found.severity) == (rule, "error")
 
 

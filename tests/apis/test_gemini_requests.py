@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.gemini import API
 from harness.apis.jsonvalue import resolve
 from harness.apis.view import (
@@ -26,7 +26,7 @@ VERTEX = (
     "https://aiplatform.googleapis.com/v1beta1/projects/p/locations/global/publishers/google/models/"
     "gemini-2.5-flash:streamGenerateContent?alt=sse"
 )
-GEMINI_3 = catalog.api("gemini").profile_for("gemini-3.5-flash")
+GEMINI_3 = registry.api("gemini").profile_for("gemini-3.5-flash")
 USER = {"role": "user", "parts": [{"text": "Hi"}]}
 
 

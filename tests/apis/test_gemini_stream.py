@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.gemini import API
 from harness.apis.gemini.mock import array, event_stream
 from harness.apis.gemini.responses import array_chunks, event_chunks, fold
@@ -42,11 +42,11 @@ CALLS = ModelStep(calls=(("get_weather", {"city": "Paris"}), ("get_weather", {"c
 
 
 def built(step: ModelStep, seed: str = "seed", model: str = MODELS[0], request: RequestView = EVENTS) -> HttpResponse:
-    return API.build_stream(step, seed, model, catalog.api("gemini").profile_for(model), request)
+    return API.build_stream(step, seed, model, registry.api("gemini").profile_for(model), request)
 
 
 def whole(step: ModelStep, seed: str = "seed", model: str = MODELS[0]) -> ResponseView:
-    body = API.build(step, seed, model, catalog.api("gemini").profile_for(model))
+    body = API.build(step, seed, model, registry.api("gemini").profile_for(model))
     return API.read(HttpResponse(200, {"content-type": "application/json"}, json.dumps(body).encode()))
 
 

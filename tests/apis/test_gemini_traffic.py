@@ -1,9 +1,9 @@
 from collections import Counter
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.gemini import API
 from harness.apis.jsonvalue import equal, loads, resolve
-from harness.apis.targets import Profile
+from harness.apis.profiles import Profile
 from harness.apis.view import CallView, JsonView, TextView
 from tests.apis import lawful
 from tests.traffic import Recorded, needs_traffic, recorded
@@ -16,7 +16,7 @@ CHATS, ERRORS = "gemini-generateContent", "errors/gemini-generateContent"
 def profile(exchange: Recorded) -> Profile:
     model = API.model_of(exchange.request)
     assert model is not None
-    return catalog.api("gemini").profile_for(model)
+    return registry.api("gemini").profile_for(model)
 
 
 def accepted() -> list[Recorded]:

@@ -4,59 +4,59 @@ from dataclasses import replace
 
 import pytest
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.services import OTHER, OWN
 
-CHAT = catalog.api("openai-chat")
-RESPONSES = catalog.api("openai-responses")
+CHAT = registry.api("openai-chat")
+RESPONSES = registry.api("openai-responses")
 
 
-@pytest.mark.parametrize("api", catalog.APIS.names())
+@pytest.mark.parametrize("api", registry.APIS.names())
 def test_the_reference_server_stands_in_for_the_provider(api: str) -> None:
-    profile = catalog.api(api).profile_for("")
-    law = catalog.api(api).services.provider_rules(profile, "")
+    profile = registry.api(api).profile_for("")
+    law = registry.api(api).services.provider_rules(profile, "")
     assert (law.service, law.is_own, law.profile) == (OWN, True, profile)
 
 
-@pytest.mark.parametrize("api", catalog.APIS.names())
+@pytest.mark.parametrize("api", registry.APIS.names())
 def test_the_provider_is_known_by_its_address(api: str) -> None:
-    wire = catalog.api(api)
-    assert wire.services.rules_at(catalog.api(api).profile_for(""), "", wire.provider_url).service == OWN
-    assert wire.services.rules_at(catalog.api(api).profile_for(""), "", "https://example.com/v1").service == OTHER
+    wire = registry.api(api)
+    assert wire.services.rules_at(registry.api(api).profile_for(""), "", wire.provider_url).service == OWN
+    assert wire.services.rules_at(registry.api(api).profile_for(""), "", "https://example.com/v1").service == OTHER
 
 
 @pytest.mark.parametrize(
     "url", ["http://127.0.0.1:8080/v1", "http://localhost/v1", "https://notapi.openai.com.evil/v1"]
 )
 def test_no_other_address_is_the_provider_s(url: str) -> None:
-    assert CHAT.services.rules_at(catalog.api("openai-chat").profile_for("gpt-4o"), "gpt-4o", url).service == OTHER
+    assert CHAT.services.rules_at(registry.api("openai-chat").profile_for("gpt-4o"), "gpt-4o", url).service == OTHER
 
 
 @pytest.mark.parametrize("url", ["", "<GPUSTACK_API_BASE>/chat/completions", "http://[::1/chat/completions"])
 def test_an_address_that_was_scrubbed_is_another_s(url: str) -> None:
-    assert CHAT.services.rules_at(catalog.api("openai-chat").profile_for(""), "", url).service == OTHER
+    assert CHAT.services.rules_at(registry.api("openai-chat").profile_for(""), "", url).service == OTHER
 
 
 def test_a_model_that_the_provider_does_not_serve_is_asked_for_elsewhere() -> None:
-    profile = catalog.api("openai-chat").profile_for("qwen3")
+    profile = registry.api("openai-chat").profile_for("qwen3")
     assert CHAT.services.provider_rules(profile, "qwen3").service == OTHER
     assert CHAT.services.rules_at(profile, "qwen3", CHAT.provider_url).service == OTHER
     assert CHAT.services.provider_rules(profile, "gpt-4o").service == OWN
 
 
 def test_the_dialect_of_a_profile_is_the_law_of_the_reference_server_alone() -> None:
-    profile = replace(catalog.api("openai-chat").profile_for("gpt-4o"), dialect="no-ids")
+    profile = replace(registry.api("openai-chat").profile_for("gpt-4o"), dialect="no-ids")
     assert CHAT.services.provider_rules(profile, "gpt-4o").service == "no-ids"
     assert CHAT.services.rules_at(profile, "gpt-4o", CHAT.provider_url).service == OWN
 
 
 def test_mistral_s_rules_hold_at_mistral_whatever_the_model_is_called() -> None:
-    mistral = catalog.api("openai-chat").profile_for("mistral-large-latest")
+    mistral = registry.api("openai-chat").profile_for("mistral-large-latest")
     assert CHAT.services.provider_rules(mistral, "mistral-large-latest").service == "mistral"
     assert CHAT.services.rules_at(mistral, "my-tune", "https://api.mistral.ai/v1").service == "mistral"
     assert CHAT.services.rules_at(mistral, "mistral-large", "https://openrouter.ai/api/v1").service == "openrouter"
 
 
 def test_azure_holds_responses_to_openai_s_rules() -> None:
-    profile = catalog.api("openai-responses").profile_for("gpt-5.6")
+    profile = registry.api("openai-responses").profile_for("gpt-5.6")
     assert RESPONSES.services.rules_at(profile, "gpt-5.6", "https://x.openai.azure.com/openai/v1/responses").is_own

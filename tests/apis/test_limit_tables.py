@@ -3,9 +3,9 @@ from __future__ import annotations
 import importlib.util
 import re
 
-from harness import catalog
-from harness.apis.api import known_limits, severity
+from harness.apis import registry
 from harness.apis.limits import Limit
+from harness.apis.registry import known_limits, severity
 
 
 def test_every_limit_has_an_id_of_its_own_and_says_what_holds_and_where_from() -> None:
@@ -19,7 +19,7 @@ def test_every_limit_has_an_id_of_its_own_and_says_what_holds_and_where_from() -
 
 def test_a_limit_is_an_error_only_where_somebody_was_seen_to_be_refused() -> None:
     """What the evidence says already, a table does not say again."""
-    facts = {fact.id: fact for api in catalog.apis() for fact in api.facts.all()}
+    facts = {fact.id: fact for api in registry.apis() for fact in api.facts.all()}
     for limit in known_limits():
         certain = any(facts[each].verdict == "refused" and facts[each].is_certain for each in limit.facts)
         assert severity(limit) == (limit.severity if certain else "warning")
@@ -27,7 +27,7 @@ def test_a_limit_is_an_error_only_where_somebody_was_seen_to_be_refused() -> Non
 
 
 def test_a_limit_of_the_facts_has_conditions_or_a_check_that_exists() -> None:
-    for entry in (entry for api in catalog.apis() for _, entry in api.facts.limits.values()):
+    for entry in (entry for api in registry.apis() for _, entry in api.facts.limits.values()):
         assert entry.breaches or entry.check, entry.id
         assert entry.check is None or importlib.util.find_spec(f"harness.apis.{entry.check}"), entry.id
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.limits import Violation
 from harness.apis.view import CallView, OpaqueView, PartView, RequestView, ResponseView, ResultView, TextView, TurnView
 from harness.model.messages import StopReason, Usage
@@ -29,7 +29,7 @@ class Memory:
     """What the providers of all APIs remember of one conversation."""
 
     def __init__(self, *, foreign: bool = False) -> None:
-        self._of = {api.name: api.issued_state(foreign=foreign) for api in catalog.apis()}
+        self._of = {api.name: api.issued_state(foreign=foreign) for api in registry.apis()}
 
     def note(self, response: ResponseView) -> None:
         for memory in self._of.values():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.limits import Violation
 from harness.apis.openai_chat import API
 from harness.model.http import HttpRequest
@@ -57,7 +57,7 @@ def test_strict_holds_at_every_depth() -> None:
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b'{"messages": NaN}', b"[" * 100_000])
 def test_a_body_that_cannot_be_read_is_a_violation(body: bytes) -> None:
-    profile = catalog.api("openai-chat").profile_for("gpt-4o")
+    profile = registry.api("openai-chat").profile_for("gpt-4o")
     (found,) = lawful.violations(API, HttpRequest("POST", OPENAI, {}, body), profile)
     assert found.rule == "openai-chat-body"
 

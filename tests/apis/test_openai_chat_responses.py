@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.openai_chat import API
 from harness.apis.view import CallView, ErrorView, ModelStep, OpaqueView, Prefix, ResponseView, TextView, WireError
 from harness.model.http import HttpResponse
@@ -388,7 +388,7 @@ STEPS = [
 
 @pytest.mark.parametrize("step", STEPS)
 def test_what_is_built_is_read_again(step: ModelStep) -> None:
-    body = API.build(step, "a seed", "gpt-4o", catalog.api("openai-chat").profile_for("gpt-4o"))
+    body = API.build(step, "a seed", "gpt-4o", registry.api("openai-chat").profile_for("gpt-4o"))
     seen = API.read(HttpResponse(200, {"content-type": "application/json"}, json.dumps(body).encode()))
 
     assert seen.text == (step.text or "")
@@ -409,7 +409,7 @@ def test_what_is_built_is_read_again(step: ModelStep) -> None:
 
 
 def test_a_body_is_a_function_of_its_seed() -> None:
-    profile = catalog.api("openai-chat").profile_for("gpt-5.5")
+    profile = registry.api("openai-chat").profile_for("gpt-5.5")
     one, same, other = (API.build(STEPS[1], seed, "gpt-5.5", profile) for seed in ("a", "a", "b"))
     assert one == same
     assert one["id"] != other["id"]
@@ -418,7 +418,7 @@ def test_a_body_is_a_function_of_its_seed() -> None:
 @pytest.mark.parametrize(("repeated", "cached"), [(0, 0), (1023, 0), (1100, 1024), (1300, 1280)])
 def test_cached_tokens_are_those_of_a_prefix_that_comes_again(repeated: int, cached: int) -> None:
     step = replace(STEPS[0], prefix=Prefix(repeated=repeated))
-    body = API.build(step, "seed", "gpt-5.5", catalog.api("openai-chat").profile_for("gpt-5.5"))
+    body = API.build(step, "seed", "gpt-5.5", registry.api("openai-chat").profile_for("gpt-5.5"))
     usage = API.read(HttpResponse(200, {}, json.dumps(body).encode())).usage
     assert (usage.cache_read_tokens, usage.cache_write_tokens) == (cached, 0)
     assert cached < (usage.input_tokens or 0)
@@ -428,7 +428,7 @@ def test_cached_tokens_are_those_of_a_prefix_that_comes_again(repeated: int, cac
 def test_raw_parts_are_put_in_verbatim() -> None:
     custom = {"id": "call_9", "type": "custom", "custom": {"name": "shell", "input": "ls"}}
     step = ModelStep(calls=(("f", {}),), raw=(custom, {"reasoning_content": "hm"}))
-    body: Any = API.build(step, "a", "gpt-4o", catalog.api("openai-chat").profile_for("gpt-4o"))
+    body: Any = API.build(step, "a", "gpt-4o", registry.api("openai-chat").profile_for("gpt-4o"))
     message = body["choices"][0]["message"]
     assert message["tool_calls"][0] == custom
     assert message["tool_calls"][1]["function"]["name"] == "f"
@@ -438,6 +438,6 @@ def test_raw_parts_are_put_in_verbatim() -> None:
 
 def test_a_stop_that_the_api_has_no_word_for_is_unknown_to_every_reader() -> None:
     step = ModelStep(text="a", stop=StopReason.PAUSE)
-    body = API.build(step, "a", "gpt-4o", catalog.api("openai-chat").profile_for("gpt-4o"))
+    body = API.build(step, "a", "gpt-4o", registry.api("openai-chat").profile_for("gpt-4o"))
     seen = API.read(HttpResponse(200, {}, json.dumps(body).encode()))
     assert (seen.stop_reason, seen.raw_stop_reason) == (StopReason.UNKNOWN, "pause")

@@ -12,22 +12,21 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.eventstream import events
 from harness.apis.openai_chat import API
 from harness.apis.openai_chat.mock import streamed
 from harness.apis.openai_chat.responses import DIALECTS
-from harness.apis.targets import Profile
-from harness.apis.view import ModelStep, RequestView, ResponseView, WireError
+from harness.apis.profiles import Profile
+from harness.apis.view import ModelStep, Provocation, RequestView, ResponseView, WireError
 from harness.equivalence import view_differences
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import StopReason, Usage
-from harness.scenarios.schema import Provocation
 from tests.apis.steps import steps
 from tests.traffic import Recorded, needs_traffic, recorded
 
 MODEL = "gpt-4o"
-PROFILE = catalog.api("openai-chat").profile_for(MODEL)
+PROFILE = registry.api("openai-chat").profile_for(MODEL)
 CONVERSATIONS = ("openai-chat", "openai-compat-chat", "errors/openai-compat-chat")
 STREAM_TYPE = {"content-type": "text/event-stream"}
 

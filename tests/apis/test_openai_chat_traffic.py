@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.limits import Violation
 from harness.apis.openai_chat import API
 from harness.apis.view import CallView, OpaqueView, TextView
@@ -24,7 +24,7 @@ model generated."""
 
 
 def violations(exchange: Recorded) -> list[Violation]:
-    profile = catalog.api("openai-chat").profile_for(API.model_of(exchange.request) or "")
+    profile = registry.api("openai-chat").profile_for(API.model_of(exchange.request) or "")
     return lawful.violations(API, exchange.request, profile)
 
 

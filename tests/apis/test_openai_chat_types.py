@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.examples import request_of
 from harness.apis.openai_chat import API
 from harness.apis.openai_chat.checks import LIMITS
@@ -33,7 +33,7 @@ chat = pytest.importorskip("openai.types.chat")
     ],
 )
 def test_every_body_that_is_built_is_the_sdks_response(step: ModelStep, model: str) -> None:
-    body = API.build(step, "a seed", model, catalog.api("openai-chat").profile_for(model))
+    body = API.build(step, "a seed", model, registry.api("openai-chat").profile_for(model))
     parsed = chat.ChatCompletion.model_validate(body, strict=True)
     assert parsed.choices[0].message.content == step.text
     assert not set(body) - set(chat.ChatCompletion.model_fields)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.limits import Violation
 from harness.apis.openai_common import open_objects, schema_nodes
 from harness.apis.openai_responses import API
@@ -63,7 +63,7 @@ GOOD: Body = {
 def send(body: Any, model: str | None = None) -> list[Violation]:
     request = HttpRequest("POST", "https://api.openai.com/v1/responses", {}, json.dumps(body).encode())
     return lawful.violations(
-        API, request, catalog.api("openai-responses").profile_for(model or API.model_of(request) or "")
+        API, request, registry.api("openai-responses").profile_for(model or API.model_of(request) or "")
     )
 
 
@@ -137,7 +137,7 @@ def test_a_good_request_is_one_to_the_sdk(body: Body) -> None:
 @pytest.mark.parametrize("data", [b"no json", b"[]", b'{"input": NaN}', b"\xff", b"[" * 100_000])
 def test_a_body_that_cannot_be_read_is_a_violation(data: bytes) -> None:
     request = HttpRequest("POST", "https://api.openai.com/v1/responses", {}, data)
-    (violation,) = lawful.violations(API, request, catalog.api("openai-responses").profile_for(""))
+    (violation,) = lawful.violations(API, request, registry.api("openai-responses").profile_for(""))
     assert violation.rule == "openai-responses-body"
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from harness.apis.limits import Limit
 from harness.apis.openai_responses import API
-from harness.apis.targets import Profile
+from harness.apis.profiles import Profile
 from harness.apis.view import ModelStep, OpaqueView, Prefix, ResponseView, TextView, WireError
 from harness.model.http import HttpResponse
 from harness.model.messages import StopReason, Usage

@@ -13,22 +13,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.eventstream import events
 from harness.apis.openai_responses import API
 from harness.apis.openai_responses.mock import streamed
 from harness.apis.openai_responses.responses import DIALECTS
-from harness.apis.targets import Profile
-from harness.apis.view import ModelStep, OpaqueView, RequestView, ResponseView, WireError
+from harness.apis.profiles import Profile
+from harness.apis.view import ModelStep, OpaqueView, Provocation, RequestView, ResponseView, WireError
 from harness.equivalence.view_differences import alike
 from harness.model.http import HttpResponse
 from harness.model.messages import StopReason
-from harness.scenarios.schema import Provocation
 from tests.apis.steps import steps
 from tests.traffic import Recorded, needs_traffic, recorded
 
 MODEL = "gpt-6-sol"
-PROFILE = catalog.api("openai-responses").profile_for(MODEL)
+PROFILE = registry.api("openai-responses").profile_for(MODEL)
 REQUEST = RequestView("openai-responses", MODEL, (), (), stream=True)
 CONVERSATIONS = ("openai-responses", "openai-compat-responses")
 STREAM_TYPE = {"content-type": "text/event-stream; charset=utf-8"}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.limits import Violation
 from harness.apis.openai_responses import API
 from harness.apis.view import CallView, MediaView, OpaqueView, PartView, RequestView, ResultView, TextView
@@ -25,7 +25,7 @@ pytestmark = needs_traffic
 
 
 def violations(request: HttpRequest) -> list[Violation]:
-    return lawful.violations(API, request, catalog.api("openai-responses").profile_for(API.model_of(request) or ""))
+    return lawful.violations(API, request, registry.api("openai-responses").profile_for(API.model_of(request) or ""))
 
 
 def errors(request: HttpRequest) -> set[str]:

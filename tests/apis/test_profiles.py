@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness import catalog
+from harness.apis import registry
 from harness.model.protocols import Capability
 from tests.known_profiles import PROFILES
 
@@ -75,7 +75,7 @@ MODELS = [
 
 @pytest.mark.parametrize(("api", "model", "name"), MODELS)
 def test_a_model_has_its_profile(api: str, model: str, name: str) -> None:
-    profile = catalog.api(api).profile_for(model)
+    profile = registry.api(api).profile_for(model)
     assert profile.name == name
 
 
@@ -87,10 +87,10 @@ def test_every_profile_is_the_one_of_some_model() -> None:
     assert {name for _, _, name in MODELS} == {profile.name for _, profile in PROFILES}
 
 
-@pytest.mark.parametrize("api", catalog.APIS.names())
+@pytest.mark.parametrize("api", registry.APIS.names())
 def test_an_unknown_model_is_claimed_little_of(api: str) -> None:
-    profile = catalog.api(api).profile_for("what nobody knows\n")
-    assert profile.name == catalog.api(api).profiles[-1].name
+    profile = registry.api(api).profile_for("what nobody knows\n")
+    assert profile.name == registry.api(api).profiles[-1].name
     assert not profile.strict_requests
     assert not profile.strict_pairing
     assert profile.sampling == "any"
@@ -101,8 +101,8 @@ def test_an_unknown_model_is_claimed_little_of(api: str) -> None:
 
 def test_the_shipped_gemini_targets_differ_in_ids() -> None:
     ids = {
-        each.name: catalog.api(each.api).profile_for(each.model).call_ids
-        for each in catalog.targets()
+        each.name: registry.api(each.api).profile_for(each.model).call_ids
+        for each in registry.targets()
         if each.api == "gemini"
     }
     assert ids == {"gemini-4": None, "gemini-3": True, "gemini-2.5": False}

@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.view import ModelStep, ResponseView
 from harness.equivalence.view_differences import alike
 from harness.model.http import HttpRequest, HttpResponse
 
 CALLS = ModelStep(text="Let me look.", calls=(("get_weather", {"city": "S\u00e3o Paulo", "days": [1, 2]}), ("now", {})))
-SHAPES = [(api.name, name) for api in catalog.apis() for name in api.stream_shapes]
+SHAPES = [(api.name, name) for api in registry.apis() for name in api.stream_shapes]
 
 
 def streamed(api: str, step: ModelStep, shape: str | None = None) -> tuple[ResponseView, bytes]:
-    wire = catalog.api(api)
+    wire = registry.api(api)
     model = wire.targets[-1].model
     body = b'{"messages": [], "stream_options": {"include_usage": true}}' if api == "openai-chat" else wire.least_body
     request = wire.view(HttpRequest("POST", "https://it.example/v1/x?alt=sse", {}, body))

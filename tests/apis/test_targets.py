@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.targets import target, targets_for
 from harness.model.errors import UnknownName, UsageError
 from harness.model.protocols import Adapter
@@ -28,7 +28,7 @@ def test_the_shipped_adapters_make_the_shipped_targets() -> None:
         ("gemini-3", "gemini-3.8-flash", "gemini-3.7", "gemini-3", "gemini"),
         ("gemini-2.5", "gemini-2.5-flash-lite", "gemini-2", "gemini-2.5", "gemini"),
     ]
-    assert len({shipped.name for shipped in catalog.targets()}) == len(catalog.targets())
+    assert len({shipped.name for shipped in registry.targets()}) == len(registry.targets())
 
 
 def test_somebodys_own_adapter_gets_columns_of_its_own_and_plays_the_shipped_cassettes() -> None:
@@ -68,7 +68,7 @@ def test_a_model_is_replaced_by_the_name_of_its_column_or_of_its_target(name: st
     ],
 )
 def test_another_model_has_a_folder_of_its_own(model: str, folder: str) -> None:
-    made = target(catalog.target("openai-chat"), ALL[1], {"openai-chat": model})
+    made = target(registry.target("openai-chat"), ALL[1], {"openai-chat": model})
     assert (made.model, made.cassettes) == (model, folder)
     assert re.fullmatch(r"[A-Za-z0-9._@-]+", made.cassettes)
 

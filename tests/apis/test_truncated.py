@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.eventstream import events
 from harness.apis.view import ModelStep, ResponseView
 from harness.equivalence.view_differences import alike
@@ -31,7 +31,7 @@ SEEDS = [str(seed) for seed in range(30)]
 
 
 def read(api: str, response: HttpResponse) -> ResponseView:
-    return catalog.api(api).read(response)
+    return registry.api(api).read(response)
 
 
 @settings(deadline=None)

@@ -19,11 +19,12 @@ from pathlib import Path
 import httpx2
 import vcr
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.targets import Target
 from harness.cassettes.cassette import REFERENCE_URL
 from harness.cassettes.library import Library
 from harness.model.protocols import Endpoint
+from harness.rules.registry import all_rules
 from harness.rules.replays import RULES as COMPARISON
 from harness.rules.rule import Rule
 from harness.runner.backends import ReplayBackend
@@ -58,7 +59,7 @@ class Field:
 
     @property
     def base_url(self) -> str:
-        return REFERENCE_URL + catalog.api(self.target.api).base_path
+        return REFERENCE_URL + registry.api(self.target.api).base_path
 
     def recorded(self, conversations: Sequence[Conversation]) -> list[bytes]:
         """The bodies of the answers, in order."""
@@ -243,7 +244,7 @@ def aimock(modules: Path) -> Callable[[Field], Generator[Round, None, None]]:
             assert server.stdout is not None
             origin = server.stdout.readline().strip()
             with httpx2.Client(transport=httpx2.HTTPTransport(trust_env=False), trust_env=False) as client:
-                converse = field.sdk(client, origin + catalog.api(field.target.api).base_path)
+                converse = field.sdk(client, origin + registry.api(field.target.api).base_path)
                 yield timed(lambda: lead(converse, field.conversations), time.perf_counter)  # it works too
             assert server.stdin is not None
             server.stdin.close()
@@ -269,8 +270,8 @@ def contenders(aimock_modules: Path | None) -> list[Contender]:
         Contender(RAW, raw),
         Contender(ALONE, alone),
         Contender("harness, play and compare", harness(COMPARISON)),
-        Contender(JUDGED, harness(catalog.rules())),
-        Contender("harness, all rules, recordings with a day", harness(catalog.rules(), of_days=True)),
+        Contender(JUDGED, harness(all_rules())),
+        Contender("harness, all rules, recordings with a day", harness(all_rules(), of_days=True)),
         Contender("plain vcrpy", plain_vcr),
         Contender("pytest-recording", pytest_recording, no_plugin),
         Contender("aimock, loopback server", aimock(aimock_modules or Path()), no_aimock),

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from harness import catalog
 from harness.cassettes.cassette import Cassette
 from harness.cassettes.library import Library
 from harness.cli.outputs import Output
+from harness.reports import REPORTS
 from harness.results import Presentation, Variant
 from harness.runner.cells import Cell, cells
 from harness.runner.plan import Plan
@@ -66,7 +66,7 @@ def played(chosen: Sequence[Cell], folder: Path, processes: int) -> float:
     begin = _seconds()
     result = run(chosen, jobs=processes)
     for name in ("terminal", "json"):
-        Output(catalog.REPORTS.load(name), folder / name).write(result, Presentation())
+        Output(REPORTS.load(name), folder / name).write(result, Presentation())
     if len(result.cells) != len(chosen) or result.exit_code:
         raise SystemExit(f"the run failed: {result.summary}")
     return _seconds() - begin

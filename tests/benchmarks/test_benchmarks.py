@@ -4,7 +4,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from harness import catalog
+from harness.apis import registry
 from harness.model.http import HttpRequest
 from harness.model.protocols import Endpoint
 from harness.runner.tool_loop import run_scenario
@@ -69,7 +69,7 @@ def test_all_floors_do_the_same_work(name: str, tools: int, tmp_path: Path) -> N
     ours, bare = sent(alone), sent(raw)
     assert [(each.url, each.body) for each in bare] == [(each.url, each.body) for each in ours]
     typed = sent(lambda client: lead(field.sdk(client), chosen))
-    view = catalog.api(target.api).view
+    view = registry.api(target.api).view
     for one, other in zip(map(view, typed), map(view, ours), strict=True):
         assert [tool.name for tool in one.tools] == [tool.name for tool in other.tools]
         assert [(call.id, call.name, call.arguments) for call in one.calls] == [

@@ -12,9 +12,9 @@ import harness.model.errors
 import harness.model.messages
 import harness.results
 import harness.rules.evidence
-from harness import catalog
 from harness.results import CellResult, Finding, Transcript
 from harness.rules.evidence import Evidence
+from harness.rules.registry import all_rules
 from harness.runner.backends import Backend
 from harness.runner.cells import Cell
 from harness.runner.suite_run import Run
@@ -23,7 +23,7 @@ from harness.scenarios.schema import Variant
 from tests.broken.fault import Wrap
 from tests.stages import InProcess, shipped_scenarios, shipped_targets
 
-RULES = catalog.rules()
+RULES = all_rules()
 
 
 def cell(scenario: str, target: str, wrap: Wrap | None = None, variant: Variant = "whole") -> Cell:

@@ -9,7 +9,7 @@ from typing import Any, NoReturn, cast
 
 import httpx2
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.limits import Limit
 from harness.cassettes.transport import Handler
 from harness.kit.streamed import PartialArguments
@@ -152,7 +152,7 @@ class _NamesWhatWasAsked(Wrapped):
 
 def refused(request: HttpRequest, status: int) -> HttpResponse:
     """The provider's refusal in its own shape, with a status that has nothing to do with the request."""
-    wire = next(wire for wire in catalog.apis() if wire.recognises(request))
+    wire = next(wire for wire in registry.apis() if wire.recognises(request))
     violation = Limit("overloaded", "", "anthropic-error-body").broken("come back later", "", status=status)
     return wire.refuse(violation)
 

@@ -6,10 +6,11 @@ from itertools import cycle
 
 import pytest
 
+from harness.apis.response_rules import Subject
 from harness.results import Blame, Kind, Verdict
 from harness.runner.cells import VARIANTS
 from harness.runner.suite_run import Run
-from harness.scenarios.schema import Subject, Variant
+from harness.scenarios.schema import Variant
 from tests.broken.calls import AUDITED
 from tests.broken.departures import DEPARTURES, Departure
 from tests.broken.fault import ALL, OPENAI, Expected, Fault

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness import catalog
+from harness.apis import registry
 from harness.cassettes.compare import differences
 from harness.model.http import HttpRequest
 
@@ -42,7 +42,7 @@ def edited(*path: Any, to: Any) -> HttpRequest:
 
 
 def compared(sent: HttpRequest) -> list[tuple[str, bool, str]]:
-    found = differences(RECORDED, sent, catalog.api("openai-chat"), issued=ISSUED)
+    found = differences(RECORDED, sent, registry.api("openai-chat"), issued=ISSUED)
     return [(each.pointer, each.neutral, each.message) for each in found]
 
 
@@ -108,7 +108,7 @@ def test_a_result_that_is_json_spelled_otherwise_does_not_differ() -> None:
     changed = edited("messages", 3, "content", to='{"temp_c": 18, "sky": "dark"}')
 
     def found(other: HttpRequest) -> list[tuple[str, bool]]:
-        return [(d.pointer, d.neutral) for d in differences(recorded, other, catalog.api("openai-chat"))]
+        return [(d.pointer, d.neutral) for d in differences(recorded, other, registry.api("openai-chat"))]
 
     assert found(sent) == []
     assert found(wrapped) == [("/messages/3/content", False)]
@@ -142,8 +142,8 @@ def with_ids(*ids: str, answered: tuple[str, ...]) -> HttpRequest:
 def test_ids_that_no_api_issued_only_have_to_pair(sent: HttpRequest, neutral: bool) -> None:
     recorded = with_ids("call_1", "call_2", answered=("call_2", "call_1"))
 
-    assert {each.neutral for each in differences(recorded, sent, catalog.api("openai-chat"))} == {neutral}
-    issued = differences(recorded, sent, catalog.api("openai-chat"), issued=ISSUED)
+    assert {each.neutral for each in differences(recorded, sent, registry.api("openai-chat"))} == {neutral}
+    issued = differences(recorded, sent, registry.api("openai-chat"), issued=ISSUED)
     assert {each.neutral for each in issued} == {True}
 
 
@@ -174,7 +174,7 @@ def test_a_request_that_cannot_be_read_is_a_neutral_difference() -> None:
 
 def test_two_that_cannot_be_read_are_compared_as_bytes() -> None:
     broken = replace(RECORDED, body=b"{")
-    wire = catalog.api("openai-chat")
+    wire = registry.api("openai-chat")
     assert differences(broken, broken, wire, issued=ISSUED) == []
     [found] = differences(broken, replace(broken, body=b"[["), wire, issued=ISSUED)
     assert (found.neutral, found.message) == (False, "body: 1 bytes recorded, 2 other bytes sent")
@@ -182,7 +182,7 @@ def test_two_that_cannot_be_read_are_compared_as_bytes() -> None:
 
 def test_bodies_without_a_bottom_are_compared_as_bytes() -> None:
     deep = replace(RECORDED, body=b"[" * 5000 + b"]" * 5000)
-    assert differences(deep, deep, catalog.api("openai-chat"), issued=ISSUED) == []
+    assert differences(deep, deep, registry.api("openai-chat"), issued=ISSUED) == []
 
 
 def with_parameters(schema: Any) -> HttpRequest:
@@ -199,14 +199,14 @@ IN_OTHER_WORDS = {
 
 
 def test_a_schema_in_other_words_is_a_difference_in_spelling() -> None:
-    found = differences(with_parameters(NAMED), with_parameters(IN_OTHER_WORDS), catalog.api("openai-chat"))
+    found = differences(with_parameters(NAMED), with_parameters(IN_OTHER_WORDS), registry.api("openai-chat"))
     assert found
     assert not any(each.neutral for each in found)
 
 
 def test_a_schema_that_accepts_something_else_is_a_difference_in_meaning_with_an_instance() -> None:
     longer = json.loads(json.dumps(IN_OTHER_WORDS).replace('"maxLength": 3', '"maxLength": 4'))
-    [found] = differences(with_parameters(NAMED), with_parameters(longer), catalog.api("openai-chat"))
+    [found] = differences(with_parameters(NAMED), with_parameters(longer), registry.api("openai-chat"))
     assert found.neutral
     assert found.pointer == "/tools/0"
     assert found.message == (
@@ -227,7 +227,7 @@ def test_the_two_schema_languages_of_gemini_are_compared_as_one() -> None:
 
     def neutral(mode: Any) -> list[bool]:
         openapi = {"type": "OBJECT", "properties": {"mode": mode}, "required": ["mode"]}
-        found = differences(asked(parametersJsonSchema=NAMED), asked(parameters=openapi), catalog.api("gemini"))
+        found = differences(asked(parametersJsonSchema=NAMED), asked(parameters=openapi), registry.api("gemini"))
         return [each.neutral for each in found]
 
     assert set(neutral({"type": "STRING", "nullable": True, "maxLength": "3"})) == {False}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.eventstream import ServerSentEvent, events, is_event_stream
 from harness.cassettes.rechunk import BYTE_BY_BYTE, recut
 from harness.model.http import Delivery, Ending, HttpResponse
@@ -220,7 +220,7 @@ def test_any_json_array_keeps_its_value(values: list[Any], indent: int | None, a
 @needs_traffic
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_the_witness_reads_the_same_from_real_streams_told_in_any_way(folder: str) -> None:
-    wire = catalog.api(FOLDERS[folder])
+    wire = registry.api(FOLDERS[folder])
     streams = [each for each in recorded(folder) if _is_streamed(each.response)]
     if not streams:
         pytest.skip(f"no streams in {folder}")

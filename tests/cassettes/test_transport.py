@@ -9,7 +9,7 @@ from typing import TypeAlias
 import httpx2
 import pytest
 
-from harness import catalog
+from harness.apis import registry
 from harness.cassettes.cassette import Cassette, Interaction
 from harness.cassettes.player import ExchangeLog, Keep, Player, as_asked
 from harness.cassettes.transport import HandlerTransport, LoggingTransport, replaying
@@ -47,7 +47,7 @@ def test_a_cassette_is_played_and_noted_beside_its_recorded_requests() -> None:
 
 def test_what_no_exchange_is_left_for_is_refused_in_the_form_that_is_asked_for() -> None:
     """Gemini's streams that are asked for without `alt=sse` are arrays, be they errors."""
-    wire = catalog.api("gemini")
+    wire = registry.api("gemini")
     told = as_asked(wire, wire.profile_for("gemini-3.6-flash"), "seed")
     handler = replaying(Player(cassette()), tap(), told)
     asked = HttpRequest("POST", f"{BASE}/v1beta/models/gemini-3.6-flash:streamGenerateContent", {}, b"{}")

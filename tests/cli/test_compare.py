@@ -14,10 +14,10 @@ from tests.cli.conftest import Command
 GOLDEN = Path(__file__).parent / "golden"
 
 PLANTED = """\
-from harness import catalog
+from harness.stdio import adapter_specs
 from tests.broken.faults import FAULTS
 
-ADAPTER = next(each for _, each in FAULTS if each.name == "results-swapped").wrap(catalog.adapter("openai-chat"))
+ADAPTER = next(each for _, each in FAULTS if each.name == "results-swapped").wrap(adapter_specs.adapter("openai-chat"))
 """
 RUN = ("run", "--mode=reference", "--target=openai-chat", "--report=terminal:/dev/null", "call-single")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import catalog
+from harness.apis import registry
 from harness.cli.main import COMPLETING, main
 from harness.runner.verdicts import known_finding_ids
 from tests.cli.conftest import Command
@@ -62,7 +62,7 @@ def test_what_has_a_name_is_completed(
 
 @pytest.mark.usefixtures("folder")
 def test_all_names_are_offered(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert completed("harness run --target ", monkeypatch, capsys) == sorted(each.name for each in catalog.targets())
+    assert completed("harness run --target ", monkeypatch, capsys) == sorted(each.name for each in registry.targets())
     assert completed("harness run --rule ", monkeypatch, capsys) == sorted(known_finding_ids())
     (model, *_) = completed("harness run --model gemini-3=gemini-3", monkeypatch, capsys)
     assert model.startswith("gemini-3=gemini-3")

@@ -6,13 +6,14 @@ from typing import get_args
 
 import pytest
 
-from harness import catalog
-from harness.apis.api import known_limits
+from harness.apis import registry
 from harness.apis.fact import EvidenceKind
 from harness.apis.fact import Verdict as FactVerdict
+from harness.apis.registry import known_limits
 from harness.cli.explain import lines
 from harness.model.protocols import Capability
 from harness.results import Blame, Kind, Severity, Verdict
+from harness.rules.registry import all_rules
 from tests.cli.conftest import Command
 
 GOLDEN = """\
@@ -41,8 +42,8 @@ def test_a_fact_is_explained_with_its_evidence(harness: Command) -> None:
 
 def test_everything_that_a_report_names_is_explained() -> None:
     words = (*Verdict, *Kind, *Blame, *Severity, *Capability, *get_args(FactVerdict), *get_args(EvidenceKind))
-    facts = (fact.id for api in catalog.apis() for fact in api.facts.all())
-    ids = (*facts, *(limit.id for limit in known_limits()), *(rule.id for rule in catalog.rules()))
+    facts = (fact.id for api in registry.apis() for fact in api.facts.all())
+    ids = (*facts, *(limit.id for limit in known_limits()), *(rule.id for rule in all_rules()))
     for topic in (*words, *ids):
         assert len(lines(str(topic))) > 1, topic
 

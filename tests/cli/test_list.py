@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from harness import catalog
-from harness.apis.api import known_limits
+from harness.apis import registry
+from harness.apis.registry import known_limits
 from harness.apis.response_rules import RESPONSE_RULES
 from harness.checks.gateway_findings import FACTS, OTHERS, SOURCE
 from harness.checks.server_checks import CHECKS
 from harness.checks.server_results import BECAUSE
 from harness.cli.list import _rules
 from harness.cli.main import COMMANDS, main
+from harness.rules.registry import all_rules
 from harness.runner.costs import models
 from harness.scenarios.load import load_paths
 from harness.scenarios.suite import shipped
@@ -44,7 +45,7 @@ def test_scenarios_are_listed_with_what_they_cover(harness: Command) -> None:
 def test_targets_are_listed_with_models_and_keys(harness: Command) -> None:
     rows = table(harness("list", "targets").out, "TARGET", "ADAPTER", "API", "MODEL", "PROFILE", "KEY")
 
-    assert [(row["TARGET"], row["MODEL"]) for row in rows] == [(each.name, each.model) for each in catalog.targets()]
+    assert [(row["TARGET"], row["MODEL"]) for row in rows] == [(each.name, each.model) for each in registry.targets()]
     assert rows[0]["KEY"] == "ANTHROPIC_API_KEY"
 
 
@@ -53,13 +54,13 @@ def test_rules_are_listed_with_what_they_demand_and_why(harness: Command) -> Non
 
     rows = table(outcome.out, "RULE", "KIND", "SEVERITY", "BLAME", "SOURCE", "EVIDENCE", "REQUIREMENT", "BECAUSE")
     assert [(row["RULE"], row["REQUIREMENT"], row["SOURCE"]) for row in rows] == [
-        *((rule.id, rule.requirement, rule.source) for rule in catalog.rules()),
+        *((rule.id, rule.requirement, rule.source) for rule in all_rules()),
         *((fact.id, fact.requirement, SOURCE) for fact in (*FACTS, *OTHERS)),
         *((limit.id, limit.sentence, limit.source) for limit in known_limits()),
         *((promise.id, promise.sentence, promise.source) for promise in RESPONSE_RULES.values()),
         *((check.id, check.promise, check.source) for check in CHECKS.values()),
     ]
-    because = {each.id: each.because for each in (*catalog.rules(), *FACTS, *OTHERS)}
+    because = {each.id: each.because for each in (*all_rules(), *FACTS, *OTHERS)}
     because |= {**dict.fromkeys(RESPONSE_RULES, BECAUSE), **{check.id: check.because for check in CHECKS.values()}}
     assert all(row["BECAUSE"] == because.get(row["RULE"], because["limits"]) for row in rows)
     listed = {row["RULE"]: (row["KIND"], row["SEVERITY"], row["BLAME"]) for row in rows}
@@ -122,7 +123,7 @@ def test_models_are_listed_with_what_is_known_of_them(harness: Command) -> None:
     of_one = table(harness("list", "models", "--target", "gemini-3", "--api", "gemini").out, *heads)
 
     assert list(dict.fromkeys(row["API"] for row in every)) == list(
-        dict.fromkeys(each.api for each in catalog.targets())
+        dict.fromkeys(each.api for each in registry.targets())
     )
     assert of_one == [row for row in every if row["API"] == "gemini"]
     assert [(row["MODEL"], row["VISION"], row["THINKING"], row["PROFILE"]) for row in of_one] == [
@@ -139,12 +140,12 @@ def test_models_are_listed_with_what_is_known_of_them(harness: Command) -> None:
             ("models", "--target", "gemini"),
             (
                 "unknown target 'gemini'. Did you mean 'gemini-4'? Known: "
-                f"{', '.join(sorted(each.name for each in catalog.targets()))}."
+                f"{', '.join(sorted(each.name for each in registry.targets()))}."
             ),
         ),
         (
             ("models", "--api", "openai"),
-            (f"unknown API 'openai'. Did you mean 'openai-chat'? Known: {', '.join(catalog.APIS.names())}."),
+            (f"unknown API 'openai'. Did you mean 'openai-chat'? Known: {', '.join(registry.APIS.names())}."),
         ),
         (("rules", "--target", "gemini-3"), "--target: it applies to 'harness list models', not to rules."),
         (("targets", "--api", "gemini"), "--api: it applies to 'harness list models', not to targets."),

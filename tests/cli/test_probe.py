@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.fact_files import read_fact_file, today
 from harness.cassettes.loopback_server import serve
 from harness.model.http import HttpRequest, HttpResponse
@@ -66,7 +66,7 @@ DRIFT: dict[str, dict[str, dict[str, Any]]] = {
 def probed(harness: Command, handle: Callable[[HttpRequest], HttpResponse], target: str, *options: str) -> Outcome:
     """The command, against a server that answers so."""
     with serve() as server:
-        url = server.mount(handle) + catalog.api(catalog.target(target).api).base_path
+        url = server.mount(handle) + registry.api(registry.target(target).api).base_path
         return harness("probe", "--target", target, "--base-url", f"{target}={url}", *options)
 
 
@@ -77,14 +77,14 @@ def named(outcome: Outcome, verdict: str) -> set[str]:
 
 
 def test_the_number_of_planted_changes() -> None:
-    written = {source for api in catalog.apis() for limit in api.table for source in limit.facts}
+    written = {source for api in registry.apis() for limit in api.table for source in limit.facts}
     planted = [name for changes in DRIFT.values() for name in changes]
     assert (len(planted), len(written.intersection(planted))) == (28, 10)
 
 
 @pytest.mark.parametrize("target", DRIFT)
 def test_a_probe_names_each_change_and_no_other(harness: Command, tmp_path: Path, target: str) -> None:
-    api = catalog.target(target).api
+    api = registry.target(target).api
     drift = changed(tmp_path / "drift.yaml", api, DRIFT[target])
 
     outcome = probed(harness, provider(api, drift), target)
@@ -97,7 +97,7 @@ def test_a_probe_names_each_change_and_no_other(harness: Command, tmp_path: Path
 
 @pytest.mark.parametrize("target", DRIFT)
 def test_of_a_provider_that_stays_what_it_was_nothing_is_named(harness: Command, target: str) -> None:
-    outcome = probed(harness, provider(catalog.target(target).api), target)
+    outcome = probed(harness, provider(registry.target(target).api), target)
 
     assert outcome.code == 0
     assert named(outcome, "no longer holds") == set()

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from harness import catalog
+from harness.apis import registry
 from harness.kit.factories import PROVIDERS
 from harness.model.errors import MissingDependency
 from harness.model.protocols import Capability, Endpoint
 from harness.runner.costs import models
+from harness.stdio import adapter_specs
 from tests.cli.conftest import Command
 from tests.cli.test_list import table
 
@@ -49,7 +50,7 @@ def test_each_provider_has_a_row_with_its_sdk_and_its_key(harness: Command, monk
     assert found["gemini"] == {
         "PROVIDER": "gemini",
         "TARGET": "gemini-4",
-        "MODEL": catalog.target("gemini-4").model,
+        "MODEL": registry.target("gemini-4").model,
         "NEEDS": f"google-genai {metadata.version('google-genai')}",
         "KEY": "GEMINI_API_KEY: set",
         "BASE URL": "-",
@@ -116,7 +117,7 @@ def test_a_command_on_the_path_is_found(harness: Command, folder: Path, monkeypa
 
 @pytest.mark.parametrize("name", ["anthropic", "gemini", "openai-chat", "openai-responses"])
 def test_the_sdk_that_an_adapter_misses_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    adapter = catalog.adapter(name)
+    adapter = adapter_specs.adapter(name)
     assert adapter.requires is not None
     module = {"google-genai": "google.genai"}.get(adapter.requires.name, adapter.requires.name)
     folders = (f"harness.adapters.{name.replace('-', '_')}.", "harness.adapters._openai.")
@@ -203,10 +204,10 @@ def test_each_target_has_what_its_adapter_can_do_with_its_model(harness: Command
     shown_rows = harness("providers").out.split("\n\n")[2].splitlines()
     heads = shown_rows[0].split()
 
-    assert heads == ["CAPABILITY", *(each.name for each in catalog.targets())]
+    assert heads == ["CAPABILITY", *(each.name for each in registry.targets())]
     assert [line.split()[0] for line in shown_rows[1:-1]] == [each.value for each in Capability]
     for target in document["targets"]:
-        has = catalog.adapter(target["adapter"]).capabilities
+        has = adapter_specs.adapter(target["adapter"]).capabilities
         able = {name for name, is_able in target["capabilities"].items() if is_able}
         assert able <= {each.value for each in has}
         column = heads.index(target["name"])
@@ -227,7 +228,7 @@ def test_the_json_says_of_keys_only_whether_they_are_set(harness: Command, monke
     assert openai == {
         "name": "openai-chat",
         "target": "openai-chat",
-        "model": catalog.target("openai-chat").model,
+        "model": registry.target("openai-chat").model,
         "requires": {
             "name": "openai",
             "version": metadata.version("openai"),

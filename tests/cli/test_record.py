@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import harness as package
-from harness import catalog
+from harness.apis import registry
 from harness.cassettes.loopback_server import serve
 from harness.cli import execution
 from harness.model.http import HttpRequest, HttpResponse
@@ -33,8 +33,8 @@ class Provider:
         self._session = self._begun()
 
     def _begun(self) -> ScriptSession:
-        wire, model = catalog.api("anthropic"), catalog.targets()[0].model
-        return ScriptSession(self._scenario, wire, model, catalog.api("anthropic").profile_for(model))
+        wire, model = registry.api("anthropic"), registry.targets()[0].model
+        return ScriptSession(self._scenario, wire, model, registry.api("anthropic").profile_for(model))
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         self.requests += 1
@@ -316,7 +316,7 @@ def test_the_estimate_names_each_target_with_its_part(capsys: pytest.CaptureFixt
     assert shown[0].startswith(f"To be sent: about {4 + embedded} requests, about {money(anthropic + gemini)}")
     assert shown[1] == f"  anthropic (claude-opus-5-5): about 2 requests, about {money(anthropic)}"
     assert shown[2].startswith(
-        f"  gemini-3 ({catalog.target('gemini-3').model}, gemini-embedding-2): about {2 + embedded} requests"
+        f"  gemini-3 ({registry.target('gemini-3').model}, gemini-embedding-2): about {2 + embedded} requests"
     )
     assert len(shown) == 3
 
@@ -340,7 +340,7 @@ def test_the_estimate_says_of_how_much_the_cost_is_not_known(capsys: pytest.Capt
     assert total.startswith(
         f"To be sent: about 4 requests, about {money(dollars)}, and 2 of them at an unknown cost; reasoning"
     )
-    assert gemini == f"  gemini-3 ({catalog.target('gemini-3').model}): about 2 requests, at an unknown cost"
+    assert gemini == f"  gemini-3 ({registry.target('gemini-3').model}): about 2 requests, at an unknown cost"
 
 
 def test_an_estimate_too_small_to_be_shown_is_not_nothing(capsys: pytest.CaptureFixture[str]) -> None:

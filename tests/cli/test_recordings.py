@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import catalog
+from harness.apis import registry
 from harness.cassettes.cassette import Metadata
 from harness.cassettes.journal import Journal, path_of
 from harness.cassettes.loopback_server import serve
@@ -60,7 +60,7 @@ class Provider:
         if not later or name not in self._sessions:
             scenario = load_file(self._folder / f"{name}.yaml")
             self._sessions[name] = ScriptSession(
-                scenario, catalog.api("openai-chat"), MODEL, catalog.api("openai-chat").profile_for(MODEL)
+                scenario, registry.api("openai-chat"), MODEL, registry.api("openai-chat").profile_for(MODEL)
             )
         return self._sessions[name](request)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import catalog
+from harness.apis import registry
 from harness.cassettes.library import Library
 from harness.cassettes.loopback_server import serve
 from harness.cassettes.redact.urls import secrets, shown
@@ -18,10 +18,11 @@ from harness.kit import factories
 from harness.model.errors import UsageError
 from harness.model.http import HttpRequest, HttpResponse
 from harness.reference_server.script_session import ScriptSession
+from harness.reports import REPORTS
 from harness.scenarios.load import load_file
 from tests.cli.conftest import Command
 
-FORMS = {name: catalog.REPORTS.load(name).forms or (".out",) for name in sorted(catalog.REPORTS.modules())}
+FORMS = {name: REPORTS.load(name).forms or (".out",) for name in sorted(REPORTS.modules())}
 EVERY_REPORT = [f"--report={name}:{name}{form}" for name, forms in FORMS.items() for form in forms]
 KEY = "sk-proj-" + "Zq3aB9xK2mP7wL4tR8vN1cY6dF0gH5jS3kU" * 2
 ECHO = {
@@ -54,7 +55,7 @@ class Echoing:
 def echoing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Echoing]:
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
     (folder / "echo.yaml").write_text(json.dumps(ECHO))
-    scenario, model = load_file(folder / "echo.yaml"), catalog.targets()[0].model
+    scenario, model = load_file(folder / "echo.yaml"), registry.targets()[0].model
     sessions: list[ScriptSession] = []
     requests: list[HttpRequest] = []
 
@@ -62,7 +63,7 @@ def echoing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Echoing]:
         requests.append(request)
         if len(json.loads(request.body)["messages"]) == 1:
             sessions.append(
-                ScriptSession(scenario, catalog.api("anthropic"), model, catalog.api("anthropic").profile_for(model))
+                ScriptSession(scenario, registry.api("anthropic"), model, registry.api("anthropic").profile_for(model))
             )
         return sessions[-1](replace(request, url=request.url.partition("?")[0]))
 
@@ -234,8 +235,8 @@ def test_a_recording_of_another_server_is_detected(harness: Command, folder: Pat
     ],
 )
 def test_whose_address_it_is(api: str, url: str, is_its_own: bool) -> None:
-    assert catalog.api(api).is_provider(url) is is_its_own
-    assert all(wire.is_provider(wire.provider_url) for wire in catalog.apis())
+    assert registry.api(api).is_provider(url) is is_its_own
+    assert all(wire.is_provider(wire.provider_url) for wire in registry.apis())
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.response_rules import RESPONSE_RULES
 from harness.apis.view import ModelStep
 from harness.cassettes.loopback_server import serve
@@ -391,7 +391,7 @@ def test_a_check_that_is_interrupted_keeps_what_was_done(
 @pytest.mark.parametrize("topic", [*RESPONSE_RULES, *CHECKS])
 def test_each_check_is_explained_with_its_source(harness: Command, topic: str) -> None:
     told = harness("explain", topic)
-    facts = {fact.id for api in catalog.apis() for fact in api.facts.all()}
+    facts = {fact.id for api in registry.apis() for fact in api.facts.all()}
     source = RESPONSE_RULES[topic].source if topic in RESPONSE_RULES else CHECKS[topic].source
 
     assert told.code == 0

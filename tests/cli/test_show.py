@@ -47,10 +47,10 @@ def test_a_streamed_answer_is_shown_as_a_whole_body(harness: Command) -> None:
 
 SILENT = """
 from dataclasses import replace
-from harness import catalog
+from harness.stdio import adapter_specs
 from tests.bridge.test_planted import wrapped
 
-ADAPTER = replace(wrapped(ends_silently=True)(catalog.adapter("openai-chat")), name="silent")
+ADAPTER = replace(wrapped(ends_silently=True)(adapter_specs.adapter("openai-chat")), name="silent")
 """
 
 

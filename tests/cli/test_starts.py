@@ -41,7 +41,7 @@ def imported(*words: str) -> set[str]:
 @pytest.mark.parametrize(
     ("words", "unneeded"),
     [
-        (["--version"], [*_SDKS, *_LATE, "httpx2", "yaml", "harness.catalog", "harness.cli.options"]),
+        (["--version"], [*_SDKS, *_LATE, "httpx2", "yaml", "harness.plugins", "harness.cli.options"]),
         (["providers"], _SDKS),
         (["list", "rules"], [*_SDKS, "harness.cli.check", "harness.cli.run", "harness.cli.execution", "rich"]),
         (["run", "call-single", "--target", "openai-chat"], ["anthropic", "google.genai", *_LATE]),

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from harness import catalog
+from harness.apis import registry
 from harness.cassettes.cassette import REFERENCE_URL, Cassette
 from harness.cassettes.read import read
 from harness.model.http import HttpResponse
@@ -111,7 +111,7 @@ def test_facts_of_a_stranger_open_nothing(harness: Command, folder: Path, trap: 
 def test_a_cassette_and_an_answer_of_a_stranger_open_nothing(
     harness: Command, folder: Path, trap: Trap, scenario: str, target: str
 ) -> None:
-    wire = catalog.api(shipped_targets()[target].api)
+    wire = registry.api(shipped_targets()[target].api)
     interactions: list[dict[str, Any]] = []
     for each in exchanges(scenario, target).interactions:
         for bait in baits(trap):

@@ -23,8 +23,8 @@ SHIPPED = suite.shipped("scenarios")
 ADAPTER = """\
 from dataclasses import replace
 from mine.words import SAID
-from harness import catalog
-GOOD = catalog.adapter("openai-chat")
+from harness.stdio import adapter_specs
+GOOD = adapter_specs.adapter("openai-chat")
 
 def connect(endpoint, model):
     if SAID:

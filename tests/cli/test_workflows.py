@@ -36,17 +36,17 @@ esac
 
 
 PLAIN = """\
-from harness import catalog
+from harness.stdio import adapter_specs
 
-ADAPTER = catalog.adapter("openai-chat")
+ADAPTER = adapter_specs.adapter("openai-chat")
 """
 PLANTED = f"""\
 import sys
 sys.path.insert(0, {str(ROOT)!r})
-from harness import catalog
+from harness.stdio import adapter_specs
 from tests.broken.faults import FAULTS
 
-ADAPTER = next(each for _, each in FAULTS if each.name == "result-id-cut").wrap(catalog.adapter("openai-chat"))
+ADAPTER = next(each for _, each in FAULTS if each.name == "result-id-cut").wrap(adapter_specs.adapter("openai-chat"))
 """
 
 

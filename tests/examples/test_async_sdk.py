@@ -4,7 +4,7 @@ from contextlib import aclosing, asynccontextmanager, suppress
 
 import pytest
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.targets import targets_for
 from harness.apis.view import ModelStep
 from harness.cassettes.library import Library
@@ -12,6 +12,7 @@ from harness.model.http import HttpRequest
 from harness.model.messages import ChatRequest, Finish, Message, StreamEvent, TextDelta
 from harness.model.protocols import AsyncStreamingChatClient, Endpoint, Route
 from harness.results import RunResult, Verdict
+from harness.rules.registry import all_rules
 from harness.runner.backends import Backend, ReferenceBackend, ReplayBackend
 from harness.runner.cells import cells
 from harness.runner.suite_run import Run
@@ -32,7 +33,7 @@ every_adapter = pytest.mark.parametrize("target", TARGETS)
 def run(target: str, stages: Backend, variants: Sequence[Variant] = ("whole", "stream")) -> RunResult:
     """Run every eighth scenario: the shipped adapters, whose readers these are, run all."""
     scenarios = load_paths([shipped("scenarios")])[::8]
-    return Run(stages, catalog.rules())(cells(scenarios, targets_for([TARGETS[target]], [target], {}), variants))
+    return Run(stages, all_rules())(cells(scenarios, targets_for([TARGETS[target]], [target], {}), variants))
 
 
 def unclean(result: RunResult) -> list[tuple[str, str, str, list[str]]]:
@@ -66,10 +67,10 @@ def test_other_cuts_of_a_stream_make_no_difference() -> None:
     ]
     chosen = cells(scenarios, targets_for([async_sdk.OPENAI_CHAT], ["openai-chat"], {}), ["stream"])
 
-    result = Run(ReferenceBackend(), catalog.rules(), recuts=3)(chosen)
+    result = Run(ReferenceBackend(), all_rules(), recuts=3)(chosen)
 
     assert unclean(result) == []
-    assert [cell.recuts for cell in result.cells] == [3 + len(catalog.api("openai-chat").stream_shapes)]
+    assert [cell.recuts for cell in result.cells] == [3 + len(registry.api("openai-chat").stream_shapes)]
 
 
 Served = Callable[[asyncio.StreamWriter, bytes], Awaitable[None]]
@@ -77,12 +78,12 @@ Served = Callable[[asyncio.StreamWriter, bytes], Awaitable[None]]
 
 def answer(api: str, model: str, head: bytes, body: bytes) -> bytes:
     """Return the reference server's response to a streamed request."""
-    wire = catalog.api(api)
+    wire = registry.api(api)
     path = head.split()[1].decode()
     request = wire.view(HttpRequest("POST", f"http://127.0.0.1{path}", {"content-type": "application/json"}, body))
     assert request.stream
     step = ModelStep(text="one two three four five six seven eight nine ten", calls=(("weather", {"city": "Paris"}),))
-    return wire.build_stream(step, "seed", model, catalog.api(api).profile_for(model), request).body
+    return wire.build_stream(step, "seed", model, registry.api(api).profile_for(model), request).body
 
 
 @asynccontextmanager

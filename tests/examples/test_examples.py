@@ -4,17 +4,19 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from harness import catalog
+from harness import plugins
 from harness.apis.targets import targets_for
 from harness.cassettes.library import Library
 from harness.model.messages import ChatRequest, ChatResponse, Message, ToolResult
 from harness.model.protocols import Adapter
 from harness.results import Blame, CellResult, RunResult, Severity, Verdict
+from harness.rules.registry import all_rules
 from harness.runner.backends import Backend, ReferenceBackend, ReplayBackend
 from harness.runner.cells import cells
 from harness.runner.suite_run import Run
 from harness.scenarios.load import load_paths
 from harness.scenarios.suite import shipped
+from harness.stdio import adapter_specs
 from tests.examples import plain_http, swapped_results
 
 SPEC = "tests.examples.plain_http:ADAPTER"
@@ -26,7 +28,7 @@ def run(adapter: Adapter, stages: Backend, only: set[str] | None = None) -> RunR
     scenarios = load_paths([shipped("scenarios")])
     scenarios = scenarios[::4] if only is None else [scenario for scenario in scenarios if scenario.id in only]
     chosen = cells(scenarios, targets_for([adapter], ["openai-chat"], {}))
-    return Run(stages, catalog.rules())(chosen)
+    return Run(stages, all_rules())(chosen)
 
 
 def unclean(result: RunResult) -> list[tuple[str, str, list[str]]]:
@@ -46,7 +48,7 @@ def test_the_example_is_as_short_as_it_says() -> None:
 
 
 def test_it_passes_every_cell_that_it_has_the_capabilities_for() -> None:
-    result = run(catalog.adapter(SPEC), ReferenceBackend())
+    result = run(adapter_specs.adapter(SPEC), ReferenceBackend())
 
     assert unclean(result) == []
     assert result.summary["pass"] > 15
@@ -102,7 +104,7 @@ def test_the_same_adapter_with_a_typical_bug_is_caught() -> None:
 
 def test_the_command_finds_an_adapter_in_the_current_folder(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(Path(plain_http.__file__).read_text())
-    environment = os.environ | {"PYTHONPATH": str(Path(catalog.__file__).parent.parent)}
+    environment = os.environ | {"PYTHONPATH": str(Path(plugins.__file__).parent.parent)}
     # -P: as a console script starts, without the current folder on the path
     command = [sys.executable, "-P", "-m", "harness", "run", "call-parallel-same-tool", "--mode", "reference"]
     chosen = ["--target", "openai-chat", "--adapter", "mine:ADAPTER", "--report", "json"]

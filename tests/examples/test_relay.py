@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from harness import catalog
+from harness import plugins
+from harness.apis import registry
 from harness.results import Blame, CellResult, RunResult, Verdict
 
 RELAY = Path(__file__).parent / "relay"
-OURS = Path(catalog.__file__).parent.parent
+OURS = Path(plugins.__file__).parent.parent
 BROKEN = "tests.examples.broken_relay"
 CALLS = "call-parallel-same-tool"
 
@@ -136,7 +137,7 @@ def test_it_is_recorded_replayed_and_audited(harness: Harness, tmp_path: Path) -
 
 def test_a_plain_run_ignores_installed_plugins(harness: Harness) -> None:
     cells = played(harness("run", CALLS, "--variant", "whole", "--report", "json"))
-    assert [cell.target for cell in cells] == [each.name for each in catalog.shipped_targets()]
+    assert [cell.target for cell in cells] == [each.name for each in registry.shipped_targets()]
 
 
 def test_its_key_reaches_no_output(site: Path) -> None:

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from harness import catalog
+from harness.apis import registry
 from harness.checks.gateway_exchange import ApiPair, FactOutcome, Fate, GatewayExchange, client_side, side
 from harness.checks.gateway_findings import FACTS
 from harness.model.http import EXHAUSTED, HttpRequest, HttpResponse
 from harness.results import Exchange, Severity
 
-CHAT = catalog.api("openai-chat")
+CHAT = registry.api("openai-chat")
 TOOL = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
 
 
@@ -163,7 +163,7 @@ def _gemini(*parts: Any) -> Any:
 def test_parts_that_the_upstream_has_not_sent(
     upstream: str, theirs: Any, client: str, ours: Any, unsent: list[int]
 ) -> None:
-    way, asked = ApiPair(catalog.api(client), catalog.api(upstream)), raw_exchange()
+    way, asked = ApiPair(registry.api(client), registry.api(upstream)), raw_exchange()
     ends = [
         side(api, Exchange(asked.request, HttpResponse(200, {}, json.dumps(body).encode())))
         for api, body in ((way.client, ours), (way.upstream, theirs))

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx2
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.fact_files import SHIPPED
 from harness.cassettes.loopback_server import serve
 from harness.checks.gateway_check import GatewayCheck, gateway_route
@@ -121,7 +121,7 @@ class Ends:
     ) -> RunResult:
         """Play scenarios through a gateway, from the API of one target to that of another."""
         gateway.upstream, self.gate.gateway = self.upstream.origin, gateway
-        here, there = catalog.target(client), catalog.target(upstream or client)
+        here, there = registry.target(client), registry.target(upstream or client)
         each = gateway_route(here, there, {}, model or there.model, SHIPPED)
         check = GatewayCheck(GatewayEndpoint(self.url + each.way.client.base_url_ending, "no-key"), self.upstream)
         try:

@@ -111,20 +111,22 @@ def commands(folder: Path) -> Iterator[Commands]:
 
 def _import_all() -> None:
     """Import what commands import, and start no thread, which a fork would not copy."""
-    from harness import catalog
     from harness.audit import cassette_audit  # noqa: F401
     from harness.cassettes import loopback_server  # noqa: F401
     from harness.cassettes.write import prepare
     from harness.cli import app, execution  # noqa: F401
     from harness.model.protocols import Endpoint
+    from harness.reports import REPORTS
+    from harness.rules.registry import all_rules
+    from harness.stdio import adapter_specs
 
     prepare()
     for name in ("openai-chat", "anthropic"):
-        client = catalog.adapter(name).connect(Endpoint("http://127.0.0.1:9", "none"), "none")
+        client = adapter_specs.adapter(name).connect(Endpoint("http://127.0.0.1:9", "none"), "none")
         client.close()
     for name in ("terminal", "json", "junit", "markdown"):
-        catalog.REPORTS.load(name)
-    catalog.rules()
+        REPORTS.load(name)
+    all_rules()
 
 
 def _run(words: list[str], folder: str, fault: tuple[str, int, str] | None) -> NoReturn:

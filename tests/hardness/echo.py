@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from harness import catalog
+from harness.apis import registry
 from harness.model.http import HttpRequest, HttpResponse
 from harness.reference_server.script_session import ScriptSession
 from harness.scenarios.load import load_file
@@ -51,10 +51,10 @@ class Echo:
     """Answers for one target by the scenario that a request names."""
 
     def __init__(self, target: str, scenarios: Mapping[str, Scenario], canary: Canary) -> None:
-        shipped = catalog.target(target)
-        self._wire = catalog.api(shipped.api)
+        shipped = registry.target(target)
+        self._wire = registry.api(shipped.api)
         self._begin: Callable[[str], ScriptSession] = lambda name: ScriptSession(
-            scenarios[name], self._wire, shipped.model, catalog.api(shipped.api).profile_for(shipped.model)
+            scenarios[name], self._wire, shipped.model, registry.api(shipped.api).profile_for(shipped.model)
         )
         self._names = list(scenarios)
         self._canary = canary

@@ -10,9 +10,9 @@ from functools import partial
 
 import httpx2
 
-from harness import catalog
 from harness.model.messages import ChatRequest, ChatResponse, StreamEvent
 from harness.model.protocols import Adapter, ChatClient, Endpoint, StreamingChatClient
+from harness.stdio import adapter_specs
 
 
 class Raising:
@@ -67,7 +67,7 @@ def _connect(kind: type[Raising] | None, shipped: Adapter, endpoint: Endpoint, m
 
 
 def _leaky(api: str, kind: type[Raising] | None) -> Adapter:
-    shipped = catalog.adapter(api)
+    shipped = adapter_specs.adapter(api)
     return replace(shipped, name=f"leaky-{api}", connect=partial(_connect, kind, shipped))
 
 

@@ -22,7 +22,7 @@ from urllib.parse import quote
 
 import pytest
 
-from harness import catalog
+from harness.apis import registry
 from harness.cassettes import journal
 from harness.cassettes.loopback_server import LoopbackServer, serve
 from harness.cassettes.redact import Redactor
@@ -129,7 +129,7 @@ def plant(
     monkeypatch.setenv("CANARY", canary.line)
     written = scenarios(out.folder / "scenarios", canary)
     played = dict.fromkeys(PLACES, 0)
-    wire = catalog.api(catalog.target(target).api)
+    wire = registry.api(registry.target(target).api)
     origin = server.mount(Echo(target, written, canary))
     base = origin + wire.base_path
     folder = ("--cassettes", "cassettes", "--verbose")

@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.view import ModelStep
 from harness.kit import factories
 from harness.kit.client import Client
@@ -26,6 +26,7 @@ from harness.kit.factories import (
 from harness.model.errors import MissingDependency, MissingKey, UnknownName, UsageError
 from harness.model.messages import ChatRequest, Message
 from harness.model.protocols import Capability
+from harness.stdio import adapter_specs
 from tests.stages import every_target
 
 SECRET = "sk-very-secret"
@@ -45,7 +46,7 @@ class Service:
         request.read()
         self.requests.append(request)
         step = ModelStep("Ahoy")
-        body = catalog.api(self.target.api).build(step, "seed", self.target.model, self.target.profile)
+        body = registry.api(self.target.api).build(step, "seed", self.target.model, self.target.profile)
         return httpx2.Response(200, json=body)
 
     @property
@@ -68,9 +69,9 @@ def test_a_client_by_the_name_of_its_provider(provider: str) -> None:
 
     assert client.chat(ChatRequest("", (Message.user("hi"),))).text == "Ahoy"
 
-    shipped = catalog.target(PROVIDERS[provider].target)
+    shipped = registry.target(PROVIDERS[provider].target)
     assert service.model == shipped.model
-    assert str(service.request.url).startswith(catalog.api(shipped.api).provider_url)
+    assert str(service.request.url).startswith(registry.api(shipped.api).provider_url)
     assert SECRET in "".join(service.request.headers.values())
 
 
@@ -81,7 +82,7 @@ def test_generation_by_the_name_of_its_provider(provider: str) -> None:
     with generated:
         assert generated.generate("hi").text == "Ahoy"
     assert (generated.name, Capability.TOOLS in generated.capabilities) == (provider, True)
-    assert service.model == catalog.target(PROVIDERS[provider].target).model
+    assert service.model == registry.target(PROVIDERS[provider].target).model
 
 
 @pytest.mark.parametrize("provider", OVER_HTTP)
@@ -94,13 +95,13 @@ def test_generation_for_asynchronous_callers(provider: str) -> None:
             assert (generated.name, Capability.TOOLS in generated.capabilities) == (provider, True)
 
     asyncio.run(use())
-    assert service.model == catalog.target(PROVIDERS[provider].target).model
+    assert service.model == registry.target(PROVIDERS[provider].target).model
 
 
 @pytest.mark.parametrize("name", PROVIDERS)
 def test_a_provider_has_the_name_of_its_adapter(name: str) -> None:
-    assert PROVIDERS[name].name == name == catalog.adapter(name).name
-    assert catalog.target(PROVIDERS[name].target).adapter == name
+    assert PROVIDERS[name].name == name == adapter_specs.adapter(name).name
+    assert registry.target(PROVIDERS[name].target).adapter == name
 
 
 def test_a_client_has_a_name_and_capabilities() -> None:
@@ -138,7 +139,7 @@ def test_the_environment_says_who_and_with_which_model(make: Callable[..., Any])
 def test_gemini_is_who_is_asked_where_nothing_is_set() -> None:
     service = Service("gemini")
     generation_provider(environ={"GOOGLE_API_KEY": "g", "LLM_PROVIDER": ""}, http_client=service.http).generate("hi")
-    assert service.model == catalog.target("gemini-4").model
+    assert service.model == registry.target("gemini-4").model
     assert service.request.headers["x-goog-api-key"] == "g"
 
 
@@ -329,7 +330,7 @@ def test_what_cannot_be_made_is_said_with_the_way_out(
 def test_an_sdk_that_is_not_installed_is_named(
     make: Callable[..., Any], provider: str, package: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module, adapter = package.partition("-")[0], catalog.target(PROVIDERS[provider].target).adapter
+    module, adapter = package.partition("-")[0], registry.target(PROVIDERS[provider].target).adapter
     extra = provider.partition("-")[0]
     ours = (f"harness.adapters.{adapter.replace('-', '_')}.", "harness.adapters._openai.")
     for name in [*sys.modules]:

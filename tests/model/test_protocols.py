@@ -6,14 +6,15 @@ import sys
 
 import pytest
 
-from harness import catalog
+from harness.apis import registry
 from harness.kit.processes import LocalRunner
 from harness.model.protocols import AsyncChatClient, ChatClient, Endpoint
+from harness.stdio import adapter_specs
 
 
-@pytest.mark.parametrize("shipped", catalog.targets(), ids=lambda shipped: shipped.name)
+@pytest.mark.parametrize("shipped", registry.targets(), ids=lambda shipped: shipped.name)
 def test_the_shipped_clients_are_synchronous_chat_clients(shipped: object) -> None:
-    adapter = catalog.adapter(shipped.adapter)  # type: ignore[attr-defined]
+    adapter = adapter_specs.adapter(shipped.adapter)  # type: ignore[attr-defined]
     endpoint = Endpoint("http://127.0.0.1:9", "key", processes=LocalRunner())
     client = adapter.connect(endpoint, shipped.model)  # type: ignore[attr-defined]
     try:

@@ -6,12 +6,12 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from harness import catalog
 from harness.apis.targets import targets_for
 from harness.model.messages import ChatRequest, ChatResponse, Message, Role, StopReason, Text, Usage
 from harness.model.protocols import Adapter, Capability, Endpoint
 from harness.platform.environment import hidden_variables
 from harness.results import Verdict
+from harness.rules.registry import all_rules
 from harness.runner.backends import ReferenceBackend
 from harness.runner.cells import cells
 from harness.runner.suite_run import Run
@@ -73,7 +73,7 @@ def test_an_adapter_that_trusts_its_environment_stays_on_the_machine(monkeypatch
     adapter = Adapter("trusting", "openai-chat", frozenset({Capability.SYSTEM_PROMPT}), Trusting)
     scenarios = [s for s in load_paths([shipped("scenarios")]) if s.id == "system-absent"]
 
-    (cell,) = Run(ReferenceBackend(), catalog.rules())(cells(scenarios, targets_for([adapter], [], {}))).cells
+    (cell,) = Run(ReferenceBackend(), all_rules())(cells(scenarios, targets_for([adapter], [], {}))).cells
 
     # it reads no usage, which is a convention; that it was answered is the point
     assert {finding.rule for finding in cell.findings} == {"usage-offered"}

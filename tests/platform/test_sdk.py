@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from harness import catalog
+from harness import plugins
 from harness.model.errors import MissingDependency, OutdatedDependency
 from harness.model.protocols import Requirement
 from harness.platform.environment import importing_sdk, is_older
+from harness.stdio import adapter_specs
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -54,7 +55,7 @@ def test_versions_are_compared_by_number(installed: str, at_least: str, older: b
 
 def test_an_adapter_asks_for_what_its_extra_installs() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    adapters = [catalog.adapter(name) for name in catalog.ADAPTERS.names()]
+    adapters = [adapter_specs.adapter(name) for name in plugins.ADAPTERS.names()]
     needed = [each.requires for each in adapters if each.requires is not None and each.requires.extra is not None]
     assert len(needed) == 4
     for requirement in needed:

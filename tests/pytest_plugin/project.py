@@ -33,9 +33,9 @@ FORGETFUL = '''
 
 from dataclasses import replace
 
-from harness import catalog
+from harness.stdio import adapter_specs
 
-_GOOD = catalog.adapter("openai-chat")
+_GOOD = adapter_specs.adapter("openai-chat")
 
 
 class Client:
@@ -60,9 +60,9 @@ WHOLE_ONLY = """
 from dataclasses import replace
 
 from harness.model.protocols import Capability
-from harness import catalog
+from harness.stdio import adapter_specs
 
-_GOOD = catalog.adapter("openai-chat")
+_GOOD = adapter_specs.adapter("openai-chat")
 ADAPTER = replace(_GOOD, name="whole-only", capabilities=_GOOD.capabilities - {Capability.STREAMING})
 """
 

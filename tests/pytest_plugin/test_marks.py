@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from harness.apis.response_rules import Subject
 from harness.model.protocols import Capability
-from harness.scenarios.schema import Subject
 from tests.pytest_plugin.project import configure, play, project
 
 __all__ = ["project"]

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from harness import catalog
+from harness.apis import registry
 from harness.cassettes.library import Library
 from harness.cli.main import main
 from harness.scenarios import suite
@@ -436,7 +436,7 @@ def test_the_shipped_targets_are_the_default(project: pytest.Pytester) -> None:
     configure(project, **SCENARIOS, harness_adapters="")
     shown = play(project, "--collect-only", "-q", "scenarios/plain.yaml").stdout
     commands = 1  # which cannot stream
-    shown.fnmatch_lines([f"{2 * len(catalog.targets()) - commands} tests collected*"])
+    shown.fnmatch_lines([f"{2 * len(registry.targets()) - commands} tests collected*"])
 
 
 @pytest.mark.parametrize("variant", BOTH)
@@ -468,11 +468,12 @@ def test_streams_are_cut_elsewhere_as_often_as_configured(project: pytest.Pytest
 def test_warnings_are_shown_with_a_cell_that_passes(project: pytest.Pytester) -> None:
     project.makeconftest(
         "from dataclasses import replace\n"
-        "from harness import catalog\n"
+        "from harness.rules.registry import all_rules\n"
+        "from harness.runner import plan\n"
         "from harness.results import Severity\n"
-        "rules = [rule for rule in catalog.rules() if rule.id == 'system-missing']\n"
+        "rules = [rule for rule in all_rules() if rule.id == 'system-missing']\n"
         "mild = replace(rules[0], severity=Severity.WARNING)\n"
-        "catalog.rules = lambda: [mild]\n"
+        "plan.all_rules = lambda: [mild]\n"
     )
     configure(project, **SCENARIOS)
     done = play_apart(project, "scenarios/prompted.yaml", "-rP")

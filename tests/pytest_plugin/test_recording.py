@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import catalog
+from harness.apis import registry
 from harness.cassettes.loopback_server import serve
 from harness.reference_server.script_session import ScriptSession
 from harness.scenarios.load import load_file
@@ -54,8 +54,8 @@ def test_what_is_missing_is_recorded_once_and_then_played(project: pytest.Pytest
 @pytest.fixture
 def provider(project: pytest.Pytester) -> Iterator[str]:
     """A server that speaks the API, and has one conversation to give."""
-    shipped = catalog.target("openai-chat")
-    wire = catalog.api(shipped.api)
+    shipped = registry.target("openai-chat")
+    wire = registry.api(shipped.api)
     scenario = load_file(project.path / "scenarios" / "plain.yaml")
     with serve() as server:
         session = ScriptSession(scenario, wire, shipped.model, wire.profile_for(shipped.model))
@@ -89,7 +89,7 @@ def test_from_a_provider_the_cost_is_said_before_and_after(
 
 
 def test_without_a_key_nothing_is_begun(project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in catalog.api("openai-chat").key_variables:
+    for name in registry.api("openai-chat").key_variables:
         monkeypatch.delenv(name, raising=False)
     configure(project, **RECORDING, harness_adapters="openai-chat", harness_mode="replay")
     done = play(project, "--harness-record=missing")

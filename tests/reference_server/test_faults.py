@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from harness import catalog
-from harness.apis import eventstream
+from harness.apis import eventstream, registry
 from harness.apis.view import ResponseView, WireError
 from harness.model.http import AT_ONCE, EXHAUSTED, HttpRequest, HttpResponse
 from harness.reference_server.script_session import MAX_PIECES, PAUSE_SECONDS, ScriptSession
@@ -47,7 +46,7 @@ def request(stream: str, *, streamed: bool = True, body: dict[str, Any] | None =
 
 def session(stream: str, scenario: Scenario) -> ScriptSession:
     api = stream.removesuffix("-array")
-    return ScriptSession(scenario, catalog.api(api), MODELS[api], catalog.api(api).profile_for(MODELS[api]))
+    return ScriptSession(scenario, registry.api(api), MODELS[api], registry.api(api).profile_for(MODELS[api]))
 
 
 def both(stream: str, scenario: Scenario, *, streamed: bool = True) -> tuple[HttpResponse, HttpResponse]:
@@ -58,7 +57,7 @@ def both(stream: str, scenario: Scenario, *, streamed: bool = True) -> tuple[Htt
 
 
 def read(stream: str, response: HttpResponse) -> ResponseView:
-    return catalog.api(stream.removesuffix("-array")).read(response)
+    return registry.api(stream.removesuffix("-array")).read(response)
 
 
 def is_intact(response: HttpResponse, stream: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from harness import catalog
+from harness.apis import registry
 from harness.cassettes.loopback_server import serve
 from harness.model.http import EXHAUSTED, HttpResponse
 from harness.model.messages import StopReason, Usage
@@ -100,7 +100,7 @@ def serving() -> Generator[Serving, None, None]:
         @contextmanager
         def session(api: str, scenario: Scenario) -> Generator[Post, None, None]:
             model = MODELS[api]
-            base = server.mount(ScriptSession(scenario, catalog.api(api), model, catalog.api(api).profile_for(model)))
+            base = server.mount(ScriptSession(scenario, registry.api(api), model, registry.api(api).profile_for(model)))
             yield lambda body, path=PATHS[api]: client.post(base + path, json=body)
             server.unmount(base)
 
@@ -117,7 +117,7 @@ apis = pytest.mark.parametrize("api", MODELS)
 
 @apis
 def test_script_is_played_until_it_is_exhausted(serving: Serving, tools: Scenario, api: str) -> None:
-    wire = catalog.api(api)
+    wire = registry.api(api)
     with serving(api, tools) as post:
         first = post(FIRST[api])
         assert first.status_code == 200, first.text
@@ -156,7 +156,7 @@ def streaming(api: str, body: dict[str, Any]) -> dict[str, Any]:
 
 @apis
 def test_stream_has_the_content_of_the_whole_answer(serving: Serving, tools: Scenario, api: str) -> None:
-    wire, path = catalog.api(api), STREAM_PATHS[api]
+    wire, path = registry.api(api), STREAM_PATHS[api]
     with serving(api, tools) as post:
         first = post(FIRST[api]).json()
         whole = [first, post(answered(api, first)).json()]
@@ -190,7 +190,7 @@ def test_a_refused_request_for_a_stream_is_refused_as_any_other(serving: Serving
 
 def test_chat_counts_the_tokens_of_a_stream_where_it_is_asked_to(serving: Serving, tools: Scenario) -> None:
     body = FIRST["openai-chat"] | {"stream": True}
-    read = catalog.api("openai-chat").read
+    read = registry.api("openai-chat").read
     with serving("openai-chat", tools) as post:
         assert read(plain(post(body))).usage == Usage()
     with serving("openai-chat", tools) as post:
@@ -203,14 +203,14 @@ def test_gemini_streams_an_array_where_events_are_not_asked_for(serving: Serving
     with serving("gemini", tools) as post:
         array = post(FIRST["gemini"], path=STREAM_PATHS["gemini"].partition("?")[0])
     assert isinstance(array.json(), list)
-    read = catalog.api("gemini").read
+    read = registry.api("gemini").read
     assert read(plain(array)) == read(plain(events))
 
 
 def test_state_that_was_streamed_is_remembered(serving: Serving, tmp_path: Path) -> None:
     thinking = {"thinking": {"type": "adaptive"}, "stream": True}
     with serving("anthropic", with_thinking(tmp_path)) as post:
-        first: Any = catalog.api("anthropic").read(plain(post(FIRST["anthropic"] | thinking))).body
+        first: Any = registry.api("anthropic").read(plain(post(FIRST["anthropic"] | thinking))).body
         refused = post(asking_for_thought(altered(first, lambda blocks: blocks.pop(0))) | {"stream": True})
         assert refused.status_code == 400
         assert post(asking_for_thought(first) | {"stream": True}).status_code == 200
@@ -252,7 +252,7 @@ def test_refusal_has_provider_form_and_uses_no_answer(serving: Serving, tools: S
         assert EXHAUSTED not in refused.headers
         accepted = post(answered(api, first))
     assert accepted.status_code == 200
-    assert catalog.api(api).read(plain(accepted)).text == "18"
+    assert registry.api(api).read(plain(accepted)).text == "18"
 
 
 NOT_FOUND: dict[str, dict[str, Any]] = {
@@ -344,6 +344,6 @@ def test_truncated_answer_ends_inside_the_last_call(serving: Serving, tmp_path: 
     content["turns"][0]["model"] = [{"calls": [{"get_weather": {"city": city}}], "truncated": True}]
     with serving(api, scenario(tmp_path, content)) as post:
         response = plain(post(FIRST[api]))
-    view = catalog.api(api).read(response)
+    view = registry.api(api).read(response)
     assert view.stop_reason is StopReason.MAX_TOKENS
     assert city.encode() not in response.body

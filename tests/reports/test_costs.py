@@ -8,8 +8,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from harness import catalog
 from harness.model.messages import Usage
+from harness.reports import REPORTS
 from harness.reports.words import money
 from harness.results import Mode, Presentation, Provenance, RunResult, Spending
 from tests.reports.runs import PROVIDER, REFERENCE, cell
@@ -29,7 +29,7 @@ def run(mode: Mode, *spent: tuple[str, Provenance | None, Spending | None]) -> R
 
 
 def lines(report: str, result: RunResult, *, verbose: bool = False) -> list[str]:
-    shown = catalog.REPORTS.load(report).render(result, Presentation(width=160, verbose=verbose))
+    shown = REPORTS.load(report).render(result, Presentation(width=160, verbose=verbose))
     return [line for line in shown.splitlines() if "cost" in line.lower() or "requests" in line or "request" in line]
 
 
@@ -123,7 +123,7 @@ def test_nothing_is_said_where_nothing_was_sent(report: str) -> None:
 def test_junit_has_it_as_properties_before_the_cases() -> None:
     half = replace(KNOWN, dollars=Decimal("0.0000003"), unpriced=1)
     result = run("replay", ("anthropic", PROVIDER, half), ("openai-chat", REFERENCE, UNKNOWN))
-    root = ET.fromstring(catalog.REPORTS.load("junit").render(result, Presentation()))  # noqa: S314 - our own XML
+    root = ET.fromstring(REPORTS.load("junit").render(result, Presentation()))  # noqa: S314 - our own XML
 
     def properties(target: str) -> dict[str, str]:
         suite = root.find(f"testsuite[@name='{target}']")

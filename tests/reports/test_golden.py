@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import catalog
+from harness.reports import REPORTS
 from harness.results import Presentation
 from tests.reports.runs import red, two_causes
 
@@ -30,4 +30,4 @@ GOLDEN = Path(__file__).parent / "golden"
 )
 def test_a_red_run(name: str, report: str, presentation: Presentation) -> None:
     run = red() if name.startswith("red") else two_causes()
-    assert catalog.REPORTS.load(report).render(run, presentation) == (GOLDEN / name).read_text()
+    assert REPORTS.load(report).render(run, presentation) == (GOLDEN / name).read_text()

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness import catalog
+from harness.reports import REPORTS
 from harness.reports.run_json import render
 from harness.results import Presentation, RunResult
 from tests.reports.runs import red, whole_suite
@@ -38,9 +38,9 @@ def test_only_the_timing_differs_between_two_runs() -> None:
 
 def test_every_report_is_found_by_name_and_shows_any_run() -> None:
     names = ["archive", "badge", "github", "gitlab", "html", "json", "junit", "markdown", "table", "terminal", "xunit"]
-    assert catalog.REPORTS.names() == names
-    for name in catalog.REPORTS.names():
-        report = catalog.REPORTS.load(name)
+    assert REPORTS.names() == names
+    for name in REPORTS.names():
+        report = REPORTS.load(name)
         assert report.name == name
         for run in (red(), whole_suite(), RunResult("replay", ())):
             assert f"\n{report.render(run, Presentation())}".endswith("\n")  # of a clean run GitHub gets nothing

@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from harness import catalog
+from harness.reports import REPORTS
 from harness.reports.junit import JUNIT
 from harness.results import Definition, Presentation, RunResult, Verdict
 from tests.reports.runs import both, cell, failed, finding, red, whole_suite
@@ -115,7 +115,7 @@ def placed() -> RunResult:
 
 @pytest.mark.parametrize("name", ["junit", "xunit"])
 def test_the_structure_is_what_jenkins_and_gitlab_read(name: str) -> None:
-    text = catalog.REPORTS.load(name).render(replace(placed(), stopped="interrupted"), Presentation())
+    text = REPORTS.load(name).render(replace(placed(), stopped="interrupted"), Presentation())
     more = {"file", "line"} if name == "junit" else set[str]()
 
     for element in ET.fromstring(text).iter():  # noqa: S314 - our own XML

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from harness import catalog
+from harness.apis import registry
 from harness.cassettes.redact import Redactor
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import (
@@ -30,7 +30,7 @@ def told(*bodies: bytes, most: int = 10_000, chats: tuple[Chat, ...] = ()) -> Co
         Exchange(HttpRequest("POST", f"http://a.invalid/v1/messages?key={KEY}", {}, body), HttpResponse(200, {}, body))
         for body in bodies
     )
-    profile = catalog.api("anthropic").profile_for("m")
+    profile = registry.api("anthropic").profile_for("m")
     evidence = Evidence(Transcript("anthropic", "m", profile, exchanges, "live", chats=chats))
     return build_conversation(evidence, Redactor([KEY]), most)
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.api import PATH_UNKNOWN
 from harness.model.http import HttpResponse
 from harness.results import Blame, EmbeddingTranscript
@@ -70,10 +70,10 @@ def test_what_is_only_warned_of_makes_no_request_faulty(
     first, *rest = played.embedded
     refused = replace(played.exchanges[0], response=HttpResponse(400, {"content-type": "application/json"}, b"{}"))
     failed = replace(first, vectors=None, error="InvalidRequest", error_text="no")
-    api = catalog.api("openai-chat")
+    api = registry.api("openai-chat")
     assert api.embeddings
     objection = PATH_UNKNOWN.broken("They say so.", "", severity=severity)
     changed = replace(api, embeddings=replace(api.embeddings, violations=lambda _request, _law: [objection]))
-    monkeypatch.setattr(catalog, "api", lambda _name: changed)
+    monkeypatch.setattr(registry, "api", lambda _name: changed)
     findings = found(replace(played, embedded=(failed, *rest), exchanges=(refused, *played.exchanges[1:])))
     assert [finding.blame for finding in findings if finding.rule == "embedding-failed"] == [blame]

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.view import ModelStep
 from harness.model.http import HttpRequest, HttpResponse
 from harness.results import Blame, Exchange, Severity, Transcript
 from harness.rules.decoded_responses import RULES
 from harness.rules.evidence import Evidence
+from harness.rules.registry import all_rules
 from harness.runner.cells import Cell
 from harness.runner.suite_run import Run
 from tests.stages import InProcess, shipped_scenarios, shipped_targets
@@ -28,14 +29,14 @@ CALL = ModelStep(calls=(("get_weather", {"city": "Paris"}),))
 
 def built(api: str, step: ModelStep = CALL) -> dict[str, Any]:
     model = MODELS[api]
-    return json.loads(json.dumps(catalog.api(api).build(step, "seed", model, catalog.api(api).profile_for(model))))
+    return json.loads(json.dumps(registry.api(api).build(step, "seed", model, registry.api(api).profile_for(model))))
 
 
 def departures(api: str, body: Any, model: str | None = None) -> list[str]:
     model = model or MODELS[api]
     response = HttpResponse(200, {"content-type": "application/json"}, json.dumps(body).encode())
     asked = HttpRequest("POST", "https://provider.example/v1/chat/completions", {}, b"{}")
-    transcript = Transcript(api, model, catalog.api(api).profile_for(model), (Exchange(asked, response),), "live")
+    transcript = Transcript(api, model, registry.api(api).profile_for(model), (Exchange(asked, response),), "live")
     found = [finding for rule in RULES for finding in rule.findings(Evidence(transcript))]
     assert all((f.severity, f.blame, f.exchange) == (Severity.WARNING, Blame.PROVIDER, 0) for f in found)
     return [finding.rule for finding in found]
@@ -115,9 +116,9 @@ def test_a_blocked_prompt_needs_no_token_count() -> None:
 def test_the_providers_themselves_hardly_ever_depart(folder: str) -> None:
     found: list[str] = []
     for each in recorded(folder):
-        model = catalog.api(each.api).model_of(each.request) or ""
+        model = registry.api(each.api).model_of(each.request) or ""
         exchange = Exchange(each.request, each.response)
-        transcript = Transcript(each.api, model, catalog.api(each.api).profile_for(model), (exchange,), "audit")
+        transcript = Transcript(each.api, model, registry.api(each.api).profile_for(model), (exchange,), "audit")
         found += [finding.rule for rule in RULES for finding in rule.findings(Evidence(transcript))]
 
     # One recorded response of OpenAI's counts no tokens at all.
@@ -126,7 +127,7 @@ def test_the_providers_themselves_hardly_ever_depart(folder: str) -> None:
 
 def blamed(response: HttpResponse, *, scripted: bool) -> set[tuple[str, Blame]]:
     cell = Cell(shipped_scenarios()["call-single"], shipped_targets()["openai-chat"], "whole")
-    result = Run(InProcess(lambda request, session: response, scripted=scripted), catalog.rules())([cell])
+    result = Run(InProcess(lambda request, session: response, scripted=scripted), all_rules())([cell])
     return {(f.rule, f.blame) for f in result.cells[0].findings if f.severity is Severity.ERROR}
 
 

@@ -8,21 +8,22 @@ from typing import Any
 
 import pytest
 
-from harness import catalog
-from harness.apis.api import known_limits
+from harness.apis import registry
 from harness.apis.fact import Fact
 from harness.apis.limits import remedy
+from harness.apis.registry import known_limits
 from harness.reports.words import what_to_do
 from harness.results import Blame, Severity
+from harness.rules.registry import all_rules
 from harness.rules.rule import Rule, RuleViolation
 
-RULES = {rule.id: rule for rule in catalog.rules()}
+RULES = {rule.id: rule for rule in all_rules()}
 
 
 def without_remedy(rules: Iterable[Rule]) -> list[str]:
     """The rules that can fail an adapter and do not say what to do, to the adapter of any API."""
     judging = [rule for rule in rules if rule.blame is Blame.ADAPTER]
-    filled = [(rule.id, api.terms.fill(rule.remedy)) for rule in judging for api in catalog.apis()]
+    filled = [(rule.id, api.terms.fill(rule.remedy)) for rule in judging for api in registry.apis()]
     return sorted({name for name, text in filled if not is_remedy(text)})
 
 
@@ -47,7 +48,7 @@ def test_every_limit_says_what_to_do() -> None:
 
 
 def test_every_refused_fact_with_conditions_says_what_to_do() -> None:
-    facts = [fact for api in catalog.apis() for fact in api.facts.all() if fact.when]
+    facts = [fact for api in registry.apis() for fact in api.facts.all() if fact.when]
 
     assert facts
     assert [fact.id for fact in facts if not is_remedy(remedy(fact))] == []
@@ -63,13 +64,13 @@ def test_every_refused_fact_with_conditions_says_what_to_do() -> None:
     ],
 )
 def test_a_remedy_names_the_field_of_its_api(api: str, field: str) -> None:
-    found = RULES["system-missing"].finding(RuleViolation("it is not there"), catalog.api(api).terms)
+    found = RULES["system-missing"].finding(RuleViolation("it is not there"), registry.api(api).terms)
 
     assert what_to_do(found) == f"Put the system prompt into {field}, in every request."
 
 
 def test_what_somebody_else_has_to_mend_has_no_remedy_of_the_rules() -> None:
-    terms = catalog.api("anthropic").terms
+    terms = registry.api("anthropic").terms
     provider = RULES["chat-failure"].finding(RuleViolation("no answer", blame=Blame.PROVIDER, remedy="raise it"), terms)
     own = RULES["chat-failure"].finding(RuleViolation("no answer", remedy="raise it"), terms)
     note = replace(RULES["setting-uninvited"].finding(RuleViolation("one too many"), terms), severity=Severity.NOTE)

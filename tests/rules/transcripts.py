@@ -7,19 +7,20 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from harness import catalog
+from harness.apis.response_rules import Subject
 from harness.apis.targets import Target
 from harness.model.messages import ChatResponse, Part, StreamEvent
 from harness.results import Chat, Exchange, Finding, Kind, Severity, Transcript
 from harness.rules.evidence import Evidence
+from harness.rules.registry import all_rules
 from harness.rules.rule import Rule
 from harness.runner.backends import Backend
 from harness.runner.cells import Cell
 from harness.runner.suite_run import Run
-from harness.scenarios.schema import Scenario, Subject, Variant
+from harness.scenarios.schema import Scenario, Variant
 from tests.stages import InProcess, shipped_scenarios, shipped_targets
 
-RULES = catalog.rules()
+RULES = all_rules()
 
 
 def transcript_of(cell: Cell, stages: Backend | None = None, recuts: int = 0) -> Transcript:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from harness import catalog
 from harness.apis.api import PATH_UNKNOWN
 from harness.results import Blame, Finding, Kind, Severity
+from harness.rules.registry import all_rules
 from harness.runner.causes import RELATIONS, link_causes
 
 
@@ -146,7 +146,7 @@ def test_nothing_but_the_link_changes() -> None:
 
 
 def test_every_rule_that_a_relation_names_exists() -> None:
-    known = {rule.id for rule in catalog.rules()} | {"chat-refused", "cassette-unreadable", PATH_UNKNOWN.id}
+    known = {rule.id for rule in all_rules()} | {"chat-refused", "cassette-unreadable", PATH_UNKNOWN.id}
     named = {name for relation in RELATIONS for name in (*relation.causes, *relation.followers) if "*" not in name}
 
     assert named <= known, named - known

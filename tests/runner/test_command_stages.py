@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from harness import catalog
 from harness.apis.targets import Target
 from harness.cassettes.library import Library
 from harness.model.errors import UsageError
@@ -19,6 +18,7 @@ from harness.model.messages import ChatRequest, ChatResponse
 from harness.model.process import Command, Completed, from_request, from_response
 from harness.model.protocols import Adapter, ChatClient, Endpoint, ProcessRunner
 from harness.results import CellResult, Verdict
+from harness.rules.registry import all_rules
 from harness.runner.backends import Backend, ReferenceBackend, ReplayBackend
 from harness.runner.cells import Cell
 from harness.runner.live import LiveBackend
@@ -53,7 +53,7 @@ def asked(tmp_path: Path) -> Scenario:
 
 def play(stages: Backend, scenario: Scenario, target: Target, library: Library | None = None) -> CellResult:
     recorder = Recorder(library) if library else None
-    return Run(stages, catalog.rules(), recorder=recorder)([Cell(scenario, target, "whole")]).cells[0]
+    return Run(stages, all_rules(), recorder=recorder)([Cell(scenario, target, "whole")]).cells[0]
 
 
 class Changing:
@@ -128,7 +128,7 @@ def test_a_target_that_runs_commands_plays_no_tools(tmp_path: Path, target: Targ
 
 def test_the_shipped_scenarios_pass_or_are_not_applicable(target: Target) -> None:
     chosen = [Cell(each, target, "whole") for each in shipped_scenarios().values()]
-    cells = Run(ReferenceBackend(), catalog.rules())(chosen).cells
+    cells = Run(ReferenceBackend(), all_rules())(chosen).cells
 
     assert {cell.verdict for cell in cells} == {Verdict.PASS, Verdict.NOT_APPLICABLE}
     passed = {cell.scenario for cell in cells if cell.verdict is Verdict.PASS}

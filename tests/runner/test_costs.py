@@ -14,7 +14,7 @@ import pytest
 from genai_prices import Usage as Tokens
 from genai_prices import calc_price
 
-from harness import catalog
+from harness.apis import registry
 from harness.cassettes.transport import Handler
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import Usage
@@ -105,7 +105,7 @@ def test_embeddings_write_nothing_that_would_have_a_price() -> None:
 
 
 def test_every_shipped_target_has_a_price() -> None:
-    assert [each.name for each in catalog.targets() if cost(each.api, each.model, USAGE) is None] == []
+    assert [each.name for each in registry.targets() if cost(each.api, each.model, USAGE) is None] == []
 
 
 def test_prices_come_with_the_package_and_without_a_request() -> None:
@@ -162,7 +162,7 @@ def test_a_cell_takes_what_its_answers_say(target: str) -> None:
 
 def wire_usage(target: str, response: HttpResponse) -> Usage:
 
-    return catalog.api(shipped_targets()[target].api).read(response).usage
+    return registry.api(shipped_targets()[target].api).read(response).usage
 
 
 def test_retellings_are_not_paid_for() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.targets import Target
 from harness.cassettes.transport import Handler
 from harness.model.http import HttpRequest, HttpResponse
@@ -97,4 +97,4 @@ def test_nothing_is_sent_to_a_provider(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("socket.socket.connect", lambda *_: pytest.fail("a connection"))
     for name, target in shipped_targets().items():
         assert isinstance(estimate([cell("call-single", target)])[name], Spending)
-        assert catalog.api(target.api).provider_url.startswith("https://")
+        assert registry.api(target.api).provider_url.startswith("https://")

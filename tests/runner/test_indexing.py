@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from harness import catalog
+from harness.apis import registry
 from harness.cassettes.library import Library
 from harness.cassettes.transport import Handler
 from harness.model.errors import InvalidRequest, NotFound, PluginError, RateLimited
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.protocols import Adapter, Capability, EmbeddingProvider, Embeddings, Endpoint
 from harness.results import Blame, CellResult, Embedded, Severity, Verdict
+from harness.rules.registry import all_rules
 from harness.runner.backends import Backend, ReferenceBackend, ReplayBackend
 from harness.runner.cells import Cell, cells
 from harness.runner.recorder import Recorder
@@ -26,7 +27,7 @@ from tests.broken.embeddings import EMBEDDING, INDEX, SWITCHED, gives, provider
 from tests.broken.embeddings import Wrapped as WrappedProvider
 from tests.stages import InProcess, every_target, shipped_scenarios
 
-RULES = catalog.rules()
+RULES = all_rules()
 MINE = ("here", "m", 2)
 
 
@@ -173,7 +174,7 @@ def test_another_text_than_was_recorded_is_told(target: str, tmp_path: Path) -> 
 @pytest.mark.parametrize("target", EMBEDDING)
 def test_a_failure_is_not_recorded(target: str, tmp_path: Path) -> None:
     def failing(request: HttpRequest, session: Handler) -> HttpResponse:
-        return catalog.api(every_target()[target].api).fail(503, None, "s")
+        return registry.api(every_target()[target].api).fail(503, None, "s")
 
     result = run(INDEX, target, InProcess(failing), recorder=Recorder(Library(tmp_path)))
     assert result.reason == "not recorded: a chat failed, and what was there before stays"
@@ -192,7 +193,7 @@ def test_an_adapter_that_crashes_is_an_error() -> None:
 
 @pytest.mark.parametrize("target", EMBEDDING)
 def test_what_the_provider_does_wrong_is_not_the_adapters_fault(target: str) -> None:
-    wire = catalog.api(every_target()[target].api)
+    wire = registry.api(every_target()[target].api)
 
     def one_vector(request: HttpRequest, session: Handler) -> HttpResponse:
         assert wire.embeddings is not None

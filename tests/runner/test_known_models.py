@@ -7,30 +7,31 @@ from datetime import UTC, datetime
 import pytest
 from genai_prices.data_snapshot import get_snapshot
 
-from harness import catalog
+from harness.apis import registry
 from harness.model.errors import UnknownName
 from harness.model.protocols import Capability
 from harness.runner.costs import ModelInfo, models
+from harness.stdio import adapter_specs
 
-APIS = sorted({each.api for each in catalog.targets()})
+APIS = sorted({each.api for each in registry.targets()})
 
 
 @pytest.mark.parametrize("api", APIS)
 def test_every_model_is_one_that_somebody_keeps(api: str) -> None:
     priced = {model.id: model for provider in get_snapshot().providers for model in provider.models}
-    shipped = {each.model for each in catalog.targets() if each.api == api}
+    shipped = {each.model for each in registry.targets() if each.api == api}
     found = models(api)
 
     assert len(found) > 10
     assert [each.id for each in found] == sorted({each.id for each in found})
     assert shipped <= {each.id for each in found} <= priced.keys() | shipped
-    assert all(each.profile == catalog.api(api).profile_for(each.id).name for each in found)
+    assert all(each.profile == registry.api(api).profile_for(each.id).name for each in found)
 
 
 @pytest.mark.parametrize("api", APIS)
 def test_the_shipped_targets_are_named_with_their_model(api: str) -> None:
     named = {target: each.id for each in models(api) for target in each.targets}
-    assert named == {each.name: each.model for each in catalog.targets() if each.api == api}
+    assert named == {each.name: each.model for each in registry.targets() if each.api == api}
 
 
 def test_vision_and_thinking_are_claimed_only_where_a_source_says_so() -> None:
@@ -56,8 +57,8 @@ def test_vision_and_thinking_are_claimed_only_where_a_source_says_so() -> None:
         ("gemini", "gemini-2.0-flash"),
     ):
         assert (info(api, model).vision, info(api, model).thinking) in {(None, None), (None, False)}
-    assert Capability.THINKING not in catalog.adapter("openai-chat").capabilities
-    assert info("openai-chat", catalog.target("openai-chat").model).thinking is False
+    assert Capability.THINKING not in adapter_specs.adapter("openai-chat").capabilities
+    assert info("openai-chat", registry.target("openai-chat").model).thinking is False
     assert {(each.vision, each.thinking) for each in models("claude-cli")} == {(False, False)}
 
 

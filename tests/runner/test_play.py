@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.targets import Target
 from harness.kit.handlers import CollectingHandler
 from harness.model.errors import CassetteError, InvalidRequest, MalformedResponse, MissingDependency, RateLimited
@@ -107,7 +107,7 @@ class AsyncClient:
 
 def target(connect: Connect) -> Target:
     adapter = Adapter("fake", "anthropic", frozenset(), connect)
-    return Target("fake", adapter, "claude-opus-5-5", catalog.api("anthropic").profile_for("claude-opus-5-5"), "fake")
+    return Target("fake", adapter, "claude-opus-5-5", registry.api("anthropic").profile_for("claude-opus-5-5"), "fake")
 
 
 def played(

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from harness import catalog
+from harness.apis import registry
+from harness.apis.response_rules import Subject
 from harness.apis.targets import Target
 from harness.cassettes.transport import Handler
 from harness.model.http import Delivery, HttpRequest, HttpResponse
@@ -22,7 +23,7 @@ from harness.runner.backends import ReferenceBackend
 from harness.runner.cells import Cell
 from harness.runner.replay_variants import replay_variants
 from harness.runner.suite_run import Run
-from harness.scenarios.schema import Subject, Variant
+from harness.scenarios.schema import Variant
 from tests.stages import InProcess, Provider, shipped_scenarios, shipped_targets
 from tests.wrapped import asynchronous, without_http_client
 
@@ -58,7 +59,7 @@ def test_a_streamed_cell_is_told_again_whole_and_in_other_pieces(
     made = transcript("call-parallel-same-tool", way(target), recuts=3)
     shapes = [retelling.shape for retelling in made.retellings if retelling.shape]
     assert shapes
-    assert set(shapes) <= catalog.api(target.api).stream_shapes.keys()
+    assert set(shapes) <= registry.api(target.api).stream_shapes.keys()
     assert [each.variant for each in made.retellings] == [
         "whole",
         "stream",

@@ -13,24 +13,25 @@ from typing import Any
 import httpx2
 import pytest
 
-from harness import catalog
+from harness.apis.response_rules import Subject
 from harness.apis.targets import Target
 from harness.cassettes.library import Library
 from harness.cassettes.transport import Handler
-from harness.catalog import versions
 from harness.model.errors import ConnectionFailed, MissingDependency, UsageError, provider_error
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import ChatRequest, ChatResponse
 from harness.model.protocols import Capability, Endpoint
 from harness.results import Blame, CellResult, Kind, Mode, RunResult, Severity, StaleExpectation, Verdict
 from harness.rules.evidence import Evidence
+from harness.rules.registry import all_rules
 from harness.rules.rule import Rule, RuleViolation
 from harness.runner.backends import ReferenceBackend, ReplayBackend
 from harness.runner.cells import Cell, cells
 from harness.runner.expected_failures import ExpectedFailure
 from harness.runner.recorder import Recorder
 from harness.runner.suite_run import Run
-from harness.scenarios.schema import Scenario, Subject
+from harness.runner.versions import versions
+from harness.scenarios.schema import Scenario
 from tests.scenarios.files import MINIMAL, WITH_TOOLS, changed, scenario
 from tests.stages import InProcess, shipped_scenarios, shipped_targets
 from tests.wrapped import Chat, asynchronous, chatting, connecting, without_http_client
@@ -77,7 +78,7 @@ def rules_of(cell: CellResult) -> list[tuple[str, Blame]]:
 
 @pytest.mark.parametrize("name", shipped_targets())
 def test_pass(made: Made, name: str) -> None:
-    cell = run_one(Run(InProcess(), catalog.rules()), made(), shipped_targets()[name])
+    cell = run_one(Run(InProcess(), all_rules()), made(), shipped_targets()[name])
     assert (cell.verdict, cell.findings, cell.reason, cell.exchanges) == (Verdict.PASS, (), None, 2)
     assert (cell.scenario, cell.target, cell.variant) == ("with-tools", name, "whole")
     assert cell.provenance is not None
@@ -209,7 +210,7 @@ def raising(error: Exception) -> Callable[[Chat, ChatRequest], ChatResponse]:
 
 
 def test_an_adapter_that_crashes_is_an_error_with_its_evidence(made: Made, target: Target) -> None:
-    cell = run_one(Run(InProcess(), catalog.rules()), made(), chatting(target, raising(KeyError("usage"))))
+    cell = run_one(Run(InProcess(), all_rules()), made(), chatting(target, raising(KeyError("usage"))))
     assert cell.verdict is Verdict.ERROR
     assert is_located(cell.reason, "KeyError: 'usage'")
     assert ("chat-failure", Blame.ADAPTER) in rules_of(cell)
@@ -217,7 +218,7 @@ def test_an_adapter_that_crashes_is_an_error_with_its_evidence(made: Made, targe
 
 
 def test_a_chat_error_for_nothing_fails(made: Made, target: Target) -> None:
-    cell = run_one(Run(InProcess(), catalog.rules()), made(), chatting(target, raising(ConnectionFailed("reset"))))
+    cell = run_one(Run(InProcess(), all_rules()), made(), chatting(target, raising(ConnectionFailed("reset"))))
     assert cell.verdict is Verdict.FAIL
     assert ("chat-failure", Blame.ADAPTER) in rules_of(cell)
     assert {each.raised for each in cell.findings} == {None}
@@ -256,7 +257,7 @@ def test_nothing_is_played_behind_the_last_failure_that_is_borne(made: Made, tar
         raise KeyError("usage")
 
     chosen = [Cell(made(), chatting(target, noting), "whole")] * 5
-    result = Run(InProcess(), catalog.rules())(chosen, jobs=1, enough=2)
+    result = Run(InProcess(), all_rules())(chosen, jobs=1, enough=2)
     assert (len(asked), len(result.cells), result.unplayed) == (2, 2, 3)
 
 
@@ -325,7 +326,7 @@ def test_a_call_that_the_scenario_has_no_result_for_is_the_scenarios_fault(made:
 
 def test_a_call_that_the_adapter_has_mangled_is_the_adapters_fault_alone(made: Made, target: Target) -> None:
     only_paris = made(changed(WITH_TOOLS, "tools.0.results", [{"when": {"city": "Paris"}, "return": 18}]))
-    cell = run_one(Run(InProcess(), catalog.rules()), only_paris, chatting(target, other_city))
+    cell = run_one(Run(InProcess(), all_rules()), only_paris, chatting(target, other_city))
     assert cell.verdict is Verdict.FAIL
     assert ("response-calls", Blame.ADAPTER) in rules_of(cell)
     assert Blame.SCENARIO not in {finding.blame for finding in cell.findings}
@@ -342,7 +343,7 @@ SOME = ("call-parallel-same-tool", "system-changed", "json-with-tools", "call-un
 
 def test_several_jobs_give_the_same_result_as_one_and_so_does_a_second_run() -> None:
     chosen = cells([shipped_scenarios()[name] for name in SOME], list(shipped_targets().values()))
-    run = Run(ReferenceBackend(), catalog.rules())
+    run = Run(ReferenceBackend(), all_rules())
     once = without_timing(run(chosen))
     assert once["summary"] == {**once["summary"], "pass": 54, "not-applicable": 2}
     assert without_timing(run(chosen, jobs=4)) == once
@@ -364,7 +365,7 @@ class Lost:
 
 def test_a_refusal_reads_the_same_wherever_the_server_listens(made: Made, target: Target) -> None:
     lost = connecting(without_http_client(target), lambda endpoint, model: Lost(endpoint))
-    run = Run(ReferenceBackend(), catalog.rules())
+    run = Run(ReferenceBackend(), all_rules())
     found = [run_one(run, made(), lost).findings for _ in range(2)]
     assert found[0] == found[1]
     assert any("POST http://reference-server.invalid/nowhere" in finding.message for finding in found[0])
@@ -414,13 +415,13 @@ def test_what_is_recorded_can_be_replayed(
 ) -> None:
     library = Library(tmp_path / "cassettes")
     chosen = cells([made(), made(MINIMAL)], [way(target), way(shipped_targets()["gemini-3"])])
-    recorded = Run(ReferenceBackend(), catalog.rules(), recorder=Recorder(library))(chosen)
+    recorded = Run(ReferenceBackend(), all_rules(), recorder=Recorder(library))(chosen)
     assert recorded.mode == "record"
     assert recorded.summary["pass"] == 8
     files = {path: path.read_bytes() for path in library.paths()}
     assert len(files) == 8
     assert library.journals() == []
-    replayed = Run(ReplayBackend([library]), catalog.rules())(chosen)
+    replayed = Run(ReplayBackend([library]), all_rules())(chosen)
     assert replayed.mode == "replay"
     assert [(cell.verdict, cell.findings) for cell in replayed.cells] == [(Verdict.PASS, ())] * 8
     assert replayed.cells[0].provenance is not None
@@ -449,7 +450,7 @@ def test_a_cut_cassette_fails_and_is_to_blame(made: Made, target: Target, librar
     whole = path.read_bytes()
     for end in (0, len(whole) // 2, len(whole) - 20):
         path.write_bytes(whole[:end])
-        cell = run_one(Run(ReplayBackend([library]), catalog.rules()), made(), target)
+        cell = run_one(Run(ReplayBackend([library]), all_rules()), made(), target)
         assert cell.verdict is Verdict.FAIL
         assert rules_of(cell) == [("cassette-unreadable", Blame.CASSETTE)]
         assert str(path) in cell.findings[0].message
@@ -457,13 +458,13 @@ def test_a_cut_cassette_fails_and_is_to_blame(made: Made, target: Target, librar
 
 def test_a_cassette_of_the_scenario_as_it_was_is_stale(made: Made, target: Target, library: Library) -> None:
     later = made(changed(WITH_TOOLS, "max_iterations", 7))
-    cell = run_one(Run(ReplayBackend([library]), catalog.rules()), later, target)
+    cell = run_one(Run(ReplayBackend([library]), all_rules()), later, target)
     assert cell.verdict is Verdict.FAIL
     assert rules_of(cell) == [("cassette-stale", Blame.CASSETTE)]
 
 
 def test_what_is_not_sent_is_judged_afresh(made: Made, target: Target, library: Library) -> None:
-    replayed = Run(ReplayBackend([library]), catalog.rules())
+    replayed = Run(ReplayBackend([library]), all_rules())
     retitled = made(changed(WITH_TOOLS, "title", "The model calls a tool, and answers"))
     assert run_one(replayed, retitled, target).verdict is Verdict.PASS
     content = json.loads(json.dumps(WITH_TOOLS))
@@ -482,7 +483,7 @@ def test_whatever_a_stale_cassette_leads_to_is_the_cassettes_fault(
     content["turns"][0]["user"] = "And now?"
     content["turns"][0]["model"][-1]["text"] = "Nothing of the kind."
     content["turns"][0]["expect"] = {"text": {"equals": "Nothing of the kind."}}
-    cell = run_one(Run(ReplayBackend([library]), catalog.rules()), made(content), target)
+    cell = run_one(Run(ReplayBackend([library]), all_rules()), made(content), target)
     assert len(cell.findings) > 1
     assert {blame for _, blame in rules_of(cell)} == {Blame.CASSETTE}
 
@@ -497,7 +498,7 @@ def test_an_adapter_that_exits_breaks_its_cell_and_not_the_run(
 
     leaving = connecting(target, leave) if where == "connect" else chatting(target, leave)
     chosen = cells([made()], [replace(leaving, name="leaving"), target], ["whole"])
-    result = Run(InProcess(), catalog.rules())(chosen, jobs=jobs)
+    result = Run(InProcess(), all_rules())(chosen, jobs=jobs)
     assert [cell.verdict for cell in result.cells] == [Verdict.ERROR, Verdict.PASS]
     assert is_located(result.cells[0].reason, "SystemExit: 0")
     assert result.exit_code == 1
@@ -509,7 +510,7 @@ def test_another_request_than_the_recorded_one_is_the_adapters_fault(
     def chat(inner: Chat, request: ChatRequest) -> ChatResponse:
         return inner(replace(request, system="Be brief."))
 
-    cell = run_one(Run(ReplayBackend([library]), catalog.rules()), made(), chatting(target, chat))
+    cell = run_one(Run(ReplayBackend([library]), all_rules()), made(), chatting(target, chat))
     assert cell.verdict is Verdict.FAIL
     assert ("recorded-request", Blame.ADAPTER) in rules_of(cell)
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from harness import catalog
 from harness.adapters.anthropic import client
+from harness.apis import registry
+from harness.apis.response_rules import Subject
 from harness.apis.targets import Target
 from harness.cassettes.cassette import REFERENCE_URL
 from harness.cassettes.library import Library
@@ -23,6 +24,7 @@ from harness.model.protocols import Endpoint
 from harness.reference_server.script_session import ScriptSession
 from harness.results import CellResult, Exchange, Kind, Verdict
 from harness.rules.evidence import Evidence
+from harness.rules.registry import all_rules
 from harness.rules.rule import Rule, RuleViolation
 from harness.runner import backends
 from harness.runner.backends import Backend, ReferenceBackend, ReplayBackend
@@ -30,7 +32,7 @@ from harness.runner.cells import Cell
 from harness.runner.live import LiveBackend
 from harness.runner.recorder import Recorder
 from harness.runner.suite_run import Run
-from harness.scenarios.schema import Scenario, Subject, TurnSpec
+from harness.scenarios.schema import Scenario, TurnSpec
 from tests.scenarios.files import WITH_TOOLS, scenario
 from tests.stages import InProcess, shipped_targets
 from tests.wrapped import asynchronous, connecting, without_http_client
@@ -130,7 +132,7 @@ def test_an_adapter_is_played_with_a_client_or_through_the_loopback_server(
         ReplayBackend([library]) if mode == "replay" else ReferenceBackend(),
         Cell(tools, spied.target, "whole"),
         seen.rule,
-        *catalog.rules(),
+        *all_rules(),
     )
     assert (played.verdict, played.findings) == (Verdict.PASS, ())
     (endpoint,) = spied.endpoints
@@ -206,7 +208,7 @@ def test_the_environment_reaches_no_offline_run(
 ) -> None:
     cell = Cell(tools, way(shipped_targets()[name]), "whole")
     for stage in (ReferenceBackend(), ReplayBackend([library])):
-        result = Run(stage, catalog.rules())([cell])
+        result = Run(stage, all_rules())([cell])
         (played,) = result.cells
         assert (played.verdict, played.findings) == (Verdict.PASS, ())
         assert KEY not in result.to_json()
@@ -259,10 +261,10 @@ def provider(
     tools: Scenario, target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[tuple[str, list[HttpRequest]]]:
     """Somebody's server that speaks Anthropic's API, and what it is sent."""
-    for name in catalog.api("anthropic").key_variables:
+    for name in registry.api("anthropic").key_variables:
         monkeypatch.delenv(name, raising=False)
     requests: list[HttpRequest] = []
-    session = ScriptSession(tools, catalog.api("anthropic"), target.model, target.profile)
+    session = ScriptSession(tools, registry.api("anthropic"), target.model, target.profile)
 
     def answer(request: HttpRequest) -> HttpResponse:
         requests.append(request)
@@ -298,7 +300,7 @@ def test_live_without_a_key(tools: Scenario, target: Target, provider: tuple[str
     with pytest.raises(MissingKey) as raised:
         run_one(LiveBackend({}), Cell(tools, target, "whole"))
     assert raised.value.target == "anthropic"
-    assert tuple(raised.value.variables) == catalog.api("anthropic").key_variables
+    assert tuple(raised.value.variables) == registry.api("anthropic").key_variables
     own = LiveBackend({"anthropic": base})  # a server of one's own may need none
     assert run_one(own, Cell(tools, target, "whole")).verdict is Verdict.PASS
     assert [request.headers["authorization"] for request in requests] == ["Bearer not-a-key"] * 2
@@ -321,7 +323,7 @@ def test_what_live_records_can_be_replayed(
     assert recorded.cells[0].verdict is Verdict.PASS
     (path,) = library.paths()
     assert KEY.encode() not in path.read_bytes()
-    replayed = run_one(ReplayBackend([library]), cell, *catalog.rules())
+    replayed = run_one(ReplayBackend([library]), cell, *all_rules())
     assert [finding for finding in replayed.findings if finding.severity == "error"] == []
     assert replayed.provenance is not None
     assert replayed.provenance.recorded_from == provider[0].rpartition("/")[0]
@@ -338,7 +340,7 @@ def test_an_answer_that_is_late_since_the_run_was_stopped_is_awaited(
 
     monkeypatch.setattr(ScriptSession, "__call__", late)
     monkeypatch.setattr(client, "TIMEOUT_SECONDS", 0.05)
-    played = run_one(ReferenceBackend(), Cell(tools, target, "whole"), *catalog.rules())
+    played = run_one(ReferenceBackend(), Cell(tools, target, "whole"), *all_rules())
     assert played.verdict is Verdict.PASS
 
 

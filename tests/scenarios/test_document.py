@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.documents.document import MAX_BYTES, key_of, read
 from harness.model.errors import ScenarioError
-from harness.scenarios.document import MAX_BYTES, key_of, read
 
 CONSTANTS = {"null": None, "~": None, "": None, "true": True, "false": False}
 NUMBERS = {

@@ -14,13 +14,13 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from harness.apis.anthropic.checks import example_limits
+from harness.documents.json_schema import UndecidedSchema, Validator, is_simple, lost_reference
+from harness.documents.patterns import CostlyPattern, search
 from harness.equivalence.schema_changes import accepts, change
 from harness.equivalence.schema_instances import matching
 from harness.model.messages import JSON
 from harness.rules import instructions as json_mode
-from harness.scenarios.json_schema import UndecidedSchema, Validator, is_simple, lost_reference
 from harness.scenarios.match import TurnOutcome, mismatches
-from harness.scenarios.patterns import CostlyPattern, search
 from harness.scenarios.schema import Expectation
 from tests.cli.conftest import Command, folder, harness  # noqa: F401 - fixtures
 

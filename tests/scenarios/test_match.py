@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.documents.json_schema import misfits
 from harness.model.messages import JSON, StopReason, ToolCall
-from harness.scenarios.json_schema import misfits
 from harness.scenarios.match import Mismatch, TurnError, TurnOutcome, includes, mismatches
 from harness.scenarios.schema import Expectation
 

@@ -9,14 +9,16 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import harness.scenarios
-from harness import catalog
+from harness.apis import registry
+from harness.apis.response_rules import Subject
+from harness.apis.view import Provocation
+from harness.documents.document import read
 from harness.model.messages import JsonSchema
 from harness.model.protocols import Capability
 from harness.runner.cells import Cell, not_applicable
 from harness.scenarios.canonical import settings_of
-from harness.scenarios.document import read
 from harness.scenarios.load import load_paths, problems, scenario_files
-from harness.scenarios.schema import Provocation, Scenario, Subject, json_schema
+from harness.scenarios.schema import Scenario, json_schema
 from tests.stages import shipped_scenarios, shipped_targets
 
 FOLDER = Path(__file__).resolve().parents[2] / "scenarios"
@@ -25,11 +27,11 @@ SCENARIOS = load_paths([FOLDER])
 SCHEMA = Path(harness.scenarios.__path__[0]) / "scenario.schema.json"
 
 TARGETS = [
-    catalog.api("anthropic").profile_for("claude-opus-5-5"),
-    catalog.api("openai-chat").profile_for("gpt-5.6"),
-    catalog.api("openai-responses").profile_for("gpt-5.6"),
-    catalog.api("gemini").profile_for("gemini-3.6-flash"),
-    catalog.api("gemini").profile_for("gemini-2.5-flash"),
+    registry.api("anthropic").profile_for("claude-opus-5-5"),
+    registry.api("openai-chat").profile_for("gpt-5.6"),
+    registry.api("openai-responses").profile_for("gpt-5.6"),
+    registry.api("gemini").profile_for("gemini-3.6-flash"),
+    registry.api("gemini").profile_for("gemini-2.5-flash"),
 ]
 
 

@@ -9,7 +9,7 @@ from typing import cast
 
 import httpx2
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.targets import Target
 from harness.apis.view import RequestView, ResponseView
 from harness.model.messages import ChatRequest
@@ -34,12 +34,12 @@ class Connected:
     @property
     def asked(self) -> list[RequestView]:
         """The requests so far."""
-        return [catalog.api(self.api).view(exchange.request) for exchange in self.exchanges]
+        return [registry.api(self.api).view(exchange.request) for exchange in self.exchanges]
 
     @property
     def answered(self) -> list[ResponseView]:
         """The responses so far."""
-        return [catalog.api(self.api).read(each.response) for each in self.exchanges if each.response is not None]
+        return [registry.api(self.api).read(each.response) for each in self.exchanges if each.response is not None]
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.eventstream import events
 from harness.apis.view import ModelStep, RequestView, TextView, WireError
 from harness.cassettes.redact import Redactor
@@ -43,7 +43,7 @@ class Fault:
 
 def faulty(api: str, change: Change) -> Callable[[HttpRequest], HttpResponse]:
     """A handler that is the reference server of an API with a fault."""
-    wire = catalog.api(api)
+    wire = registry.api(api)
     understudy = ScriptedServer(wire, MODEL)
 
     def handle(request: HttpRequest) -> HttpResponse:
@@ -58,7 +58,7 @@ def faulty(api: str, change: Change) -> Callable[[HttpRequest], HttpResponse]:
 
 def checked(api: str, handle: Callable[[HttpRequest], HttpResponse], asked: CheckSelection | None = None) -> RunResult:
     """The check of a server inside this process."""
-    wire = catalog.api(api)
+    wire = registry.api(api)
     server = ServerUnderTest.of(wire, MODEL, f"http://127.0.0.1:1{wire.base_path}")
     with RetryingClient(wire, "no-key", send=handle, wait=lambda _seconds: None) as line:
         return ServerCheckRun(server, line, asked or CheckSelection(), Redactor())()
@@ -130,7 +130,7 @@ def instead(when: Callable[[RequestView], bool], step: ModelStep | Callable[[Req
     def changed(api: str, view: RequestView | None, response: HttpResponse) -> HttpResponse:
         if view is None or response.status != 200 or not when(view):
             return response
-        wire = catalog.api(api)
+        wire = registry.api(api)
         made = step(view) if callable(step) else step
         profile = wire.profile_for(MODEL)
         seed = f"{made}{len(view.turns)}"
@@ -148,7 +148,7 @@ def refusing(when: Callable[[RequestView], bool], status: int = 400) -> Change:
     def changed(api: str, view: RequestView | None, response: HttpResponse) -> HttpResponse:
         if view is None or not when(view):
             return response
-        return catalog.api(api).fail(status, None, "refused")
+        return registry.api(api).fail(status, None, "refused")
 
     return changed
 

@@ -12,13 +12,12 @@ from typing import Any
 
 import pytest
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.response_rules import RESPONSE_RULES
-from harness.apis.view import ModelStep, RequestView
+from harness.apis.view import ModelStep, Provocation, RequestView
 from harness.checks.server_session import ServerUnderTest
 from harness.model.http import HttpResponse
 from harness.model.messages import JSON, ChatRequest, Message, StopReason
-from harness.scenarios.schema import Provocation
 from tests.servers.faulty import APIS, Json, spelled, told
 from tests.traffic import Recorded, needs_traffic, recorded
 
@@ -37,7 +36,7 @@ DEPARTING = {
 
 
 def _departures(exchange: Recorded) -> set[str]:
-    api = catalog.api(exchange.api)
+    api = registry.api(exchange.api)
     assert api.check_response is not None
     return {each.rule.id for each in api.check_response(exchange.response, api.view(exchange.request))}
 
@@ -45,7 +44,7 @@ def _departures(exchange: Recorded) -> set[str]:
 @needs_traffic
 @pytest.mark.parametrize("folder", ["anthropic-messages", "openai-chat", "openai-responses", "gemini-generateContent"])
 def test_providers_keep_the_promises(folder: str) -> None:
-    chats = [each for each in recorded(folder) if catalog.api(each.api).recognises(each.request)]
+    chats = [each for each in recorded(folder) if registry.api(each.api).recognises(each.request)]
     assert len(chats) >= 100
     departing: dict[str, set[str]] = {}
     for each in chats:
@@ -68,7 +67,7 @@ STEPS = (
 
 def departures(api: str, *, dialect: str | None = None, provocations: frozenset[Provocation] = frozenset()) -> set[str]:
     """The promises that the reference server breaks, as it speaks in a dialect or where it is provoked."""
-    wire = catalog.api(api)
+    wire = registry.api(api)
     server = ServerUnderTest.of(wire, "toy-1", f"http://127.0.0.1:1{wire.base_path}")
     profile = replace(server.profile, dialect=dialect)
     plain = server.body_of(ChatRequest("toy-1", [Message.user("Hello.")], max_tokens=64))
@@ -88,7 +87,7 @@ def departures(api: str, *, dialect: str | None = None, provocations: frozenset[
 def test_what_the_grammar_of_an_api_allows_is_no_departure(api: str) -> None:
     """Calls that are open at once, events of another day, line separators: rare, and right."""
     assert departures(api) == set()
-    assert departures(api, provocations=catalog.api(api).provocations - {Provocation.EMPTY_ARGUMENTS}) == set()
+    assert departures(api, provocations=registry.api(api).provocations - {Provocation.EMPTY_ARGUMENTS}) == set()
 
 
 @pytest.mark.parametrize(
@@ -128,7 +127,7 @@ def test_a_bound_cuts_the_arguments_of_the_last_block(stopped: str, broken: set[
         {"type": "message_delta", "delta": {"stop_reason": stopped}, "usage": {"output_tokens": 16}},
         {"type": "message_stop"},
     ]
-    wire = catalog.api("anthropic")
+    wire = registry.api("anthropic")
     server = ServerUnderTest.of(wire, "toy-1", "http://127.0.0.1:1")
     plain = server.body_of(ChatRequest("toy-1", [Message.user("Hello.")], max_tokens=64))
     answer = HttpResponse(200, {"content-type": "text/event-stream"}, spelled("anthropic", sent))
@@ -160,7 +159,7 @@ def put(value: Any, path: tuple[str | int, ...], other: JSON) -> Any:
 @pytest.mark.parametrize("api", APIS)
 def test_whatever_stands_in_an_answer_it_is_read(api: str) -> None:
     """Any value of any other type, at each place of a whole answer, of an event and of an error."""
-    wire = catalog.api(api)
+    wire = registry.api(api)
     server = ServerUnderTest.of(wire, "toy-1", f"http://127.0.0.1:1{wire.base_path}")
     plain = server.body_of(ChatRequest("toy-1", [Message.user("Hello.")], max_tokens=64))
     whole, stream = (wire.view(server.request(plain, stream=stream)) for stream in (False, True))

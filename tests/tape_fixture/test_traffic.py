@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import httpx2
 
-from harness import catalog
 from harness.audit.cassette_audit import Audit
 from harness.cassettes.cassette import Cassette, Interaction
 from harness.cassettes.client_patches import intercepted
@@ -12,6 +11,7 @@ from harness.cassettes.read import read
 from harness.cassettes.tape_player import TapePlayer
 from harness.cassettes.tape_recorder import redactor, taken, text
 from harness.results import Outcome, Severity
+from harness.rules.registry import all_rules
 from tests.traffic import ROOT, needs_traffic
 
 SAMPLE = 11
@@ -35,7 +35,7 @@ def test_what_vcrpy_recorded_is_played_to_the_byte_and_broken_for_nobody() -> No
         assert not any(each.differences for each in played.exchanges), file
         assert text(cassette, "Taken over.", str(file))
 
-        audit = Audit(catalog.rules())
+        audit = Audit(all_rules())
         audit.add("today", Cassette(tuple(Interaction(each.request, each.response) for each in played.exchanges)))
         found = [each for cell in audit.result().cells for each in cell.findings]
         assert not [each for each in found if each.severity is Severity.ERROR and each.outcome is not Outcome.REFUSED]

@@ -17,9 +17,9 @@ from harness.apis.limits import Severity, Violation, severity_of
 from harness.apis.schemas import schema_fault, subschemas
 from harness.apis.services import RuleSet
 from harness.apis.view import WireError
+from harness.documents.json_schema import UndecidedSchema, Validator, schema_error
 from harness.model.http import HttpRequest
 from harness.model.messages import JSON
-from harness.scenarios.json_schema import UndecidedSchema, Validator, schema_error
 
 _MOST_BYTES = 32 * 1024 * 1024
 _MOST_MESSAGES = 100_000

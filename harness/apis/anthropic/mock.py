@@ -9,12 +9,11 @@ from itertools import islice
 from harness.apis.api import StreamShape
 from harness.apis.eventstream import events, written
 from harness.apis.jsonvalue import loads
+from harness.apis.profiles import Profile
 from harness.apis.server import fragments, number, signature, token
-from harness.apis.targets import Profile
-from harness.apis.view import ModelStep, RequestView
+from harness.apis.view import ModelStep, Provocation, RequestView
 from harness.model.http import HttpResponse
 from harness.model.messages import JSON, StopReason
-from harness.scenarios.schema import Provocation
 
 _WORDS = {
     StopReason.END_TURN: "end_turn",

@@ -12,7 +12,7 @@ from harness.apis.anthropic.requests import is_continued, objects
 from harness.apis.fact_files import Facts
 from harness.apis.jsonvalue import cached_per_element, canonical, join
 from harness.apis.limits import Limit, Violation, severity_of
-from harness.apis.targets import Profile
+from harness.apis.profiles import Profile
 from harness.apis.traits import IssuedState
 from harness.apis.view import OpaqueView, PartView, RequestView, ResponseView, ResultView
 from harness.model.messages import JSON

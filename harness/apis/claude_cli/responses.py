@@ -7,8 +7,8 @@ import json
 
 from harness.apis.jsonvalue import loads
 from harness.apis.limits import Violation
+from harness.apis.profiles import Profile
 from harness.apis.server import number, token
-from harness.apis.targets import Profile
 from harness.apis.view import ErrorView, ModelStep, OpaqueView, PartView, RequestView, ResponseView, TextView, WireError
 from harness.model.http import HttpResponse
 from harness.model.messages import JSON, StopReason, Usage

@@ -11,8 +11,8 @@ from harness.apis.api import StreamShape
 from harness.apis.eventstream import events, is_event_stream, starts_as_one, written
 from harness.apis.gemini.requests import asks_for_array
 from harness.apis.jsonvalue import loads
+from harness.apis.profiles import Profile
 from harness.apis.server import fragments, number, signature, token
-from harness.apis.targets import Profile
 from harness.apis.view import ModelStep, Prefix, RequestView, WireError
 from harness.model.http import Delivery, HttpRequest, HttpResponse
 from harness.model.messages import JSON, StopReason

@@ -14,12 +14,11 @@ from harness.apis.eventstream import written
 from harness.apis.openai_chat.parts import is_blank
 from harness.apis.openai_chat.responses import DIALECTS, OPENAI, ChatDialect, call_as, dialect_of
 from harness.apis.openai_chat.streams import WHOLE, fold
+from harness.apis.profiles import Profile
 from harness.apis.server import fragments, number, token
-from harness.apis.targets import Profile
-from harness.apis.view import ModelStep, RequestView
+from harness.apis.view import ModelStep, Provocation, RequestView
 from harness.model.http import HttpResponse
 from harness.model.messages import JSON, StopReason
-from harness.scenarios.schema import Provocation
 
 _FINISH_REASONS = {
     StopReason.END_TURN: "stop",

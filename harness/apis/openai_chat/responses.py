@@ -14,10 +14,10 @@ from harness.apis.openai_chat.checks import MISTRAL
 from harness.apis.openai_chat.parts import assistant_views
 from harness.apis.openai_chat.server import read_error
 from harness.apis.openai_chat.streams import fold
+from harness.apis.profiles import Profile
 from harness.apis.response_checks import EventGrammar, EventOrder, ReceivedEvent, ResponseChecks
 from harness.apis.response_rules import CALL_ID, FIELDS, INDEX, ResponseViolation
 from harness.apis.server import error_view
-from harness.apis.targets import Profile
 from harness.apis.view import CallView, ErrorView, OpaqueView, PartView, ResponseView, WireError
 from harness.model.http import HttpResponse
 from harness.model.messages import JSON, StopReason, Usage

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from itertools import chain, groupby
 from typing import TypeAlias
 
-from harness import catalog
+from harness.apis import registry
 from harness.apis.api import StreamShape
 from harness.apis.eventstream import events, written
 from harness.apis.jsonvalue import loads
@@ -15,12 +15,11 @@ from harness.apis.openai_common import error_object, type_and_code
 from harness.apis.openai_responses.requests import NAME, item_kind, string
 from harness.apis.openai_responses.responses import OPENAI, ResponsesDialect, dialect_of
 from harness.apis.openai_responses.streams import FIELDS, TERMINAL, TEXTS
+from harness.apis.profiles import Profile
 from harness.apis.server import fragments, message, number, signature, token
-from harness.apis.targets import Profile
-from harness.apis.view import ModelStep, RequestView
+from harness.apis.view import ModelStep, Provocation, RequestView
 from harness.model.http import HttpResponse
 from harness.model.messages import JSON, StopReason
-from harness.scenarios.schema import Provocation
 
 _HEX = "0123456789abcdef"
 _STATUS = {
@@ -309,7 +308,7 @@ def stream_error(status: int, seed: str, request: RequestView) -> bytes:
     nested: dict[str, JSON] = {"error": error}
     said = [flat, nested, None][number(seed, "failure", 0, 2)]
     model = request.model or ""
-    body = build(ModelStep(stop=StopReason.ERROR), seed, model, catalog.api(NAME).profile_for(model))
+    body = build(ModelStep(stop=StopReason.ERROR), seed, model, registry.api(NAME).profile_for(model))
     failed: dict[str, JSON] = {**body, "error": {"code": code or kind, "message": message(status)}, "usage": None}
     end = written({"type": "response.failed", "response": failed, "sequence_number": at + 1}, "response.failed")
     if said is None:

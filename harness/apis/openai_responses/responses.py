@@ -12,9 +12,9 @@ from harness.apis.openai_responses.requests import NAME, item_kind, item_parts, 
 from harness.apis.openai_responses.server import read_error
 from harness.apis.openai_responses.streams import FIELDS as STRINGS
 from harness.apis.openai_responses.streams import TERMINAL, TEXTS, fold
+from harness.apis.profiles import Profile
 from harness.apis.response_checks import EventGrammar, EventOrder, ReceivedEvent, ResponseChecks
 from harness.apis.response_rules import EVENTS, ResponseViolation
-from harness.apis.targets import Profile
 from harness.apis.view import CallView, OpaqueView, PartView, ResponseView, WireError
 from harness.model.http import HttpResponse
 from harness.model.messages import JSON, StopReason, Usage

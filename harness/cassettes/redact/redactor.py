@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar, cast
 
-from harness import catalog
+from harness.apis import registry
 from harness.cassettes.redact.json_strings import (
     REDACTED,
     Group,
@@ -76,12 +76,12 @@ class Redactor:
         and the secrets in base URLs. Names of APIs, targets and models never count as secrets.
         """
         # APIs of other packages have variables of their own.
-        own = [name for api in catalog.apis() for name in api.key_variables if os.environ.get(name)]
-        servers = [name for api in catalog.apis() if (name := api.base_url_variable) and os.environ.get(name)]
+        own = [name for api in registry.apis() for name in api.key_variables if os.environ.get(name)]
+        servers = [name for api in registry.apis() if (name := api.base_url_variable) and os.environ.get(name)]
         at = (*urls, *credentials.secret_addresses(), *(os.environ[name] for name in servers))
         in_urls = (secret for url in at for secret in secrets(url))
         in_headers = [part for value in (headers or {}).values() for part in (value, *value.split())]
-        public = {*models, *(name for each in catalog.targets() for name in (each.name, each.api, each.model))}
+        public = {*models, *(name for each in registry.targets() for name in (each.name, each.api, each.model))}
         every = [*credentials.secret_values(), *(os.environ[name] for name in own), *in_urls, *in_headers]
         return cls([each for each in every if each not in public], shaped=shaped)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from harness.apis.conversion import Body
+from harness.apis.response_rules import Subject
 from harness.apis.view import OpaqueView
 from harness.checks.server_session import (
     WEATHER,
@@ -17,7 +18,7 @@ from harness.checks.server_session import (
 )
 from harness.model.messages import ChatRequest, Message, NamedTool, StopReason
 from harness.results import Severity
-from harness.scenarios.schema import StepSpec, Subject
+from harness.scenarios.schema import StepSpec
 
 PLAIN = "server-text"
 """Id of the check with the simplest request. A server that fails it cannot answer any request."""

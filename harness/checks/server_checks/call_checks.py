@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from harness.apis.response_rules import Subject
 from harness.apis.view import CallView
 from harness.checks.server_checks.answer_checks import OTHERWISE, compare_variants
 from harness.checks.server_session import (
@@ -22,7 +23,7 @@ from harness.checks.server_session import (
 )
 from harness.equivalence.schema_changes import accepts
 from harness.model.messages import JSON, ChatRequest, Message, NamedTool, Tool
-from harness.scenarios.schema import StepSpec, Subject
+from harness.scenarios.schema import StepSpec
 
 CALLED = "calls the tool that it is asked to call"
 FITS = "makes arguments that fit the schema of a tool that is not strict"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.apis.jsonvalue import loads
+from harness.apis.response_rules import Subject
 from harness.apis.view import WireError
 from harness.checks.server_session import (
     TIME,
@@ -18,7 +19,7 @@ from harness.checks.server_session import (
 )
 from harness.equivalence.schema_changes import accepts
 from harness.model.messages import JSON, ChatRequest, JsonMode, JsonSchema, Message, NamedTool, ToolChoice
-from harness.scenarios.schema import StepSpec, Subject
+from harness.scenarios.schema import StepSpec
 
 _SOURCE = "anthropic-choice-form, openai-chat-choice-form, openai-responses-choice-form, gemini-function-call-form"
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from harness.apis.response_rules import Subject
 from harness.checks.server_session import (
     WEATHER,
     CheckSession,
@@ -15,7 +16,7 @@ from harness.checks.server_session import (
     needs,
 )
 from harness.model.messages import ChatRequest, Message, Role, ToolCall, ToolResult
-from harness.scenarios.schema import HistoryCall, HistoryMessage, HistoryResult, StepSpec, Subject
+from harness.scenarios.schema import HistoryCall, HistoryMessage, HistoryResult, StepSpec
 
 _WORD = "HARBOUR-7"
 _SYSTEM = f"End every answer with the word {_WORD}, whatever is asked."

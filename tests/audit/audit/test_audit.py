@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from harness import catalog
 from harness.audit.cassette_audit import audit
 from harness.model.errors import CassetteError, CassetteMissing
 from harness.results import Audited, Finding, Kind, Outcome, RunResult, Severity
+from harness.rules.registry import all_rules
 from tests.audit.audit.cassettes import (
     ACCEPTED,
     REFUSAL,
@@ -27,7 +27,7 @@ SAID = {"role": "user", "content": "Hello."}
 
 
 def audited(*paths: Path) -> RunResult:
-    return audit(paths, catalog.rules())
+    return audit(paths, all_rules())
 
 
 def counted(result: RunResult) -> Audited:
@@ -73,7 +73,7 @@ def test_of_many_requests_each_is_found_where_it_lies(tmp_path: Path) -> None:
     """They are not read all at once."""
     broken = {0, 255, 256, 599}
     exchanges = [exchange(request(UNANSWERED)) if index in broken else exchange() for index in range(600)]
-    result = audit([write(tmp_path / "long.yaml", *exchanges)], catalog.rules(), conversations=True)
+    result = audit([write(tmp_path / "long.yaml", *exchanges)], all_rules(), conversations=True)
     assert figures(result) == (600, 0, 600, 4, 0, 0)
     assert {one.index for one in findings(result)} == broken
     (cell,) = result.cells

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from harness import catalog
 from harness.audit.cassette_audit import audit
 from harness.results import Finding, Severity
+from harness.rules.registry import all_rules
 from tests.traffic import CASES
 
 pytestmark = pytest.mark.skipif(not CASES.is_dir(), reason="../shared/cases is not here")
 
 
 def errors(path: Path) -> list[Finding]:
-    found = audit([path], catalog.rules())
+    found = audit([path], all_rules())
     assert found.audit is not None
     assert sum(counts.unread for counts in found.audit.apis.values()) == 0
     return [each for cell in found.cells for each in cell.findings if each.severity is Severity.ERROR]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from functools import cache
 
-from harness import catalog
 from harness.audit.cassette_audit import audit
 from harness.results import Audited, Blame, Kind, Outcome, RunResult, Severity
+from harness.rules.registry import all_rules
 from tests.traffic import FOLDERS, ROOT, needs_traffic, recorded
 
 pytestmark = needs_traffic
@@ -27,7 +27,7 @@ exist or lack a feature, contexts too long, files behind URLs, and what the mode
 
 @cache
 def result() -> RunResult:
-    return audit([ROOT], catalog.rules())
+    return audit([ROOT], all_rules())
 
 
 def counted(run: RunResult | None = None) -> Audited:

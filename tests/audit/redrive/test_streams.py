@@ -9,12 +9,13 @@ from typing import Any, cast
 import httpx2
 import pytest
 
-from harness import catalog
+from harness import plugins
 from harness.audit.redrive import Redrive
 from harness.model.errors import MalformedResponse
 from harness.model.messages import ChatRequest, ChatResponse, Finish, StreamEvent, TextDelta, Usage
 from harness.model.protocols import Adapter, Endpoint, StreamingChatClient
 from harness.results import RedriveResult
+from harness.stdio import adapter_specs
 from tests.audit.redrive.samples import CALL, CHUNKS, cassette, chat, chat_answer, exchange, streamed
 
 ASKED = {"role": "user", "content": "Weather in Paris?"}
@@ -37,7 +38,7 @@ def redriven(recuts: int = 3) -> RedriveResult:
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """What the adapter asks with, as it comes."""
     seen: list[dict[str, Any]] = []
-    shipped = catalog.adapter("openai-chat")
+    shipped = adapter_specs.adapter("openai-chat")
 
     def connect(endpoint: Endpoint, model: str) -> object:
         http = cast("httpx2.Client", endpoint.http_client)
@@ -51,11 +52,11 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 
 def use(monkeypatch: pytest.MonkeyPatch, adapter: Adapter) -> None:
-    monkeypatch.setattr(catalog, "adapter", lambda _name: adapter)
+    monkeypatch.setattr(plugins, "adapter", lambda _name: adapter)
 
 
 def broken(monkeypatch: pytest.MonkeyPatch, wrap: Wrap) -> None:
-    shipped = catalog.adapter("openai-chat")
+    shipped = adapter_specs.adapter("openai-chat")
 
     def connect(endpoint: Endpoint, model: str) -> object:
         return wrap(cast("StreamingChatClient", shipped.connect(endpoint, model)))

@@ -1,6 +1,6 @@
 """The generations of Relay's models."""
 
-from harness.apis.targets import Profile
+from harness.apis.profiles import Profile
 from harness.model.protocols import Capability
 
 PROFILES = (

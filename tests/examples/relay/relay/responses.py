@@ -6,8 +6,8 @@ import json
 
 from harness.apis.eventstream import is_event_stream
 from harness.apis.jsonvalue import body_of, loads
+from harness.apis.profiles import Profile
 from harness.apis.server import number, token
-from harness.apis.targets import Profile
 from harness.apis.view import CallView, ModelStep, RequestView, ResponseView, WireError
 from harness.model.http import HttpResponse
 from harness.model.messages import JSON, StopReason, Usage

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from harness.apis.eventstream import events_of, written
 from harness.apis.jsonvalue import loads
+from harness.apis.profiles import Profile
 from harness.apis.server import fragments
-from harness.apis.targets import Profile
 from harness.apis.view import RequestView, WireError
 from harness.model.http import HttpResponse
 from harness.model.messages import JSON

@@ -9,9 +9,9 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, JsonValue, model_validator
 from pydantic_core import PydanticCustomError
 
+from harness.documents.json_schema import is_simple, lost_reference, schema_error
 from harness.model.errors import UnknownName
 from harness.model.messages import JSON
-from harness.scenarios.json_schema import is_simple, lost_reference, schema_error
 
 
 class Strict(BaseModel):

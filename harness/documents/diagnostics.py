@@ -8,9 +8,9 @@ from collections.abc import Mapping
 
 from pydantic_core import ErrorDetails
 
+from harness.documents.document import Path, YamlDocument
 from harness.model.errors import FileError, UnknownName
 from harness.model.messages import JSON
-from harness.scenarios.document import Path, YamlDocument
 
 _PLAIN = re.compile(r"[A-Za-z_][\w./-]*(?: [\w./-]+)*\.?")
 _WORDS = frozenset({"null", "true", "false", "Null", "NULL", "True", "TRUE", "False", "FALSE"})

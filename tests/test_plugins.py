@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from harness import catalog
+from harness import plugins
+from harness.apis.response_rules import Subject
 from harness.model.errors import MissingDependency, PluginError, UnknownName, UsageError
 from harness.model.protocols import Adapter
+from harness.reports import REPORTS
 from harness.results import Blame, Kind, Report
+from harness.rules.registry import all_rules
 from harness.rules.rule import Rule
-from harness.scenarios.schema import Subject
+from harness.stdio import adapter_specs
 
 Plug = Callable[..., None]
 
@@ -36,7 +39,7 @@ HERE = __name__
 def plug(monkeypatch: pytest.MonkeyPatch) -> Plug:
     """Entry points of other packages, instead of those that happen to be installed."""
     points: list[EntryPoint] = []
-    monkeypatch.setattr(catalog, "_entry_points", lambda group: EntryPoints(points).select(group=group))
+    monkeypatch.setattr(plugins, "entry_points_of", lambda group: EntryPoints(points).select(group=group))
 
     def add(group: str, name: str, value: str) -> None:
         points.append(EntryPoint(name, value, f"harness.{group}"))
@@ -62,39 +65,39 @@ def failure(error: type[UsageError], load: Callable[[], object]) -> str:
 
 
 def test_the_built_in_adapters_are_there_under_their_names(plug: Plug) -> None:
-    names = catalog.ADAPTERS.names()
+    names = plugins.ADAPTERS.names()
     assert {"anthropic", "claude-cli", "gemini", "openai-chat", "openai-responses"} <= {*names}
-    assert [catalog.adapter(name).name for name in names] == names
+    assert [adapter_specs.adapter(name).name for name in names] == names
 
 
 def test_every_built_in_report_can_be_loaded(plug: Plug) -> None:
-    for name in catalog.REPORTS.names():
-        assert isinstance(catalog.REPORTS.load(name), Report)
-        assert catalog.REPORTS.load(name).name == name
+    for name in REPORTS.names():
+        assert isinstance(REPORTS.load(name), Report)
+        assert REPORTS.load(name).name == name
 
 
 def test_an_entry_point_brings_in_an_adapter(plug: Plug) -> None:
     plug("adapters", "mine", f"{HERE}:MINE")
-    assert "mine" in catalog.ADAPTERS.names()
-    assert catalog.adapter("mine") is MINE
+    assert "mine" in plugins.ADAPTERS.names()
+    assert adapter_specs.adapter("mine") is MINE
 
 
 def test_nothing_is_imported_before_it_is_selected(plug: Plug) -> None:
     plug("adapters", "broken", "no.such.module:ADAPTER")
     plug("adapters", "gemini", "no.such.module:ADAPTER")
-    assert "broken" in catalog.ADAPTERS.names()
-    assert catalog.adapter("anthropic").name == "anthropic"
+    assert "broken" in plugins.ADAPTERS.names()
+    assert adapter_specs.adapter("anthropic").name == "anthropic"
 
 
 def test_an_unknown_adapter(plug: Plug) -> None:
-    assert failure(UnknownName, lambda: catalog.adapter("antropic")) == (
-        f"unknown adapter 'antropic'. Did you mean 'anthropic'? Known: {', '.join(catalog.ADAPTERS.names())}."
+    assert failure(UnknownName, lambda: adapter_specs.adapter("antropic")) == (
+        f"unknown adapter 'antropic'. Did you mean 'anthropic'? Known: {', '.join(plugins.ADAPTERS.names())}."
     )
 
 
 def test_an_adapter_that_exists_twice(plug: Plug) -> None:
     plug("adapters", "gemini", "theirs:ADAPTER")
-    assert failure(PluginError, lambda: catalog.adapter("gemini")) == (
+    assert failure(PluginError, lambda: adapter_specs.adapter("gemini")) == (
         "the adapter 'gemini' cannot be used: "
         "it exists more than once (harness.adapters.gemini, theirs:ADAPTER); uninstall one."
     )
@@ -103,11 +106,11 @@ def test_an_adapter_that_exists_twice(plug: Plug) -> None:
 def test_an_entry_point_that_cannot_be_imported(plug: Plug) -> None:
     plug("adapters", "mine", "no_such_module:ADAPTER")
     plug("adapters", "other", f"{HERE}:NOBODY")
-    assert failure(PluginError, lambda: catalog.adapter("mine")) == (
+    assert failure(PluginError, lambda: adapter_specs.adapter("mine")) == (
         "the adapter 'mine' cannot be used: "
         "importing no_such_module:ADAPTER failed: ModuleNotFoundError: No module named 'no_such_module'."
     )
-    assert failure(PluginError, lambda: catalog.adapter("other")) == (
+    assert failure(PluginError, lambda: adapter_specs.adapter("other")) == (
         f"the adapter 'other' cannot be used: importing {HERE}:NOBODY failed: "
         f"AttributeError: module '{HERE}' has no attribute 'NOBODY'."
     )
@@ -117,13 +120,13 @@ def test_an_entry_point_that_is_something_else(plug: Plug) -> None:
     plug("adapters", "mine", f"{HERE}:NOT_AN_ADAPTER")
     plug("reports", "mine", f"{HERE}:NOT_AN_ADAPTER")
     expected = "the {} 'mine' cannot be used: it is 'text', which is no {}."
-    assert failure(PluginError, lambda: catalog.adapter("mine")) == expected.format("adapter", "Adapter")
-    assert failure(PluginError, lambda: catalog.REPORTS.load("mine")) == expected.format("report", "Report")
+    assert failure(PluginError, lambda: adapter_specs.adapter("mine")) == expected.format("adapter", "Adapter")
+    assert failure(PluginError, lambda: REPORTS.load("mine")) == expected.format("report", "Report")
 
 
 @pytest.mark.parametrize("attribute", ["MINE", "Holder.adapter"])
 def test_an_adapter_by_module_and_attribute(plug: Plug, attribute: str) -> None:
-    assert catalog.adapter(f"{HERE}:{attribute}") is MINE
+    assert adapter_specs.adapter(f"{HERE}:{attribute}") is MINE
 
 
 def test_an_adapter_in_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +134,7 @@ def test_an_adapter_in_the_current_folder(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.delitem(sys.modules, "lying_here", raising=False)
-    assert catalog.adapter("lying_here:MINE") is MINE
+    assert adapter_specs.adapter("lying_here:MINE") is MINE
 
 
 INSTALL_IT = "Install it where harness is installed (the adapter is played there), or correct the import."
@@ -157,7 +160,7 @@ WAY_OUT = "Run from the folder that holds it, or add that folder to PYTHONPATH."
 def test_a_module_and_attribute_that_is_no_adapter(module: Callable[[str, str], None], spec: str, reason: str) -> None:
     module("broken_by_us", "1 / 0\n")
     module("needs_another", "import not_installed_here\n")
-    text = failure(PluginError, lambda: catalog.adapter(spec))
+    text = failure(PluginError, lambda: adapter_specs.adapter(spec))
     assert re.sub(r"\([^()]*\.py, line 1\)", "(PLACE)", text) == f"the adapter {spec!r} cannot be used: {reason}"
 
 
@@ -166,43 +169,41 @@ def test_an_error_of_ours_says_it_better(module: Callable[[str, str], None]) -> 
         "lacks_sdk",
         "from harness.model.errors import MissingDependency\nraise MissingDependency('mine', 'sdk', 'all')\n",
     )
-    assert failure(MissingDependency, lambda: catalog.adapter("lacks_sdk:ADAPTER")) == (
+    assert failure(MissingDependency, lambda: adapter_specs.adapter("lacks_sdk:ADAPTER")) == (
         "the adapter 'mine' needs the package 'sdk', which is not installed. "
         "Install it with: pip install 'toolcall-harness[all]' (in a checkout: pip install -e '.[all]')"
     )
 
 
 def test_rules_have_ids_of_their_own(plug: Plug) -> None:
-    rules = catalog.rules()
+    rules = all_rules()
     assert len({rule.id for rule in rules}) == len(rules) > 40
     assert all(rule.requirement.endswith(".") and rule.source for rule in rules)
 
 
 @pytest.mark.parametrize("attribute", ["MY_RULE", "MY_RULES"])
 def test_an_entry_point_brings_in_rules(plug: Plug, attribute: str) -> None:
-    before = len(catalog.rules())
+    before = len(all_rules())
     plug("rules", "mine", f"{HERE}:{attribute}")
-    assert catalog.rules()[before:] == [MY_RULE]
+    assert all_rules()[before:] == [MY_RULE]
     assert MY_RULE.blame is Blame.ADAPTER
 
 
 def test_rules_that_cannot_be_used(plug: Plug) -> None:
     plug("rules", "mine", f"{HERE}:ODD_RULES")
-    assert failure(PluginError, catalog.rules) == (
-        "the rule module 'mine' cannot be used: it holds 1, which is no Rule."
-    )
+    assert failure(PluginError, all_rules) == ("the rule module 'mine' cannot be used: it holds 1, which is no Rule.")
 
 
 def test_a_rule_that_exists_already(plug: Plug) -> None:
     plug("rules", "mine", f"{HERE}:TAKEN")
-    assert failure(PluginError, catalog.rules) == (
+    assert failure(PluginError, all_rules) == (
         "the rule module 'mine' cannot be used: its rule 'usage' exists already; rename it."
     )
 
 
 def test_a_rule_module_that_cannot_be_imported(plug: Plug) -> None:
     plug("rules", "mine", "no_such_module")
-    assert failure(PluginError, catalog.rules) == (
+    assert failure(PluginError, all_rules) == (
         "the rule module 'mine' cannot be used: "
         "importing no_such_module failed: ModuleNotFoundError: No module named 'no_such_module'."
     )

@@ -16,8 +16,8 @@ from functools import cache
 from threading import local
 from typing import Any, NamedTuple, TypeAlias, cast
 
+from harness.documents.patterns import CostlyPattern, search
 from harness.model.messages import JSON
-from harness.scenarios.patterns import CostlyPattern, search
 
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _NAMED = frozenset({"properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions"})

@@ -1,0 +1,132 @@
+"""Specifications of adapters on the command line and in settings.
+
+An adapter is named by its plug-in name, by `package.module:attribute`, as a command (`$ node adapter.mjs`) or as a tool
+loop (`drive@openai-chat my_module:drive`, `agent@openai-chat ./agent`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, cast
+
+from harness import plugins
+from harness.apis import registry
+from harness.apis.api import Api
+from harness.model.errors import PluginError, UnknownName
+from harness.model.loops import Loop
+from harness.model.protocols import Adapter
+from harness.platform.exceptions import shorten
+from harness.plugins import ADAPTERS
+from harness.stdio import agent_program
+
+if TYPE_CHECKING:
+    from harness.model.loops import Drive
+
+COMMAND_PREFIX = "$ "
+"""The beginning of an adapter name that is a command, as a shell shows one."""
+
+DRIVE, AGENT = "drive", "agent"
+"""The beginnings of adapter names of tool loops: `drive@openai-chat my_module:drive`, `agent@openai-chat ./agent`. The
+API may be omitted if the loop states it."""
+
+_OWNS_LOOP = re.compile(rf"({DRIVE}|{AGENT})(?:@(\S+))? (.*)", re.DOTALL)
+
+_DRIVE = "drive(endpoint, model, conversation)"
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+
+
+def specs(  # noqa: PLR0913 - a parameter for each way to name one
+    names: Iterable[str] = (),
+    commands: Iterable[str] = (),
+    conversations: Iterable[str] = (),
+    agents: Iterable[str] = (),
+    *,
+    api: str | None = None,
+    targets: Iterable[str] = (),
+) -> list[str]:
+    """Return specifications of adapters, commands and tool loops in the form that `adapter` accepts.
+
+    A loop may name its API, as in `module:drive@API`. For other loops, `api` is used or, if it is not given, the API of
+    the targets.
+
+    Raises:
+        UnknownName: there is no such target.
+    """
+    loops = [*((DRIVE, each) for each in conversations), *((AGENT, each) for each in agents)]
+    if loops and api is None:
+        spoken = {registry.target(name).api for name in targets}
+        api = spoken.pop() if len(spoken) == 1 else None
+    owned = (_loop_spec(kind, what, api) for kind, what in loops)
+    return [*names, *(f"{COMMAND_PREFIX}{command}" for command in commands), *owned]
+
+
+def _loop_spec(kind: str, what: str, api: str | None) -> str:
+    name, at, own = what.rpartition("@") if kind == DRIVE else (what, "", "")
+    name, api = (name, own) if at else (what, api)
+    return f"{kind}@{api} {name}" if api else f"{kind} {name}"
+
+
+def option_for(adapter: str) -> tuple[str, str]:
+    """Return the command-line option and value that select an adapter. For a tool loop the API is omitted, because the
+    target determines it.
+    """
+    if adapter.startswith(COMMAND_PREFIX):
+        return "--adapter-command", adapter.removeprefix(COMMAND_PREFIX)
+    kind, _, what = adapter.partition(" ")
+    option = {DRIVE: "--conversation", AGENT: "--agent-command"}.get(kind.partition("@")[0])
+    return (option, what) if option and what else ("--adapter", adapter)
+
+
+def is_foreign(spec: str) -> bool:
+    """Return whether loading this adapter would run code that is not built in."""
+    return (
+        spec.startswith(COMMAND_PREFIX)
+        or _OWNS_LOOP.fullmatch(spec) is not None
+        or ":" in spec
+        or (spec not in ADAPTERS.modules() and len(plugins.entry_points_of(ADAPTERS.folder).select(name=spec)) == 1)
+    )
+
+
+def adapter(spec: str) -> Adapter:
+    """Return the adapter that a specification names. `harness.stdio.workers` runs commands, which are not loaded here.
+
+    Raises:
+        UnknownName: There is no adapter with this name, or it claims an unknown capability.
+        PluginError: It cannot be imported, or is no adapter.
+    """
+    owns_loop = _OWNS_LOOP.fullmatch(spec)
+    return plugins.adapter(spec) if owns_loop is None else plugins.check_adapter(spec, _loop(*owns_loop.groups()))
+
+
+def _loop(kind: str, api_name: str | None, what: str) -> Adapter:
+    """Return the adapter of a tool loop, which is given as a `Loop`, a function or a program's command line."""
+    if kind == AGENT:
+        wire = _driven_api(AGENT, api_name, what)
+        made: Loop = agent_program.agent(
+            what, wire.name, keys=wire.key_variables[:1], base_urls=wire.server_endpoints.variables
+        )
+        return made.adapter()
+    if ":" not in what:
+        raise PluginError("conversation", what, "it has to be package.module:attribute.")
+    value = plugins.import_attribute(what, "conversation")
+    if isinstance(value, Loop):
+        return value.adapter()
+    if not callable(value):
+        shown = shorten(_ADDRESS.sub("", repr(value)), 100)
+        raise PluginError("conversation", what, f"it is {shown}, which is no function {_DRIVE}.")
+    module, _, attribute = what.partition(":")
+    name = module.rpartition(".")[2] if attribute == "drive" else attribute
+    return Loop(name, _driven_api(DRIVE, api_name, what).name, cast("Drive", value)).adapter()
+
+
+def _driven_api(kind: str, name: str | None, what: str) -> Api:
+    known = [each.name for each in registry.apis() if each.provider_url.startswith("http")]
+    if name is None:
+        said = "agent" if kind == AGENT else "conversation"
+        example = f" In settings: '{what}@{known[0]}'." if kind == DRIVE else ""
+        reason = f"which API does it speak? Say so by --api NAME: {', '.join(known)}; or by --target.{example}"
+        raise PluginError(said, what, reason)
+    if name not in known:
+        raise UnknownName("API", name, known)
+    return registry.api(name)
