@@ -38,6 +38,7 @@ _MODULES = {
     "probe": "providers",
     "record": "run",
     "report": "saved_runs",
+    "try": "try_subject",
     "schema": "list",
     "server": "check",
     "show": "run",

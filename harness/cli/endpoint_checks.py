@@ -12,6 +12,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast, get_args
 
+import httpx2
 import typer
 
 from harness import plugins
@@ -484,3 +485,22 @@ def _invocation(
         for each in pairs
     }
     return Invocation(words, words, words, scenarios=files, targets=columns, show=())
+
+
+def first_model(url: str) -> str | None:
+    """Return the first model that a server lists at `URL/models`, or `None` if it lists none.
+
+    Raises:
+        UsageError: nothing answers at the URL.
+    """
+    try:
+        answer = httpx2.get(f"{url.rstrip('/')}/models", timeout=_MODELS_SECONDS)
+        listed: dict[str, Any] = answer.json()
+        return str(listed["data"][0]["id"])
+    except httpx2.TransportError as error:
+        raise UsageError(f"{url}: nothing answers there ({error}).") from None
+    except (ValueError, AttributeError, LookupError, TypeError):
+        return None
+
+
+_MODELS_SECONDS = 5.0

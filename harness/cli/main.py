@@ -20,6 +20,7 @@ _GC_THRESHOLD_OBJECTS = 20_000
 
 HEADINGS = {
     "Play and record": {
+        "try": "Find the worst defects of a client, a library, a loop or a server within seconds.",
         "run": "Play scenarios and report findings and differences. Offline unless --mode live is given.",
         "check": "Check an adapter, an agent, a server or a gateway, and print a scorecard.",
         "record": "Record cassettes, from a provider or from the bundled reference server.",

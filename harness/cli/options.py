@@ -133,7 +133,7 @@ Reports: TypeAlias = Annotated[
         "--report",
         metavar="FORMAT[:PATH]",
         rich_help_panel=OUTPUT,
-        help="terminal (default), json, junit, xunit, markdown, html, github, gitlab, badge, table or archive "
+        help="terminal (default), json, junit, xunit, markdown, html, github, gitlab, badge, table, worst or archive "
         "('harness help reports'). Repeatable.",
     ),
 ]

@@ -152,11 +152,17 @@ def _environment(origin: str, scenarios: Sequence[Scenario]) -> dict[str, str]:
     if len(scenarios) != 1:
         return variables
     base = f"{origin}/{scenarios[0].id}/{_COMMAND_SESSION}"
+    return {**variables, **variables_for(base), "HARNESS_SCENARIO": scenarios[0].id}
+
+
+def variables_for(base_url: str) -> dict[str, str]:
+    """Return the environment variables that lead the SDKs of all APIs to a base URL, with a key that is none."""
+    variables = {"HARNESS_BASE_URL": base_url}
     for api in registry.apis():
         if api.provider_url.startswith("http"):
             variables.update(dict.fromkeys(api.key_variables[:1], NO_KEY))
-            variables.update(dict.fromkeys(api.server_endpoints.variables, base + api.base_url_ending))
-    return {**variables, "HARNESS_SCENARIO": scenarios[0].id, "HARNESS_BASE_URL": base}
+            variables.update(dict.fromkeys(api.server_endpoints.variables, base_url + api.base_url_ending))
+    return variables
 
 
 def _run(command: str, environment: Mapping[str, str], stop: threading.Event) -> int:

@@ -16,6 +16,7 @@ BUILT_IN = {
     "markdown": "harness.reports.markdown_report:REPORT",
     "table": "harness.reports.feature_table:REPORT",
     "terminal": "harness.reports.terminal:REPORT",
+    "worst": "harness.reports.worst_causes:REPORT",
     "xunit": "harness.reports.junit:XUNIT",
 }
 

@@ -200,16 +200,16 @@ class ServeRouter:
         return self._to_conversation(request, self._scenarios[scenario], behind[0])
 
     def _to_conversation(self, request: HttpRequest, scenario: Scenario, session: str) -> HttpResponse:
-        for wire in _served_apis():
+        for wire in served_apis():
             if wire.recognises(replace(request, body=wire.least_body)):
                 return self._answered(scenario, session, wire, request)
-        for wire in _served_apis():
+        for wire in served_apis():
             response = wire.server_endpoints.respond(request, self._models(wire))
             if response is not None:
                 if wire.server_endpoints.has_key(request):
                     return response
                 return wire.fail(wire.server_endpoints.status_without_key, None, request.url)
-        base = f"{self.origin}/{scenario.id}/{session}"
+        base = self._base_url(scenario, session)
         path = urlsplit(request.url).path.removeprefix(urlsplit(base).path)
         return self._nowhere(request, f"no API has this path{_suggestion(path, base)}")
 
@@ -234,12 +234,16 @@ class ServeRouter:
         with self._lock:
             key = (scenario.id, session, wire.name)
             if key not in self._conversations:
-                base = f"{self.origin}/{scenario.id}/{session}"
+                base = self._base_url(scenario, session)
                 known = frozenset(self._models(wire))
                 self._conversations[key] = ServedSession(
                     scenario, wire, session, base, lambda model: _is_known(wire, known, model), self._terms
                 )
             return self._conversations[key]
+
+    def _base_url(self, scenario: Scenario, session: str) -> str:
+        """Return the base URL of a session, without the API's version."""
+        return f"{self.origin}/{scenario.id}/{session}"
 
     def _models(self, wire: Api) -> tuple[str, ...]:
         return (*_model_names(wire.name), *self._terms.models)
@@ -327,7 +331,7 @@ class ServeRouter:
 
 def _suggestion(path: str, base: str) -> str:
     """Return a hint if the version seems to be missing from the client's base URL, else an empty string."""
-    for wire in _served_apis():
+    for wire in served_apis():
         version = missing_version(wire, path)
         if version is not None:
             return f". Is {version} missing at the end of the client's base URL? With {base}{version} it is {wire.name}"
@@ -350,7 +354,8 @@ def _is_known(wire: Api, known: frozenset[str], model: str) -> bool:
     return own or bare in known or any(bare.startswith(f"{each}-") for each in known)
 
 
-def _served_apis() -> Iterator[Api]:
+def served_apis() -> Iterator[Api]:
+    """Yield the APIs over HTTP."""
     return (api for api in registry.apis() if api.provider_url.startswith("http"))
 
 

@@ -1,7 +1,9 @@
 """Specifications of adapters on the command line and in settings.
 
-An adapter is named by its plug-in name, by `package.module:attribute`, as a command (`$ node adapter.mjs`) or as a tool
-loop (`drive@openai-chat my_module:drive`, `agent@openai-chat ./agent`).
+An adapter is named by its plug-in name, by `package.module:attribute`, as a command (`$ node adapter.mjs`), as a tool
+loop (`drive@openai-chat my_module:drive`, `agent@openai-chat ./agent`) or as a client without a wrapper
+(`client@openai-chat my_module:Client`). A client whose base URL has another ending than the API's names it, as in
+`client@anthropic/v1 my_module:Client`.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING, cast
 from harness import plugins
 from harness.apis import registry
 from harness.apis.api import Api
+from harness.bridge import client_shapes
 from harness.model.errors import PluginError, UnknownName
 from harness.model.loops import Loop
 from harness.model.protocols import Adapter
@@ -29,6 +32,11 @@ COMMAND_PREFIX = "$ "
 DRIVE, AGENT = "drive", "agent"
 """The beginnings of adapter names of tool loops: `drive@openai-chat my_module:drive`, `agent@openai-chat ./agent`. The
 API may be omitted if the loop states it."""
+
+CLIENT = "client"
+"""The beginning of the name of a client without a wrapper, which `harness.bridge.client_shapes` adapts."""
+
+_CLIENT = re.compile(rf"{CLIENT}@([^\s/]+)(/\S*)? (.*)", re.DOTALL)
 
 _OWNS_LOOP = re.compile(rf"({DRIVE}|{AGENT})(?:@(\S+))? (.*)", re.DOTALL)
 
@@ -95,6 +103,9 @@ def adapter(spec: str) -> Adapter:
         UnknownName: There is no adapter with this name, or it claims an unknown capability.
         PluginError: It cannot be imported, or is no adapter.
     """
+    client = _CLIENT.fullmatch(spec)
+    if client is not None:
+        return plugins.check_adapter(spec, _client(*client.groups()))
     owns_loop = _OWNS_LOOP.fullmatch(spec)
     return plugins.adapter(spec) if owns_loop is None else plugins.check_adapter(spec, _loop(*owns_loop.groups()))
 
@@ -118,6 +129,15 @@ def _loop(kind: str, api_name: str | None, what: str) -> Adapter:
     module, _, attribute = what.partition(":")
     name = module.rpartition(".")[2] if attribute == "drive" else attribute
     return Loop(name, _driven_api(DRIVE, api_name, what).name, cast("Drive", value)).adapter()
+
+
+def _client(api: str, path: str | None, what: str) -> Adapter:
+    wire = registry.api(api)
+
+    def base_url(given: str) -> str:
+        return given if path is None else given.removesuffix(wire.base_path).rstrip("/") + path.rstrip("/")
+
+    return client_shapes.adapter_for(plugins.import_attribute(what, "client"), what, api, base_url)
 
 
 def _driven_api(kind: str, name: str | None, what: str) -> Api:

@@ -37,7 +37,20 @@ def test_only_the_timing_differs_between_two_runs() -> None:
 
 
 def test_every_report_is_found_by_name_and_shows_any_run() -> None:
-    names = ["archive", "badge", "github", "gitlab", "html", "json", "junit", "markdown", "table", "terminal", "xunit"]
+    names = [
+        "archive",
+        "badge",
+        "github",
+        "gitlab",
+        "html",
+        "json",
+        "junit",
+        "markdown",
+        "table",
+        "terminal",
+        "worst",
+        "xunit",
+    ]
     assert REPORTS.names() == names
     for name in REPORTS.names():
         report = REPORTS.load(name)

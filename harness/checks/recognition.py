@@ -1,0 +1,238 @@
+"""Recognition of what a user wants to try: an adapter, a client, a tool loop or a function, and the API that it uses.
+
+The code is foreign, so it is imported and called in a process of its own: `python -m harness.checks.recognition`. It
+gets the base URL of a probe server, which refuses every request. The path of the first request names the API.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from threading import Event, Thread
+from typing import IO, Any, cast
+from urllib.parse import urlsplit
+
+from harness import plugins
+from harness.apis import registry
+from harness.bridge import client_shapes
+from harness.bridge.client_shapes import ClientShape, ShapedClient
+from harness.cassettes.loopback_server import serve
+from harness.model.errors import HarnessError, PluginError
+from harness.model.http import HttpRequest, HttpResponse
+from harness.model.loops import Conversation, Loop
+from harness.model.messages import ChatRequest, Message, Role, Text
+from harness.model.protocols import Adapter, Endpoint
+from harness.platform.exceptions import exception_summary
+from harness.stdio.protocol import PROTOCOL
+
+_SECONDS = 20.0
+"""Time limit for importing the code and for its first request."""
+
+_INPUT_SECONDS = 5.0
+"""Time that a program has to answer on its standard output before its standard input ends."""
+
+_BASE_PATH = "/v1"
+_PATHS = {
+    "/chat/completions": "openai-chat",
+    "/responses": "openai-responses",
+    "/messages": "anthropic",
+    ":generateContent": "gemini",
+    ":streamGenerateContent": "gemini",
+}
+"""End of a request's path → API."""
+
+_LOOP_PARAMETERS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Recognised:
+    """The kind of a named object. `spec` is its specification as an adapter, `sentence` its description.
+
+    If it was not recognised, `question` asks for what decides it.
+    """
+
+    spec: str = ""
+    sentence: str = ""
+    question: str = ""
+
+
+def recognise(name: str) -> Recognised:
+    """Recognise `package.module:attribute` in a process of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "recognised.json"
+        command = [sys.executable, "-m", "harness.checks.recognition", name, str(file)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)  # noqa: S603 - the user's own code
+        except subprocess.TimeoutExpired:
+            return Recognised(question=f"{name}: importing and calling it took longer than {_SECONDS:g} seconds.")
+        if file.exists():
+            return Recognised(**json.loads(file.read_text(encoding="utf-8")))
+    last = (done.stderr.strip() or done.stdout.strip() or "it printed nothing").splitlines()[-1]
+    return Recognised(question=f"{name}: its process ended with exit code {done.returncode}: {last}")
+
+
+def recognise_here(name: str) -> Recognised:
+    """Recognise `package.module:attribute` in this process."""
+    try:
+        value = plugins.import_attribute(name, "subject")
+        if isinstance(value, Adapter):
+            return Recognised(name, f"an adapter of {value.api}")
+        if isinstance(value, Loop):
+            return Recognised(name, f"a tool loop of {value.api}")
+        if _is_loop(value):
+            return _loop(name, value)
+        return _client(name, client_shapes.recognise(value, name))
+    except PluginError as error:
+        return Recognised(question=str(error))
+    except HarnessError as error:
+        return Recognised(question=f"{name}: {error}")
+
+
+def _is_loop(value: object) -> bool:
+    if not inspect.isfunction(value):
+        return False
+    given = inspect.signature(value).parameters.values()
+    required = [each for each in given if each.default is each.empty and each.kind is each.POSITIONAL_OR_KEYWORD]
+    return len(required) == _LOOP_PARAMETERS and "messages" not in {each.name for each in required}
+
+
+def _loop(name: str, value: object) -> Recognised:
+    conversation = Conversation(turns=(Message(Role.USER, (Text("Hello"),)),))
+    drive = cast("Callable[..., object]", value)
+    seen = _probe(lambda url: drive(Endpoint(url, "no-key"), "model", conversation))
+    if seen.api is None:
+        return Recognised(question=f"{name} looks like a tool loop, but {seen.reason} Name its API by --api.")
+    return Recognised(f"drive@{seen.api} {name}", f"a tool loop of {seen.api}: {_signature(name, value)}")
+
+
+def _client(name: str, shape: ClientShape) -> Recognised:
+    request = ChatRequest("model", (Message(Role.USER, (Text("Hello"),)),))
+
+    def send(url: str) -> None:
+        ShapedClient(shape, Endpoint(url, "no-key"), "model").chat(request)
+
+    seen = _probe(send)
+    if seen.api is None:
+        return Recognised(question=f"{name} looks like a client, but {seen.reason} Does it use its base URL?")
+    own = registry.api(seen.api).base_path
+    path = "" if seen.path == own else seen.path or "/"
+    return Recognised(f"client@{seen.api}{path} {name}", f"a client of {seen.api}, called as {shape.sentence}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """The first request of a client: its API, and the path that the client expects in its base URL."""
+
+    api: str | None
+    path: str = ""
+    reason: str = ""
+
+
+def _probe(send: Callable[[str], object]) -> _Seen:
+    """Call foreign code with the URL of a server that refuses everything, and see where the first request goes."""
+    failure = ""
+    with _probe_server() as (origin, paths):
+        try:
+            send(origin + _BASE_PATH)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - it was refused, or it fails in any way before it sends
+            failure = f" ({exception_summary(error)})"
+    if not paths:
+        return _Seen(None, reason=f"it sent no request to the base URL that it was given{failure}.")
+    first = paths[0].removeprefix(_BASE_PATH)
+    for ending, api in _PATHS.items():
+        if first.endswith(ending):
+            version = "/v1beta" if api == "gemini" else _BASE_PATH
+            return _Seen(api, "" if first.startswith(_BASE_PATH) else version)
+    return _Seen(None, reason=f"its first request goes to {paths[0]}, which is a path of no known API.")
+
+
+@contextmanager
+def _probe_server() -> Generator[tuple[str, list[str]]]:
+    paths: list[str] = []
+
+    def refuse(request: HttpRequest) -> HttpResponse:
+        paths.append(urlsplit(request.url).path)
+        return HttpResponse(400, {"content-type": "application/json"}, b'{"error": {"message": "a probe"}}')
+
+    with serve(refuse, 0) as server:
+        yield server.origin, paths
+
+
+def _signature(name: str, value: object) -> str:
+    return f"{name.partition(':')[2]}{inspect.signature(cast('Callable[..., Any]', value))}"
+
+
+@dataclass(frozen=True, slots=True)
+class EndedProgram:
+    """A program that has ended. `note` says how, if not well; `is_adapter` is set if it spoke the adapter protocol."""
+
+    is_adapter: bool
+    printed: str
+    note: str = ""
+
+
+def run_program(command: str, environment: Mapping[str, str], seconds: float) -> EndedProgram:
+    """Run a shell command until it ends, at most for some seconds.
+
+    It gets the first message of the adapter protocol on its standard input, which programs without input ignore.
+    """
+    first = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "describe", "params": {"protocol": PROTOCOL}})
+    process = subprocess.Popen(  # noqa: S602 - the user's own
+        command,
+        shell=True,
+        env=dict(environment),
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    lines: list[str] = []
+    printed_once = Event()
+    reading = Thread(target=_collect, args=(process, lines, printed_once), daemon=True)
+    reading.start()
+    note = ""
+    with contextlib.suppress(OSError), cast("IO[str]", process.stdin) as given:  # it may have ended already
+        given.write(f"{first}\n")
+        given.flush()
+        printed_once.wait(min(seconds, _INPUT_SECONDS))  # an adapter ends with its input, and must answer before
+    try:
+        process.wait(seconds)
+        note = f", then it ended with exit code {process.returncode}" if process.returncode else ""
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        note = f", then it was stopped after {seconds:g} seconds"
+    reading.join(_INPUT_SECONDS)
+    return EndedProgram(any(map(_is_description, lines)), "".join(lines), note)
+
+
+def _collect(process: subprocess.Popen[str], lines: list[str], printed_once: Event) -> None:
+    with cast("IO[str]", process.stdout) as printed:
+        for line in printed:
+            lines.append(line)
+            printed_once.set()
+    printed_once.set()
+
+
+def _is_description(line: str) -> bool:
+    try:
+        message: Any = json.loads(line)
+        return "capabilities" in message["result"]
+    except (ValueError, LookupError, TypeError):
+        return False
+
+
+if __name__ == "__main__":
+    with redirect_stdout(sys.stderr):
+        found = recognise_here(sys.argv[1])
+    Path(sys.argv[2]).write_text(json.dumps(asdict(found)), encoding="utf-8")

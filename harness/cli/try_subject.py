@@ -1,0 +1,215 @@
+"""`harness try`: the worst defects of whatever the user names, within seconds."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from harness.cassettes.loopback_server import serve
+from harness.checks.adapter_check import AdapterCheck, Play, first_target_cells
+from harness.checks.recognition import EndedProgram, Recognised, recognise, run_program
+from harness.cli.check import ServerOptions
+from harness.cli.execution import Execution, play_check
+from harness.cli.main import print_error
+from harness.cli.options import NoColour
+from harness.cli.outputs import on_screen
+from harness.cli.serve import variables_for
+from harness.cli.settings import combined, fact_options
+from harness.cli.suite_checks import with_accepting_model
+from harness.model.errors import UsageError
+from harness.plugins import ADAPTERS
+from harness.reports import worst_causes
+from harness.reports.words import count
+from harness.results import Checked, Presentation, RunResult
+from harness.runner.cells import Cell
+from harness.runner.improvised_router import BASE_PATH, ImprovisedRouter
+from harness.runner.served_session import SessionOptions
+from harness.stdio import adapter_specs
+from harness.stdio.workers import WorkerPool
+
+_SAMPLED_IDS = """
+call-single call-sequential call-parallel-same-tool call-identical-twice call-without-parameters call-malformed
+arguments-escapes arguments-large-integers result-error result-null history-two-turns system-plain
+system-changed choice-named json-mode json-schema json-with-tools stop-max-tokens stop-refusal usage-cached-prompt
+stream-split-characters stream-parallel-long-arguments stream-cut-in-arguments error-400 error-in-tool-loop
+thinking-tool-loop image-from-user
+"""
+
+TRIAL_SAMPLE = frozenset(_SAMPLED_IDS.split())
+"""Ids of the scenarios that are played: the most frequent defects, in a few seconds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TryOptions:
+    """Options of `try`."""
+
+    subject: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="MODULE:ATTR|NAME|URL",
+            show_default=False,
+            help="A client, an adapter or a tool loop in Python; a library ('harness list wrappers'); a server's URL.",
+        ),
+    ] = None
+    command: Annotated[
+        str | None,
+        typer.Option(
+            "--command",
+            metavar="COMMAND",
+            show_default=False,
+            help="A program that calls a model, such as 'npm test', or an adapter in any language.",
+        ),
+    ] = None
+    api: Annotated[
+        str | None,
+        typer.Option("--api", metavar="NAME", show_default=False, help="API that it uses, if that is not recognised."),
+    ] = None
+    models: Annotated[
+        list[str] | None,
+        typer.Option("--model", metavar="NAME", show_default=False, help="Model to request."),
+    ] = None
+    no_colour: NoColour = False
+
+
+class TrialCheck(AdapterCheck):
+    """Selection of the cells of a trial: few scenarios, and one target of the API."""
+
+    def select_cells(self, cells: Sequence[Cell]) -> Sequence[Cell]:
+        """Select the cells to run."""
+        return [cell for cell in first_target_cells(cells) if cell.scenario.id in TRIAL_SAMPLE]
+
+    def report(self, every: Sequence[Cell], played: Sequence[Cell], result: RunResult, play: Play) -> Checked:  # noqa: ARG002
+        """Return an empty report: a trial does not look for further capabilities."""
+        return Checked()
+
+
+def try_(typed: TryOptions) -> int:
+    """Find the worst defects of a client, a library, a loop or a server, within about 20 seconds.
+
+    Says what it takes the subject for, plays a sample of the suite, and prints three defects with the wrong and the
+    right value. 'harness check' plays more. Exit codes as for 'harness run'.
+    """
+    if (typed.subject is None) == (typed.command is None):
+        raise UsageError(_QUESTION)
+    if typed.subject is not None and "://" in typed.subject:
+        return _try_server(typed, typed.subject)
+    if typed.command is not None:
+        found = _try_program(typed.command)
+        if isinstance(found, int):
+            return found
+    else:
+        found = _recognised(typed)
+    if found.question:
+        raise UsageError(found.question)
+    typer.echo(f"{typed.subject or typed.command}: taken for {found.sentence}.")
+    options = combined(typed, adapters=[found.spec], jobs="auto", recuts=0, reports=["worst"], models=None, api=None)
+    code = play_check(options, TrialCheck(), _with_any_model)
+    typer.echo(f"More: {_check_command(found.spec)}")
+    return code
+
+
+def _with_any_model(execution: Execution, workers: WorkerPool, result: RunResult) -> RunResult:
+    """Repeat with a model that accepts what the client sends. Unlike a check, a trial does not fail for the model."""
+    return replace(with_accepting_model(execution, workers, result), check=Checked())
+
+
+_QUESTION = (
+    "name what you want to try: my_package.client:Client, a library ('harness list wrappers'), --command 'node "
+    "adapter.mjs', or a URL such as http://127.0.0.1:8000/v1."
+)
+
+
+def _recognised(typed: TryOptions) -> Recognised:
+    if typed.command is not None:
+        return Recognised(
+            f"{adapter_specs.COMMAND_PREFIX}{typed.command}", "an adapter that reads and writes JSON lines"
+        )
+    name = str(typed.subject)
+    if ":" in name:
+        found = recognise(name)
+        if found.question and typed.api is not None:
+            return Recognised(f"{adapter_specs.CLIENT}@{typed.api} {name}", f"a client of {typed.api}, as --api says")
+        return found
+    if name in ADAPTERS.names():
+        return Recognised(name, "an adapter that ships with harness or is installed as a plug-in")
+    if Path(name).suffix in _RUNNERS and Path(name).is_file():
+        command = shlex.join([_RUNNERS[Path(name).suffix], name])
+        return Recognised(f"{adapter_specs.COMMAND_PREFIX}{command}", f"an adapter, run by {command}")
+    known = ", ".join(ADAPTERS.names())
+    return Recognised(
+        question=f"{name}: which object in it is the client? Name it, as in {name.removesuffix('.py')}:Client. "
+        f"Names that are known without one: {known}."
+    )
+
+
+def _try_program(command: str) -> Recognised | int:
+    """Run a command with the reference server as its provider, and return the exit code of its judgement.
+
+    An adapter is recognised by its answer to the first message of its protocol, and returned.
+    """
+    router = ImprovisedRouter(SessionOptions(edition=fact_options(None, ())), print_error)
+    with serve(router) as server:
+        router.origin = server.origin
+        environment = {**os.environ, **variables_for(server.origin + BASE_PATH)}
+        ended = run_program(command, environment, _PROGRAM_SECONDS)
+    if ended.is_adapter:
+        return Recognised(f"{adapter_specs.COMMAND_PREFIX}{command}", "an adapter that reads and writes JSON lines")
+    for line in ended.printed.splitlines()[-_MAX_PRINTED_LINES:]:
+        print_error(f"  {line}")
+    result = router.run()
+    if not result.cells:
+        _without_requests(command, ended)
+    conversations = count(len(result.cells), "conversation")
+    typer.echo(f"{command}: taken for a program that calls a model; {conversations} played{ended.note}.")
+    typer.echo(worst_causes.render(result, on_screen(Presentation())), nl=False)
+    typer.echo(f"More: harness serve call-single --command {shlex.quote(command)}; harness help serve")
+    return result.exit_code
+
+
+def _without_requests(command: str, ended: EndedProgram) -> NoReturn:
+    raise UsageError(
+        f"{command}: it sent no request to OPENAI_BASE_URL, ANTHROPIC_BASE_URL, GOOGLE_GEMINI_BASE_URL or "
+        f"HARNESS_BASE_URL, which led to the reference server{ended.note}. Which variable holds its base URL?"
+    )
+
+
+_MAX_PRINTED_LINES = 5
+_PROGRAM_SECONDS = 20.0
+"""Time limit for a program."""
+
+_RUNNERS = {".mjs": "node", ".js": "node", ".ts": "npx tsx"}
+"""Suffix of a file → command that runs it."""
+
+
+def _check_command(spec: str) -> str:
+    option, value = adapter_specs.option_for(spec)
+    if option == "--conversation":
+        kind, _, _ = spec.partition(" ")
+        return shlex.join(["harness", "check", "agent", value, "--api", kind.partition("@")[2]])
+    words = [value] if option == "--adapter" else [option, value]
+    return shlex.join(["harness", "check", "adapter", *words])
+
+
+def _try_server(typed: TryOptions, url: str) -> int:
+    from harness.cli.endpoint_checks import check_server, first_model  # noqa: PLC0415 - only servers need it
+
+    api = typed.api or "openai-chat"
+    model = typed.models[0] if typed.models else first_model(url)
+    if model is None:
+        raise UsageError(f"{url}: it lists no models at {url.rstrip('/')}/models. Name one, as in --model llama-4-8b.")
+    typer.echo(f"{url}: taken for a server of {api} with the model {model}. Otherwise: --api NAME, --model NAME; of a")
+    typer.echo("gateway, 'harness check gateway' compares both ends.")
+    code = check_server(
+        ServerOptions(url=url, api=api, models=[model], reports=["worst"], max_requests=_MAX_SERVER_REQUESTS)
+    )
+    typer.echo(f"More: {shlex.join(['harness', 'check', 'server', url, '--api', api, '--model', model])}")
+    return code
+
+
+_MAX_SERVER_REQUESTS = 40

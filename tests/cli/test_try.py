@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.checks.recognition import recognise_here
+from harness.runner.improvised_router import example_value
+from tests.cli.conftest import Command
+
+CLIENT = """
+import httpx2
+
+
+class Client:
+    def __init__(self, base_url, api_key, model):
+        self.model = model
+        self.http = httpx2.Client(base_url=base_url, headers={"authorization": f"Bearer {api_key}"}, timeout=60)
+
+    def chat(self, messages, tools=None, **options):
+        body = {"model": self.model, "messages": [dict(each) for each in messages], **options}
+        if tools:
+            body["tools"] = tools
+        self.change(body)
+        response = self.http.post("chat/completions", json=body)
+        response.raise_for_status()
+        return response.json()
+
+    def change(self, body):
+        pass
+
+
+class Wrong(Client):
+    def change(self, body):
+        for message in body["messages"]:
+            if message["role"] == "tool":
+                message["tool_call_id"] = message["tool_call_id"][:10]
+            if message["role"] == "system":
+                message["role"] = "user"
+        body.pop("response_format", None)
+
+
+def post(path):
+    def chat(messages, base_url, model="m"):
+        return httpx2.post(base_url + path, json={"model": model, "messages": messages}).json()
+    return chat
+
+
+completions, doubled, anthropic, versioned, responses, gemini, unknown = map(post, (
+    "/chat/completions", "/v1/chat/completions", "/messages", "/v1/messages", "/v1/responses",
+    "/v1beta/models/m:generateContent", "/talk",
+))
+
+
+def silent(messages, base_url):
+    return "I ask nobody."
+
+
+def drive(endpoint, model, conversation):
+    httpx2.post(endpoint.base_url + "/chat/completions", json={"model": model})
+"""
+
+
+@pytest.fixture
+def project(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (folder / "own_client.py").write_text(CLIENT)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.delitem(sys.modules, "own_client", raising=False)
+    return folder
+
+
+def test_three_planted_defects_are_named_in_25_lines(harness: Command, project: Path) -> None:
+    done = harness("try", "own_client:Wrong")
+
+    lines = done.out.splitlines()
+    assert (done.code, len(lines) <= 25) == (1, True), done.out
+    assert lines[0] == (
+        "own_client:Wrong: taken for a client of openai-chat, called as "
+        "own_client:Wrong.chat(messages, tools, response_format)."
+    )
+    for rule in ("result-orphan", "json-mode-ignored", "system-in-message"):
+        assert sum(f"({rule}, " in line for line in lines) == 1
+    right = next(line for line in lines if line.startswith("   right"))
+    sent = next(line for line in lines if line.startswith("   sent"))
+    assert "/tool_call_id" in sent
+    assert sent.split()[-1].strip(chr(34)) in right
+    assert any(line.startswith("   see      harness show ") for line in lines)
+    assert lines[-1] == "More: harness check adapter 'client@openai-chat own_client:Wrong'"
+
+
+def test_a_right_client_passes(harness: Command, project: Path) -> None:
+    done = harness("try", "own_client:Client")
+
+    assert done.code == 0, done.out
+    assert "Nothing is wrong in this sample." in done.out
+
+
+@pytest.mark.parametrize(
+    ("name", "spec"),
+    [
+        ("completions", "client@openai-chat own_client:completions"),
+        ("doubled", "client@openai-chat/ own_client:doubled"),
+        ("anthropic", "client@anthropic/v1 own_client:anthropic"),
+        ("versioned", "client@anthropic own_client:versioned"),
+        ("responses", "client@openai-responses/ own_client:responses"),
+        ("gemini", "client@gemini own_client:gemini"),
+        ("drive", "drive@openai-chat own_client:drive"),
+    ],
+)
+def test_the_first_request_tells_the_api_and_the_base_url(project: Path, name: str, spec: str) -> None:
+    found = recognise_here(f"own_client:{name}")
+
+    assert (found.spec, found.question) == (spec, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "question"),
+    [
+        ("own_client:unknown", "its first request goes to /v1/talk, which is a path of no known API"),
+        ("own_client:silent", "it sent no request to the base URL that it was given"),
+        ("own_client:httpx2", "it is an object that is connected already"),
+        ("own_client:Missing", "module 'own_client' has no attribute 'Missing'"),
+        ("own_client", "which object in it is the client? Name it, as in own_client:Client"),
+        ("http://127.0.0.1:9/v1", "nothing answers there"),
+    ],
+)
+def test_what_is_not_recognised_gets_one_question(harness: Command, project: Path, name: str, question: str) -> None:
+    done = harness("try", name)
+
+    assert (done.code, done.out) == (2, "")
+    assert question in done.err
+    assert "Traceback" not in done.err
+
+
+PROGRAM = """
+import json, os, sys, urllib.request
+
+messages = [{"role": "system", "content": "You read files."}, {"role": "user", "content": "Read it."}]
+schema = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+tools = [{"type": "function", "function": {"name": "read", "description": "Reads.", "parameters": schema}}]
+while True:
+    request = urllib.request.Request(
+        os.environ["OPENAI_BASE_URL"] + "/chat/completions",
+        json.dumps({"model": "gpt-5.4", "messages": messages, "tools": tools}).encode(),
+        {"authorization": "Bearer " + os.environ["OPENAI_API_KEY"], "content-type": "application/json"},
+    )
+    message = json.load(urllib.request.urlopen(request))["choices"][0]["message"]
+    messages.append(message)
+    if not message.get("tool_calls"):
+        break
+    for call in message["tool_calls"]:
+        own = message["tool_calls"][0]["id"] if "swap" in sys.argv else call["id"]
+        messages.append({"role": "tool", "tool_call_id": own, "content": "text"})
+"""
+
+
+def test_a_program_is_played_with_its_own_prompts_and_tools(harness: Command, folder: Path) -> None:
+    (folder / "program.py").write_text(PROGRAM)
+
+    right = harness("try", "--command", f"{sys.executable} program.py")
+    assert right.code == 0, right.out
+    assert "taken for a program that calls a model; 1 conversation played." in right.out
+
+    wrong = harness("try", "--command", f"{sys.executable} program.py swap")
+    assert wrong.code == 1
+    assert "read is answered more than once (result-duplicate, 1 cell)" in wrong.out
+    assert "then it ended with exit code 1" in wrong.out
+
+    silent = harness("try", "--command", "true")
+    assert silent.code == 2
+    assert "it sent no request to OPENAI_BASE_URL" in silent.err
+
+
+def test_an_adapter_command_is_recognised_by_its_protocol(harness: Command, folder: Path) -> None:
+    command = f"{sys.executable} -m harness.stdio tests.examples.plain_http:ADAPTER"
+    done = harness("try", "--command", command)
+
+    assert "taken for an adapter that reads and writes JSON lines." in done.out
+    assert done.code == 0, done.out
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"type": "object", "properties": {"a": {"type": "integer", "minimum": 3}}, "required": ["a"]}, {"a": 3}),
+        ({"type": ["string", "null"], "minLength": 9}, "examplexx"),
+        ({"anyOf": [{"enum": ["north"]}, {"type": "null"}]}, "north"),
+        (
+            {"$ref": "#/$defs/x", "$defs": {"x": {"type": "array", "items": {"type": "boolean"}, "minItems": 2}}},
+            [True] * 2,
+        ),
+        ({"$ref": "#/$defs/x", "$defs": {"x": {"$ref": "#/$defs/x"}}}, {}),
+    ],
+)
+def test_arguments_fit_the_schema_of_a_tool(schema: dict[str, object], value: object) -> None:
+    assert example_value(schema, {}) == value  # type: ignore[arg-type] - JSON
