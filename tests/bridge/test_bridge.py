@@ -83,14 +83,6 @@ def test_ids_that_are_too_long_become_shorter_ones_one_to_one() -> None:
     assert bridge.messages(request)[1]["tool_call_id"] == calls[0].id
 
 
-def test_a_library_with_a_field_for_errors_names_it() -> None:
-    request = ChatRequest("m", [Message("user", [ToolResult("a", "look", "gone", is_error=True)])])
-
-    (told,) = bridge.messages(request, failed={"status": "error"})
-
-    assert (told["content"], told["status"]) == ("gone", "error")
-
-
 def test_media_are_content_parts_or_declined() -> None:
     said = [Text("See"), Image("image/png", b"\x00"), Image("image/png", uri="https://a.invalid/b.png")]
 
@@ -385,13 +377,6 @@ def test_a_cut_call_has_no_end_and_the_stream_ends() -> None:
         assert not [event for event in events if isinstance(event, ToolCallEnd)]
         assert isinstance(events[-1], Finish)
     assert told(cut)[-1].response.stop_reason is StopReason.UNKNOWN
-
-
-def test_calls_of_one_index_are_told_apart_and_reported() -> None:
-    pieces = [piece(0, "a", "look", "{}"), piece(0, "b", "look", "{}")]
-    (finish,) = [event for event in told(chunk(tool_calls=pieces), chunk("tool_calls")) if isinstance(event, Finish)]
-    assert [made.id for made in finish.response.tool_calls] == ["a", "b"]
-    assert finish.response.reported == {"indices": [0, 0]}
 
 
 class StatusError(Exception):

@@ -176,9 +176,6 @@ FAULTS: Table = {
     Expected("embedding-text", TEXT, 0): [
         Fault("embedding-texts-in-one-content", INDEX, sends(_one_content), ("gemini-3", "gemini-2.5"))
     ],
-    Expected("embedding-vector", None, None): [
-        Fault("embedding-vector-lost", INDEX, hands_on(lambda vectors: vectors[1:]), EMBEDDING)
-    ],
     Expected("embedding-vector", VECTOR, 0): [
         Fault("embedding-vectors-turned-round", INDEX, hands_on(lambda v: v[::-1]), EMBEDDING)
     ],

@@ -1,4 +1,4 @@
-"""Faults at the system prompt and the history."""
+"""Faults at the system prompt and the history, and those that the five designs in `tests/seeds` describe."""
 
 from __future__ import annotations
 
@@ -7,7 +7,20 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
-from harness.model.messages import ChatRequest, File, Image, Message, Opaque, Part, Role, Text, Thinking, ToolResult
+from harness.model.messages import (
+    ChatRequest,
+    ChatResponse,
+    File,
+    Image,
+    Message,
+    Opaque,
+    Part,
+    Role,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 from harness.model.protocols import Adapter
 from harness.results import Severity
 from tests.broken.fault import (
@@ -15,19 +28,22 @@ from tests.broken.fault import (
     GEMINI,
     OPENAI,
     THINKING,
+    WITH_IDS,
     Expected,
     Fault,
     Table,
     Wrap,
     Wrapped,
+    answers,
     asks,
     asks_messages,
     asks_parts,
     client,
     edited_message,
+    edited_parts,
     sends,
 )
-from tests.broken.places import BODY, SYSTEM, SYSTEM_IN_CONVERSATION, TEXT, TURN, Place, everywhere
+from tests.broken.places import BODY, RESPONSE_CALL_ID, SYSTEM, SYSTEM_IN_CONVERSATION, TEXT, TURN, Place, everywhere
 
 
 def prompt(edit: Callable[[str], str | None]) -> Wrap:
@@ -47,10 +63,6 @@ def _once_per_turn(request: ChatRequest) -> ChatRequest:
     return replace(request, system="\n".join([request.system] * turns)) if request.system else request
 
 
-def _first_turn_only(request: ChatRequest) -> ChatRequest:
-    return replace(request, system=None) if len(request.messages) > 1 else request
-
-
 class _FirstPrompt(Wrapped):
     """Sends for ever the system prompt that it saw first."""
 
@@ -61,10 +73,6 @@ class _FirstPrompt(Wrapped):
         return replace(request, system=self.prompt)
 
 
-def _filled_in(text: str) -> str:
-    return text.replace("{{name}}", "Ada")
-
-
 def _moved_behind(api: str, body: dict[str, Any]) -> None:
     """The system prompt as a message behind the first turns, where the API wants it in front."""
     if len(body.get("messages") or body["input"]) < 3:
@@ -73,15 +81,6 @@ def _moved_behind(api: str, body: dict[str, Any]) -> None:
         body["messages"].insert(-1, body["messages"].pop(0))
     else:
         body["input"].insert(-1, {"role": "system", "content": body.pop("instructions")})
-
-
-def _without_markup(request: ChatRequest) -> ChatRequest:
-    """Lines that look like a system prompt are taken out of what the user says."""
-    messages = tuple(
-        replace(m, parts=tuple(Text(p.text.replace("system", "")) if isinstance(p, Text) else p for p in m.parts))
-        for m in request.messages
-    )
-    return replace(request, messages=messages)
 
 
 PART = Place(r"/messages/\d+/content/\d+", r"/messages/\d+", r"/input/\d+", r"/contents/\d+/parts/\d+")
@@ -132,12 +131,6 @@ def _file_of_text(adapter: Adapter) -> Adapter:
     return sends(sent)(adapter)
 
 
-def _from_first_user_text(messages: tuple[Message, ...], keep: int) -> tuple[Message, ...]:
-    """The last user turns only: `keep` of them."""
-    starts = [i for i, m in enumerate(messages) if m.role is Role.USER and not m.tool_results]
-    return messages[starts[-keep] :] if len(starts) > keep else messages
-
-
 def _old_results_cleared(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """Results of earlier user turns make room."""
     starts = [i for i, m in enumerate(messages) if m.role is Role.USER and not m.tool_results]
@@ -146,12 +139,6 @@ def _old_results_cleared(messages: tuple[Message, ...]) -> tuple[Message, ...]:
         return replace(part, content="[cleared]") if isinstance(part, ToolResult) else part
 
     return (*(edited_message(m, cleared) for m in messages[: starts[-1]]), *messages[starts[-1] :])
-
-
-def _text_beside_calls_dropped(message: Message) -> Message:
-    if message.role is Role.USER or not message.tool_calls:
-        return message
-    return edited_message(message, lambda part: None if isinstance(part, Text) else part)
 
 
 def _file_first(message: Message) -> Message:
@@ -180,6 +167,60 @@ def _is(kind: Any) -> Callable[[Part], Part | None]:
     return lambda part: None if isinstance(part, kind) else part
 
 
+def _of_last_turn(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """What the user says last, and what has come of it: every turn is a conversation of its own."""
+    starts = [i for i, m in enumerate(messages) if m.role is Role.USER and not m.tool_results]
+    return messages[starts[-1] :]
+
+
+def _stamped(response: ChatResponse) -> ChatResponse:
+    """Ids of the agent's own, from a clock that stands still while an answer is read."""
+    stamp = f"call_{1_760_000_000_000 + len(response.text)}"
+
+    def edit(part: Part) -> Part:
+        return replace(part, id=stamp) if isinstance(part, ToolCall) else part
+
+    return replace(response, message=edited_message(response.message, edit))
+
+
+def _last_call_first(response: ChatResponse) -> ChatResponse:
+    """The calls of an answer come from a stack."""
+    calls = list(response.tool_calls)
+    edited = edited_message(response.message, lambda p: calls.pop() if isinstance(p, ToolCall) else p)
+    return replace(response, message=edited)
+
+
+def _turn_per_result(_api: str, body: dict[str, Any]) -> None:
+    """Each result in a user message of its own."""
+    key, inner = ("contents", "parts") if "contents" in body else ("messages", "content")
+    apart: list[dict[str, Any]] = []
+    for turn in body[key]:
+        parts = turn[inner]
+        is_answer = isinstance(parts, list) and any("functionResponse" in p or "tool_use_id" in p for p in parts)
+        apart += [{**turn, inner: [part]} for part in parts] if is_answer else [turn]
+    body[key] = apart
+
+
+def _reads_as_system_text(request: ChatRequest) -> ChatRequest:
+    """What was read in earlier turns is told in the system prompt, and its results leave the conversation."""
+    turn = max(at for at, message in enumerate(request.messages) if message.role is Role.USER and message.text)
+    reads = [result for message in request.messages[:turn] for result in message.tool_results]
+    reads = [result for result in reads if result.name == "read_file"]
+    told = "".join(f"\n\nYou have read:\n{read.text}" for read in reads)
+    without = edited_parts(request, lambda part: None if part in reads else part)
+    return replace(without, system=f"{request.system}{told}")
+
+
+class _MarksOnce(Wrapped):
+    """Asks for a cache mark where there is no cache yet, and then never again."""
+
+    asked = 0
+
+    def ask(self, request: ChatRequest) -> ChatRequest:
+        self.asked += 1
+        return replace(request, cache=request.cache and self.asked == 1)
+
+
 FAULTS: Table = {
     Expected("chat-refused", BODY, 0): [
         Fault(
@@ -190,27 +231,12 @@ FAULTS: Table = {
         )
     ],
     Expected("history-append-only", TURN, 2): [
-        Fault("old-results-cleared", "history-two-turns", asks_messages(_old_results_cleared))
-    ],
-    Expected("history-append-only", TURN, 4): [
-        Fault("long-history-cut", "history-long-conversation", asks_messages(lambda m: _from_first_user_text(m, 3)))
+        Fault("old-results-cleared", "history-two-turns", asks_messages(_old_results_cleared)),
+        Fault("seeds-history-per-message", "seeds-issue-tracker-session", asks_messages(_of_last_turn)),
     ],
     Expected("media-changed", BODY, 0): [Fault("image-dropped", "image-from-user", asks_parts(_is(Image)))],
-    Expected("media-changed", BODY): [
-        Fault(
-            "file-read-as-text-and-stripped",
-            "file-of-text",
-            asks_parts(lambda p: Text((p.data or b"").decode().strip()) if isinstance(p, File) else p),
-        )
-    ],
     Expected("media-changed", everywhere(".+"), 0): [
         Fault("file-first", "file-from-user", asks_messages(lambda ms: tuple(map(_file_first, ms)))),
-        Fault(
-            "sound-as-a-file-of-bytes",
-            "audio-from-user",
-            asks_parts(lambda p: replace(p, media_type="application/octet-stream") if isinstance(p, File) else p),
-            GEMINI,
-        ),
     ],
     Expected("media-changed", everywhere(".+"), severity=Severity.WARNING): [
         # which takes it no other way
@@ -228,12 +254,6 @@ FAULTS: Table = {
     Expected("opaque-state-lost", PART_OR_BODY): [
         Fault("signature-lost", "thinking-tool-loop", metadata(_without_signature), ("anthropic", "gemini-3")),
         Fault("opaque-parts-dropped", "history-opaque-parts", asks_parts(_is(Opaque)), THINKING),
-        Fault(
-            "provider-tool-of-a-turn-dropped",
-            "thinking-provider-tool",
-            asks_parts(_is(Opaque)),
-            ("anthropic", "openai-responses"),
-        ),
     ],
     Expected("opaque-state-lost", PART_OR_BODY, severity=Severity.WARNING): [
         Fault(
@@ -247,41 +267,16 @@ FAULTS: Table = {
         Fault("system-as-first-message", "system-with-tools", asks(_as_first_message))
     ],
     Expected("system-missing", BODY, 0): [Fault("system-dropped", "system-plain", prompt(lambda _: None))],
-    Expected("system-missing", BODY): [Fault("system-dropped-on-turn-two", "system-added", asks(_first_turn_only))],
     Expected("system-place", SYSTEM_IN_CONVERSATION): [
         Fault("system-behind-the-conversation", "system-changed", sends(_moved_behind), OPENAI)
     ],
     Expected("system-repeated", SYSTEM): [Fault("system-repeated-each-turn", "system-changed", asks(_once_per_turn))],
     Expected("system-stale", SYSTEM): [Fault("system-kept-when-dropped", "system-dropped", client(_FirstPrompt))],
-    Expected("system-verbatim", SYSTEM, 0): [
-        Fault("system-one-line", "system-multiline", prompt(lambda text: " ".join(text.split()))),
-        Fault("system-stripped-where-it-speaks-of-json", "seeds-code-search-planner", prompt(str.strip)),
-        Fault("system-filled-in", "system-template-like", prompt(_filled_in)),
-        Fault("system-ascii", "system-unicode", prompt(lambda text: text.encode("ascii", "replace").decode())),
-    ],
     Expected("system-when-absent", SYSTEM, 0): [
         Fault(
             "system-default",
             "system-absent",
             asks(lambda r: replace(r, system=r.system or "You are a helpful assistant.")),
-        ),
-        Fault(
-            "system-blank-for-empty", "system-empty", asks(lambda r: replace(r, system=" ") if r.system == "" else r)
-        ),
-    ],
-    Expected("text-changed", BODY): [
-        Fault(
-            "assistant-text-dropped",
-            "call-after-text",
-            asks_messages(lambda ms: tuple(map(_text_beside_calls_dropped, ms))),
-        )
-    ],
-    Expected("text-changed", TEXT, 0): [
-        Fault("user-markup-removed", "system-like-user-text", asks(_without_markup)),
-        Fault(
-            "texts-stripped",
-            "history-without-tools",
-            asks_parts(lambda p: replace(p, text=p.text.upper()) if isinstance(p, Text) else p),
         ),
     ],
     Expected("text-changed", TEXT): [
@@ -292,5 +287,30 @@ FAULTS: Table = {
             asks_parts(lambda p: Text(p.text) if isinstance(p, Thinking) and p.text else p),
             THINKING,
         )
+    ],
+    Expected("cache-mark", everywhere("/tools|/system")): [
+        Fault("seeds-cached-once", "seeds-code-generator-cache", client(_MarksOnce), ("anthropic",))
+    ],
+    Expected("expectation", None, 2): [
+        Fault("seeds-calls-from-a-stack", "seeds-terminal-assistant-events", answers(_last_call_first))
+    ],
+    Expected("issued-id-lost", RESPONSE_CALL_ID, 0): [
+        Fault("seeds-ids-by-timestamp", "seeds-issue-tracker-parallel", answers(_stamped), WITH_IDS),
+    ],
+    Expected("results-split", TURN): [
+        Fault(
+            "seeds-one-message-per-result", "seeds-scene-agent-parallel-edits", sends(_turn_per_result), ("anthropic",)
+        )
+    ],
+    Expected("setting-lost", BODY, 0): [
+        Fault(
+            "seeds-thinking-not-asked-for",
+            "seeds-scene-agent-thinking",
+            asks(lambda request: replace(request, thinking=None)),
+            THINKING,
+        )
+    ],
+    Expected("system-verbatim", SYSTEM, 4): [
+        Fault("seeds-reads-as-system-text", "seeds-code-generator-read-then-write", asks(_reads_as_system_text))
     ],
 }

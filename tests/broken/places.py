@@ -52,7 +52,6 @@ RESULT = Place(
     r"/messages/\d+/content/\d+", r"/messages/\d+", r"/input/\d+", r"/contents/\d+/parts/\d+(/functionResponse)?"
 )
 ANSWERS = Place(None, "/n", None, "/generationConfig/candidateCount")
-ONE_CALL = Place("/tool_choice/disable_parallel_tool_use", *["/parallel_tool_calls"] * 2, None)
 RESULT_TURN = Place(None, None, None, r"/contents/\d+(/parts/\d+)?")
 RESULT_ID = Place(
     r"/messages/\d+/content/\d+/tool_use_id",

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import httpx2
-from jiter import from_json
 
 from harness.adapters.openai_chat.requests import encode
 from harness.cassettes.transport import Handler
@@ -43,7 +42,6 @@ from tests.broken.fault import (
     Table,
     Wrap,
     Wrapped,
-    answers,
     arrives,
     client,
     edited_message,
@@ -57,11 +55,9 @@ from tests.broken.places import (
     RESPONSE_ARGUMENTS,
     RESPONSE_CALL,
     RESPONSE_CALL_ID,
-    RESPONSE_TEXT,
     Place,
     everywhere,
 )
-from tests.broken.requests import texts
 from tests.stages import InProcess
 
 Events = list[StreamEvent]
@@ -70,20 +66,6 @@ Events = list[StreamEvent]
 def each_event(edit: Callable[[StreamEvent], StreamEvent | None]) -> Wrap:
     """Every event of a stream edited by itself; `None` drops it."""
     return streams(lambda events: [edited for event in events if (edited := edit(event)) is not None])
-
-
-def renumbered(edit: Callable[[int], int], *kinds: type[StreamEvent]) -> Callable[[StreamEvent], StreamEvent]:
-    """Events of these kinds under another number; without any, all that have one."""
-
-    def renumber(event: StreamEvent) -> StreamEvent:
-        if isinstance(event, kinds or OF_CALLS) and isinstance(event, OF_CALLS):
-            return replace(event, index=edit(event.index))
-        return event
-
-    return renumber
-
-
-OF_CALLS = (ToolCallStart, ArgumentsDelta, ToolCallEnd)
 
 
 def _started_late(events: Events) -> Iterator[StreamEvent]:
@@ -97,13 +79,6 @@ def _started_late(events: Events) -> Iterator[StreamEvent]:
         if waiting is not None:
             yield waiting
             waiting = None
-
-
-def _ended_twice(events: Events) -> Iterator[StreamEvent]:
-    for event in events:
-        yield event
-        if isinstance(event, ToolCallEnd):
-            yield event
 
 
 def _started_again(events: Events) -> Iterator[StreamEvent]:
@@ -123,44 +98,6 @@ def _raw(events: Events) -> Iterator[StreamEvent]:
     yield from (*events[:-1], *wire, events[-1])
 
 
-def _of_calls(events: Events, edit: Callable[[int, str], str]) -> Iterator[StreamEvent]:
-    """The arguments of each call in one piece, edited: `edit(index, text)`."""
-    texts: dict[int, str] = {}
-    for event in events:
-        if isinstance(event, ArgumentsDelta):
-            texts[event.index] = texts.get(event.index, "") + event.text
-            continue
-        if isinstance(event, ToolCallEnd):
-            yield ArgumentsDelta(event.index, edit(event.index, texts.get(event.index, "")))
-        yield event
-
-
-def event_arguments(edit: Callable[[str], str]) -> Wrap:
-    """The arguments of each call come in one piece, edited."""
-    return streams(lambda events: _of_calls(events, lambda _, text: edit(text)))
-
-
-def _parsed_early(text: str) -> str:
-    """What can be read before the last digit of the last number is there."""
-    return json.dumps(from_json(text.rstrip("}")[:-1].encode(), partial_mode=True))
-
-
-def _exchanged(events: Events) -> Iterator[StreamEvent]:
-    """The arguments of the first call are handed on as those of the second, and the other way round."""
-    numbers = {0: 1, 1: 0}
-    texts: dict[int, str] = {}
-    for event in events:
-        if isinstance(event, ArgumentsDelta):
-            other = numbers.get(event.index, event.index)
-            texts[other] = texts.get(other, "") + event.text
-        elif isinstance(event, Finish):
-            yield from (ArgumentsDelta(index, text) for index, text in texts.items())
-            yield from (ToolCallEnd(index) for index in texts)
-            yield event
-        elif not isinstance(event, ToolCallEnd):
-            yield event
-
-
 def _arguments_of_the_last(events: Events) -> Iterator[StreamEvent]:
     """Whatever arrives belongs to the call that started last."""
     last = 0
@@ -168,10 +105,6 @@ def _arguments_of_the_last(events: Events) -> Iterator[StreamEvent]:
         if isinstance(event, ToolCallStart):
             last = event.index
         yield replace(event, index=last) if isinstance(event, ArgumentsDelta) else event
-
-
-def _unannounced(event: StreamEvent) -> StreamEvent | None:
-    return None if isinstance(event, OF_CALLS) else event
 
 
 def _thought_as_text(event: StreamEvent) -> StreamEvent:
@@ -188,17 +121,6 @@ def _with_arguments(part: Part) -> Part | None:
     return None if isinstance(part, ToolCall) and not part.arguments else part
 
 
-def _text_lost_before_calls(response: ChatResponse) -> ChatResponse:
-    if not response.tool_calls:
-        return response
-    return replace(response, message=edited_message(response.message, lambda p: None if isinstance(p, Text) else p))
-
-
-def _calls_first(response: ChatResponse) -> ChatResponse:
-    ordered = sorted(response.message.parts, key=lambda part: not isinstance(part, ToolCall))
-    return replace(response, message=replace(response.message, parts=tuple(ordered)))
-
-
 def _empty_worded(response: ChatResponse) -> ChatResponse:
     """No answer is without a text."""
     if response.text or response.tool_calls:
@@ -213,20 +135,6 @@ def _output_doubled(response: ChatResponse) -> ChatResponse:
 
 def _uncounted(_: str, body: dict[str, Any]) -> None:
     body.pop("stream_options")
-
-
-class _Faking(Wrapped):
-    """Asks for the whole answer, and tells it in events."""
-
-    def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
-        response = self.chat(request)
-        if response.text:
-            yield TextDelta(response.text)
-        for index, call in enumerate(response.tool_calls):
-            yield ToolCallStart(index, call.id, call.name)
-            yield ArgumentsDelta(index, json.dumps(call.arguments))
-            yield ToolCallEnd(index)
-        yield Finish(response)
 
 
 class _Gathering(Wrapped):
@@ -467,14 +375,6 @@ FAULTS: Table = {
             r"/candidates/0/content/final_parts/\d+/text|",
         ),
     ): [streamed("words-an-empty-answer", "stream-empty-text", finishes(_empty_worded))],
-    Expected("response-text", RESPONSE_TEXT, 0): [
-        streamed("loses-text-before-calls", "stream-text-then-calls", finishes(_text_lost_before_calls)),
-        streamed(
-            "separators-become-line-breaks",
-            "stream-line-separators",
-            answers(texts(lambda text: text.replace("\u2028", "\n"))),
-        ),
-    ],
     Expected("stop-reason", BODY, 0): [
         streamed(
             "streams-another-stop-reason",
@@ -483,14 +383,6 @@ FAULTS: Table = {
         )
     ],
     Expected("stream-arguments", RESPONSE_ARGUMENTS, 0): [
-        streamed("parses-arguments-early", "stream-numbers", event_arguments(_parsed_early)),
-        streamed(
-            "unescapes-arguments-twice",
-            "stream-nested-escapes",
-            event_arguments(lambda text: text.replace("\\\\", "\\")),
-        ),
-        streamed("cuts-long-arguments", "stream-long-arguments", event_arguments(lambda text: text[:4096])),
-        streamed("exchanges-arguments", "stream-parallel-long-arguments", streams(_exchanged)),
         # calls of the other APIs never overlap
         streamed(
             "gives-arguments-to-the-last-call",
@@ -500,30 +392,15 @@ FAULTS: Table = {
         ),
     ],
     Expected("stream-call-identity", RESPONSE_CALL_ID, 0): [
-        streamed("announces-no-calls", "call-single", each_event(_unannounced)),
         Fault("ids-joined", "call-single", naive(Habits(joins_ids=True)), CHAT, repeating_ids, "stream"),
-    ],
-    Expected("stream-cut", BODY, 0): [
-        streamed("end-of-stream-not-looked-for", "stream-cut-before-end", naive(Habits(careless=True)), CHAT)
     ],
     Expected("stream-equals-whole", BODY, 0): [
         streamed("streams-no-raw-stop-reason", "call-single", finishes(lambda r: replace(r, raw_stop_reason=None))),
-        streamed("streams-no-model", "call-single", finishes(lambda r: replace(r, model=None))),
         # a message of Chat has no order of text and calls
-        streamed(
-            "streams-calls-first",
-            "stream-text-then-calls",
-            finishes(_calls_first),
-            ("anthropic", "openai-responses", *GEMINI),
-        ),
     ],
     Expected("stream-life-cycle", BODY, 0): [
         streamed("announces-calls-late", "call-single", streams(_started_late)),
         streamed("announces-calls-again", "call-single", streams(_started_again)),
-        streamed("ends-calls-twice", "call-single", streams(_ended_twice)),
-        streamed(
-            "ends-no-call", "call-single", each_event(lambda event: None if isinstance(event, ToolCallEnd) else event)
-        ),
         streamed("hands-on-what-is-no-event", "call-single", streams(_raw)),
     ],
     Expected("stream-recut", BODY, 0): [
@@ -538,7 +415,6 @@ FAULTS: Table = {
         streamed("arguments-of-opening-piece-lost", "call-single", naive(Habits(drops_opening=True)), CHAT, recuts=1),
     ],
     Expected("stream-requested", BODY, 0): [
-        streamed("fakes-a-stream", "call-single", client(_Faking)),
         Fault("streams-whole-answers", "call-single", client(_Gathering)),
     ],
     Expected("stream-requested", everywhere("/stream_options"), 0): [

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -67,21 +65,6 @@ def test_links_out_of_the_folder_are_refused_and_the_root_may_be_one(tmp_path: P
     assert [(path.name, path.read_bytes()) for path in outside.iterdir()] == [("weather.yaml", b"")]
     (tmp_path / "link").symlink_to(outside)
     assert Library(tmp_path / "link").save(cassette("Paris?")).exists()
-
-
-def test_a_second_model_does_not_overwrite_the_first(tmp_path: Path) -> None:
-    library = Library(tmp_path)
-    library.save(cassette("Paris?"))
-    library.save(cassette("Rome?"))
-    with pytest.raises(CassetteError) as refusal:
-        library.save(cassette("Tokyo?", model="gpt-6"))
-    assert str(refusal.value) == (
-        f"{tmp_path}/weather/openai-chat.yaml: it was recorded with gpt-5.4, not with gpt-6. Record into another "
-        "folder (--cassettes DIR) to keep both, or with --force to replace it."
-    )
-    assert library.load("openai-chat", "weather", "whole") == cassette("Rome?")
-    library.save(cassette("Tokyo?", model="gpt-6"), force=True)
-    assert library.load("openai-chat", "weather", "whole") == cassette("Tokyo?", model="gpt-6")
 
 
 def test_a_cassette_without_an_origin_is_neither_loaded_nor_overwritten_nor_saved(tmp_path: Path) -> None:
@@ -192,36 +175,6 @@ def test_what_cannot_be_read_is_replaced_by_force_only(tmp_path: Path, damage: s
     assert "record it again" not in str(refusal.value).lower()
     library.save(cassette("Paris?"), force=True)
     assert path.read_bytes() == whole
-
-
-CLAIMING = """
-import sys
-from pathlib import Path
-from harness.model.errors import CassetteTaken
-from harness.cassettes.preflight import Claim
-root = Path(sys.argv[1])
-try:
-    Claim(root, [root / name for name in sys.argv[2:]])
-except CassetteTaken as error:
-    print(error)
-"""
-
-
-def elsewhere(root: Path, *names: str) -> str:
-    """What another process is told that claims these."""
-    command = [sys.executable, "-c", CLAIMING, str(root), *names]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
-
-
-def test_of_two_that_want_one_cassette_one_is_told_so_and_the_other_works(tmp_path: Path) -> None:
-    root = tmp_path / "a" / "cassettes"
-    claim = Claim(root, [root / "one.yaml", root / "two.yaml"])
-
-    assert elsewhere(root, "two.yaml", "three.yaml").startswith(f"{root}/two.yaml: another process is recording it")
-    assert elsewhere(root, "three.yaml") == ""
-    claim.release()
-    claim.release()
-    assert elsewhere(root, "one.yaml") == ""
 
 
 def test_a_claim_leaves_nothing(tmp_path: Path) -> None:

@@ -5,15 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
-import vcr
 import yaml
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from harness.cassettes.cassette import Cassette, Interaction
-from harness.cassettes.journal import Journal, read_journal
+from harness.cassettes.journal import read_journal
 from harness.cassettes.player import Player
 from harness.cassettes.read import loads
 from harness.cassettes.write import dumps
@@ -97,13 +93,6 @@ def test_unplayed_exchanges_are_counted() -> None:
     assert player.unplayed == 1
 
 
-DELIVERIES = st.builds(
-    Delivery,
-    st.lists(st.integers(0, 300)).map(lambda cuts: tuple(sorted(cuts))),
-    st.floats(0, 3600),
-    st.sampled_from(["complete", "cut", "reset"]),
-)
-
 BROKEN = Delivery((3, 3, 20), 0.25, "reset")
 
 
@@ -123,28 +112,6 @@ def test_only_what_is_not_as_in_every_response_is_written() -> None:
     assert f"\n    delivery:\n      {cuts}      pause: 0.25\n      ending: reset\n  spelling:" in text(BROKEN)
 
 
-@given(DELIVERIES)
-@settings(deadline=None)
-def test_what_is_written_is_read_back(delivery: Delivery) -> None:
-    assert loads(text(delivery).encode(), "x.yaml") == streamed(delivery)
-
-
-@pytest.mark.parametrize("edit", [("- 20", "- 21"), ("pause: 0.25", "pause: 0.5"), ("ending: reset", "ending: cut")])
-def test_an_edit_by_hand_is_noticed(edit: tuple[str, str]) -> None:
-    assert edit[0] in text(BROKEN)
-    with pytest.raises(CassetteError, match="does not match its checksum"):
-        loads(text(BROKEN).replace(*edit).encode(), "x.yaml")
-
-
-def test_plain_vcrpy_plays_a_cassette_that_has_it(tmp_path: Path) -> None:
-    path = tmp_path / "cell.yaml"
-    path.write_text(text(BROKEN), encoding="utf-8")
-    sent = request("Oslo?")
-    with vcr.VCR(record_mode="none").use_cassette(str(path)) as playing, httpx2.Client() as client:
-        answer = client.request(sent.method, sent.url, headers=dict(sent.headers), content=sent.body)
-        assert (answer.status_code, answer.content, playing.play_count) == (200, STREAM, 1)
-
-
 MAPPING = "a delivery is a mapping of `cuts`, `pause` and `ending`"
 CUTS = "`cuts` is not a list of whole numbers that ascend from 0 or more"
 PAUSE = "`pause` is not a number of seconds from 0 to 3600"
@@ -152,33 +119,17 @@ ENDING = "`ending` is not one of complete, cut, reset"
 
 HOSTILE: list[tuple[Any, str]] = [
     (None, MAPPING),
-    ([], MAPPING),
-    ("cut", MAPPING),
     ({"cut": [1]}, "a delivery has `cuts`, `pause` and `ending`, and no `cut`"),
-    ({3: 1, "ending": "cut"}, "a delivery has `cuts`, `pause` and `ending`, and no `3`"),
-    ({"cuts": None}, CUTS),
     ({"cuts": 3}, CUTS),
-    ({"cuts": {1: 2}}, CUTS),
-    ({"cuts": "12"}, CUTS),
     ({"cuts": [-1]}, CUTS),
     ({"cuts": [5, 2]}, CUTS),
-    ({"cuts": [1, 2.0]}, CUTS),
     ({"cuts": [True]}, CUTS),
-    ({"cuts": [1, "2"]}, CUTS),
-    ({"cuts": [[1]]}, CUTS),
-    ({"cuts": [math.nan]}, CUTS),
     ({"pause": math.nan}, PAUSE),
-    ({"pause": math.inf}, PAUSE),
     ({"pause": -0.1}, PAUSE),
     ({"pause": 3601}, PAUSE),
-    ({"pause": 10**400}, PAUSE),
-    ({"pause": True}, PAUSE),
     ({"pause": "1"}, PAUSE),
-    ({"pause": None}, PAUSE),
     ({"ending": "rest"}, ENDING),
-    ({"ending": None}, ENDING),
     ({"ending": ["cut"]}, ENDING),
-    ({"ending": {"cut": 1}}, ENDING),
 ]
 
 
@@ -199,27 +150,10 @@ def foreign(delivery: Any) -> bytes:
     return yaml.safe_dump({"version": 1, "interactions": [entry]}).encode()
 
 
-def test_a_delivery_that_is_written_by_hand_is_read() -> None:
-    [interaction] = loads(foreign({"pause": 1, "cuts": [0, 2, 900], "ending": "cut"}), "x.yaml").interactions
-    assert interaction.response == HttpResponse(200, {}, b"text", Delivery((0, 2, 900), 1.0, "cut"))
-    assert interaction.response.delivery.pieces(b"text") == [b"te", b"xt"]
-
-
 @pytest.mark.parametrize("delivery", [Delivery((5, 2)), Delivery(pause=math.nan), Delivery(pause=math.inf)])
 def test_what_could_not_be_read_back_is_not_written(delivery: Delivery) -> None:
     with pytest.raises(CassetteError, match=r"x\.yaml \(interaction 0, response\.delivery\)"):
         text(delivery)
-
-
-@given(delivery=DELIVERIES)
-@settings(deadline=None)
-def test_the_journal_keeps_it(tmp_path_factory: pytest.TempPathFactory, delivery: Delivery) -> None:
-    path = tmp_path_factory.mktemp("journal") / "cell.yaml"
-    journal = Journal(path, METADATA)
-    [interaction] = streamed(delivery).interactions
-    journal.append(interaction)
-    assert read_journal(journal.path).interactions == (interaction,)
-    journal.remove()
 
 
 def test_journals_from_before_it_was_kept_are_read_and_damaged_ones_refused(tmp_path: Path) -> None:
@@ -230,8 +164,3 @@ def test_journals_from_before_it_was_kept_are_read_and_damaged_ones_refused(tmp_
     path.write_bytes(line % b', {"ending": "rest"}')
     with pytest.raises(CassetteError, match=r"\(line 1\): not a journal, or damaged"):
         read_journal(path)
-
-
-def test_a_checksum_from_before_it_was_kept_still_holds() -> None:
-    data = dumps(cassette("Paris?"), "x.yaml")
-    assert b"4d219ce101e1011114f4090999adfab2a88e28d77e809590d08498a130ea910c" in data

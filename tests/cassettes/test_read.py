@@ -317,11 +317,6 @@ def only_a_cassette_or_a_cassette_error(data: bytes) -> None:
     assert message.startswith("x.yaml")
 
 
-@given(st.binary() | st.text().map(lambda text: text.encode("utf-8", "ignore")))
-def test_arbitrary_bytes(data: bytes) -> None:
-    only_a_cassette_or_a_cassette_error(data)
-
-
 @given(data=st.data())
 @settings(max_examples=200, deadline=None)
 def test_a_cassette_with_one_value_replaced(data: st.DataObject) -> None:

@@ -3,9 +3,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import signal
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -22,47 +19,6 @@ from harness.model.errors import CassetteError, CassetteTaken
 from harness.model.http import Delivery, HttpResponse
 from harness.platform import files
 from tests.cassettes.samples import METADATA, cassette, request, response
-
-CHILD = """
-import sys
-from pathlib import Path
-from harness.cassettes.library import Library
-from harness.cassettes.cell_recording import CellRecording
-from harness.cassettes.redact import Redactor
-from tests.cassettes.samples import METADATA, cassette, request, response
-
-library = Library(Path(sys.argv[1]))
-if sys.argv[2] == "record":
-    with CellRecording(library, METADATA, Redactor()) as recording:
-        for question in "ab":
-            recording.keep(request(question), response(question))
-        print("recorded", flush=True)
-        sys.stdin.readline()
-else:
-    questions = [str(number) * 2000 for number in range(20)]
-    library.save(cassette("old"))
-    print("saved", flush=True)
-    while True:
-        library.save(cassette(*questions))
-"""
-
-
-def child(root: Path, what: str) -> subprocess.Popen[str]:
-    process = subprocess.Popen(
-        [sys.executable, "-c", CHILD, str(root), what],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
-    )
-    assert process.stdout is not None
-    process.stdout.readline()
-    return process
-
-
-def kill(process: subprocess.Popen[str]) -> None:
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
 
 
 def test_a_recording_becomes_a_cassette_when_it_is_complete(tmp_path: Path) -> None:
@@ -229,31 +185,6 @@ def test_another_model_is_refused_before_anything_is_sent(tmp_path: Path) -> Non
     assert library.journals() == []
 
 
-def test_a_killed_recording_keeps_every_exchange(tmp_path: Path) -> None:
-    library = Library(tmp_path)
-    library.save(cassette("old"))
-    kill(child(tmp_path, "record"))
-    [journal] = library.journals()
-    assert [each.request for each in read_journal(journal).interactions] == [request("a"), request("b")]
-    assert library.load("openai-chat", "weather", "whole") == cassette("old")
-    with CellRecording(library, METADATA, Redactor()) as recording:
-        assert recording.taken_up(request("a")) == response("a")
-        assert recording.taken_up(request("b")) == response("b")
-        recording.complete()
-    assert library.journals() == []
-    assert len(library.load("openai-chat", "weather", "whole").interactions) == 2
-
-
-def test_two_processes_do_not_record_the_same_cassette(tmp_path: Path) -> None:
-    process = child(tmp_path, "record")
-    with pytest.raises(CassetteError, match="another process is recording it"):
-        CellRecording(Library(tmp_path), METADATA, Redactor(), force=True)
-    process.communicate("\n")
-    assert process.returncode == 0
-    with CellRecording(Library(tmp_path), METADATA, Redactor()):
-        pass
-
-
 def test_what_another_process_has_put_there_until_the_lock_was_free_is_not_asked_for_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -351,19 +282,8 @@ def test_of_many_threads_that_record_one_cassette_at_most_one_has_it_at_a_time(t
     assert library.journals() == []
 
 
-def test_a_kill_while_writing_leaves_the_old_cassette_or_the_new_one(tmp_path: Path) -> None:
-    library = Library(tmp_path)
-    for trial in range(8):
-        process = child(tmp_path, "save")
-        try:
-            process.wait(timeout=0.01 * trial)
-        except subprocess.TimeoutExpired:
-            kill(process)
-        assert len(library.load("openai-chat", "weather", "whole").interactions) in {1, 20}
-
-
 def test_a_journal_that_was_cut_in_a_line_is_read_up_to_there(tmp_path: Path) -> None:
-    kill(child(tmp_path, "record"))
+    broken_off(Library(tmp_path), "a", "b")
     [journal] = Library(tmp_path).journals()
     data = journal.read_bytes()
     journal.write_bytes(data[:-5])

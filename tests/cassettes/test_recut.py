@@ -122,19 +122,17 @@ def test_the_ways_of_a_json_array() -> None:
 
 
 @pytest.mark.parametrize("body", [b'{"a": 1}', b'[{"a": 1}, {"b"', b'[{"a": 1}] more', b"[]", b"", b"x", b"[" * 90_000])
-@pytest.mark.parametrize("number", range(12))
-def test_other_bodies_are_cut_and_not_spelled_anew(body: bytes, number: int) -> None:
-    again, _ = recut(HttpResponse(200, JSON, body), number, "seed")
-    assert again.body == body
+def test_other_bodies_are_cut_and_not_spelled_anew(body: bytes) -> None:
+    assert {recut(HttpResponse(200, JSON, body), number, "seed")[0].body for number in range(12)} == {body}
 
 
 @pytest.mark.parametrize("ending", ["cut", "reset"])
-@pytest.mark.parametrize("number", range(20))
-def test_a_body_that_breaks_off_keeps_its_bytes_and_its_ending(ending: Ending, number: int) -> None:
+def test_a_body_that_breaks_off_keeps_its_bytes_and_its_ending(ending: Ending) -> None:
     delivery = Delivery((3,), 5.0, ending)
-    again, way = recut(stream(BODY[:-30], delivery), number, "seed")
-    assert (again.body, again.delivery.ending) == (BODY[:-30], ending)
-    assert again.delivery != delivery, way
+    for number in range(20):
+        again, way = recut(stream(BODY[:-30], delivery), number, "seed")
+        assert (again.body, again.delivery.ending) == (BODY[:-30], ending)
+        assert again.delivery != delivery, way
 
 
 def test_nothing_waits_and_headers_that_no_longer_hold_are_gone() -> None:
@@ -219,14 +217,14 @@ def test_any_json_array_keeps_its_value(values: list[Any], indent: int | None, a
 
 @needs_traffic
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_the_witness_reads_the_same_from_real_streams_told_in_any_way(folder: str) -> None:
+def test_rechunked_real_streams_are_read_as_before(folder: str) -> None:
     wire = registry.api(FOLDERS[folder])
     streams = [each for each in recorded(folder) if _is_streamed(each.response)]
     if not streams:
         pytest.skip(f"no streams in {folder}")
-    for each in streams[:: max(1, len(streams) // 12)]:
+    for each in streams[:: max(1, len(streams) // 4)]:
         view = wire.read(each.response)
-        for number in range(20):
+        for number in range(12):
             again, way = recut(each.response, number, each.path)
             assert wire.read(again).body == view.body, (each.path, each.index, way)
             assert b"".join(pieces(again)) == again.body

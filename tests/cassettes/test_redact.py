@@ -135,15 +135,15 @@ SHAPED = [
 
 
 @pytest.mark.parametrize("text", SHAPED)
-@pytest.mark.parametrize("around", ['{"message": "key %s."}', "<p>key=%s</p>", '{"%s": 1}', "?a=b%%20%s&c"])
-def test_what_has_the_shape_of_a_key_or_an_account_goes_without_being_known(text: str, around: str) -> None:
-    body = (around % text).encode()
-    assert Redactor(shaped=True).body(body) == (around % "REDACTED").encode()
-    assert Redactor().body(body) == body  # nobody has a key here, so nothing is hidden
+def test_what_has_the_shape_of_a_key_or_an_account_goes_without_being_known(text: str) -> None:
+    for around in ('{"message": "key %s."}', "<p>key=%s</p>", '{"%s": 1}', "?a=b%%20%s&c"):
+        body = (around % text).encode()
+        assert Redactor(shaped=True).body(body) == (around % "REDACTED").encode()
+        assert Redactor().body(body) == body  # the run has no key, so nothing is hidden
 
 
 @pytest.mark.parametrize("text", SHAPED)
-@pytest.mark.parametrize("size", [1, 7, 16, 50])
+@pytest.mark.parametrize("size", [1, 16])
 def test_the_deltas_of_an_answer_say_what_the_whole_says(text: str, size: int) -> None:
     for said in (f"it is {text}, see", f"it is {text}x", f"it is\n{text}"):
         whole = Redactor(shaped=True).body(json.dumps({"text": said}).encode())

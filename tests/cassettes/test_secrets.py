@@ -25,7 +25,6 @@ _RANDOM = random.Random(7)  # noqa: S311 - the same in every run
 BASE62 = string.ascii_letters + string.digits
 HEX = "0123456789abcdef"
 SECRET = "Zq8-vT3kLm92_xPd"
-ARMORED = f"-----BEGIN PRIVATE KEY-----\n{SECRET}\n-----END PRIVATE KEY-----\n"
 
 
 def drawn(length: int, alphabet: str = BASE62) -> str:
@@ -295,9 +294,6 @@ def test_names_are_read_word_by_word() -> None:
         map(is_secret_field, ("key", "sort_key", "prompt_cache_key", "tokens", "nextPageToken", "secret_name"))
     )
     assert not any(map(is_secret_header, ("x-request-id", "content-type", "x-ratelimit-remaining-tokens", "accept")))
-
-
-CALL = "/messages/1/tool_calls/0/function/arguments"
 
 
 def calling(arguments: object, result: object) -> tuple[HttpRequest, HttpResponse]:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import gzip
 import http.client
@@ -13,7 +12,6 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import httpx2
@@ -79,19 +77,6 @@ def test_a_handler_that_fails_is_a_500_and_the_server_goes_on(
     assert client.post(server.mount(echo), content=b"x").status_code == 418
 
 
-def test_many_cells_are_served_at_once(server: LoopbackServer, client: httpx2.Client) -> None:
-    together = threading.Barrier(6, timeout=10)
-
-    def wait(request: HttpRequest) -> HttpResponse:
-        together.wait()
-        return echo(request)
-
-    bases = [server.mount(wait) for _ in range(6)]
-    with ThreadPoolExecutor(6) as pool:
-        answers = list(pool.map(lambda base: client.post(base, content=base.encode()), bases))
-    assert [answer.content.decode() for answer in answers] == bases
-
-
 def test_clients_that_hang_up_do_no_harm(
     server: LoopbackServer, client: httpx2.Client, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -155,13 +140,6 @@ def test_what_http_has_besides_is_answered(server: LoopbackServer) -> None:
     assert b"\r\n\r\n1\r\na\r\n1\r\nb\r\n0\r\n\r\nHTTP/1.1 418" in text
 
 
-def test_it_pauses_between_the_pieces(server: LoopbackServer, client: httpx2.Client) -> None:
-    base = server.mount(lambda _: HttpResponse(200, {}, b"ab", Delivery((1,), pause=0.2)))
-    answer, pieces, error = stream(client, base)
-    assert (pieces, error) == ([b"a", b"b"], None)
-    assert answer.elapsed.total_seconds() >= 0.2
-
-
 @pytest.mark.parametrize("delivery", [Delivery((1,), pause=600), Delivery((1,)), Delivery((1,), ending="reset")])
 def test_it_does_not_wait_for_a_client_that_has_gone(delivery: Delivery) -> None:
     with serve(lambda _: HttpResponse(200, {}, b"ab", delivery)) as running:
@@ -213,21 +191,6 @@ def test_a_connection_breaks_off_behind_the_bytes_and_the_server_goes_on(
             assert MESSAGES[ending] in str(error)
         assert client.post(server.mount(echo), content=b"x").content == b"x"
     assert capfd.readouterr() == ("", "")
-
-
-def test_an_asynchronous_client_sees_the_same(server: LoopbackServer) -> None:
-    async def ask(ending: Ending) -> list[bytes]:
-        base = server.mount(lambda _: HttpResponse(200, {}, STREAM, Delivery((7,), ending=ending)))
-        pieces: list[bytes] = []
-        async with httpx2.AsyncClient(trust_env=False) as client, client.stream("GET", base) as answer:
-            received = answer.aiter_raw()
-            with contextlib.suppress(ERRORS[ending]):
-                while True:
-                    pieces.append(await anext(received))
-        return pieces
-
-    assert b"".join(asyncio.run(ask("cut"))) == STREAM
-    assert b"".join(asyncio.run(ask("reset"))) == STREAM
 
 
 def test_it_stops_over_an_idle_connection_and_leaves_no_thread(capfd: pytest.CaptureFixture[str]) -> None:

@@ -74,14 +74,6 @@ def receive(transport: httpx2.BaseTransport) -> tuple[list[bytes], BaseException
     return pieces, None
 
 
-def test_a_stream_is_played_in_its_pieces() -> None:
-    assert receive(delivered(Delivery((1, 7, 30)))) == (
-        [STREAM[:1], STREAM[1:7], STREAM[7:30], STREAM[30:]],
-        None,
-    )
-    assert receive(delivered(Delivery())) == ([STREAM], None)
-
-
 @pytest.mark.parametrize(
     ("ending", "kind", "message"),
     [
@@ -94,13 +86,6 @@ def test_a_stream_breaks_off_as_a_connection_does(ending: Ending, kind: type[Exc
     assert pieces == [STREAM[:5], STREAM[5:]]
     assert type(error) is kind
     assert message in str(error)
-
-
-def test_it_pauses_before_each_further_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    waited: list[float] = []
-    monkeypatch.setattr("time.sleep", waited.append)
-    receive(delivered(Delivery((1, 2), pause=3.5)))
-    assert waited == [3.5, 3.5]
 
 
 def test_what_a_cassette_says_of_time_makes_nothing_wait(monkeypatch: pytest.MonkeyPatch) -> None:

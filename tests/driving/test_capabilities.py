@@ -30,11 +30,14 @@ Cells = dict[tuple[str, str, str], CellResult]
 def cells(tmp_path_factory: pytest.TempPathFactory) -> Cells:
     def make(folder: Path) -> Cells:
         report = folder / "run.json"
-        loops = [f"--conversation=tests.driving.capable:{name}" for name in ("CAPABLE", "DEAF", "ANEW")]
-        quiet = f"--report=terminal:{folder / 'run.txt'}"
-        assert main(["run", "--mode=reference", *ASKED, FAILING, *loops, f"--report=json:{report}", quiet]) == 1
-        run = RunResult.from_json(report.read_text(encoding="utf-8"))
-        return {(cell.scenario, cell.target, cell.variant): cell for cell in run.cells}
+        reports = [f"--report=json:{report}", f"--report=terminal:{folder / 'run.txt'}"]
+        cells: Cells = {}
+        for names, scenarios in ((("CAPABLE", "DEAF"), ASKED), (("CAPABLE", "ANEW"), [FAILING])):
+            loops = [f"--conversation=tests.driving.capable:{name}" for name in names]
+            assert main(["run", "--mode=reference", *scenarios, *loops, *reports]) == 1
+            run = RunResult.from_json(report.read_text(encoding="utf-8"))
+            cells |= {(cell.scenario, cell.target, cell.variant): cell for cell in run.cells}
+        return cells
 
     return once(tmp_path_factory, "capable", make)
 
@@ -96,21 +99,3 @@ def test_without_retries_no_failure_is_asked_of_it(tmp_path: Path) -> None:
         FAILING: "the loop does not have: retries",
         "error-401": "it ends in a failure, which only the loop's caller sees",
     }
-
-
-def test_check_of_a_loop_runs_all_it_can(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The starter is deaf to all settings, and the reference server answers by its script whatever it is asked."""
-    monkeypatch.chdir(tmp_path)
-    assert main(["check", "agent", "--init", "conversation"]) == 0
-
-    code = main(["check", "agent", "my_loop:drive", "--api=openai-chat", "-n", "1", "--report=json:run.json"])
-
-    run = RunResult.from_json((tmp_path / "run.json").read_text(encoding="utf-8"))
-    assert code == 0
-    assert run.summary[Verdict.PASS] > 70
-    assert run.check is not None
-    assert (run.check.undeclared, run.check.broken) == ((), ())
-    assert run.check.not_played == (
-        "4 scenarios, of what no provider was recorded doing: --all plays them too.",
-        "streamed answers: the adapter does not declare 'streaming'.",
-    )

@@ -348,4 +348,3 @@ async def drive(endpoint: Endpoint, model: str, conversation: Conversation) -> N
 
 
 LOOP = Loop("ways", "openai-chat", play, PLAIN_LOOP | {Capability.STREAMING})
-NONE = 5

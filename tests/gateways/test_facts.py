@@ -55,11 +55,6 @@ def test_error_text_is_found_within_other_words_and_escapes() -> None:
     ]
 
 
-@pytest.mark.parametrize("fact", ["gateway-error-text", "gateway-error"])
-def test_exhausted_script_is_no_upstream_error(fact: str) -> None:
-    assert outcome(fact, raw_exchange("it failed"), raw_exchange("no answer is left", made_up=True)) == []
-
-
 @pytest.mark.parametrize(("failed", "lost"), [("it is down", True), (None, False)])
 def test_a_success_after_the_last_attempt_failed_is_a_loss(failed: str | None, lost: bool) -> None:
     """The harness has no answer left for a gateway that asks once more: the attempt before that one counts."""

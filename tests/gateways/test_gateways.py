@@ -90,17 +90,6 @@ def test_a_loss_is_found_and_the_gateway_is_blamed(fault: Fault, both: Ends) -> 
     assert {finding.blame for finding in cell.findings} == {Blame.GATEWAY}
 
 
-def test_failing_streams_are_found_only_in_streams(both: Ends) -> None:
-    (fault,) = (fault for fault in FAULTS if fault.name == "streams fail")
-    scenario = SCENARIOS[fault.scenario]
-    whole, stream = (
-        _lost(both.check(fault.gateway(), fault.target, [scenario], variants=(variant,)))
-        for variant in ("whole", "stream")
-    )
-    assert whole == {}
-    assert "an error in place of the stream (HTTP 500: no streams)" in stream["gateway-answer"]
-
-
 @pytest.mark.parametrize(
     ("target", "variant"),
     [

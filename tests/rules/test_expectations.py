@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from harness.results import Transcript
 from harness.runner.cells import Cell
 from harness.scenarios.schema import Scenario
@@ -22,9 +20,8 @@ def told_otherwise(transcript: Transcript) -> Transcript:
     return replace(transcript, handled=((first[1], first[0], *first[2:]), *others))
 
 
-@pytest.mark.parametrize("target", shipped_targets())
-def test_what_a_handler_hears_is_what_the_scenario_expects(target: str) -> None:
-    transcript = played(EVENTS, target)
+def test_what_a_handler_hears_is_what_the_scenario_expects() -> None:
+    transcript = played(EVENTS)
     assert found(transcript) == []
     finding = only(told_otherwise(transcript), "expectation")
     assert finding.message == "turn 0, expect.events: event 0 is 'call bash', not 'text'."

@@ -10,7 +10,7 @@ from typing import Any
 from harness.apis.response_rules import Subject
 from harness.apis.targets import Target
 from harness.model.messages import ChatResponse, Part, StreamEvent
-from harness.results import Chat, Exchange, Finding, Kind, Severity, Transcript
+from harness.results import Exchange, Finding, Kind, Severity, Transcript
 from harness.rules.evidence import Evidence
 from harness.rules.registry import all_rules
 from harness.rules.rule import Rule
@@ -90,9 +90,3 @@ def given(transcript: Transcript, index: int = 0) -> ChatResponse:
     response = transcript.chats[index].response
     assert response is not None
     return response
-
-
-def first_only(transcript: Transcript) -> Transcript:
-    """The transcript of a cell that ended behind its first chat."""
-    chats: tuple[Chat, ...] = transcript.chats[:1]
-    return replace(transcript, chats=chats, exchanges=transcript.exchanges[:1])

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
+from zlib import crc32
 
 from harness.apis import registry
 from harness.apis.eventstream import events
@@ -35,6 +36,11 @@ class Fault:
     found_by: frozenset[str]
     apis: tuple[str, ...] = APIS
     seen_in: tuple[str, ...] = ()
+
+    @property
+    def played_on(self) -> tuple[str, ...]:
+        """All APIs for a fault of a wire; one, by its name, for a fault that any API can have."""
+        return self.apis if len(self.apis) < 3 else (self.apis[crc32(self.name.encode()) % len(self.apis)],)
 
     @property
     def asked(self) -> CheckSelection:
@@ -151,10 +157,6 @@ def refusing(when: Callable[[RequestView], bool], status: int = 400) -> Change:
         return registry.api(api).fail(status, None, "refused")
 
     return changed
-
-
-def by_api(changes: Mapping[str, Change]) -> Change:
-    return lambda api, view, response: changes[api](api, view, response)
 
 
 def headed(name: str, value: str, *, stream: bool) -> Change:

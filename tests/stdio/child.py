@@ -1,5 +1,5 @@
-"""An adapter on standard input and output without anything of harness: `plain_http`'s conversation, or a way to be
-wrong, which the argument names."""
+"""An adapter on standard input and output that imports nothing of harness. It is broken as the first word of the user
+says, and right for any other."""
 
 # ruff: noqa: T201 - standard output is what it speaks by
 
@@ -13,7 +13,6 @@ import urllib.error
 import urllib.request
 from typing import Any
 
-WAY = sys.argv[1] if len(sys.argv) > 1 else "right"
 CAN = ["system-prompt", "tools", "parallel-tool-calls", "history"]
 
 
@@ -89,10 +88,10 @@ def failure(error: urllib.error.HTTPError) -> dict[str, Any]:
     }
 
 
-def odd(request: dict[str, Any]) -> None:
-    """Break in the way that is asked for."""
+def is_broken(request: dict[str, Any]) -> bool:
+    """Break in the way that the user names; return whether there is such a way."""
     number = request["id"]
-    match WAY:
+    match request["params"]["request"]["messages"][0]["parts"][0].get("text", "").partition(":")[0]:
         case "dies":
             print("a last word", file=sys.stderr, flush=True)
             os._exit(3)
@@ -113,21 +112,19 @@ def odd(request: dict[str, Any]) -> None:
             say({"id": number, "error": {"code": -32603, "message": "TypeError: undefined is not a function"}})
         case "half-an-error":
             say({"id": number, "error": {"code": -1, "message": "no", "data": {"kind": "rate_limited"}}})
+        case _:
+            return False
+    return True
 
 
 def main() -> None:
-    if WAY == "mute":
-        print("node: cannot find module 'openai'", file=sys.stderr)
-        sys.exit(1)
     for line in sys.stdin:
         request = json.loads(line)
         if request["method"] == "describe":
-            say({"id": request["id"], "result": {"name": f"child-{WAY}", "api": "openai-chat", "capabilities": CAN}})
+            say({"id": request["id"], "result": {"name": "child", "api": "openai-chat", "capabilities": CAN}})
         elif request["method"] == "close":
             say({"id": request["id"], "result": None})
-        elif WAY != "right":
-            odd(request)
-        else:
+        elif not is_broken(request):
             try:
                 say({"id": request["id"], "result": answer(request["params"])})
             except urllib.error.HTTPError as error:

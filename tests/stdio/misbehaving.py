@@ -1,73 +1,21 @@
-"""Adapters that end, hold or dirty their process, but behave where there is a system prompt: `system-plain` passes."""
+"""An adapter that ends, holds or dirties its process, as the first word of its user says."""
 
 from __future__ import annotations
 
 import ctypes
 import os
-import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from typing import Any, cast
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
-from harness.model.messages import ChatRequest, ChatResponse, Finish, Message, StreamEvent, TextDelta, ToolCall
-from harness.model.protocols import Adapter, Capability, ChatClient, Endpoint
+from harness.model.messages import ChatRequest, ChatResponse, Message, TextDelta
+from harness.model.protocols import Endpoint
 from tests.examples.plain_http import ADAPTER as PLAIN
 from tests.examples.plain_http import Client as Plain
-
-Act = Callable[[ChatResponse], ChatResponse]
-
-
-class Client(Plain):
-    def __init__(self, endpoint: Endpoint, model: str, act: Act) -> None:
-        super().__init__(endpoint, model)
-        self.act = act
-        self.acted = False
-
-    def chat(self, request: ChatRequest) -> ChatResponse:
-        response = super().chat(request)
-        self.acted = not request.system
-        return self.act(response) if self.acted else response
-
-
-def acting(name: str, act: Act) -> Adapter:
-    def connect(endpoint: Endpoint, model: str) -> ChatClient:
-        return Client(endpoint, model, act)
-
-    return replace(PLAIN, name=name, connect=connect)
-
-
-def doing(name: str, act: Callable[[], Any]) -> Adapter:
-    def then(response: ChatResponse) -> ChatResponse:
-        act()
-        return response
-
-    return acting(name, then)
-
-
-class Mine(BaseException):
-    pass
-
-
-class Long(Exception):
-    def __str__(self) -> str:
-        return "x" * 50_000_000
-
-
-class Mute(Exception):
-    def __str__(self) -> str:
-        raise ZeroDivisionError
-
-
-def raising(error: BaseException) -> Callable[[], None]:
-    def act() -> None:
-        raise error
-
-    return act
 
 
 def recurse() -> None:
@@ -78,11 +26,7 @@ def leave_a_thread() -> None:
     threading.Thread(target=time.sleep, args=(600,)).start()
 
 
-def close_everything() -> None:
-    os.closerange(3, 64)
-
-
-def chatter() -> None:
+def print_everywhere() -> None:
     sys.stdout.write("printed by Python\n")
     sys.stderr.write("and by its standard error\n")
     os.write(1, b"written to the descriptor\n")
@@ -94,96 +38,66 @@ def flood() -> None:
         sys.stdout.write(f"line {number}\n")
 
 
-EXITS = doing("exits", lambda: os._exit(0))
-LEAVES = doing("leaves", lambda: sys.exit(0))
-INTERRUPTS = doing("interrupts", raising(KeyboardInterrupt("stop")))
-RAISES_ITS_OWN = doing("raises-its-own", raising(Mine("mine")))
-CRASHES = doing("crashes", lambda: ctypes.string_at(0))
-KILLED = doing("killed", lambda: os.kill(os.getpid(), signal.SIGKILL))
-RECURSES = doing("recurses", recurse)
-HANGS = doing("hangs", lambda: time.sleep(600))
-LEAVES_A_THREAD = doing("leaves-a-thread", leave_a_thread)
-CLOSES_EVERYTHING = doing("closes-everything", close_everything)
-CHATTERS = doing("chatters", chatter)
-FLOODS = doing("floods", flood)
-LONG = doing("long", raising(Long()))
-MUTE = doing("mute", raising(Mute()))
-
-
-class Holding(Client):
-    def close(self) -> None:
-        if self.acted:
-            time.sleep(600)
-
-
-HANGS_IN_CLOSE = replace(
-    PLAIN, name="hangs-in-close", connect=lambda endpoint, model: Holding(endpoint, model, lambda response: response)
-)
-
-
-def with_metadata(value: Any) -> Act:
-    def act(response: ChatResponse) -> ChatResponse:
-        parts = tuple(replace(part, provider_metadata=value) for part in response.message.parts)  # type: ignore[call-arg]
-        return replace(response, message=replace(response.message, parts=parts))
-
-    return act
-
-
-HOLDS_A_LOCK = acting("holds-a-lock", with_metadata({"lock": threading.Lock()}))
-HOLDS_A_DATE = acting("holds-a-date", with_metadata({"when": datetime(2026, 1, 1, tzinfo=UTC)}))
-HOLDS_A_SET = acting("holds-a-set", with_metadata({"seen": {1}}))
-
-
-class MyCall(ToolCall):
-    pass
-
-
-class MyStr(str):
-    __slots__ = ()
-
-
-@dataclass(frozen=True)
-class MyMessage(Message):
-    mine: object = None
-
-
-def with_classes_of_its_own(response: ChatResponse) -> ChatResponse:
-    parts = tuple(
-        MyCall(MyStr(part.id), MyStr(part.name), part.arguments) if isinstance(part, ToolCall) else part
-        for part in response.message.parts
-    )
-    return replace(response, message=MyMessage(response.message.role, parts, threading.Lock()))
-
-
-SUBCLASSES = acting("subclasses", with_classes_of_its_own)
-
-
-class OddEvents(Client):
-    def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        yield TextDelta(cast("str", threading.Lock()))
-        yield Finish(self.chat(request))
-
-
-ODD_EVENTS = replace(
-    PLAIN,
-    name="odd-events",
-    capabilities=PLAIN.capabilities | {Capability.STREAMING},
-    connect=lambda endpoint, model: OddEvents(endpoint, model, lambda response: response),
-)
-
-
 def look_around() -> None:
     if found := [name for name in os.environ if name.startswith("OPENAI_")]:
         raise LookupError(found)
 
 
-LOOKS_AROUND = doing("looks-around", look_around)
+def raise_long() -> None:
+    raise ValueError("x" * 50_000_000)
 
 
-def holding_itself(response: ChatResponse) -> ChatResponse:
-    value: dict[str, Any] = {}
-    value["again"] = value
-    return with_metadata(value)(response)
+ACTS: dict[str, Callable[[], Any]] = {
+    "exits": lambda: os._exit(0),
+    "leaves": lambda: sys.exit(0),
+    "crashes": lambda: ctypes.string_at(0),
+    "recurses": recurse,
+    "hangs": lambda: time.sleep(600),
+    "closes-everything": lambda: os.closerange(3, 64),
+    "long": raise_long,
+    "leaves-a-thread": leave_a_thread,
+    "chatters": print_everywhere,
+    "floods": flood,
+    "looks-around": look_around,
+}
 
 
-HOLDS_ITSELF = acting("holds-itself", holding_itself)
+class Client(Plain):
+    def __init__(self, endpoint: Endpoint, model: str) -> None:
+        super().__init__(endpoint, model)
+        self.way = ""
+        self.first: Message | None = None
+
+    def chat(self, request: ChatRequest) -> ChatResponse:
+        self.way = request.messages[0].text.partition(":")[0]
+        assert self.first in (None, request.messages[0])
+        assert self.first is None or self.first is request.messages[0]  # as an application keeps its history
+        self.first = request.messages[0]
+        ACTS.get(self.way, lambda: None)()
+        if self.way == "changes":
+            request.tools[0].parameters["changed"] = True
+        response = super().chat(request)
+        if self.way == "holds-a-lock":
+            parts = [replace(part, provider_metadata={"lock": threading.Lock()}) for part in response.message.parts]  # type: ignore[call-arg]
+            return replace(response, message=replace(response.message, parts=tuple(parts)))
+        return response
+
+    def close(self) -> None:
+        if self.way == "hangs-in-close":
+            time.sleep(600)
+
+
+ADAPTER = replace(PLAIN, name="misbehaving", connect=Client)
+
+
+class OddEvents(Client):
+    def stream(self, request: ChatRequest) -> Any:
+        yield TextDelta(threading.Lock())  # type: ignore[arg-type]
+
+
+ODD_EVENTS = replace(
+    PLAIN,
+    name="odd-events",
+    connect=OddEvents,
+    capabilities=PLAIN.capabilities | {"streaming"},  # type: ignore[arg-type]
+)

@@ -1,4 +1,4 @@
-"""Adapters that are commands, through the public command: played as any other, and broken for their cell alone."""
+"""An adapter that is a command, through the public command: run as any other, and broken for its cell alone."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import pytest
 
 from harness.cli.main import main
 from harness.results import CellResult, RunResult
-
-CHILD = Path(__file__).parent / "child.py"
+from tests.stdio.test_workers import SCENARIO
 
 BROKEN = {
     "dies": "the adapter ended the process with exit code 3",
@@ -26,86 +25,51 @@ BROKEN = {
     "crashes": "BrokenCommand: TypeError: undefined is not a function",
     "half-an-error": "BrokenCommand: the command answered with an error that cannot be read: error.data.kind is "
     "'rate_limited'. Allowed: unsupported, connection_failed, malformed_response, provider_error",
-    "hangs": "the adapter did not come back within 3 seconds",  # and the line, where a slow machine was still importing
+    "hangs": "the adapter did not come back within 2 seconds",
 }
-"""What the cell says."""
+"""Part of the cell's reason or of a finding, by what the command does."""
 
-
-def command(way: str) -> str:
-    return shlex.join([sys.executable, str(CHILD), way])
+RIGHT = ("call-parallel-same-tool", "arguments-large-integers", "error-429-retry-after", "error-in-tool-loop")
+COMMAND = shlex.join([sys.executable, str(Path(__file__).parent / "child.py")])
 
 
 @pytest.fixture(scope="module")
-def played(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[CellResult]]:
-    """The cells of each way, of two scenarios, two cells at a time."""
-    report = tmp_path_factory.mktemp("commands") / "run.json"
-    chosen = [word for way in BROKEN for word in ("--adapter-command", command(way))]
-    scenarios = ["call-single", "system-plain"]
-    options = ["--mode", "reference", "-n", "2", "--cell-timeout", "3", f"--report=json:{report}"]
-    assert main(["run", *scenarios, *options, f"--report=terminal:{report}.txt", *chosen]) == 1
-    found: dict[str, list[CellResult]] = {}
-    for cell in RunResult.from_json(report.read_text()).cells:
-        found.setdefault(cell.adapter.removeprefix("child-"), []).append(cell)
-    return found
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The reports of one run of all scenarios."""
+    place = tmp_path_factory.mktemp("commands")
+    files = [place / f"{way}.yaml" for way in BROKEN]
+    for file in files:
+        file.write_text(SCENARIO.format(way=file.stem))
+    reports = [f"--report=json:{place / 'run.json'}", f"--report=terminal:{place / 'run.txt'}"]
+    options = ["--mode=reference", "-n2", "--cell-timeout=2", f"--adapter-command={COMMAND}"]
+    assert main(["run", *RIGHT, *map(str, files), *options, *reports]) == 1
+    return place
+
+
+@pytest.fixture(scope="module")
+def cells(folder: Path) -> dict[str, CellResult]:
+    return {cell.scenario: cell for cell in RunResult.from_json((folder / "run.json").read_text()).cells}
 
 
 @pytest.mark.parametrize("way", BROKEN)
-def test_what_is_wrong_is_said_of_the_cell_and_the_next_is_played(
-    played: dict[str, list[CellResult]], way: str
-) -> None:
-    assert len(played[way]) == 2
-    for cell in played[way]:
-        said = [cell.reason or "", *(finding.message for finding in cell.findings)]
-        assert any(BROKEN[way] in each for each in said), said
-        assert cell.verdict in ("fail", "error")
+def test_a_broken_command_fails_its_cell(cells: dict[str, CellResult], way: str) -> None:
+    found = [cells[way].reason or "", *(finding.message for finding in cells[way].findings)]
+    assert any(BROKEN[way] in each for each in found), found
+    assert cells[way].verdict in ("fail", "error")
 
 
-def test_standard_error_is_in_the_report(played: dict[str, list[CellResult]]) -> None:
-    assert played["dies"][0].printed == "a last word\n"
-    assert played["hangs"][0].printed == "about to hang\n"
+def test_standard_error_is_in_the_report(cells: dict[str, CellResult]) -> None:
+    assert cells["dies"].printed == "a last word\n"
+    assert cells["hangs"].printed == "about to hang\n"
 
 
-def test_a_command_is_played_as_any_adapter_is_and_its_failures_are_those_of_the_provider(tmp_path: Path) -> None:
-    report = tmp_path / "run.json"
-    scenarios = ["call-parallel-same-tool", "arguments-large-integers", "error-429-retry-after", "error-in-tool-loop"]
-
-    reports = [f"--report=json:{report}", f"--report=terminal:{report}.txt"]
-
-    code = main(["run", *scenarios, "--mode=reference", f"--adapter-command={command('right')}", *reports])
-
-    run = RunResult.from_json(report.read_text())
-    assert code == 0, Path(f"{report}.txt").read_text()
-    assert {(cell.target, cell.verdict.value) for cell in run.cells} == {("child-right", "pass")}
+def test_a_right_command_passes_with_failures_of_the_provider(cells: dict[str, CellResult]) -> None:
+    assert {cells[each].verdict.value for each in RIGHT} == {"pass"}
 
 
-def test_the_commands_that_are_shown_ask_for_the_command_again(tmp_path: Path) -> None:
-    report = tmp_path / "run.txt"
-
-    crashing = f"--adapter-command={command('crashes')}"
-    main(["run", "call-single", "--mode=reference", crashing, f"--report=terminal:{report}"])
-
-    shown = " ".join(report.read_text().split())
-    again = re.search(r"Play again (harness run .*?) --target openai-chat", shown)
+def test_the_command_that_plays_again_names_the_adapter_command(folder: Path) -> None:
+    text = " ".join((folder / "run.txt").read_text().split())
+    again = re.search(r"Play again (harness run .*?) --target openai-chat", text)
     assert again
     words = shlex.split(again.group(1))
-    assert words[words.index("--adapter-command") + 1] == command("crashes")
-
-
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("no-such-command-here --x", "it cannot be started: No such file or directory."),
-        ("", "name one adapter"),
-        (
-            command("mute"),
-            "the adapter ended the process with exit code 1. It printed: node: cannot find module",
-        ),
-        ("'", "it is no command line: No closing quotation."),
-    ],
-)
-def test_a_command_that_is_no_adapter_ends_the_check_with_what_it_said(
-    line: str, said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["check", "--adapter-command", line] if line else ["check"]) == 2
-
-    assert said in capsys.readouterr().err
+    assert words[words.index("--adapter-command") + 1] == COMMAND

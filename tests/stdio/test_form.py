@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import jsonschema
@@ -156,3 +157,32 @@ def test_what_is_none_is_refused_by_its_place(document: Any, said: str) -> None:
 @pytest.mark.parametrize("event", [TextDelta("a"), ToolCallStart(1, "a", "f"), ArgumentsDelta(1, "{")])
 def test_events_are_read_again(event: StreamEvent) -> None:
     assert from_json(StreamEvent, to_json(event), "the event") == event
+
+
+def holding_itself() -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    value["again"] = value
+    return value
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (datetime(2026, 1, 1, tzinfo=UTC), r"provider_metadata holds .*, a datetime, which is no JSON value"),
+        ({1}, r"provider_metadata holds \{1\}, a set, which is no JSON value"),
+        (holding_itself(), r"ValueError: Circular reference detected \(id repeated\)"),
+    ],
+)
+def test_what_is_no_json_is_named(value: Any, said: str) -> None:
+    with pytest.raises(TypeError, match=f"the response cannot be written as JSON: {said}"):
+        to_json(Message("user", [Text("a", {"x": value})]), "the response")
+
+
+def test_a_subclass_is_written_as_its_base() -> None:
+    class MyStr(str):
+        __slots__ = ()
+
+    class MyCall(ToolCall):
+        pass
+
+    assert to_json(MyCall(MyStr("a"), MyStr("f"), {})) == to_json(ToolCall("a", "f", {}))

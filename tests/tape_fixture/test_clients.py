@@ -248,10 +248,3 @@ def test_what_no_client_accepts_is_not_sent_for_while_it_is_recorded(origin: str
 def test_a_recording_without_answers_writes_nothing(tmp_path: Path) -> None:
     assert TapeRecorder(taken(())).save(tmp_path / "none.yaml") == 0
     assert not (tmp_path / "none.yaml").exists()
-
-
-def test_nothing_is_left_for_a_request_behind_the_last() -> None:
-    played = TapePlayer(Cassette(()), taken(()), redactor)
-    answer = played.asked(HttpRequest("GET", "https://api.example.invalid/paris"))
-    assert answer is not None
-    assert answer.status == 400

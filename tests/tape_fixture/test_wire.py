@@ -75,7 +75,6 @@ def by_urllib(method: str, url: str, data: Any = None) -> tuple[int, str]:
 
 
 CLIENTS = {"urllib": by_urllib, "httpx2": by_httpx2, "requests": by_requests, "aiohttp": by_aiohttp}
-Client = Callable[..., tuple[int, str]]
 
 
 def everything(_request: HttpRequest) -> bool:
@@ -110,12 +109,6 @@ def test_an_answer_is_the_same(origin: str, tmp_path: Path, client: str, asked: 
     method, path = asked
     live, again, _ = both(tmp_path / "tape.yaml", lambda: CLIENTS[client](method, f"{origin}/{path}"))
     assert live == again == ANSWERS[asked]
-
-
-@pytest.mark.parametrize("client", CLIENTS)
-def test_a_redirect_is_two_exchanges(origin: str, tmp_path: Path, client: str) -> None:
-    _, _, requests = both(tmp_path / "tape.yaml", lambda: CLIENTS[client]("GET", f"{origin}/moved"))
-    assert [each.url.removeprefix(origin) for each in requests] == ["/moved", "/there"]
 
 
 def pieces() -> Iterator[bytes]:
@@ -186,8 +179,11 @@ def test_what_cannot_be_recorded_is_told_before_anything_is_sent(
 
 
 @pytest.mark.parametrize(("name", "module"), [("br", "brotli"), ("zstd", "backports.zstd")])
-def test_what_other_packages_unpack_is_unpacked_within_bounds(name: str, module: str) -> None:
+def test_what_other_packages_unpack_is_unpacked_within_bounds(
+    name: str, module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     packer = pytest.importorskip(module)
+    monkeypatch.setattr(content_encoding, "MAX_BYTES", 100_000)
     packed = packer.compress(TEXT.encode())
     assert content_encoding.decode(packed, name) == TEXT.encode()
     assert TEXT.encode().startswith(content_encoding.decode(packed[:-3], name, whole=False))

@@ -99,10 +99,6 @@ def _as_text(content: Any) -> Any:
     return content if isinstance(content, str) else json.dumps(content, indent=4, sort_keys=True)
 
 
-def _reparsed(content: Any) -> Any:
-    return json.loads(content) if isinstance(content, str) else content
-
-
 def _in_two_messages(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """Calls of one answer in messages of their own, before all results: the provider joins these."""
     sent: list[Message] = []
@@ -114,20 +110,6 @@ def _in_two_messages(messages: tuple[Message, ...]) -> tuple[Message, ...]:
             sent += [replace(message, parts=tuple(p for p in message.parts if p not in calls[1:]))]
             sent += [replace(message, parts=(call,)) for call in calls[1:]]
     return tuple(sent)
-
-
-def _wrapped(key: str, **beside: Any) -> Wrap:
-    def edit(result: ToolResult) -> ToolResult:
-        return result if result.is_error else replace(result, content={**beside, key: result.content})
-
-    return results(edit)
-
-
-def _with_name(*, right: bool) -> Wrap:
-    def edit(result: ToolResult) -> ToolResult:
-        return replace(result, content={"name": result.name if right else "another_tool", "content": result.content})
-
-    return results(edit)
 
 
 def _joined(joint: str, *, backwards: bool = False) -> Wrap:
@@ -168,22 +150,6 @@ def _by_item(content: Any) -> Any:
     return tuple(Text(_as_text(item)) for item in content) if isinstance(content, list) else content
 
 
-def _tagged(*, elsewhere: bool) -> Wrap:
-    """A picture that had to leave its result, between two texts of the library's own; or one of them stands alone."""
-
-    def edit(_api: str, body: dict[str, Any]) -> None:
-        for message in [*body["messages"]]:
-            content = message["content"]
-            if message["role"] == "user" and isinstance(content, list):
-                pictures = [part for part in content if part["type"] != "text"]
-                opening, closing = ({"type": "text", "text": tag} for tag in ("<result>", "</result>"))
-                message["content"] = [opening, *pictures, *([] if elsewhere else [closing])]
-                if elsewhere:
-                    body["messages"].append({"role": "user", "content": [closing]})
-
-    return sends(edit)
-
-
 def _failed(say: str) -> Wrap:
     """An error in the library's own words, without a mark."""
 
@@ -204,21 +170,6 @@ def _empty_blocks(*, everywhere: bool) -> Wrap:
                 if block["type"] == "tool_result" and not block.get("content"):
                     block["content"] = [{"type": "text", "text": ""}]
                     message["content"] += block["content"] if everywhere else []
-
-    return sends(edit)
-
-
-def _captioned(*, drops: bool) -> Wrap:
-    """Other words around a picture that had to leave its result."""
-
-    def edit(_api: str, body: dict[str, Any]) -> None:
-        for message in body["messages"]:
-            content = message["content"]
-            if message["role"] == "user" and isinstance(content, list):
-                pictures = [part for part in content if part["type"] != "text"]
-                message["content"] = [{"type": "text", "text": "Attached:"}, *([] if drops else pictures)]
-            if message["role"] == "tool":
-                message["content"] = [message["content"][0], {"type": "text", "text": " (see the attachment)"}]
 
     return sends(edit)
 
@@ -293,22 +244,6 @@ FORMS = (
         "result-swapped",
     ),
     Form(
-        "json-text-parsed",
-        "unusual-json-text",
-        ALL,
-        contents(_reparsed),
-        contents(lambda c: {**json.loads(c), "retries": 4} if isinstance(c, str) else c),
-        "result-changed",
-    ),
-    Form(
-        "list-under-result",
-        "result-list",
-        ALL,
-        _wrapped("result"),
-        contents(lambda c: {"result": c[:1]} if isinstance(c, list) else c),
-        "result-changed",
-    ),
-    Form(
         "list-by-item",
         "result-list",
         ("anthropic", *OPENAI),
@@ -317,41 +252,6 @@ FORMS = (
         "result-changed",
         verdict=Verdict.NOTE,
         notes={"result-changed"},
-    ),
-    Form(
-        "list-by-item-reordered",
-        "result-list",
-        ("anthropic",),
-        contents(_by_item),
-        contents(lambda c: _by_item(c[::-1] if isinstance(c, list) else c)),
-        "result-changed",
-        verdict=Verdict.NOTE,
-        notes={"result-changed"},
-    ),
-    Form(
-        "number-under-output",
-        "result-number",
-        ALL,
-        _wrapped("output", error=None),
-        contents(lambda c: {"output": c + 1} if isinstance(c, int) else c),
-        "result-changed",
-    ),
-    Form(
-        "boolean-under-return-value",
-        "result-boolean",
-        ALL,
-        _wrapped("return_value", status="success"),
-        contents(lambda c: {"return_value": str(c)} if isinstance(c, bool) else c),
-        "result-changed",
-    ),
-    Form("text-with-name", "result-json-text", ALL, _with_name(right=True), _with_name(right=False), "result-changed"),
-    Form(
-        "null-as-nothing",
-        "result-null",
-        ALL,
-        contents(lambda c: "" if c is None else c),
-        contents(lambda c: "None" if c is None else c),
-        "result-changed",
     ),
     Form("parts-in-lines", "result-parts", ALL, _joined("\n"), _joined("\n", backwards=True), "result-changed"),
     Form(
@@ -364,14 +264,6 @@ FORMS = (
     ),
     Form(
         "parts-as-media", "result-parts", ("gemini-3",), _as_media(drops=False), _as_media(drops=True), "result-changed"
-    ),
-    Form(
-        "error-in-words",
-        "result-error",
-        (*OPENAI, *GEMINI),
-        _failed("The tool could not be run: {}. Mend your arguments and try again."),
-        _failed("The tool could not be run. Mend your arguments and try again."),
-        "result-changed",
     ),
     Form(
         "error-under-a-key",
@@ -404,27 +296,11 @@ FORMS = (
         notes={"anthropic-result-text-empty"},
     ),
     Form(
-        "picture-captioned",
-        "result-image",
-        ("openai-chat",),
-        _captioned(drops=False),
-        _captioned(drops=True),
-        "result-changed",
-    ),
-    Form(
         "picture-in-front-of-its-result",
         "result-image",
         ("gemini-3",),
         _pictures_first(asks=False),
         _pictures_first(asks=True),
         "result-misplaced",
-    ),
-    Form(
-        "picture-between-tags",
-        "result-image",
-        ("openai-chat",),
-        _tagged(elsewhere=False),
-        _tagged(elsewhere=True),
-        "text-changed",
     ),
 )

@@ -36,8 +36,7 @@ class Form:
 
     @property
     def played_on(self) -> tuple[str, ...]:
-        """All targets for a form of a wire; two, by its name, for a form that is the same on every wire."""
-        if len(self.targets) < 3 or not (is_same_on_every_wire(self.equal) and is_same_on_every_wire(self.changed)):
+        """All targets for a form of a wire; one, by its name, for a form that is the same on every wire."""
+        if not (is_same_on_every_wire(self.equal) and is_same_on_every_wire(self.changed)):
             return self.targets
-        first = crc32(self.name.encode())
-        return tuple(self.targets[(first + step) % len(self.targets)] for step in (0, 2))
+        return (self.targets[crc32(self.name.encode()) % len(self.targets)],)

@@ -16,7 +16,6 @@ from harness.model.errors import (
     ConnectionFailed,
     MalformedResponse,
     ProviderError,
-    ServerError,
     provider_error,
 )
 from harness.model.messages import (
@@ -54,7 +53,6 @@ from tests.broken.fault import (
     sends,
 )
 from tests.broken.requests import texts
-from tests.broken.responses import another, in_words
 from tests.unusual.form import Form
 
 T = TypeVar("T")
@@ -74,19 +72,6 @@ def _gathering(*, drops: bool) -> Wrap:
             return replace(response, message=replace(response.message, parts=parts))
 
     return client(Gathering)
-
-
-def _calls_first(*, drops: bool) -> Wrap:
-    """Of a whole answer the calls are handed on in front of the text, or the text is lost."""
-
-    class CallsFirst(Wrapped):
-        def chat(self, request: ChatRequest) -> ChatResponse:
-            response = self.client.chat(request)
-            parts = [part for part in response.message.parts if not (drops and isinstance(part, Text))]
-            parts.sort(key=lambda part: not isinstance(part, ToolCall))
-            return replace(response, message=replace(response.message, parts=tuple(parts)))
-
-    return client(CallsFirst)
 
 
 def _schema_by_tool(edit: Callable[[dict[str, Any]], dict[str, Any]]) -> Wrap:
@@ -369,14 +354,6 @@ FORMS = (
         variant="stream",
     ),
     Form(
-        "error-quoted",
-        "error-400",
-        ALL,
-        in_words("Error code: 400 - {{'error': {{'message': '{}'}}}}"),
-        another(ServerError),
-        "chat-failure",
-    ),
-    Form(
         "transport-always-streams",
         "stream-text-then-calls",
         ALL,
@@ -394,24 +371,6 @@ FORMS = (
         _streaming(drops=True),
         "response-text",
         variant="stream",
-    ),
-    Form(
-        "calls-in-front-of-the-text",
-        "stream-text-then-calls",
-        ("openai-chat",),
-        _calls_first(drops=False),
-        _calls_first(drops=True),
-        "stream-equals-whole",
-        variant="stream",
-    ),
-    Form(
-        "schema-by-forced-tool",
-        "json-schema",
-        ("anthropic-opus-5",),
-        _schema_by_tool(lambda schema: schema),
-        _schema_by_tool(_half),
-        "json-mode-ignored",
-        replayed={"recorded-request"},
     ),
     Form(
         "schema-by-a-tool-among-others",
@@ -505,15 +464,6 @@ FORMS = (
         variant="stream",
     ),
     Form(
-        "array-that-breaks-off",
-        "stream-cut-before-end",
-        GEMINI,
-        _by_array(),
-        _by_array(mends=True),
-        "stream-cut",
-        variant="stream",
-    ),
-    Form(
         "array-that-fails",
         "stream-error-behind-text",
         GEMINI,
@@ -521,25 +471,6 @@ FORMS = (
         _by_array(mends=True),
         "chat-failure",
         variant="stream",
-    ),
-    Form(
-        "retries-as-declared",
-        "error-429",
-        ALL,
-        _persisting(elsewhere=False),
-        _persisting(elsewhere=True),
-        "one-request-per-chat",
-        has=Capability.RETRIES,
-    ),
-    Form(
-        "retries-behind-a-stream",
-        "stream-error-at-start",
-        ALL,
-        _persisting(elsewhere=False),
-        _persisting(elsewhere=True),
-        "one-request-per-chat",
-        variant="stream",
-        has=Capability.RETRIES,
     ),
     Form(
         "retries-of-a-cut-answer",

@@ -7,7 +7,7 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Any, cast
 
-from harness.model.messages import ChatRequest, NamedTool, Part, ToolCall, ToolChoice
+from harness.model.messages import ChatRequest, Part, ToolCall, ToolChoice
 from harness.model.protocols import Capability
 from harness.results import Verdict
 from tests.broken.fault import ALL, GEMINI, OPENAI, Wrap, Wrapped, asks, client, edited_parts, sends
@@ -52,12 +52,6 @@ def among(mode: str, count: int) -> Wrap:
             body["tool_choice"] = {"type": "allowed_tools", "mode": mode, "tools": tools}
 
     return sends(edit)
-
-
-def _only_tool(request: ChatRequest) -> ChatRequest:
-    """The one tool that there is, by its name."""
-    only = NamedTool(request.tools[0].name)
-    return replace(request, tool_choice=only) if request.tool_choice == "required" else request
 
 
 def _with(**fields: Any) -> Wrap:
@@ -106,19 +100,6 @@ def _file_named(name: str) -> Wrap:
             held = part.get("file") if part["type"] == "file" else part if part["type"] == "input_file" else None
             if held is not None:
                 held |= {"filename": name, "file_data": held["file_data"].partition(",")[2]}
-
-    return sends(sent)
-
-
-def _sound_underscored(*, cut: bool) -> Wrap:
-    """Media under the names that protobuf has for them."""
-
-    def sent(_api: str, body: dict[str, Any]) -> None:
-        for part in body["contents"][0]["parts"]:
-            if "inlineData" in part:
-                given = part.pop("inlineData")
-                data = given["data"][: -4 if cut else None]
-                part["inline_data"] = {"mime_type": given["mimeType"], "data": data}
 
     return sends(sent)
 
@@ -174,9 +155,7 @@ def _empty_arguments_as(text: str) -> Wrap:
 
 
 FORMS = (
-    Form("validated", "choice-auto", GEMINI, calling("VALIDATED"), calling("ANY"), "tool-choice"),
     Form("validated-unasked", "call-single", GEMINI, calling("VALIDATED"), calling("NONE"), "tool-choice"),
-    Form("any-of-all", "choice-required", GEMINI, calling("ANY", named=2), calling("ANY", named=1), "tool-choice"),
     Form(
         "named-as-required",
         "choice-for-one-turn",
@@ -185,18 +164,7 @@ FORMS = (
         chosen("auto"),
         "tool-choice",
     ),
-    Form(
-        "required-as-named",
-        "unusual-required-one-tool",
-        (*OPENAI, *GEMINI),
-        asks(_only_tool),
-        chosen("none"),
-        "tool-choice",
-    ),
     Form("allowed-all", "choice-required", OPENAI, among("required", 2), among("required", 1), "tool-choice"),
-    Form(
-        "allowed-all-auto", "call-parallel-different-tools", OPENAI, among("auto", 9), among("auto", 1), "tool-choice"
-    ),
     Form(
         "auto-told",
         "call-single",
@@ -223,14 +191,6 @@ FORMS = (
     ),
     Form(
         "file-named", "file-from-user", OPENAI, _file_named("invoice.pdf"), _file_named("invoice.txt"), "media-changed"
-    ),
-    Form(
-        "sound-underscored",
-        "audio-from-user",
-        GEMINI,
-        _sound_underscored(cut=False),
-        _sound_underscored(cut=True),
-        "media-changed",
     ),
     *(
         Form(
@@ -264,16 +224,6 @@ FORMS = (
             }
         ),
         "tools-declared",
-    ),
-    Form(
-        "sampling-default",
-        "unusual-settings",
-        ("gemini-3", "gemini-2.5"),
-        asks(lambda request: replace(request, temperature=0.7)),
-        asks(lambda request: replace(request, stop=("Riga",))),
-        "setting-uninvited",
-        verdict=Verdict.NOTE,
-        notes={"setting-uninvited"},
     ),
     Form(
         "defaults-of-the-api",

@@ -8,8 +8,8 @@ from typing import Any
 
 from harness.model.messages import ChatResponse, Message, Part, Role, Text, Thinking
 from harness.results import Verdict
-from tests.broken.fault import ALL, GEMINI, THINKING, Wrap, answers, asks, asks_messages, asks_parts, sends
-from tests.broken.responses import call_of_text, reasoning_in_text
+from tests.broken.fault import ALL, GEMINI, Wrap, answers, asks, asks_messages, asks_parts, sends
+from tests.broken.responses import call_of_text
 from tests.unusual.form import Form
 
 
@@ -18,23 +18,6 @@ def _halves(text: str, *, strips: bool) -> tuple[str, str]:
     cut = max(text.rfind(" ", 0, len(text) // 2 + 1), text.rfind("\n", 0, len(text) // 2 + 1))
     one, other = text[:cut], text[cut:]
     return (one, other.lstrip()) if strips else (one, other)
-
-
-def _in_halves(*, strips: bool) -> Wrap:
-    """Each text of the user as two parts."""
-
-    def parted(part: Part) -> Iterator[Part]:
-        if isinstance(part, Text) and " " in part.text:
-            yield from (replace(part, text=half) for half in _halves(part.text, strips=strips))
-        else:
-            yield part
-
-    def message(one: Message) -> Message:
-        if one.role is not Role.USER:
-            return one
-        return replace(one, parts=tuple(half for part in one.parts for half in parted(part)))
-
-    return asks_messages(lambda messages: tuple(map(message, messages)))
 
 
 def _thinking_aloud(*, shouts: bool) -> Wrap:
@@ -46,17 +29,6 @@ def _thinking_aloud(*, shouts: bool) -> Wrap:
         return replace(part, text=part.text.upper()) if shouts and isinstance(part, Text) else part
 
     return asks_parts(told)
-
-
-def _unlabelled(phase: str) -> Wrap:
-    """Messages of this phase go back without it."""
-
-    def edit(_api: str, body: dict[str, Any]) -> None:
-        for item in body["input"]:
-            if item.get("phase") == phase:
-                del item["phase"]
-
-    return sends(edit)
 
 
 def _system_in_halves(*, strips: bool) -> Wrap:
@@ -135,14 +107,6 @@ def _said_in_halves(response: ChatResponse) -> ChatResponse:
 FORMS = (
     Form("said-in-halves", "call-in-text", ALL, answers(_said_in_halves), answers(call_of_text), "expectation"),
     Form(
-        "said-in-halves-behind-reasoning",
-        "thinking-not-in-text",
-        THINKING,
-        answers(_said_in_halves),
-        answers(reasoning_in_text),
-        "expectation",
-    ),
-    Form(
         "model-with-its-provider",
         "model-served",
         ALL,
@@ -171,14 +135,6 @@ FORMS = (
         notes={"system-verbatim"},
     ),
     Form(
-        "text-in-halves",
-        "history-without-tools",
-        ALL,
-        _in_halves(strips=False),
-        _in_halves(strips=True),
-        "text-changed",
-    ),
-    Form(
         "foreign-reasoning-aloud",
         "history-foreign-metadata",
         ALL,
@@ -189,16 +145,6 @@ FORMS = (
         notes={"text-changed"},
     ),
     Form(
-        "final-answer-unlabelled",
-        "seeds-terminal-assistant-events",
-        ("openai-responses",),
-        _unlabelled("final_answer"),
-        _unlabelled("commentary"),
-        "opaque-state-lost",
-        verdict=Verdict.WARN,
-        notes={"opaque-state-lost"},
-    ),
-    Form(
         "system-in-halves",
         "system-multiline",
         ("anthropic", "openai-chat", *GEMINI),
@@ -207,14 +153,6 @@ FORMS = (
         "system-verbatim",
     ),
     Form("borders-move", "unusual-settings", ALL, _moving(drops=False), _moving(drops=True), "history-append-only"),
-    Form(
-        "signatures-behind-their-texts",
-        "history-without-tools",
-        ("gemini-4", "gemini-3"),
-        _signature_on_thought("", behind=True, alters=False),
-        _signature_on_thought("", behind=True, alters=True),
-        "opaque-state-lost",
-    ),
     Form(
         "signature-on-neighbour",
         "thinking-two-turns",
