@@ -26,32 +26,41 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_wheel_ships_every_scenario_and_cassette(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
 
-    shipped = {path.relative_to(ROOT) for name in SHIPPED for path in (ROOT / name).rglob("*.yaml")}
+    shipped = {path.relative_to(ROOT) for path in (ROOT / "scenarios").rglob("*.yaml")}
     assert shipped
     assert {f"harness/_shipped/{path.as_posix()}" for path in shipped} <= names
+    assert wheel.stat().st_size < 4_000_000
     assert not {name for name in names if name.split("/")[0] in (*SHIPPED, "tests")}
     assert "harness/scenarios/scenario.schema.json" in names
     assert "harness/py.typed" in names
     assert {f"harness/reports/html/{name}" for name in ("page.html", "script.js", "style.css")} <= names
 
 
-def test_what_it_ships_is_found_from_any_folder(wheel: Path, tmp_path: Path) -> None:
-    zipfile.ZipFile(wheel).extractall(tmp_path)
+@pytest.mark.parametrize("is_writable", [True, False])
+def test_what_it_ships_is_found_from_any_folder(wheel: Path, tmp_path: Path, *, is_writable: bool) -> None:
+    zipfile.ZipFile(wheel).extractall(tmp_path / "package")
+    cache = tmp_path / "cache"
+    if not is_writable:
+        cache.write_text("a file, and no folder")
     code = (
         "from harness.scenarios.suite import shipped; "
-        "print(*(shipped(name) for name in ('scenarios', 'cassettes')), sep='\\n')"
+        "print(shipped('scenarios'), shipped('cassettes'), sum(1 for _ in shipped('cassettes').rglob('*.yaml')))"
     )
 
     found = subprocess.run(
         [sys.executable, "-c", code],
         cwd="/",
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "package"), "XDG_CACHE_HOME": str(cache)},
         capture_output=True,
         text=True,
         check=True,
     )
 
-    assert found.stdout.splitlines() == [str(tmp_path / "harness" / "_shipped" / name) for name in SHIPPED]
+    scenarios, cassettes, number = found.stdout.split()
+    assert scenarios == str(tmp_path / "package" / "harness" / "_shipped" / "scenarios")
+    assert Path(cassettes).is_relative_to(cache / "toolcall-harness") is is_writable
+    assert Path(cassettes).is_dir() is is_writable
+    assert int(number) == sum(1 for _ in (ROOT / "cassettes").rglob("*.yaml"))
 
 
 def test_a_checkout_uses_its_own_files() -> None:
