@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from harness.model.errors import HarnessError, PluginError, UnknownName
 from harness.model.loops import Loop
-from harness.model.protocols import Adapter, Capability, Embeddings, Requirement, Route
+from harness.model.protocols import Adapter, Capability, Embeddings, FinalCall, Requirement, Route
 from harness.platform import exceptions
 from harness.platform.exceptions import shorten
 
@@ -127,6 +127,8 @@ def check_adapter(spec: str, adapter: Adapter) -> Adapter:
     expect(needed, needed is None or _is_requirement(needed), "requires", "Requirement (harness.model.protocols)")
     expect(route, isinstance(route, Route), "route", "Route (harness.model.protocols)")
     expect(adapter.drive, adapter.drive is None or callable(adapter.drive), "drive", "function")
+    ending = cast("object", adapter.final_call)
+    expect(ending, isinstance(ending, FinalCall | None), "final_call", "FinalCall (harness.model.protocols)")
     for unknown in sorted(capabilities - set(Capability)):
         raise UnknownName("capability", unknown, [each.value for each in Capability], f"the adapter {spec!r}")
     return adapter

@@ -20,7 +20,7 @@ from harness.model.messages import (
     ToolChoice,
     ToolResult,
 )
-from harness.model.protocols import Adapter, Capability, Endpoint
+from harness.model.protocols import Adapter, Capability, Endpoint, FinalCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,17 +101,18 @@ PLAIN_LOOP = frozenset(
 @dataclass(frozen=True, slots=True)
 class Loop:
     """A library that runs its own tool loop, as code under test. It receives only scenarios that its capabilities
-    cover.
+    cover. If the model has to end each turn with a call, `final_call` names it.
     """
 
     name: str
     api: str
     drive: Drive
     capabilities: frozenset[Capability] = PLAIN_LOOP
+    final_call: FinalCall | None = None
 
     def adapter(self) -> Adapter:
         """Return the loop as an adapter. It has no client, because the library sends all requests itself."""
-        return Adapter(self.name, self.api, self.capabilities, _no_client, drive=self.drive)
+        return Adapter(self.name, self.api, self.capabilities, _no_client, drive=self.drive, final_call=self.final_call)
 
 
 def _no_client(_endpoint: Endpoint, _model: str) -> NoReturn:

@@ -291,6 +291,17 @@ class Endpoint:
     max_tokens_field: MaxTokensField | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class FinalCall:
+    """A call that ends a turn of a tool loop, in place of an answer without calls.
+
+    The loop declares the tool itself. `argument` is the argument that holds the answer.
+    """
+
+    tool: str
+    argument: str
+
+
 Connect: TypeAlias = "Callable[[Endpoint, str], ChatClient | AsyncChatClient]"
 
 
@@ -328,6 +339,7 @@ class Adapter:
     - `route` is how the harness intercepts its requests. `LOOPBACK` works for any adapter, in any language.
     - `drive` is set if the adapter runs its own tool loop (`harness.model.loops`). It then receives whole
       conversations, and `connect` is never called.
+    - `final_call` is set if turns of this loop end with a call.
     """
 
     name: str
@@ -338,6 +350,7 @@ class Adapter:
     requires: Requirement | None = None
     route: Route = Route.LOOPBACK
     drive: Drive | None = None
+    final_call: FinalCall | None = None
 
 
 ToolFunction: TypeAlias = "Callable[[ToolCall], object]"

@@ -11,10 +11,10 @@ from harness.apis import registry
 from harness.apis.targets import Target
 from harness.model.loops import Conversation, ConversationTool
 from harness.model.messages import ToolCall, ToolResult
-from harness.model.protocols import Capability
+from harness.model.protocols import Capability, FinalCall
 from harness.results import Mode
 from harness.scenarios.canonical import settings_of, user_message
-from harness.scenarios.schema import FaultSpec, Scenario, Variant
+from harness.scenarios.schema import FaultSpec, Scenario, TurnSpec, Variant
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,19 @@ def conversation_for(scenario: Scenario, variant: Variant, run: Callable[[ToolCa
         thinking=settings.reasoning(),
         max_answers=scenario.max_iterations,
     )
+
+
+def with_final_calls(scenario: Scenario, final: FinalCall) -> Scenario:
+    """Return the scenario with a call at the end of each turn, in place of the text that ends it."""
+    return scenario.model_copy(update={"turns": [_with_final_call(turn, final) for turn in scenario.turns]})
+
+
+def _with_final_call(turn: TurnSpec, final: FinalCall) -> TurnSpec:
+    *before, last = turn.model
+    if last.calls or not last.text:
+        return turn
+    ended = last.model_copy(update={"text": None, "calls": [{final.tool: {final.argument: last.text}}]})
+    return turn.model_copy(update={"model": [*before, ended], "ends_with_call": True})
 
 
 def why_not_drivable(scenario: Scenario, capabilities: AbstractSet[Capability]) -> str | None:

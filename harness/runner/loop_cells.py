@@ -19,7 +19,7 @@ from harness.model.protocols import Endpoint
 from harness.platform.exceptions import exception_text, origin, traceback_text
 from harness.results import DrivenTranscript, Mode, ServedTranscript
 from harness.runner.backends import NO_KEY, Backend, CellEnvironment
-from harness.runner.cells import Cell, conversation_for
+from harness.runner.cells import Cell, conversation_for, with_final_calls
 from harness.runner.serve_router import ServeRouter
 from harness.runner.served_session import (
     CallPositions,
@@ -96,6 +96,8 @@ def run_loop(cell: Cell, backend: Backend, way: StreamRewrite | None = None) -> 
     target, adapter = cell.target, cell.target.adapter
     if not isinstance(adapter, ForeignAdapter):
         raise TypeError(f"{adapter.name}: a loop that no worker has loaded")
+    if adapter.final_call is not None:
+        cell = replace(cell, scenario=with_final_calls(cell.scenario, adapter.final_call))
     wire = registry.api(target.api)
     lost: list[str] = []
     ways: StreamRewrites | None = None if way is None else lambda _wire: [way]

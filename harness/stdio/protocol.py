@@ -39,7 +39,7 @@ from harness.model.messages import (
 )
 from harness.model.messages.typed import type_name
 from harness.model.process import Completed
-from harness.model.protocols import Requirement
+from harness.model.protocols import FinalCall, Requirement
 from harness.platform.exceptions import Origin, Relayed, shorten
 from harness.results import Change
 from harness.stdio.adapter_process import AdapterBroke
@@ -160,7 +160,8 @@ class Description:
     """The result of `describe`: an adapter's name, API and capabilities.
 
     `runs_commands` is set if the adapter sends no HTTP requests but runs commands through `run`. `owns_loop` is set if
-    it implements `drive` instead of `chat`. `requires` is the package that `harness providers` checks.
+    it implements `drive` instead of `chat`, and `final_call` if its turns end with a call. `requires` is the package
+    that `harness providers` checks.
     """
 
     name: str
@@ -170,6 +171,7 @@ class Description:
     requires: Requirement | None = None
     runs_commands: bool = False
     owns_loop: bool = False
+    final_call: FinalCall | None = None
 
 
 @dataclass(frozen=True, slots=True)

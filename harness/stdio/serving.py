@@ -230,6 +230,7 @@ class _Server:
                 adapter.requires,
                 adapter.route is Route.PROCESS,
                 adapter.drive is not None,
+                adapter.final_call,
             )
         )
 

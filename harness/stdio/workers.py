@@ -160,6 +160,7 @@ class WorkerPool:
                 described.requires,
                 Route.PROCESS if described.runs_commands else Route.LOOPBACK,
                 _not_connected_here if described.owns_loop else None,
+                described.final_call,
                 spec=spec,
                 workers=self,
             ),

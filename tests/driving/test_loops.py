@@ -128,6 +128,15 @@ def test_declared_loop_needs_no_api_option_and_streams(tmp_path: Path) -> None:
     assert "the answer was to be streamed, and the request does not ask for that" in text
 
 
+def test_a_loop_says_by_which_call_its_turns_end(tmp_path: Path) -> None:
+    code, _, cells = play(tmp_path / "said", ["finishes", "ends-with-call"], f"--conversation={LOOPS}:FINISHING")
+    assert (code, {each.verdict for each in cells.values()}) == (0, {Verdict.PASS})
+
+    code, text, _ = play(tmp_path / "unsaid", ["finishes"], f"--conversation={LOOPS}:LOOP", "--variant=whole")
+    assert code == 1
+    assert "LookupError: the model has to call a tool" in text
+
+
 def test_the_commands_that_are_shown_ask_for_the_loop_again(tmp_path: Path) -> None:
     _, text, _ = play(tmp_path, ["run-twice"], f"--conversation={LOOPS}:drive", "--target=openai-chat")
 

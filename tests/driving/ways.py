@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx2
 
-from harness import Capability, Conversation, ConversationTool, Endpoint, Loop, ToolFailed, Unsupported
+from harness import Capability, Conversation, ConversationTool, Endpoint, FinalCall, Loop, ToolFailed, Unsupported
 from harness.model.loops import PLAIN_LOOP
 
 Body = dict[str, Any]
@@ -208,6 +208,12 @@ def framed(body: Body) -> Body:
     return {**told(body), "tools": [*body["tools"], {"type": "function", "function": own}]}
 
 
+def finishing(body: Body) -> Body:
+    schema = {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]}
+    own = {"name": "final_answer", "description": "End the turn.", "parameters": schema}
+    return {**body, "tools": [*body["tools"], {"type": "function", "function": own}]}
+
+
 BODIES: dict[str, Callable[[Body], Body]] = {
     "swapped": swapped,
     "id-lost": of("tool", tool_call_id="call_0"),
@@ -221,6 +227,7 @@ BODIES: dict[str, Callable[[Body], Body]] = {
     "bound-dropped": lambda body: {key: value for key, value in body.items() if key != "max_completion_tokens"},
     "other-model": lambda body: {**body, "model": "gpt-4o"},
     "framed": framed,
+    "finishes": finishing,
     "reordered": reordered,
     "wrapped": messages(wrapped),
 }
@@ -273,7 +280,7 @@ KEPT: list[ConversationTool] = []
 """The tool of the conversation before."""
 
 
-def play(endpoint: Endpoint, model: str, conversation: Conversation) -> None:
+def play(endpoint: Endpoint, model: str, conversation: Conversation) -> None:  # noqa: C901 - a branch for each way
     way = conversation.turns[0].text.partition(":")[0]
     ended(way)
     (tool,) = conversation.tools
@@ -305,6 +312,9 @@ def play(endpoint: Endpoint, model: str, conversation: Conversation) -> None:
                     answer = ask(http, body)
                 chat.append(answer)
                 calls = answer.get("tool_calls") or []
+                if way == "finishes" and finished(calls):
+                    chat.append({"role": "tool", "tool_call_id": calls[0]["id"], "content": "done"})
+                    break
                 if way.startswith(("cut-", "ends-with-")):
                     cut(way, http, {**body, "messages": chat[:-1]}, calls)
                     return
@@ -321,6 +331,13 @@ def ask(http: httpx2.Client, body: Body) -> Body:
     reply.raise_for_status()
     message: Body = reply.json()["choices"][0]["message"]
     return message
+
+
+def finished(calls: list[Body]) -> bool:
+    """Whether a call ends the turn. An answer without any call is no end."""
+    if not calls:
+        raise LookupError("the model has to call a tool")
+    return calls[0]["function"]["name"] == "final_answer"
 
 
 def cut(way: str, http: httpx2.Client, body: Body, calls: list[Body]) -> None:
@@ -348,3 +365,4 @@ async def drive(endpoint: Endpoint, model: str, conversation: Conversation) -> N
 
 
 LOOP = Loop("ways", "openai-chat", play, PLAIN_LOOP | {Capability.STREAMING})
+FINISHING = Loop("finishing", "openai-chat", play, PLAIN_LOOP, FinalCall("final_answer", "answer"))
