@@ -15,6 +15,7 @@ from harness.bridge.messages import (
     messages,
     response_format,
     settings,
+    short_id,
     tool_choice,
     tools,
 )
@@ -32,6 +33,7 @@ __all__ = [
     "response",
     "response_format",
     "settings",
+    "short_id",
     "stop_reason",
     "tool_choice",
     "tools",

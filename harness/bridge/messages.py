@@ -137,7 +137,7 @@ def _user(message: Message, failed: Mapping[str, Any] | None, longest: int | Non
     for part in message.tool_results:
         mark = failed if part.is_error else None
         content = _result(part, as_error=part.is_error and mark is None)
-        call_id = _id(part.call_id, longest)
+        call_id = short_id(part.call_id, longest)
         yield {"role": "tool", "tool_call_id": call_id, "name": part.name, "content": content, **(mark or {})}
     others = [part for part in message.parts if not isinstance(part, ToolResult)]
     if others:
@@ -154,10 +154,15 @@ def _assistant(message: Message, longest: int | None) -> dict[str, Any] | None:
 
 def _call(call: ToolCall, longest: int | None) -> dict[str, Any]:
     arguments = json.dumps(call.arguments, ensure_ascii=False)
-    return {"id": _id(call.id, longest), "type": "function", "function": {"name": call.name, "arguments": arguments}}
+    return {
+        "id": short_id(call.id, longest),
+        "type": "function",
+        "function": {"name": call.name, "arguments": arguments},
+    }
 
 
-def _id(call_id: str, longest: int | None) -> str:
+def short_id(call_id: str, longest: int | None) -> str:
+    """Return the id of a call, or another one if it has more than `longest` characters."""
     if longest is None or len(call_id) <= longest:
         return call_id
     return f"call_{hashlib.sha256(call_id.encode()).hexdigest()}"[:longest]

@@ -244,10 +244,10 @@ def complete_targets(incomplete: str) -> list[str]:
 
 
 def complete_adapters(incomplete: str) -> list[str]:
-    """Return matching names of adapters."""
-    from harness import plugins  # noqa: PLC0415 - see `complete_scenarios`
+    """Return matching names of adapters and wrappers."""
+    from harness import plugins, wrappers  # noqa: PLC0415 - see `complete_scenarios`
 
-    return _matching(plugins.ADAPTERS.names(), incomplete)
+    return _matching([*plugins.ADAPTERS.names(), *wrappers.names()], incomplete)
 
 
 def complete_models(incomplete: str) -> list[str]:

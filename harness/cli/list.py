@@ -28,6 +28,7 @@ from harness.cli.options import AsOf, FactFiles, MaxAge
 from harness.model.errors import UnknownName, UsageError
 from harness.results import Blame, Kind, Severity
 from harness.rules.registry import all_rules
+from harness.wrappers import WRAPPERS
 
 if TYPE_CHECKING:
     from harness.runner.recorder import StoredCassette
@@ -37,7 +38,7 @@ _MIN_DESCRIPTION_COLUMNS = 24
 
 def list_(  # noqa: PLR0913 - a parameter for each option
     what: Annotated[
-        Literal["scenarios", "targets", "rules", "models", "facts", "cassettes"],
+        Literal["scenarios", "targets", "rules", "models", "facts", "cassettes", "wrappers"],
         typer.Argument(show_default=False, help="What to list."),
     ],
     *,
@@ -62,7 +63,7 @@ def list_(  # noqa: PLR0913 - a parameter for each option
 ) -> int:
     """List scenarios (the project's, or the shipped ones), targets, rules, known models, facts about providers, or the
     project's cassettes: fresh, stale, old, unused (no cell plays it), orphaned (no scenario has its name) or
-    unreadable."""
+    unreadable. Or list the ready-made wrappers of libraries."""
     if what == "cassettes":
         return _cassettes(cassettes, max_age, strict=strict)
     for option, given in {"--cassettes": cassettes, "--max-age": max_age, "--strict": strict}.items():
@@ -80,7 +81,7 @@ def list_(  # noqa: PLR0913 - a parameter for each option
     elif targets or apis:
         raise UsageError(f"{'--target' if targets else '--api'}: it applies to 'harness list models', not to {what}.")
     else:
-        rows = {"scenarios": _scenarios, "targets": _targets, "rules": _rules}[what]()
+        rows = {"scenarios": _scenarios, "targets": _targets, "rules": _rules, "wrappers": _wrappers}[what]()
     for line in table(list(rows), "REQUIREMENT" if what == "rules" else ""):
         typer.echo(line)
     return 0
@@ -160,6 +161,13 @@ def _rules() -> Iterator[Sequence[str]]:
         known = best_evidence(facts[each] for each in limit.facts if each in facts)
         yield limit.id, Kind.LIMIT, severity(limit), Blame.ADAPTER, limit.source, known, limit.sentence, why
     yield from _server_rules()
+
+
+def _wrappers() -> Iterator[Sequence[str]]:
+    yield "LIBRARY", "KIND", "INSTALLED", "ADAPTERS", "TRIED"
+    for each in WRAPPERS:
+        installed = " ".join(f"{name}={version}" for name, version in each.installed.items()) or "no"
+        yield each.library, each.kind, installed, ",".join(each.adapters), " ".join(each.tried)
 
 
 def _facts(apis: Sequence[str], models: Sequence[str], by: FactSelection) -> Iterator[Sequence[str]]:

@@ -33,6 +33,7 @@ def shorten(text: str, length: int = MAX_TEXT_CHARACTERS) -> str:
 MAX_TRACEBACK_CHARACTERS = 8000
 
 _OURS = f"{Path(__file__).parent.parent}{os.sep}"
+_WRAPPERS = f"{_OURS}wrappers{os.sep}"
 _INSTALLED = tuple(sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib"))
 _PYTHON = (*(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib")), "<")  # "<": code without a file
 
@@ -113,7 +114,7 @@ def line_to_show(frames: Sequence[tuple[str, int]]) -> str:
     """Return the source line to show, formatted as ` (file.py, line 3)`, or an empty string. The last of the `frames`
     is the innermost call.
     """
-    others = [frame for frame in frames if not frame[0].startswith(_OURS)]
+    others = [frame for frame in frames if not frame[0].startswith(_OURS) or frame[0].startswith(_WRAPPERS)]
     installed = [frame for frame in others if _is_installed(frame[0])]
     own = [frame for frame in others if frame not in installed and not frame[0].startswith(_PYTHON)]
     for filename, line in [*own[-1:], *installed[-1:]]:
@@ -164,7 +165,7 @@ def _owner(filename: str) -> _Owner | None:
     """Return who owns the code of a file, or `None` for Python's standard library and the rest of harness."""
     if filename.startswith(_OURS):
         folder = Path(filename).relative_to(_OURS).parts[0]
-        return "bridge" if folder == "bridge" else "adapter" if folder == "adapters" else None
+        return "bridge" if folder == "bridge" else "adapter" if folder in ("adapters", "wrappers") else None
     if _is_installed(filename):
         return "library"
     return None if filename.startswith(_PYTHON) else "adapter"

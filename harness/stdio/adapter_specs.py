@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, cast
 
-from harness import plugins
+from harness import plugins, wrappers
 from harness.apis import registry
 from harness.apis.api import Api
 from harness.bridge import client_shapes
@@ -93,6 +93,7 @@ def is_foreign(spec: str) -> bool:
         or _OWNS_LOOP.fullmatch(spec) is not None
         or ":" in spec
         or (spec not in ADAPTERS.modules() and len(plugins.entry_points_of(ADAPTERS.folder).select(name=spec)) == 1)
+        or _is_wrapper(spec)
     )
 
 
@@ -107,7 +108,14 @@ def adapter(spec: str) -> Adapter:
     if client is not None:
         return plugins.check_adapter(spec, _client(*client.groups()))
     owns_loop = _OWNS_LOOP.fullmatch(spec)
-    return plugins.adapter(spec) if owns_loop is None else plugins.check_adapter(spec, _loop(*owns_loop.groups()))
+    if owns_loop is None:
+        return plugins.adapter(wrappers.address(spec) if _is_wrapper(spec) else spec)
+    return plugins.check_adapter(spec, _loop(*owns_loop.groups()))
+
+
+def _is_wrapper(name: str) -> bool:
+    """Return whether a ready-made wrapper has this name, and no adapter has it."""
+    return wrappers.find(name) is not None and name not in ADAPTERS.names()
 
 
 def _loop(kind: str, api_name: str | None, what: str) -> Adapter:
@@ -118,6 +126,8 @@ def _loop(kind: str, api_name: str | None, what: str) -> Adapter:
             what, wire.name, keys=wire.key_variables[:1], base_urls=wire.server_endpoints.variables
         )
         return made.adapter()
+    if _is_wrapper(what):
+        what = wrappers.address(what)
     if ":" not in what:
         raise PluginError("conversation", what, "it has to be package.module:attribute.")
     value = plugins.import_attribute(what, "conversation")

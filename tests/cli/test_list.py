@@ -19,6 +19,7 @@ from harness.rules.registry import all_rules
 from harness.runner.costs import models
 from harness.scenarios.load import load_paths
 from harness.scenarios.suite import shipped
+from harness.wrappers import WRAPPERS
 from tests.cli.conftest import Command
 
 ROOT = Path(__file__).parent.parent.parent
@@ -155,3 +156,13 @@ def test_what_cannot_be_listed_is_told(harness: Command, words: tuple[str, ...],
     outcome = harness("list", *words)
 
     assert (outcome.code, outcome.out, outcome.err) == (2, "", f"harness: {error}\n")
+
+
+def test_wrappers_are_listed_with_what_they_were_tried_with(harness: Command) -> None:
+    rows = table(harness("list", "wrappers").out, "LIBRARY", "KIND", "INSTALLED", "ADAPTERS", "TRIED")
+
+    assert [(row["LIBRARY"], row["KIND"], row["ADAPTERS"]) for row in rows] == [
+        (each.library, each.kind, ",".join(each.adapters)) for each in WRAPPERS
+    ]
+    assert [row["INSTALLED"] != "no" for row in rows] == [bool(each.installed) for each in WRAPPERS]
+    assert all("<" in row["TRIED"] for row in rows)

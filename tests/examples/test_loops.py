@@ -12,7 +12,7 @@ from harness.cli.main import main
 from harness.results import CellResult, RunResult, Verdict
 
 HERE = Path(__file__).parent
-LIBRARIES = {"runner_loop": ("anthropic", "anthropic", 1), "agents_loop": ("agents", "openai-responses", 2)}
+LIBRARIES = {"runner_loop": ("anthropic", "anthropic", 1)}
 """The library of each, a target, and in how many variants it plays."""
 
 FEW = ("call-parallel-same-tool", "history-two-turns", "result-error", "system-plain", "call-without-parameters")

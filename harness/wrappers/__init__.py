@@ -1,0 +1,195 @@
+"""Ready-made adapters and loops for third-party libraries. Each module wraps one library and imports it.
+
+`WRAPPERS` describes the modules without importing them. See `harness help wrappers`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from typing import Literal
+
+from harness.model.errors import PluginError, UnknownName
+
+APIS = {
+    "OPENAI": "openai-chat",
+    "RESPONSES": "openai-responses",
+    "ANTHROPIC": "anthropic",
+    "GEMINI": "gemini",
+}
+"""Attributes of the modules, and the API of the adapter or loop in each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapper:
+    """A module of this package, described without importing it.
+
+    - `library` is its name for users, as in `harness check litellm`.
+    - `tried` lists the distributions to install, with the range of versions that were tried.
+    - `imports` maps each attribute of the module to the packages that it imports. The first attribute is the default.
+    """
+
+    library: str
+    kind: Literal["adapter", "loop"]
+    tried: tuple[str, ...]
+    imports: Mapping[str, tuple[str, ...]]
+
+    @property
+    def module(self) -> str:
+        """Full name of the module."""
+        return f"{__name__}.{self.library.replace('-', '_')}"
+
+    @property
+    def adapters(self) -> dict[str, str]:
+        """Names of the adapters or loops, with their attributes, as in `litellm-anthropic` → `ANTHROPIC`."""
+        return {f"{self.library}-{attribute.lower()}": attribute for attribute in self.imports}
+
+    @property
+    def installed(self) -> dict[str, str]:
+        """Installed distributions with their versions."""
+        return {name: version for name in self.distributions for version in _versions(name)}
+
+    @property
+    def distributions(self) -> list[str]:
+        """Names of the distributions to install."""
+        return [re.split(r"[\[<>=]", each)[0] for each in self.tried]
+
+    def api(self, attribute: str) -> str:
+        """Return the API of an adapter."""
+        return APIS[attribute]
+
+    def missing(self, attribute: str) -> list[str]:
+        """Return the packages that an adapter imports and that are not installed."""
+        return [name for name in self.imports[attribute] if not _is_importable(name)]
+
+
+WRAPPERS = (
+    Wrapper(
+        "litellm",
+        "adapter",
+        ("litellm>=1.110,<1.111",),
+        dict.fromkeys(("OPENAI", "ANTHROPIC", "GEMINI"), ("litellm",)),
+    ),
+    Wrapper(
+        "any-llm",
+        "adapter",
+        ("any-llm-sdk[anthropic,openai]>=1.40,<1.41",),
+        {"OPENAI": ("any_llm", "openai"), "ANTHROPIC": ("any_llm", "anthropic")},
+    ),
+    Wrapper(
+        "langchain",
+        "adapter",
+        ("langchain-openai>=1.7,<1.8", "langchain-anthropic>=1.7,<1.8", "langchain-google-genai>=4.4,<4.5"),
+        {
+            "OPENAI": ("langchain_core", "langchain_openai"),
+            "ANTHROPIC": ("langchain_core", "langchain_anthropic"),
+            "GEMINI": ("langchain_core", "langchain_google_genai"),
+        },
+    ),
+    Wrapper(
+        "pydantic-ai",
+        "adapter",
+        ("pydantic-ai-slim[anthropic,openai]>=2.68,<2.69",),
+        {
+            "OPENAI": ("pydantic_ai", "openai"),
+            "RESPONSES": ("pydantic_ai", "openai"),
+            "ANTHROPIC": ("pydantic_ai", "anthropic"),
+        },
+    ),
+    Wrapper(
+        "haystack",
+        "adapter",
+        ("haystack-ai>=3.4,<3.5", "anthropic-haystack>=8.0,<8.1"),
+        {"OPENAI": ("haystack",), "ANTHROPIC": ("haystack", "haystack_integrations")},
+    ),
+    Wrapper(
+        "llama-index",
+        "adapter",
+        (
+            "llama-index-core>=0.14.25,<0.15",
+            "llama-index-llms-openai>=0.8,<0.9",
+            "llama-index-llms-anthropic>=0.12,<0.13",
+            "anthropic<1",
+        ),
+        {
+            "OPENAI": ("llama_index", "openai"),
+            "ANTHROPIC": ("llama_index", "anthropic"),
+        },
+    ),
+    Wrapper(
+        "aisuite",
+        "adapter",
+        ("aisuite[anthropic,openai]>=0.2,<0.3", "docstring-parser", "mcp"),
+        {"OPENAI": ("aisuite", "openai", "docstring_parser", "mcp"), "ANTHROPIC": ("aisuite", "anthropic", "mcp")},
+    ),
+    Wrapper("instructor", "adapter", ("instructor>=1.17,<1.18",), {"OPENAI": ("instructor", "openai")}),
+    Wrapper(
+        "openai-agents",
+        "loop",
+        ("openai-agents>=0.24,<0.25",),
+        {"RESPONSES": ("agents", "openai"), "OPENAI": ("agents", "openai")},
+    ),
+    Wrapper(
+        "agno",
+        "loop",
+        ("agno>=3.1,<3.2", "openai", "anthropic"),
+        {"OPENAI": ("agno", "openai"), "ANTHROPIC": ("agno", "anthropic")},
+    ),
+    Wrapper(
+        "strands",
+        "loop",
+        ("strands-agents[anthropic,openai]>=1.62,<1.63",),
+        {"OPENAI": ("strands", "openai"), "ANTHROPIC": ("strands", "anthropic")},
+    ),
+    Wrapper("smolagents", "loop", ("smolagents[openai]>=1.26,<1.27",), {"OPENAI": ("smolagents", "openai")}),
+    Wrapper("google-adk", "loop", ("google-adk>=2.13,<2.14",), {"GEMINI": ("google.adk",)}),
+)
+
+
+def names() -> list[str]:
+    """Return the names that `find` accepts."""
+    return sorted({name for each in WRAPPERS for name in (each.library, *each.adapters)})
+
+
+def find(name: str) -> tuple[Wrapper, str] | None:
+    """Return the wrapper and attribute for a name, or `None`. The name of a library selects its first adapter."""
+    for wrapper in WRAPPERS:
+        for adapter, attribute in wrapper.adapters.items():
+            if name in (wrapper.library, adapter):
+                return wrapper, attribute
+    return None
+
+
+def address(name: str) -> str:
+    """Return the adapter or loop with this name as `module:attribute`.
+
+    Raises:
+        UnknownName: no wrapper has this name.
+        PluginError: its library is not installed.
+    """
+    found = find(name)
+    if found is None:
+        raise UnknownName("wrapper", name, names())
+    wrapper, attribute = found
+    if missing := wrapper.missing(attribute):
+        wanted = " ".join(f"'{each}'" for each in wrapper.tried)
+        reason = f"{', '.join(missing)} is not installed where harness is. Install it: pip install {wanted}"
+        raise PluginError(wrapper.kind, name, reason)
+    return f"{wrapper.module}:{attribute}"
+
+
+def _is_importable(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:  # a parent package is not installed
+        return False
+
+
+def _versions(distribution: str) -> list[str]:
+    try:
+        return [version(distribution)]
+    except PackageNotFoundError:
+        return []

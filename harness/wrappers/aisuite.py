@@ -1,0 +1,46 @@
+"""aisuite, for OpenAI and Anthropic: it takes and returns OpenAI's form for every provider."""
+
+# pyright: basic, reportMissingImports=false, reportAttributeAccessIssue=false, reportCallIssue=false
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import aisuite
+
+from harness import Adapter, Capability, ChatRequest, ChatResponse, Endpoint, StreamEvent, bridge
+
+
+class AISuite:
+    """A client of one provider, named by the prefix of the model."""
+
+    def __init__(self, provider: str, endpoint: Endpoint, model: str) -> None:
+        where = {"api_key": endpoint.api_key, "base_url": endpoint.base_url, "max_retries": 0}
+        client = aisuite.Client({provider: where})
+        self._complete = partial(client.chat.completions.create, f"{provider}:{model}")
+        self._memory, self._is_openai = bridge.Memory(), provider == "openai"
+
+    def chat(self, request: ChatRequest) -> ChatResponse:
+        with bridge.failures():
+            return bridge.response(self._complete(**self._arguments(request)), request, self._memory)
+
+    def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
+        usage = {"stream_options": {"include_usage": True}} if self._is_openai else {}
+        with bridge.failures():
+            chunks = self._complete(**self._arguments(request), **usage, stream=True)
+            yield from bridge.events(chunks, request, self._memory)
+
+    def close(self) -> None: ...
+
+    def _arguments(self, request: ChatRequest) -> dict[str, Any]:
+        given = bridge.completion_request(request, self._memory, longest_id=64 if self._is_openai else None)
+        renamed = {"max_tokens": "max_completion_tokens"} if self._is_openai else {"stop": "stop_sequences"}
+        return {renamed.get(name, name): value for name, value in given.items()}
+
+
+_CAPABILITIES = frozenset(map(Capability, ("system-prompt", "tools", "parallel-tool-calls", "history", "truncation")))
+_CAPABILITIES |= frozenset(map(Capability, ("vision", "streaming")))
+_OPENAI_ONLY = frozenset(map(Capability, ("tool-choice", "forced-tool-choice", "json-mode", "json-schema")))
+OPENAI = Adapter("aisuite-openai", "openai-chat", _CAPABILITIES | _OPENAI_ONLY, partial(AISuite, "openai"))
+ANTHROPIC = Adapter("aisuite-anthropic", "anthropic", _CAPABILITIES, partial(AISuite, "anthropic"))

@@ -1,0 +1,46 @@
+"""any-llm, for OpenAI and Anthropic: it takes and returns OpenAI's form for every provider."""
+
+# pyright: basic, reportMissingImports=false, reportAttributeAccessIssue=false, reportCallIssue=false
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import any_llm
+
+from harness import Adapter, Capability, ChatRequest, ChatResponse, Endpoint, StreamEvent, bridge
+
+
+class AnyLLM:
+    """A client of one provider, by any-llm's name for it."""
+
+    def __init__(self, provider: str, endpoint: Endpoint, model: str) -> None:
+        options = {"max_retries": 0}
+        where = {"api_base": endpoint.base_url, "api_key": endpoint.api_key, "client_args": options}
+        self._usage = {"stream_options": {"include_usage": True}} if provider == "openai" else {}
+        self._complete: Any = partial(any_llm.completion, model, provider=provider, **where)
+        self._memory, self._longest_id = bridge.Memory(), 64 if provider == "openai" else None
+
+    def chat(self, request: ChatRequest) -> ChatResponse:
+        with bridge.failures():
+            return bridge.response(self._complete(**self._arguments(request)), request, self._memory)
+
+    def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
+        with bridge.failures():
+            chunks = self._complete(**self._arguments(request), stream=True, **self._usage)
+            yield from bridge.events(chunks, request, self._memory)
+
+    def close(self) -> None: ...
+
+    def _arguments(self, request: ChatRequest) -> dict[str, Any]:
+        return bridge.completion_request(request, self._memory, longest_id=self._longest_id)
+
+
+_NAMES = (
+    *("system-prompt", "tools", "parallel-tool-calls", "tool-choice", "forced-tool-choice", "json-schema"),
+    *("json-with-tools", "vision", "history", "truncation", "streaming"),
+)
+_CAPABILITIES = frozenset(map(Capability, _NAMES))
+OPENAI = Adapter("any-llm-openai", "openai-chat", _CAPABILITIES | {Capability.JSON_MODE}, partial(AnyLLM, "openai"))
+ANTHROPIC = Adapter("any-llm-anthropic", "anthropic", _CAPABILITIES, partial(AnyLLM, "anthropic"))

@@ -1,0 +1,107 @@
+"""The ready-made wrappers: named without being imported, short, and played with a stub of a library."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from harness import plugins, wrappers
+from harness.model.errors import PluginError
+from harness.results import RunResult, Verdict
+from harness.stdio import adapter_specs
+from harness.wrappers import WRAPPERS, Wrapper
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent.parent
+MODULES = {each.library: Path(f"{ROOT / each.module.replace('.', '/')}.py") for each in WRAPPERS}
+LONG = {"langchain", "pydantic-ai", "haystack", "llama-index"}
+"""Libraries with messages of their own."""
+
+EVERY = [(each, attribute) for each in WRAPPERS for attribute in each.imports]
+
+
+def test_the_registry_lists_every_module() -> None:
+    folder = ROOT / "harness" / "wrappers"
+
+    assert sorted(MODULES.values()) == sorted(path for path in folder.glob("*.py") if path.name != "__init__.py")
+    assert len(wrappers.names()) == len(WRAPPERS) + len(EVERY)
+    assert not set(wrappers.names()) & set(plugins.ADAPTERS.names())
+
+
+@pytest.mark.parametrize("library", MODULES)
+def test_a_wrapper_is_short(library: str) -> None:
+    source = MODULES[library].read_text(encoding="utf-8")
+    _docstring, *body = ast.parse(source).body
+    rest = [each for each in body if not isinstance(each, ast.Import | ast.ImportFrom)]
+    lines = [line for each in rest for line in source.splitlines()[each.lineno - 1 : each.end_lineno] if line.strip()]
+
+    assert len(lines) <= (120 if library in LONG else 40)
+
+
+@pytest.mark.parametrize(("wrapper", "attribute"), EVERY, ids=[f"{w.library}-{a}" for w, a in EVERY])
+def test_a_library_that_is_not_installed_is_one_clear_line(wrapper: Wrapper, attribute: str) -> None:
+    missing = wrapper.missing(attribute)
+    if not missing:
+        found = adapter_specs.adapter(f"{wrapper.module}:{attribute}")
+        assert (found.api, found.drive is not None) == (wrapper.api(attribute), wrapper.kind == "loop")
+        return
+    name = f"{wrapper.library}-{attribute.lower()}"
+
+    with pytest.raises(PluginError) as raised:
+        adapter_specs.adapter(name)
+
+    assert str(raised.value) == (
+        f"the {wrapper.kind} {name!r} cannot be used: {', '.join(missing)} is not installed where harness is. "
+        f"Install it: pip install {' '.join(repr(each) for each in wrapper.tried)}"
+    )
+
+
+STUB = """
+import json, urllib.request
+
+def completion(model, *, api_base, api_key, num_retries, max_retries, **fields):
+    assert not fields.pop("stream", False) and "stream_options" not in fields, "this stub cannot stream"
+    fields["max_completion_tokens"] = fields.pop("max_tokens")
+    body = json.dumps({"model": model.partition("/")[2], **fields}).encode()
+    heads = {"content-type": "application/json", "authorization": f"Bearer {api_key}"}
+    sent = urllib.request.Request(f"{api_base}/chat/completions", body, heads)
+    with urllib.request.urlopen(sent) as answer:
+        return json.load(answer)
+
+def stream_chunk_builder(chunks):
+    raise AssertionError("this stub cannot stream")
+"""
+
+
+@pytest.mark.skipif(find_spec("litellm") is not None, reason="the real library is installed: tests.wrappers plays it")
+def test_a_wrapper_is_played_by_its_name_where_its_library_is_importable(tmp_path: Path) -> None:
+    (tmp_path / "litellm.py").write_text(STUB, encoding="utf-8")
+    report = tmp_path / "run.json"
+    few = ("call-parallel-same-tool", "history-two-turns", "history-long-ids", "system-plain")
+    words = ["run", *few, "--mode=reference", "--variant=whole", "-n", "2", "--adapter", "litellm"]
+
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "harness",
+            *words,
+            "--target=openai-chat",
+            "--model=openai-chat=gpt-5.4",
+            f"--report=json:{report}",
+        ],
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    cells = RunResult.from_json(report.read_text(encoding="utf-8")).cells
+    assert {each.scenario: each.verdict for each in cells} == dict.fromkeys(sorted(few), Verdict.PASS), done.stderr
+    assert {each.target for each in cells} == {"litellm-openai"}
