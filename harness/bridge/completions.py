@@ -92,7 +92,12 @@ def completion(  # noqa: PLR0913 - the fields of a completion
 
 
 def response(
-    completion: object, request: ChatRequest, memory: Memory | None = None, *, own: object = None
+    completion: object,
+    request: ChatRequest,
+    memory: Memory | None = None,
+    *,
+    own: object = None,
+    parsed: bool = False,
 ) -> ChatResponse:
     """Convert a completion to a response. It is an object or a dictionary with `choices`, `usage` and `model`.
 
@@ -101,6 +106,8 @@ def response(
 
     - A call without an id gets one that is marked as synthesised.
     - A call whose arguments are not a JSON object is left out; empty arguments become `{}`.
+    - The last call of a response that reached its token limit is left out if its arguments are empty, or always with
+      `parsed`: an API that parses arguments, such as Anthropic's, returns cut ones as an object.
     - The stop reason `stop` of a response with calls becomes `TOOL_USE`.
 
     `memory` stores the library's own message without the calls that were left out: `own`, or by default the message of
@@ -118,6 +125,8 @@ def response(
     raw = choice.get("finish_reason")
     reason = stop_reason(raw)
     read = [_call(each, place, request) for place, each in enumerate(calls)]
+    if read and reason is StopReason.MAX_TOKENS and (parsed or _is_empty(calls[-1])):
+        read[-1] = None
     made = [call for call in read if call is not None]
     parts: list[Part] = [Thinking(message["reasoning_content"])] if message.get("reasoning_content") else []
     parts += [Text(text)] if (text := _text(message.get("content"))) else []
@@ -140,7 +149,7 @@ def _reported(calls: Sequence[Mapping[str, Any]], read: Sequence[ToolCall | None
     texts = [plain(each.get("function")).get("arguments") for each in calls]
     names = [str(plain(each.get("function")).get("name") or "") for each in calls]
     found: dict[str, JSON] = {
-        EMPTY_ARGUMENTS: [place for place, text in enumerate(texts) if text is None or text == ""],
+        EMPTY_ARGUMENTS: [place for place, call in enumerate(calls) if _is_empty(call)],
         UNREADABLE_CALLS: [
             {"name": name, "arguments": text if isinstance(text, str) else repr(text)}
             for name, text, call in zip(names, texts, read, strict=True)
@@ -174,6 +183,10 @@ def _arguments(given: object) -> dict[str, Any] | None:
         except ValueError:
             return None
     return cast("dict[str, Any]", given) if isinstance(given, dict) else {} if given is None else None
+
+
+def _is_empty(call: Mapping[str, Any]) -> bool:
+    return plain(call.get("function")).get("arguments") in (None, "")
 
 
 def _call(call: Mapping[str, Any], place: int, request: ChatRequest) -> ToolCall | None:
@@ -213,19 +226,20 @@ Read = Callable[[Any], object]
 """Converts a chunk or response object of a library into the format of `completion`."""
 
 
-def events(
+def events(  # noqa: PLR0913 - what a library's stream needs
     chunks: Iterable[object],
     request: ChatRequest,
     memory: Memory | None = None,
     *,
     whole: Whole | None = None,
     read: Read | None = None,
+    parsed: bool = False,
 ) -> Iterator[StreamEvent]:
     """Yield the events of a stream, including its `Finish`.
 
     `whole` joins the chunks, if the library has a function for it. `read` converts chunks and the joined object to
     OpenAI's format; `memory` then stores the joined object. A stream without a stop reason still ends in a response, as
-    for users of the library. If the connection was cut, a rule reports it.
+    for users of the library. If the connection was cut, a rule reports it. See `response` for `parsed`.
 
     Raises:
         MalformedResponse: there was no chunk.
@@ -236,7 +250,8 @@ def events(
         yield from made.add(read(chunk) if read else chunk)
     answer = whole(taken) if whole else made.completion
     own = answer if read and whole else None
-    yield from made.end(response(read(answer) if read and whole else answer, request, memory, own=own))
+    whole_answer = read(answer) if read and whole else answer
+    yield from made.end(response(whole_answer, request, memory, own=own, parsed=parsed))
 
 
 class Chunks:

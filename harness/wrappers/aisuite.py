@@ -23,13 +23,15 @@ class AISuite:
 
     def chat(self, request: ChatRequest) -> ChatResponse:
         with bridge.failures():
-            return bridge.response(self._complete(**self._arguments(request)), request, self._memory)
+            return bridge.response(
+                self._complete(**self._arguments(request)), request, self._memory, parsed=not self._is_openai
+            )
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
         usage = {"stream_options": {"include_usage": True}} if self._is_openai else {}
         with bridge.failures():
             chunks = self._complete(**self._arguments(request), **usage, stream=True)
-            yield from bridge.events(chunks, request, self._memory)
+            yield from bridge.events(chunks, request, self._memory, parsed=not self._is_openai)
 
     def close(self) -> None: ...
 

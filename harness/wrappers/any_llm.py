@@ -21,15 +21,18 @@ class AnyLLM:
         self._usage = {"stream_options": {"include_usage": True}} if provider == "openai" else {}
         self._complete: Any = partial(any_llm.completion, model, provider=provider, **where)
         self._memory, self._longest_id = bridge.Memory(), 64 if provider == "openai" else None
+        self._parsed = provider == "anthropic"
 
     def chat(self, request: ChatRequest) -> ChatResponse:
         with bridge.failures():
-            return bridge.response(self._complete(**self._arguments(request)), request, self._memory)
+            return bridge.response(
+                self._complete(**self._arguments(request)), request, self._memory, parsed=self._parsed
+            )
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
         with bridge.failures():
             chunks = self._complete(**self._arguments(request), stream=True, **self._usage)
-            yield from bridge.events(chunks, request, self._memory)
+            yield from bridge.events(chunks, request, self._memory, parsed=self._parsed)
 
     def close(self) -> None: ...
 

@@ -25,7 +25,7 @@ class Haystack:
     def chat(self, request: ChatRequest) -> ChatResponse:
         with bridge.failures():
             answer = self._generator.run(**self._arguments(request))["replies"][0]
-        return bridge.response(openai_form(answer), request, self._memory, own=answer)
+        return bridge.response(openai_form(answer), request, self._memory, own=answer, parsed=not self._is_openai)
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
         chunks, arguments = [], self._arguments(request)
@@ -33,7 +33,8 @@ class Haystack:
             arguments["generation_kwargs"]["stream_options"] = {"include_usage": True}
         with bridge.failures():
             answer = self._generator.run(**arguments, streaming_callback=chunks.append)["replies"][0]
-            yield from bridge.events(chunks, request, self._memory, whole=lambda _: answer, read=openai_form)
+            how = {"whole": lambda _: answer, "read": openai_form, "parsed": not self._is_openai}
+            yield from bridge.events(chunks, request, self._memory, **how)
 
     def close(self) -> None: ...
 

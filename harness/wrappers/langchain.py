@@ -19,17 +19,18 @@ class LangChain:
     def __init__(self, create: Callable[[Endpoint, str], Any], provider: str, endpoint: Endpoint, model: str) -> None:
         self._model, self._memory = create(endpoint, model), bridge.Memory()
         self._names = {"max_tokens": "max_output_tokens"} if provider == "gemini" else {}
-        self._longest_id = 64 if provider == "openai" else None
+        self._longest_id, self._parsed = 64 if provider == "openai" else None, provider == "anthropic"
 
     def chat(self, request: ChatRequest) -> ChatResponse:
         with bridge.failures():
             answer = self._bound(request).invoke(self._messages(request))
-        return bridge.response(openai_form(answer), request, self._memory, own=answer)
+        return bridge.response(openai_form(answer), request, self._memory, own=answer, parsed=self._parsed)
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
         with bridge.failures():
             chunks = self._bound(request).stream(self._messages(request))
-            yield from bridge.events(chunks, request, self._memory, whole=join, read=openai_form)
+            how = {"whole": join, "read": openai_form, "parsed": self._parsed}
+            yield from bridge.events(chunks, request, self._memory, **how)
 
     def close(self) -> None: ...
 

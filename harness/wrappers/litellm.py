@@ -23,16 +23,20 @@ class LiteLLM:
         where = {"api_base": base, "api_key": endpoint.api_key, "num_retries": 0, "max_retries": 0}
         self._complete = partial(litellm.completion, f"{provider}/{model}", **where)
         self._memory, self._longest_id = bridge.Memory(), 64 if provider == "openai" else None
+        self._parsed = provider == "anthropic"
 
     def chat(self, request: ChatRequest) -> ChatResponse:
         with bridge.failures():
-            return bridge.response(self._complete(**self._arguments(request)), request, self._memory)
+            return bridge.response(
+                self._complete(**self._arguments(request)), request, self._memory, parsed=self._parsed
+            )
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
         usage = {"include_usage": True}
         with bridge.failures():
             chunks = self._complete(**self._arguments(request), stream=True, stream_options=usage)
-            yield from bridge.events(chunks, request, self._memory, whole=litellm.stream_chunk_builder)
+            whole = litellm.stream_chunk_builder
+            yield from bridge.events(chunks, request, self._memory, whole=whole, parsed=self._parsed)
 
     def close(self) -> None: ...
 

@@ -25,7 +25,9 @@ class LlamaIndex:
     def chat(self, request: ChatRequest) -> harness.ChatResponse:
         with bridge.failures():
             answer = self._llm.chat_with_tools(**self._arguments(request))
-        return bridge.response(openai_form([answer]), request, self._memory, own=answer.message)
+        return bridge.response(
+            openai_form([answer]), request, self._memory, own=answer.message, parsed=not self._is_openai
+        )
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
         usage, given = {"stream_options": {"include_usage": True}} if self._is_openai else {}, []
@@ -39,9 +41,9 @@ class LlamaIndex:
             calls = whole["choices"][0]["message"]["tool_calls"]
             yield from answer.add(bridge.completion("", [{**each, "index": at} for at, each in enumerate(calls)]))
             own = given[-1].message if given else None
-            yield from answer.end(
-                bridge.response(whole if given else answer.completion, request, self._memory, own=own)
-            )
+            last = whole if given else answer.completion
+            parsed = not self._is_openai
+            yield from answer.end(bridge.response(last, request, self._memory, own=own, parsed=parsed))
 
     def close(self) -> None: ...
 

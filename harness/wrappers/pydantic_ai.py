@@ -35,20 +35,19 @@ from harness import (
 class PydanticAI:
     """A client on one of Pydantic AI's models."""
 
-    def __init__(
-        self, create: Callable[[Endpoint, str], Any], longest: int | None, endpoint: Endpoint, model: str
-    ) -> None:
-        self._model, self._memory, self._longest_id = create(endpoint, model), bridge.Memory(), longest
+    def __init__(self, create: Callable[[Endpoint, str], Any], provider: str, endpoint: Endpoint, model: str) -> None:
+        self._model, self._memory = create(endpoint, model), bridge.Memory()
+        self._longest_id, self._parsed = 64 if provider == "openai" else None, provider == "anthropic"
 
     def chat(self, request: ChatRequest) -> ChatResponse:
         with bridge.failures():
             answer = model_request_sync(self._model, **self._arguments(request))
-        return bridge.response(openai_form(answer), request, self._memory, own=answer)
+        return bridge.response(openai_form(answer), request, self._memory, own=answer, parsed=self._parsed)
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
         with bridge.failures(), model_request_stream_sync(self._model, **self._arguments(request)) as stream:
             whole = lambda _: stream.response  # noqa: E731 - what the library joined
-            yield from bridge.events(stream, request, self._memory, whole=whole, read=openai_form)
+            yield from bridge.events(stream, request, self._memory, whole=whole, read=openai_form, parsed=self._parsed)
 
     def close(self) -> None: ...
 
@@ -171,8 +170,10 @@ _NAMES = (
     *("vision", "history", "truncation", "streaming"),
 )
 _CAPABILITIES = frozenset(map(Capability, _NAMES))
-OPENAI = Adapter("pydantic-ai-openai", "openai-chat", _CAPABILITIES, partial(PydanticAI, partial(_openai, False), 64))
-RESPONSES = Adapter(
-    "pydantic-ai-responses", "openai-responses", _CAPABILITIES, partial(PydanticAI, partial(_openai, True), 64)
+OPENAI = Adapter(
+    "pydantic-ai-openai", "openai-chat", _CAPABILITIES, partial(PydanticAI, partial(_openai, False), "openai")
 )
-ANTHROPIC = Adapter("pydantic-ai-anthropic", "anthropic", _CAPABILITIES, partial(PydanticAI, _anthropic, None))
+RESPONSES = Adapter(
+    "pydantic-ai-responses", "openai-responses", _CAPABILITIES, partial(PydanticAI, partial(_openai, True), "openai")
+)
+ANTHROPIC = Adapter("pydantic-ai-anthropic", "anthropic", _CAPABILITIES, partial(PydanticAI, _anthropic, "anthropic"))

@@ -179,6 +179,18 @@ def test_what_reached_its_bound_hands_on_what_the_library_does() -> None:
     assert [made.id for made in whole.tool_calls] == ["a", "b"]
 
 
+def test_the_last_call_of_a_parsed_answer_that_reached_its_bound_is_left_out() -> None:
+    both = {"tool_calls": [call('{"n": 1}'), call('{"n": 2}', "b")]}
+
+    cut = bridge.response(completion(both, "length"), ASKED, parsed=True)
+    ended = bridge.response(completion(both, "tool_calls"), ASKED, parsed=True)
+    empty = bridge.response(completion({"tool_calls": [call('{"n": 1}'), call("", "b")]}, "length"), ASKED)
+
+    assert [[each.id for each in answer.tool_calls] for answer in (cut, ended, empty)] == [["a"], ["a", "b"], ["a"]]
+    assert cut.stop_reason is StopReason.MAX_TOKENS
+    assert cut.reported == {"unreadable-calls": [{"name": "look", "arguments": '{"n": 2}'}]}
+
+
 def test_refusals_and_answers_that_are_none() -> None:
     assert bridge.response(completion({"refusal": "No."}), ASKED).stop_reason is StopReason.REFUSAL
     assert bridge.stop_reason("MAX_TOKENS") is StopReason.MAX_TOKENS

@@ -1,0 +1,161 @@
+"""Rows of the matrix: a wrapper in the environment of its library, with the squares and causes of a run."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.reports.finding_causes import Cause, causes
+from harness.reports.groups import feature
+from harness.results import CellResult, RunResult, Severity, Verdict
+from harness.wrappers import WRAPPERS, Wrapper
+
+ROOT = Path(__file__).parent.parent.parent
+TRACED = Path(__file__).parent / "traced.json"
+"""Causes that were traced by hand: whose fault each is, and the place in the library's source."""
+
+TARGETS = {
+    "openai-chat": ("openai-chat", "gpt-5.4"),
+    "openai-responses": ("openai-responses", None),
+    "anthropic": ("anthropic", None),
+    "gemini": ("gemini-4", None),
+}
+"""For each API a target, and a model that accepts tools without further settings."""
+
+RED = {Verdict.FAIL, Verdict.ERROR}
+MAX_SECONDS = 3600.0
+MAX_EVIDENCE = 400
+
+Row = dict[str, Any]
+
+
+def rows(library: str, venvs: Path, scenarios: Sequence[str], *, fresh: bool) -> Iterator[Row]:
+    """Play all adapters of a library."""
+    name, _, version = library.partition("==")
+    wrapper = next((each for each in WRAPPERS if each.library == name), None)
+    if wrapper is None:
+        raise SystemExit(f"{name}: no wrapper has this name. Known: {', '.join(each.library for each in WRAPPERS)}")
+    python = environment(wrapper, version, venvs, fresh=fresh)
+    for adapter, attribute in wrapper.adapters.items():
+        print(f"{library}: {adapter}", file=sys.stderr, flush=True)  # noqa: T201 - progress
+        yield row(wrapper, adapter, attribute, python, scenarios)
+
+
+def environment(wrapper: Wrapper, version: str, venvs: Path, *, fresh: bool) -> Path:
+    """Return the Python of an environment that has the library and this checkout."""
+    folder = venvs / (wrapper.library.replace("-", "_") + (f"-{version}" if version else ""))
+    python = folder.absolute() / "bin" / "python"
+    if python.exists() and not fresh:
+        return python
+    wanted = [*wrapper.tried]
+    if version:
+        wanted[0] = f"{wanted[0].split('>=')[0]}=={version}"
+    subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
+    subprocess.run([str(python), "-m", "pip", "install", "-q", "-e", str(ROOT), *wanted], check=True)
+    return python
+
+
+def row(wrapper: Wrapper, adapter: str, attribute: str, python: Path, scenarios: Sequence[str]) -> Row:
+    """Play one adapter."""
+    api = wrapper.api(attribute)
+    target, model = TARGETS[api]
+    chosen = ["--target", target, *(["--model", f"{target}={model}"] if model else [])]
+    report = python.parent.parent / f"{adapter}.json"
+    report.unlink(missing_ok=True)
+    words = ["run", *scenarios, "--mode", "reference", "-n", "1", "--adapter", adapter, *chosen]
+    command = [str(python), "-m", "harness", *words, "--report", f"json:{report}"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=MAX_SECONDS, check=False)
+    known = {"library": wrapper.library, "adapter": adapter, "kind": wrapper.kind, "api": api, "played": today()}
+    known |= {"versions": versions(python, wrapper), "command": " ".join(["harness", *words])}
+    if not report.exists():
+        return {**known, "broken": (done.stderr or done.stdout).strip()[-2000:]}
+    run = RunResult.from_json(report.read_text(encoding="utf-8"))
+    verdicts = Counter(cell.verdict.value for cell in run.cells)
+    return {**known, "verdicts": verdicts, "features": squares(run), "causes": described(run, wrapper.library)}
+
+
+def squares(run: RunResult) -> dict[str, dict[str, int]]:
+    """Return the counts of verdicts for each feature."""
+    found: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for cell in run.cells:
+        found[feature(cell)][cell.verdict.value] += 1
+    return {name: dict(counted) for name, counted in sorted(found.items())}
+
+
+def described(run: RunResult, library: str) -> list[Row]:
+    """Return the causes of red squares, each with its evidence and, if it was traced, its origin."""
+    traced = json.loads(TRACED.read_text(encoding="utf-8"))
+    of_cells = {id(cell): cell for cell in run.cells}
+    return [_described(each, library, traced, of_cells.values()) for each in causes(run, Severity.ERROR)]
+
+
+def _described(cause: Cause, library: str, traced: Sequence[Row], cells: Any) -> Row:
+    first = cause.places[0].findings[0]
+    shown = [cell for place in cause.places for cell in place.cells]
+    features = sorted({feature(cell) for cell in cells if any(cell is each for each in shown)})
+    example: CellResult = shown[0]
+    return {
+        "rule": cause.rule,
+        "message": cause.message,
+        "blame": cause.blame.value,
+        "cells": cause.cells,
+        "features": features,
+        "example": f"{example.scenario} {example.variant}",
+        "evidence": {
+            "exchange": first.exchange,
+            "pointer": first.pointer,
+            "actual": _short(first.actual),
+            "expected": _short(first.expected),
+        },
+        "traced": trace_of(traced, library, cause.rule, cause.message),
+    }
+
+
+def trace_of(traced: Sequence[Row], library: str, rule: str, message: str) -> Row | None:
+    """Return the entry of a cause that was traced by hand: the first of its library and rule whose text it contains."""
+    for each in traced:
+        if (each["library"], each["rule"]) == (library, rule) and each.get("contains", "") in message:
+            return {"id": each["id"], "origin": each["origin"], "place": each["place"], "says": each["says"]}
+    return None
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= MAX_EVIDENCE else f"{text[:MAX_EVIDENCE]} …"
+
+
+def versions(python: Path, wrapper: Wrapper) -> dict[str, str]:
+    """Return the installed versions of a wrapper's distributions and of Python."""
+    code = (
+        "import json, sys, platform; from importlib.metadata import version; "
+        "print(json.dumps({**{name: version(name) for name in sys.argv[1:]}, 'python': platform.python_version()}))"
+    )
+    done = subprocess.run([str(python), "-c", code, *wrapper.distributions], capture_output=True, text=True, check=True)
+    found: dict[str, str] = json.loads(done.stdout)
+    return found
+
+
+def merged(path: Path, played: Sequence[Row]) -> Row:
+    """Return the contents of the file with new rows in the place of those of the same adapter and versions."""
+    before: list[Row] = json.loads(path.read_text(encoding="utf-8"))["rows"] if path.exists() else []
+    replaced = {_key(each) for each in played}
+    every = [*(each for each in before if _key(each) not in replaced), *played]
+    asked = ["git", "rev-parse", "--short", "HEAD"]
+    commit = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False)
+    order = [each.library for each in WRAPPERS]
+    every.sort(key=lambda each: order.index(each["library"]))
+    return {"written": today(), "commit": commit.stdout.strip(), "rows": every}
+
+
+def _key(each: Row) -> tuple[str, str]:
+    return each["adapter"], next(iter(each["versions"].values()))
+
+
+def today() -> str:
+    return dt.datetime.now(dt.UTC).date().isoformat()
