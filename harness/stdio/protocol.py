@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass
 from functools import cache
-from typing import Any, cast, get_args
+from typing import Annotated, Any, cast, get_args
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails, PydanticSerializationError
@@ -37,7 +37,7 @@ from harness.model.messages import (
     ToolChoice,
     ToolResult,
 )
-from harness.model.messages.typed import type_name
+from harness.model.messages.typed import BY_TYPE, type_name
 from harness.model.process import Completed
 from harness.model.protocols import FinalCall, Requirement
 from harness.platform.exceptions import Origin, Relayed, shorten
@@ -267,7 +267,7 @@ class ToolParams:
     """Parameters of `tool`, which the adapter requests while it handles the `drive` request `id`."""
 
     id: int
-    call: ToolCall
+    call: Annotated[ToolCall, BY_TYPE]
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ from harness.model.messages import (
 from harness.scenarios.canonical import history, settings_of, system_of, tools, user_message
 from harness.scenarios.load import load_paths
 from harness.scenarios.suite import shipped
-from harness.stdio.protocol import from_json, json_schema, to_json
+from harness.stdio.protocol import ToolParams, from_json, json_schema, to_json
 
 LARGE = 2**60 + 1
 EVENT_TYPES = (
@@ -186,3 +186,15 @@ def test_a_subclass_is_written_as_its_base() -> None:
         pass
 
     assert to_json(MyCall(MyStr("a"), MyStr("f"), {})) == to_json(ToolCall("a", "f", {}))
+
+
+@pytest.mark.parametrize("type_", [{}, {"type": "tool_call"}])
+@pytest.mark.parametrize("arguments", [{"arguments": {"n": LARGE}}, {"arguments_json": f'{{"n": {LARGE}}}'}])
+def test_a_loop_in_another_language_calls_a_tool_by_the_text_of_its_arguments(
+    type_: dict[str, str], arguments: dict[str, Any]
+) -> None:
+    read = from_json(ToolParams, {"id": 1, "call": {**type_, "id": "a", "name": "f", **arguments}}, "the call")
+
+    assert read == ToolParams(1, ToolCall("a", "f", {"n": LARGE}))
+    schema = json_schema()
+    jsonschema.validate(to_json(read), {**schema["$defs"]["ToolParams"], "$defs": schema["$defs"]})

@@ -27,7 +27,7 @@ class ByType:
         schemas = {type_name(kind): handler.generate_schema(kind) for kind in _kinds(source)}  # type: ignore[attr-defined]
         return core.tagged_union_schema(
             {name: core.no_info_wrap_validator_function(partial(_read, name), each) for name, each in schemas.items()},
-            _type_of,
+            _discriminator(next(iter(schemas)) if len(schemas) == 1 else None),
             serialization=core.wrap_serializer_function_ser_schema(
                 partial(_written, _kinds(source)), schema=core.union_schema([*schemas.values()])
             ),
@@ -46,8 +46,15 @@ def _kinds(source: Any) -> tuple[type, ...]:
     return get_args(source) or (source,)
 
 
-def _type_of(value: object) -> Any:
-    return cast("Mapping[str, Any]", value).get("type") if isinstance(value, Mapping) else type_name(type(value))
+def _discriminator(default: str | None) -> Callable[[object], Any]:
+    """Return the function that reads the type of a value. If only one is possible, it may be left out."""
+
+    def type_of(value: object) -> Any:
+        if isinstance(value, Mapping):
+            return cast("Mapping[str, Any]", value).get("type", default)
+        return type_name(type(value))
+
+    return type_of
 
 
 def _read(name: str, value: Any, made_of: Callable[[Any], Any]) -> Any:
