@@ -28,6 +28,8 @@ _SDK_PATH = ("chat", "completions", "create")
 _SYNONYMS = {"max_tokens": ("max_completion_tokens", "max_tokens", "max_output_tokens")}
 """Arguments of OpenAI Chat with other names, in the order of preference."""
 
+_SETTINGS = ("max_tokens", "temperature", "top_p", "stop")
+
 _FROM_ARGUMENTS = {
     "tools": ("tools", "parallel-tool-calls"),
     "tool_choice": ("tool-choice", "forced-tool-choice"),
@@ -68,6 +70,11 @@ class ClientShape:
         """The call that this shape makes, for a message to the user."""
         named = [each for each in (*self.given.values(), self.messages, "tools", "response_format") if self.takes(each)]
         return f"{'.'.join((self.name, *self.path))}({', '.join(dict.fromkeys(named))})"
+
+    @property
+    def lacks_settings(self) -> bool:
+        """Whether the method has no place for a limit or a sampling setting, so that it is left out."""
+        return any(not any(map(self.takes, _SYNONYMS.get(name, (name,)))) for name in _SETTINGS)
 
     def takes(self, name: str) -> bool:
         """Return whether the method takes a keyword argument."""
@@ -150,7 +157,9 @@ class ShapedClient:
         for name, value in made.items():
             known = _first(_SYNONYMS.get(name, (name,)), shape.names)
             if known is None and not shape.is_open:
-                raise Unsupported(shape.name, name, "its method takes no such argument")
+                if name in _FROM_ARGUMENTS:
+                    raise Unsupported(shape.name, name, "its method takes no such argument")
+                continue
             arguments[known or _SYNONYMS.get(name, (name,))[0]] = value
         answer = cast("Callable[..., object]", _method(self._client, shape.path))(**arguments)
         return asyncio.run(_awaited(answer)) if inspect.isawaitable(answer) else answer

@@ -58,12 +58,14 @@ _LOOP_PARAMETERS = 3
 class Recognised:
     """The kind of a named object. `spec` is its specification as an adapter, `sentence` its description.
 
-    If it was not recognised, `question` asks for what decides it.
+    `ignored` names rules that a client of this shape cannot keep. If it was not recognised, `question` asks for what
+    decides it.
     """
 
     spec: str = ""
     sentence: str = ""
     question: str = ""
+    ignored: tuple[str, ...] = ()
 
 
 def recognise(name: str) -> Recognised:
@@ -126,7 +128,9 @@ def _client(name: str, shape: ClientShape) -> Recognised:
         return Recognised(question=f"{name} looks like a client, but {seen.reason} Does it use its base URL?")
     own = registry.api(seen.api).base_path
     path = "" if seen.path == own else seen.path or "/"
-    return Recognised(f"client@{seen.api}{path} {name}", f"a client of {seen.api}, called as {shape.sentence}")
+    ignored = ("setting-lost",) if shape.lacks_settings else ()
+    sentence = f"a client of {seen.api}, called as {shape.sentence}"
+    return Recognised(f"client@{seen.api}{path} {name}", sentence, ignored=ignored)
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,9 +108,18 @@ def try_(typed: TryOptions) -> int:
     if found.question:
         raise UsageError(found.question)
     typer.echo(f"{typed.subject or typed.command}: taken for {found.sentence}.")
-    options = combined(typed, adapters=[found.spec], jobs="auto", recuts=0, reports=["worst"], models=None, api=None)
+    options = combined(
+        typed,
+        adapters=[found.spec],
+        jobs="auto",
+        recuts=0,
+        reports=["worst"],
+        models=None,
+        api=None,
+        ignored=[*found.ignored],
+    )
     code = play_check(options, TrialCheck(), _with_any_model)
-    typer.echo(f"More: {_check_command(found.spec)}")
+    typer.echo(f"More: {_check_command(found)}")
     return code
 
 
@@ -187,12 +196,13 @@ _RUNNERS = {".mjs": "node", ".js": "node", ".ts": "npx tsx"}
 """Suffix of a file → command that runs it."""
 
 
-def _check_command(spec: str) -> str:
-    option, value = adapter_specs.option_for(spec)
+def _check_command(found: Recognised) -> str:
+    option, value = adapter_specs.option_for(found.spec)
     if option == "--conversation":
-        kind, _, _ = spec.partition(" ")
+        kind, _, _ = found.spec.partition(" ")
         return shlex.join(["harness", "check", "agent", value, "--api", kind.partition("@")[2]])
     words = [value] if option == "--adapter" else [option, value]
+    words += [word for rule in found.ignored for word in ("--ignore", rule)]
     return shlex.join(["harness", "check", "adapter", *words])
 
 
