@@ -13,17 +13,7 @@ import openai.types.responses.response
 import pytest
 
 from harness.model import errors
-from harness.model.messages import (
-    ChatRequest,
-    Message,
-    Opaque,
-    Role,
-    StopReason,
-    Text,
-    ToolCall,
-    ToolResult,
-    Usage,
-)
+from harness.model.messages import ChatRequest, Message, Opaque, Role, StopReason, Text, ToolCall, ToolResult, Usage
 from tests.adapters.streamed import Server
 from tests.adapters.wires import WIRES
 from tests.adapters.wires.wire import Calls, Wire, calls, says

@@ -115,17 +115,6 @@ def test_calls_end_when_the_next_block_starts() -> None:
     ]
 
 
-def test_the_sentinel_of_chat_behind_the_end_says_nothing() -> None:
-    events = played(begin(), *text(0, "Hi"), settle(), STOP, b"data: [DONE]\n\n")
-    assert events == answered(*text(0, "Hi"))
-
-
-def test_several_blocks_may_be_open_at_once() -> None:
-    first, second = call(0, '{"a":', "1}"), call(1, '{"b":', "2}")
-    mixed = [first[0], second[0], first[1], second[1], first[2], second[2], second[3], first[3]]
-    assert [each.arguments for each in response(answered(*mixed, reason="tool_use")).tool_calls] == [{"a": 1}, {"b": 2}]
-
-
 def test_arguments_that_come_with_the_start_of_a_call() -> None:
     events = answered(*call(0, input={"city": "Köln"}), reason="tool_use")
     assert events[1] == ArgumentsDelta(0, '{"city":"Köln"}')
@@ -194,7 +183,7 @@ def test_unknown_blocks_are_kept_without_events() -> None:
         ({}, Usage(9, 1, 2)),
     ],
 )
-def test_usage_of_the_end_lies_over_that_of_the_start(counts: dict[str, Any], usage: Usage) -> None:
+def test_usage_of_the_end_overrides_that_of_the_start(counts: dict[str, Any], usage: Usage) -> None:
     finish = played(begin(), *text(0, "Hi"), settle(output_tokens=4), settle(**counts), STOP)[-1]
     assert isinstance(finish, Finish)
     assert finish.response.usage == (usage if counts else Usage(9, 4, 2))
@@ -236,7 +225,7 @@ def test_an_error_in_another_shape(event: bytes) -> None:
         (begin(), *text(0, "Hi"), STOP, b"data: [DONE\n\n"),
     ],
 )
-def test_what_is_no_stream_of_this_api(events: tuple[Any, ...]) -> None:
+def test_other_streams_are_malformed(events: tuple[Any, ...]) -> None:
     seen, error = broken(*events)
     assert isinstance(error, errors.MalformedResponse)
     assert not any(isinstance(event, Finish) for event in seen)

@@ -47,12 +47,7 @@ RESULT: dict[str, Any] = {
     "stop_reason": "end_turn",
     "session_id": "55a4aea3-f316-46c8-ad3d-4e8a030bee9b",
     "total_cost_usd": 0.00025125,
-    "usage": {
-        "input_tokens": 11,
-        "cache_creation_input_tokens": 3,
-        "cache_read_input_tokens": 5,
-        "output_tokens": 7,
-    },
+    "usage": {"input_tokens": 11, "cache_creation_input_tokens": 3, "cache_read_input_tokens": 5, "output_tokens": 7},
     "modelUsage": {"claude-opus-5-5": {"inputTokens": 11, "outputTokens": 7}},
     "permission_denials": [],
 }
@@ -116,7 +111,7 @@ def test_a_chat_is_one_run_with_the_prompt_on_stdin() -> None:
     }
 
 
-def test_keys_are_inherited_by_name_and_stand_nowhere() -> None:
+def test_keys_are_inherited_by_name_only() -> None:
     command = sent(ASKED)
 
     assert {"ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN", "HOME", "PATH"} <= {*command.inherited}
@@ -130,7 +125,7 @@ def test_a_missing_system_prompt_is_sent_as_an_empty_one() -> None:
     assert "CLAUDE_CODE_MAX_OUTPUT_TOKENS" not in command.environment
 
 
-def test_a_prompt_is_verbatim_whatever_it_looks_like() -> None:
+def test_any_prompt_is_sent_verbatim() -> None:
     for prompt in ("  --help\n\n", "@/etc/passwd what is this?", "ultrathink", " /help", "# note", "18 °C \U0001f3d4"):
         assert sent(ChatRequest("", (Message.user(prompt),))).stdin == prompt
 

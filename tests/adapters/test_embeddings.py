@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from harness.adapters import gemini, openai_chat
 from harness.model import errors
-from harness.model.protocols import Adapter, Capability, EmbeddingProvider, Endpoint
+from harness.model.protocols import Adapter, EmbeddingProvider, Endpoint
 
 SIZE = 3
 
@@ -131,7 +131,7 @@ def test_no_texts_no_request(api: Any) -> None:
     assert service.requests == []
 
 
-def test_openai_is_asked_for_numbers_of_the_declared_length() -> None:
+def test_openai_gets_the_declared_length() -> None:
     service = Service(OpenAI)
     service.provider().embed(["a"])
     assert service.bodies == [
@@ -139,7 +139,7 @@ def test_openai_is_asked_for_numbers_of_the_declared_length() -> None:
     ]
 
 
-def test_a_model_with_one_length_is_not_asked_for_another() -> None:
+def test_a_model_with_one_length_gets_no_length() -> None:
     service = Service(OpenAI)
     service.provider("text-embedding-ada-002").embed(["a"])
     assert "dimensions" not in service.bodies[0]
@@ -204,7 +204,7 @@ VECTORS = [numbers("a"), numbers("bb")]
         ([VECTORS[0], None], "is no vector"),
     ],
 )
-def test_other_vectors_than_were_asked_for_are_malformed(api: Any, vectors: list[Any], text: str) -> None:
+def test_wrong_numbers_of_vectors_or_values_are_malformed(api: Any, vectors: list[Any], text: str) -> None:
     error = failure(answered(api, api.answer(vectors)))
     assert isinstance(error, errors.MalformedResponse)
     assert text in str(error)
@@ -223,14 +223,14 @@ def test_other_vectors_than_were_asked_for_are_malformed(api: Any, vectors: list
         ({"data": {}, "embeddings": 1}, "there are no embeddings"),
     ],
 )
-def test_a_body_that_is_no_answer_is_malformed(api: Any, body: object, text: str) -> None:
+def test_other_bodies_are_malformed(api: Any, body: object, text: str) -> None:
     error = failure(answered(api, body))
     assert isinstance(error, errors.MalformedResponse)
     assert text in str(error)
 
 
 @pytest.mark.parametrize(("indices", "wrong"), [((0, 0), 0), ((0, 2), 2), ((0, -1), -1)])
-def test_an_index_of_openai_that_is_taken_or_none_is_malformed(indices: tuple[int, ...], wrong: int) -> None:
+def test_a_wrong_index_of_openai_is_malformed(indices: tuple[int, ...], wrong: int) -> None:
     data = [{"index": at, "embedding": vector} for at, vector in zip(indices, VECTORS, strict=True)]
     assert str(failure(answered(OpenAI, {"data": data}))) == (
         f"malformed response: embedding 1 has the index {wrong}, which is taken or none"
@@ -255,17 +255,6 @@ def test_failures_are_those_of_chat(api: Any) -> None:
 
 
 @every_api
-def test_half_of_a_surrogate_pair_never_passes_for_a_text(api: Any) -> None:
-    service = Service(api)
-    try:
-        service.provider().embed(["\ud800"])
-    except errors.Unsupported:
-        assert service.requests == []
-    else:
-        assert api.texts(service.bodies[0]) == ["\ud800"]
-
-
-@every_api
 def test_the_callers_http_client_stays_open(api: Any) -> None:
     service = Service(api)
     provider = service.provider()
@@ -279,13 +268,3 @@ def test_a_client_of_its_own_is_closed(api: Any) -> None:
     provider.close()
     with pytest.raises((RuntimeError, errors.ChatError)):
         provider.embed(["a"])
-
-
-def test_adapters_with_the_capability_are_those_with_embeddings() -> None:
-    from harness.apis import registry
-    from harness.stdio import adapter_specs
-
-    adapters = [adapter_specs.adapter(name) for name in sorted({shipped.adapter for shipped in registry.targets()})]
-    having = [each.name for each in adapters if each.embeddings is not None]
-    assert having == [each.name for each in adapters if Capability.EMBEDDINGS in each.capabilities]
-    assert having == ["gemini", "openai-chat"]

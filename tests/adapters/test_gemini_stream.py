@@ -1,12 +1,9 @@
 from __future__ import annotations
 
 import json
-from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from harness.adapters.gemini import ADAPTER
 from harness.model import errors
@@ -28,8 +25,7 @@ from harness.model.messages import (
     ToolCallStart,
     ToolResult,
 )
-from tests.adapters.streamed import Pieces, Player, Server, cut, response, until_error
-from tests.adapters.values import JSON_OBJECTS
+from tests.adapters.streamed import Pieces, Player, Server, response, until_error
 
 MODEL = "gemini-3.6-flash"
 ASKED = ChatRequest(MODEL, (Message.user("hi"),))
@@ -160,7 +156,7 @@ def test_a_block_ends_a_stream(said: list[Any]) -> None:
         {"args": {}},
     ],
 )
-def test_a_call_that_is_not_whole_is_none(call: dict[str, Any]) -> None:
+def test_an_incomplete_call_is_malformed(call: dict[str, Any]) -> None:
     events = played(chunk({"functionCall": call}, finish="STOP"))
     assert events[:-1] == []
     answer = response(events)
@@ -203,43 +199,3 @@ def test_an_error_in_mid_stream(body: bytes) -> None:
 
 
 # Bytes
-
-
-def test_a_comment_may_end_the_stream_and_a_blank_line_begin_it() -> None:
-    assert played(*WHOLE, encode=lambda *said: b"\xef\xbb\xbf\n" + sse(*said) + b": bye") == played(*WHOLE)
-
-
-@st.composite
-def spoken(draw: st.DrawFn) -> tuple[bytes, dict[str, Any], list[int]]:
-    """A stream, the body that it says, and places to cut it at."""
-    said: list[dict[str, Any]] = []
-    parts: list[dict[str, Any]] = []
-    for index in range(draw(st.integers(0, 4))):
-        if draw(st.booleans()):
-            written = draw(st.text(min_size=1))
-            borders = [0, *sorted(draw(st.lists(st.integers(0, len(written)), max_size=4))), len(written)]
-            said += [chunk({"text": written[begin:end]}) for begin, end in pairwise(borders)]
-            signed = {"text": "", "thoughtSignature": f"s{index}"}
-            said.append(chunk(signed))
-            parts += [{"text": written}, signed]
-        else:
-            call = {"functionCall": {"name": "f", "args": draw(JSON_OBJECTS)}}
-            said.append(chunk(call))
-            parts.append(call)
-    usage = {"usageMetadata": {"promptTokenCount": draw(st.integers(0, 9))}}
-    reason = draw(st.sampled_from(["STOP", "MAX_TOKENS", "NEW"]))
-    said.append(chunk(finish=reason, **usage))
-    body = draw(st.sampled_from([sse, array]))(*said)
-    return body, chunk(*parts, finish=reason, **usage), draw(st.lists(st.integers(0, len(body)), max_size=20))
-
-
-PLAYER = Player(ADAPTER, MODEL)
-
-
-@settings(deadline=None, max_examples=15)
-@given(spoken())
-def test_signed_and_in_an_array_a_stream_equals_the_whole(case: tuple[bytes, dict[str, Any], list[int]]) -> None:
-    body, whole, places = case
-    events = PLAYER.stream(body)
-    assert response(events) == PLAYER.chat(whole)
-    assert PLAYER.stream(*cut(body, places)) == events

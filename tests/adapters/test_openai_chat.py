@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import base64
-import json
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +12,6 @@ from harness.model.messages import (
     File,
     Image,
     JsonMode,
-    JsonSchema,
     Message,
     Opaque,
     Refusal,
@@ -28,7 +25,6 @@ from harness.model.messages import (
 )
 from tests.adapters.wires import WIRES
 from tests.adapters.wires.wire import WEATHER, asked, said, user
-from tests.traffic import Recorded, needs_traffic, recorded
 
 API = "openai-chat"
 WIRE = WIRES[API]
@@ -154,7 +150,7 @@ def test_results(content: Any, is_error: bool, wire: Any) -> None:
     assert sent(request)["messages"][2] == {"role": "tool", "tool_call_id": "call_a", "content": wire}
 
 
-def test_images_of_results_move_behind_all_results() -> None:
+def test_images_of_results_are_sent_after_all_results() -> None:
     picture = Image("image/png", b"\x89PNG")
     request = asked(
         Message.user("?"),
@@ -195,7 +191,7 @@ def test_images_files_and_audio_of_the_user() -> None:
     ]
 
 
-def test_a_text_file_is_text_behind_a_line_that_says_so() -> None:
+def test_a_text_file_is_sent_as_text_after_a_heading() -> None:
     file = File("text/markdown", "# Ä\n".encode(), provider_metadata={API: {"file": {"filename": "a.md"}}})
     recorded = File("text/plain", b"a", provider_metadata={API: {"file": {"file_data": "data:text/plain;base64,YQ=="}}})
 
@@ -243,11 +239,6 @@ def test_a_refusal_goes_back_as_one() -> None:
 # --- ids --------------------------------------------------------------------------------------------------------------
 
 
-def history_with(*ids: str) -> tuple[Message, ...]:
-    calls, results = [call(one) for one in ids], [result(str(n), one) for n, one in enumerate(ids)]
-    return (Message.user("?"), said(*calls), user(*results))
-
-
 # --- responses --------------------------------------------------------------------------------------------------------
 
 
@@ -257,7 +248,7 @@ def test_a_refusal() -> None:
     assert response.stop_reason is StopReason.REFUSAL
 
 
-def test_what_a_dialect_takes_back_goes_back_as_it_came() -> None:
+def test_fields_that_a_dialect_accepts_are_sent_back_unchanged() -> None:
     """Each field by its evidence in `taken_back`."""
     message = {
         "role": "assistant",
@@ -294,7 +285,7 @@ def test_reasoning_goes_back_under_the_name_it_came_by(name: str) -> None:
     assert [part.text for part in response.message.parts if isinstance(part, Thinking)] == ["Let me see."]
 
 
-def test_what_is_only_shown_stays_with_the_caller() -> None:
+def test_fields_of_responses_only_are_not_sent_back() -> None:
     """A strict server refuses a field that it does not know, and `padding`, for one, is none that Copilot takes."""
     plain = {"role": "assistant", "content": [{"type": "text", "text": "A"}], "tool_calls": [wire_call()]}
     shown = {
@@ -336,60 +327,3 @@ def back(message: dict[str, Any]) -> Any:
 
 
 # --- against others ---------------------------------------------------------------------------------------------------
-
-
-def test_requests_fit_the_types_of_the_sdk() -> None:
-    params = pytest.importorskip("openai.types.chat.completion_create_params")
-    hardened = pytest.importorskip("tests.apis.hardened")
-    validator = hardened.validator(params.CompletionCreateParamsNonStreaming)
-    schema: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "string"}}}
-    requests = [
-        asked(*history_with("a", "b" * 50), Message.user("!"), system="S", tools=(WEATHER,), tool_choice="required"),
-        asked(said(Text("A"), Refusal("No.")), user(Text("?"), Image("image/png", b"x")), response_format=JsonMode()),
-        asked(
-            Message.user("?"),
-            said(call()),
-            user(result((Text("a"), Image("image/png", b"x"), File("application/pdf", b"x")))),
-            tools=(WEATHER,),
-            response_format=JsonSchema(schema),
-            max_tokens=5,
-        ),
-        asked(Message.user("?"), model="gpt-4o", temperature=0.5, top_p=0.5, stop=("x",)),
-        asked(Message.user("?"), thinking=ThinkingSettings("low")),
-    ]
-    for request in requests:
-        validator.validate_python(sent(request), strict=True)
-
-
-def whole_answers() -> Iterator[tuple[Recorded, dict[str, Any]]]:
-    for exchange in recorded("openai-chat", "openai-compat-chat"):
-        if exchange.response.status == 200 and exchange.response.body.startswith(b"{"):
-            body = json.loads(exchange.response.body)
-            if "choices" in body:
-                yield exchange, body
-
-
-@needs_traffic
-def test_recorded_responses_go_back_unchanged() -> None:
-    shown = {"annotations", "audio", "channel", "function_call", "thought_signature"}
-    seen = 0
-    for exchange, body in whole_answers():
-        response = decoded(exchange.response.body)
-        results = [result("x", one.id) for one in response.tool_calls]
-        wire = sent(asked(Message.user("?"), response.message, user(*results)))["messages"]
-        said = body["choices"][0]["message"].items()
-        raw = {key: value for key, value in said if value not in (None, "", [], {}) and key not in shown}
-        back = [message for message in wire if message["role"] == "assistant"]
-        assert len(back) == 1, exchange.path
-        expected = {**raw, "tool_calls": [_without_index(one) for one in raw.get("tool_calls", ())]}
-        actual = {key: value for key, value in back[0].items() if value is not None}
-        actual["tool_calls"] = [_without_index(one) for one in actual.get("tool_calls", ())]
-        if all(one["id"] for one in expected["tool_calls"]):
-            assert actual == expected, exchange.path
-        seen += 1
-    assert seen >= 100
-
-
-def _without_index(one: dict[str, Any]) -> dict[str, Any]:
-    function = {**one["function"], "arguments": json.loads(one["function"]["arguments"] or "{}")}
-    return {**{key: value for key, value in one.items() if key != "index"}, "type": "function", "function": function}

@@ -263,11 +263,7 @@ def test_calls_without_an_id_get_one(play: Player, empty: str | None, indexes: S
 
 
 def test_a_synthesised_id_equals_that_of_the_whole_response(play: Player) -> None:
-    history = (
-        Message.user("?"),
-        Message(Role.ASSISTANT, (ToolCall("call_1", "now", {}),)),
-        Message.user("!"),
-    )
+    history = (Message.user("?"), Message(Role.ASSISTANT, (ToolCall("call_1", "now", {}),)), Message.user("!"))
     body = stream(
         calls(piece(0, "", "now", '{"cut')), calls(piece(1, "", "now", "{}")), calls(piece(2, "call_x", "now", "{}"))
     )
@@ -339,14 +335,14 @@ def test_a_finish_reason_or_the_sentinel_is_an_end(play: Player) -> None:
     assert (unsaid.tool_calls[0].arguments, unsaid.stop_reason) == ({"a": 12}, StopReason.UNKNOWN)
 
 
-def test_what_stands_behind_the_sentinel_is_not_read(play: Player) -> None:
+def test_nothing_is_read_after_the_sentinel(play: Player) -> None:
     assert response(play.stream(stream(*CALL) + b"data: nonsense\n\n", failure=httpx2.ReadError("reset"))).tool_calls
 
 
 # --- arguments that are none ------------------------------------------------------------------------------------------
 
 
-def test_a_call_without_a_name_is_none(play: Player) -> None:
+def test_a_call_without_a_name_is_malformed(play: Player) -> None:
     events = play.stream(stream(calls(piece(0, "call_a", "", "{}")), calls(piece(1, "call_b", "now", "{}"))))
     assert started(events) == [("call_b", "now")]
     assert response(events).stop_reason is StopReason.MALFORMED_CALL

@@ -134,7 +134,7 @@ def test_several_items_are_open_at_once(play: Player) -> None:
     assert (answer.stop_reason, answer.usage) == (StopReason.TOOL_USE, Usage(9, 5, reasoning_tokens=3))
 
 
-def test_items_are_told_apart_by_id_where_there_is_no_index(play: Player) -> None:
+def test_items_without_an_index_are_distinguished_by_id(play: Player) -> None:
     lines = [{key: value for key, value in one.items() if key != "output_index"} for one in BEGUN]
     events = play.stream(stream(*lines, end(HI, PARIS, NOW)))
     assert events[:-1] == play.stream(PARALLEL)[:-1]

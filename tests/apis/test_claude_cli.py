@@ -24,7 +24,7 @@ from harness.apis.view import (
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import StopReason, Usage
 from harness.model.process import Command, Completed, from_response, to_request, to_response
-from tests.apis import lawful
+from tests.apis import samples
 
 PROFILE = registry.api("claude-cli").profile_for("claude-opus-5-5")
 ARGV = (
@@ -51,7 +51,7 @@ def with_(*more: str, command: Command = GOOD) -> Command:
 
 def check(command: Command) -> list[tuple[str, str]]:
     request = to_request(command)
-    found = lawful.violations(API, request, PROFILE)
+    found = samples.violations(API, request, PROFILE)
     body = loads(request.body)
     assert all(not each.pointer or resolve(body, each.pointer) is not None for each in found)
     return [(each.severity, each.rule) for each in found]
@@ -60,7 +60,7 @@ def check(command: Command) -> list[tuple[str, str]]:
 # --- requests ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_run_of_claude_is_recognised_wherever_it_lies() -> None:
+def test_a_run_of_claude_is_recognised_in_any_folder() -> None:
     assert API.recognises(to_request(GOOD))
     assert API.recognises(to_request(Command(("/usr/local/bin/claude", "-p"))))
     assert not API.recognises(to_request(Command(("codex", "exec"))))
@@ -80,11 +80,7 @@ def test_the_view_names_each_fact_with_its_place() -> None:
     assert (view.tools, view.stream, view.stateful, view.response_format) == ((), False, None, None)
 
 
-def test_an_empty_system_prompt_is_none() -> None:
-    assert API.view(to_request(Command(("claude", "-p", "--system-prompt", ""), "Hi"))).system == ()
-
-
-def test_what_other_commands_say_is_in_the_view_as_well() -> None:
+def test_options_of_other_commands_are_in_the_view() -> None:
     argv = (
         *("claude", "-p", "Summarise:", "--output-format=stream-json", "--tools", "Bash,Read", "Edit", "--resume"),
         *("--append-system-prompt", "--odd", "--effort", "low", "--json-schema", '{"type": "object"}'),
@@ -103,7 +99,7 @@ def test_what_other_commands_say_is_in_the_view_as_well() -> None:
     assert (view.response_format, view.stream, view.stateful) == (schema, True, "--resume")
 
 
-def test_the_last_of_several_values_holds_and_nothing_behind_two_dashes_is_an_option() -> None:
+def test_the_last_value_counts_and_options_end_at_two_dashes() -> None:
     view = API.view(to_request(Command(("claude", "-p", "--model", "a", "--model=b", "--", "--model", "c"))))
 
     assert view.model == "b"
@@ -116,12 +112,7 @@ def test_a_body_that_is_no_command_is_not_read() -> None:
     with pytest.raises(WireError, match="a command has argv, stdin, environment and inherited"):
         API.view(request)
     assert API.model_of(request) is None
-    assert [each.rule for each in lawful.violations(API, request, PROFILE)] == ["claude-cli-command"]
-
-
-def test_the_model_is_named_by_its_option() -> None:
-    assert API.model_of(to_request(GOOD)) == "claude-opus-5-5"
-    assert API.model_of(to_request(without("--model"))) is None
+    assert [each.rule for each in samples.violations(API, request, PROFILE)] == ["claude-cli-command"]
 
 
 # --- limits -----------------------------------------------------------------------------------------------------------
@@ -150,10 +141,7 @@ def test_a_good_command_has_no_violation_of_any_severity() -> None:
         (replace(GOOD, stdin=" \n"), [("error", "claude-cli-prompt-blank")]),
         (replace(GOOD, stdin="/help me"), [("error", "claude-cli-prompt-command")]),
         (replace(GOOD, environment={}), [("warning", "claude-cli-attachments")]),
-        (
-            replace(GOOD, environment={"CLAUDE_CODE_DISABLE_ATTACHMENTS": "0"}),
-            [("warning", "claude-cli-attachments")],
-        ),
+        (replace(GOOD, environment={"CLAUDE_CODE_DISABLE_ATTACHMENTS": "0"}), [("warning", "claude-cli-attachments")]),
         (without("--setting-sources"), [("warning", "claude-cli-setting-sources")]),
         (with_("--setting-sources", "user"), [("warning", "claude-cli-setting-sources")]),
         (without("--strict-mcp-config"), [("warning", "claude-cli-strict-mcp-config")]),
@@ -165,7 +153,7 @@ def test_a_good_command_has_no_violation_of_any_severity() -> None:
         ),
     ],
 )
-def test_a_fault_is_caught_and_nothing_beside_it(command: Command, expected: list[tuple[str, str]]) -> None:
+def test_a_fault_has_exactly_its_violations(command: Command, expected: list[tuple[str, str]]) -> None:
     assert check(command) == expected
 
 
@@ -179,12 +167,7 @@ RESULT: dict[str, Any] = {
     "num_turns": 1,
     "result": "Four: 18 °C\n",
     "stop_reason": "end_turn",
-    "usage": {
-        "input_tokens": 11,
-        "cache_creation_input_tokens": 3,
-        "cache_read_input_tokens": 5,
-        "output_tokens": 7,
-    },
+    "usage": {"input_tokens": 11, "cache_creation_input_tokens": 3, "cache_read_input_tokens": 5, "output_tokens": 7},
     "modelUsage": {"claude-opus-5-5": {}},
 }
 
@@ -232,7 +215,7 @@ def test_a_refusal_is_no_error() -> None:
         (HttpResponse(500, {}, b"nothing left"), ErrorView(500, "nothing left")),
     ],
 )
-def test_errors_are_read_with_the_status_that_they_stand_for(response: HttpResponse, error: ErrorView) -> None:
+def test_errors_are_read_with_their_status(response: HttpResponse, error: ErrorView) -> None:
     view = API.read(response)
 
     assert (view.error, view.stop_reason, view.parts) == (error, StopReason.ERROR, ())
@@ -249,7 +232,7 @@ def test_errors_are_read_with_the_status_that_they_stand_for(response: HttpRespo
         (printed(result=None), "no answer of a model"),
     ],
 )
-def test_what_is_no_answer_is_not_read(response: HttpResponse, reason: str) -> None:
+def test_other_results_are_wire_errors(response: HttpResponse, reason: str) -> None:
     with pytest.raises(WireError, match=reason):
         API.read(response)
 
@@ -275,27 +258,6 @@ def test_what_is_built_is_what_is_read() -> None:
     assert from_response(built(ModelStep(text="Four"))).status == 0
 
 
-def test_usage_differs_between_the_conventions_of_the_cache() -> None:
-    usages = [API.read(built(ModelStep(text="x"), f"s/{number}")).usage for number in range(30)]
-
-    assert {bool(usage.cache_read_tokens) for usage in usages} == {True, False}
-    assert {bool(usage.cache_write_tokens) for usage in usages} == {True, False}
-
-
-def test_answers_repeat_and_differ_by_seed() -> None:
-    step = ModelStep(text="Four")
-    assert built(step) == built(step)
-    assert built(step) != built(step, "s/1")
-
-
-@pytest.mark.parametrize(
-    ("stop", "expected"),
-    [(StopReason.STOP_SEQUENCE, StopReason.STOP_SEQUENCE), (StopReason.PAUSE, StopReason.PAUSE)],
-)
-def test_stop_reasons_go_out_in_the_words_of_the_api(stop: StopReason, expected: StopReason) -> None:
-    assert API.read(built(ModelStep(text="x", stop=stop))).stop_reason is expected
-
-
 def test_a_refusal_and_a_cut_answer_fail_as_the_command_line_fails() -> None:
     refused, cut = built(ModelStep(refusal="I can't.")), built(ModelStep(text="half", stop=StopReason.MAX_TOKENS))
 
@@ -310,7 +272,7 @@ def test_wire_fields_of_a_script_are_put_into_the_result() -> None:
     assert (view.text, view.raw_stop_reason) == ("x", "another_day")
 
 
-def test_a_stream_is_asked_for_in_vain() -> None:
+def test_a_requested_stream_is_a_whole_result() -> None:
     request = API.view(to_request(GOOD))
     step = ModelStep(text="Four")
     streamed = API.build_stream(step, "s/0", "claude-opus-5-5", PROFILE, request)
@@ -327,7 +289,7 @@ def test_a_failure_names_the_status_of_the_provider(status: int) -> None:
     assert API.read(response).error == ErrorView(200, f"API Error: {status} the provider failed.", meant=status)
 
 
-def test_a_command_that_is_not_taken_leaves_a_line_on_stderr() -> None:
+def test_a_refused_command_writes_to_stderr() -> None:
     refusal = API.refuse(Limit("claude-cli-option-unknown", "", "").broken("error: unknown option '--x'", ""))
 
     assert from_response(refusal) == Completed(1, "", "error: unknown option '--x'\n")

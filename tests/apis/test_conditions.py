@@ -18,10 +18,7 @@ BODY: dict[str, Any] = {
     "text": "hello",
     "flag": True,
     "list": [{"role": "user"}, {"role": "system", "n": 3}],
-    "deep": [
-        {"in": [{"a": 2, "b": 4}]},
-        {"in": [{"a": 2, "b": 2}, {"a": 1, "b": 2}], "c": 3},
-    ],
+    "deep": [{"in": [{"a": 2, "b": 4}]}, {"in": [{"a": 2, "b": 2}, {"a": 1, "b": 2}], "c": 3}],
     "tools": [
         {"strict": True, "input_schema": {"type": "object", "properties": {"x": {"minItems": 2}}}},
         {"input_schema": {"anyOf": [{"pattern": "a"}], "properties": {"pattern": {}}}},
@@ -330,7 +327,7 @@ def test_conditions_of_one_fact_are_about_the_same_elements(conditions: list[dic
     assert where(*conditions) == pointer
 
 
-def test_a_place_that_is_none_is_told() -> None:
+def test_an_invalid_place_is_refused() -> None:
     for place in ("a[x]", "a..b", "a[].", "[]", "a[]b", ""):
         with pytest.raises(ValidationError):
             Condition.model_validate_json(json.dumps({"at": place, "is": 1}))

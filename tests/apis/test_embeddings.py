@@ -156,7 +156,7 @@ def test_what_is_built_is_read_back(api: str, request_: Any) -> None:
     assert of(api).build(view) == body
 
 
-def test_the_length_is_the_models_own_where_none_is_asked_for() -> None:
+def test_the_default_length_is_the_model_s() -> None:
     (vector,) = of("openai-chat").read(answer(of("openai-chat").build(of("openai-chat").view(openai()))))
     assert len(vector.values) == 1536
     (vector,) = of("gemini").read(answer(of("gemini").build(of("gemini").view(gemini(entry("a"))))))

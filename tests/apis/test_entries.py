@@ -31,7 +31,7 @@ def view(api: str, *entries: JSON) -> RequestView:
 
 
 @pytest.mark.parametrize("api", CALL)
-def test_an_entry_that_says_the_same_at_its_place_has_the_same_view(api: str) -> None:
+def test_an_equal_entry_at_its_place_shares_its_view(api: str) -> None:
     one, other = view(api, CALL[api]), view(api, CALL[api], CALL[api])
     assert other.turns[0] is one.turns[0]
     assert other.turns[1].pointer != one.turns[0].pointer
@@ -40,7 +40,7 @@ def test_an_entry_that_says_the_same_at_its_place_has_the_same_view(api: str) ->
 
 @pytest.mark.parametrize("api", CALL)
 @pytest.mark.parametrize("value", [True, 1.0])
-def test_an_entry_that_says_something_else_has_not(api: str, value: JSON) -> None:
+def test_another_entry_has_a_view_of_its_own(api: str, value: JSON) -> None:
     text = json.dumps(CALL[api]).replace(": 1}", f": {json.dumps(value)}}}")
     before, now = view(api, CALL[api]), view(api, json.loads(text))
     assert now.turns[0] is not before.turns[0]

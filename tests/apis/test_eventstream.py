@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.apis.eventstream import ServerSentEvent, events, is_event_stream, written
+from harness.apis.eventstream import ServerSentEvent, events, events_of, is_event_stream, written
+from harness.apis.view import WireError
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), max_size=12)
 
@@ -117,9 +118,7 @@ def test_arbitrary_bytes_never_raise(body: bytes) -> None:
         ("", b"", False),
     ],
 )
-def test_a_stream_is_told_by_its_type_or_where_that_is_missing_by_its_start(
-    content_type: str, body: bytes, is_stream: bool
-) -> None:
+def test_a_stream_is_recognised_by_its_type_or_its_start(content_type: str, body: bytes, is_stream: bool) -> None:
     assert is_event_stream(content_type, body) is is_stream
 
 
@@ -131,3 +130,30 @@ def test_what_is_written_is_read_again(data: dict[str, str], name: str | None) -
 
 def test_half_of_a_surrogate_pair_is_written_as_its_escape() -> None:
     assert written("\ud83d\u2028") == b'data: "\\ud83d\xe2\x80\xa8"\n\n'
+
+
+@pytest.mark.parametrize(
+    ("body", "begins"),
+    [
+        (b"", True),
+        (b"\xef\xbb", True),
+        (b"\xef\xbb\xbfdata: 1\n", True),
+        (b"\n\r\ndata: 1\n", True),
+        (b": comment", True),
+        (b"ev", True),
+        (b"event\n", True),
+        (b"id: 7\n", True),
+        (b"retry: 7", True),
+        (b"ev\n", False),
+        (b"evil", False),
+        (b"data1: 1\n", False),
+        (b"{", False),
+        (b"\xff", False),
+    ],
+)
+def test_how_an_event_stream_begins(body: bytes, begins: bool) -> None:
+    if begins:
+        events_of(body)
+    else:
+        with pytest.raises(WireError):
+            events_of(body)

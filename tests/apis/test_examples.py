@@ -28,7 +28,7 @@ from harness.model.http import HttpResponse
 from harness.reference_server.script_session import ScriptSession
 from harness.scenarios import suite
 from harness.scenarios.load import load_file
-from tests.apis.pointers import resolve
+from tests.apis.samples import resolve
 from tests.once import once
 
 SCENARIO = load_file(suite.shipped("scenarios") / "system-absent.yaml")
@@ -172,7 +172,7 @@ def test_a_certain_refusal_is_an_error_in_one_example_at_least() -> None:
 
 
 ELSEWHERE = {
-    "anthropic-version",  # a header that is missing: test_anthropic_limits
+    "anthropic-version",  # a header that is missing: test_limits
     "anthropic-thinking-altered",  # what was said before: test_memory
     "anthropic-thinking-signature",
     "gemini-signature-corrupted",

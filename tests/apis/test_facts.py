@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import importlib.util
 import json
 import os
 import pickle
@@ -15,7 +16,8 @@ from harness.apis import fact as form
 from harness.apis import registry
 from harness.apis.fact import Fact
 from harness.apis.fact_files import Facts, FactSelection, read_fact_file
-from harness.apis.registry import known_limits
+from harness.apis.limits import Limit
+from harness.apis.registry import known_limits, severity
 from harness.documents.document import read
 from harness.model.errors import FactsError
 
@@ -70,7 +72,7 @@ def test_every_check_that_a_fact_names_is_a_limit_that_rests_on_it() -> None:
             assert fact.check.limit in LIMITS, fact.id
 
 
-def test_every_refusal_is_looked_for_or_says_why_not() -> None:
+def test_every_refusal_is_checked_or_has_a_reason() -> None:
     """By a limit that rests on it, or by conditions of its own; and only one that is not looked for has a reason."""
     cited = {source for limit in LIMITS.values() for source in limit.facts}
     for fact in FACTS.values():
@@ -119,11 +121,7 @@ WHEN = "    when:\n      - {{{}}}\n    says:"
         ("verdict: refused", "verdict: refuse", "4:14 at facts[0].verdict: unknown value 'refuse'. Did you mean"),
         ("says:", "sais:", "5:5 at facts[0].sais: unknown key 'sais'. Did you mean 'says'?"),
         ("    says: It is refused.\n", "", "3:5 at facts[0].says: required, but missing."),
-        (
-            "    says:",
-            "    verdict: refused\n    says:",
-            "5:5 at facts[0].verdict: duplicate key: line",
-        ),
+        ("    says:", "    verdict: refused\n    says:", "5:5 at facts[0].verdict: duplicate key: line"),
         ("2026-09-02", "2026-09-31", "7:60 at facts[0].evidence[0].date: must be a day, as in 2026-09-22, not '2026"),
         (
             "https:",
@@ -146,14 +144,14 @@ WHEN = "    when:\n      - {{{}}}\n    says:"
         (A_FACT, "- 1", "1:1: a file of facts is a mapping with api and facts, not a list."),
     ],
 )
-def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, old: str, new: str, error: str) -> None:
+def test_an_error_in_a_fact_file_has_its_place(tmp_path: Path, old: str, new: str, error: str) -> None:
     file = written(tmp_path, A_FACT.replace(old, new, 1))
     with pytest.raises(FactsError) as raised:
         read_fact_file(file)
     assert str(raised.value).removeprefix(f"{file}:").startswith(error)
 
 
-def test_an_id_stands_once(tmp_path: Path) -> None:
+def test_an_id_is_unique(tmp_path: Path) -> None:
     again = A_FACT.partition("facts:\n")[2]
     with pytest.raises(FactsError, match=r"8:9 at facts\[1\].id: the id 'anthropic-a-b' is that of facts\[0\] already"):
         read_fact_file(written(tmp_path, A_FACT + again))
@@ -218,3 +216,45 @@ def test_facts_that_were_held_against_requests_can_be_sent_to_a_worker() -> None
     for fact in FACTS.values():
         assert fact.conditions is not None  # made ready
         assert pickle.loads(pickle.dumps(fact)) == fact  # noqa: S301 - our own
+
+
+def test_every_limit_has_an_id_of_its_own_and_says_what_holds_and_where_from() -> None:
+    assert len({limit.id for limit in known_limits()}) == len(known_limits())
+    for limit in known_limits():
+        assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", limit.id)
+        assert limit.sentence.endswith((".", "-"))
+        assert limit.source
+        assert limit.severity in ("error", "warning")
+
+
+def test_a_limit_is_an_error_only_with_evidence_of_a_refusal() -> None:
+    """What the evidence says already, a table does not say again."""
+    facts = {fact.id: fact for api in registry.apis() for fact in api.facts.all()}
+    for limit in known_limits():
+        certain = any(facts[each].verdict == "refused" and facts[each].is_certain for each in limit.facts)
+        assert severity(limit) == (limit.severity if certain else "warning")
+        assert certain or limit.severity == "error", f"{limit.id}: leave the severity away"
+
+
+def test_a_limit_of_the_facts_has_conditions_or_a_check_that_exists() -> None:
+    for entry in (entry for api in registry.apis() for _, entry in api.facts.limits.values()):
+        assert entry.breaches or entry.check, entry.id
+        assert entry.check is None or importlib.util.find_spec(f"harness.apis.{entry.check}"), entry.id
+
+
+def test_a_violation_is_its_limit_s_unless_the_check_knows_better() -> None:
+    limit = Limit("a-b", "It holds.", "anthropic-required-fields")
+    plain = limit.broken("No.", "/a")
+    known = limit.broken("No.", "/a", severity="warning", source="anthropic-tool-name-pattern", status=413)
+    assert (plain.rule, plain.severity, plain.source, plain.status) == (
+        "a-b",
+        "error",
+        "anthropic-required-fields",
+        400,
+    )
+    assert (known.rule, known.severity, known.source, known.status) == (
+        "a-b",
+        "warning",
+        "anthropic-tool-name-pattern",
+        413,
+    )

@@ -93,7 +93,7 @@ def test_a_value_is_equal_to_itself_through_its_texts(value: JSON) -> None:
         ('"\t"', "not JSON: Invalid control character at: line 1 column 2 (char 1)"),
     ],
 )
-def test_what_is_not_json_is_refused(text: str, reason: str) -> None:
+def test_invalid_json_is_refused(text: str, reason: str) -> None:
     for data in (text, text.encode()):
         with pytest.raises(WireError) as raised:
             loads(data)
@@ -112,11 +112,7 @@ def test_integers_are_exact_and_beyond_what_python_reads_an_error() -> None:
         loads("1" * 5000)
 
 
-def test_small_numbers_may_vanish() -> None:
-    assert loads("1e-400") == 0.0
-
-
-def test_of_a_key_that_stands_twice_the_last_counts() -> None:
+def test_the_last_of_two_equal_keys_counts() -> None:
     assert loads('{"a": 1, "b": 2, "a": 3}') == {"a": 3, "b": 2}
 
 
@@ -140,26 +136,6 @@ def test_depth_is_bounded(inner: JSON) -> None:
         loads(json.dumps(nested(levels + 1, inner)))
     with pytest.raises(WireError, match="nested too deeply: more than 500 levels"):
         loads("[" * 100_000 + "]" * 100_000)
-
-
-def test_many_brackets_side_by_side_are_not_deep() -> None:
-    assert loads(json.dumps([[]] * 2000)) == [[]] * 2000
-
-
-def test_whatever_is_read_can_be_walked() -> None:
-    deep = loads(json.dumps(nested(MAX_DEPTH)))
-    assert equal(deep, nested(MAX_DEPTH, 0.0))
-    assert not equal(deep, nested(MAX_DEPTH, 1))
-    assert canonical(deep) == canonical(nested(MAX_DEPTH))
-
-
-@given(st.binary() | st.text())
-def test_arbitrary_input_is_json_or_an_error(data: bytes | str) -> None:
-    try:
-        value = loads(data)
-    except WireError:
-        return
-    assert equal(value, json.loads(data))
 
 
 def places(value: Any, pointer: str = "") -> list[tuple[str, JSON]]:

@@ -31,7 +31,7 @@ def test_the_shipped_adapters_make_the_shipped_targets() -> None:
     assert len({shipped.name for shipped in registry.targets()}) == len(registry.targets())
 
 
-def test_somebodys_own_adapter_gets_columns_of_its_own_and_plays_the_shipped_cassettes() -> None:
+def test_a_third_party_adapter_has_its_own_targets_with_the_shipped_cassettes() -> None:
     made = targets_for([adapter("mine", "gemini")], [], {})
     assert [(t.name, t.cassettes) for t in made] == [
         ("mine-4", "gemini-4"),

@@ -17,8 +17,7 @@ from harness.apis.view import ModelStep, ResponseView
 from harness.equivalence.view_differences import alike
 from harness.model.http import HttpResponse
 from harness.model.messages import StopReason
-from tests.apis.providers import MODELS, STREAMS, streamed, whole
-from tests.apis.steps import steps
+from tests.apis.samples import STREAMS, steps, streamed, whole
 
 WEATHER: tuple[str, dict[str, Any]] = ("get_weather", {"city": "Paris", "unit": "celsius"})
 CUT = ModelStep(text="I look.", calls=(("now", {}), WEATHER), truncated=True)
@@ -37,7 +36,7 @@ def read(api: str, response: HttpResponse) -> ResponseView:
 @settings(deadline=None)
 @given(CALLING, st.text(max_size=3))
 @pytest.mark.parametrize("form", STREAMS)
-def test_the_last_call_is_none_whole_and_streamed(form: str, step: ModelStep, seed: str) -> None:
+def test_the_last_call_is_malformed_whole_and_streamed(form: str, step: ModelStep, seed: str) -> None:
     request = STREAMS[form]
     cut = replace(step, truncated=True)
     body, stream = (
@@ -64,7 +63,7 @@ def test_anthropic_streams_json_that_parses_and_stops_the_block() -> None:
         assert {"type": "content_block_stop", "index": last} in sent
 
 
-def test_a_call_that_anthropic_leaves_open_is_none_either() -> None:
+def test_a_call_that_anthropic_leaves_open_is_malformed() -> None:
     """As with `eager_input_streaming` (anthropic-broken-arguments)."""
     said: list[dict[str, Any]] = [
         {"type": "message_start", "message": {"content": []}},
@@ -107,18 +106,8 @@ def test_chat_at_its_bound_without_any_argument_of_the_last_call(arguments: str 
     assert other.malformed == malformed
 
 
-@pytest.mark.parametrize("api", MODELS)
-def test_an_answer_that_only_stops_at_its_bound_keeps_its_text(api: str) -> None:
-    step = ModelStep(text="Once upon a", stop=StopReason.MAX_TOKENS)
-    view = read(api, whole(api, step))
-    assert (view.text, view.stop_reason, view.calls) == ("Once upon a", StopReason.MAX_TOKENS, ())
-
-
 BROKEN: dict[str, dict[str, Any]] = {
-    "anthropic": {
-        "content": [{"type": "tool_use", "id": "a", "name": "f", "input": '{"a'}],
-        "stop_reason": "tool_use",
-    },
+    "anthropic": {"content": [{"type": "tool_use", "id": "a", "name": "f", "input": '{"a'}], "stop_reason": "tool_use"},
     "openai-chat": {
         "choices": [
             {
@@ -138,7 +127,7 @@ BROKEN: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("api", BROKEN)
-def test_a_call_whose_arguments_are_no_object_is_a_malformed_call_whatever_the_reason_says(api: str) -> None:
+def test_arguments_that_are_no_object_are_a_malformed_call_for_any_stop_reason(api: str) -> None:
     def read_as(body: Any) -> StopReason:
         return read(api, HttpResponse(200, {}, json.dumps(body).encode())).stop_reason
 
