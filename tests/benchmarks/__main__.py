@@ -6,7 +6,6 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,24 +13,18 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from tests.benchmarks import growth, shipped, speed, starts
+from tests.benchmarks import growth, speed, starts
 from tests.benchmarks.bare import SDKS
-from tests.benchmarks.contenders import ALONE, FLOOR, JUDGED, RAW, contenders
+from tests.benchmarks.contenders import ALONE, FLOOR, JUDGED, contenders
 from tests.benchmarks.conversations import Conversation
 from tests.stages import shipped_targets
 
 MEMORY = Path("/dev/shm")
 
-PARTS = ("speed", "lengths", "tools", "conversations", "cells", "exchanges", "starts", "suite")
+PARTS = ("speed", "lengths", "conversations", "cells", "starts", "suite")
 
 LENGTHS = (1, 10, 99)
 """Calls of a conversation; a scenario has a hundred answers at most."""
-
-TOOLS = (1, 11, 40)
-"""Tools that a conversation declares: eleven are those of an agent that asked for this."""
-
-CALLS = 10
-"""Calls of a conversation with these."""
 
 
 def main() -> None:
@@ -49,22 +42,21 @@ def main() -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
     parser.add_argument("--only", action="append", choices=PARTS, help="a part of it; may be given several times")
-    parser.add_argument("--target", action="append", choices=SDKS, help="in the first three: one; default: one per API")
+    parser.add_argument("--target", action="append", choices=SDKS, help="in the first two: one; default: one per API")
     parser.add_argument("--conversations", type=int, default=200, help="in `speed` (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=7, help="repetitions (default: %(default)s)")
     parser.add_argument("--most", type=int, default=10_000, help="the largest size of growth (default: %(default)s)")
-    parser.add_argument("--aimock", type=Path, metavar="FOLDER", help="where @copilotkit/aimock is installed")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to a file")
     return parser.parse_args()
 
 
 def _speed(console: Console, options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
-    everybody = contenders(options.aimock)
+    everybody = contenders()
     taking_part = [each for each in everybody if each.missing is None]
     for each in everybody:
         if each.missing:
             console.print(f"left out: {each.name}: {each.missing}")
-    floors = ("× floor", "× raw", "× alone")
+    floors = ("× floor", "× alone")
     table = Table("target", "contender", "× floor (median)", *floors, "ms per conversation (min)")
     measured: list[speed.Speed] = []
     for name in options.target or SDKS:
@@ -73,7 +65,7 @@ def _speed(console: Console, options: argparse.Namespace, folder: Path) -> list[
         measured += rows
         least = {row.contender: row.least for row in rows}
         for row in rows:
-            ratios = (f"{row.least / least[floor]:.2f}" for floor in (FLOOR, RAW, ALONE))
+            ratios = (f"{row.least / least[floor]:.2f}" for floor in (FLOOR, ALONE))
             table.add_row(name, row.contender, f"{row.ratio:.2f}", *ratios, f"{row.least:.2f}")
         table.add_section()
     console.print(
@@ -84,44 +76,25 @@ def _speed(console: Console, options: argparse.Namespace, folder: Path) -> list[
 
 
 def _lengths(console: Console, options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
+    """The floor and the harness over conversations of several lengths."""
     console.print("conversations of many calls, each of which repeats all before it")
-    shapes = {
-        calls: [Conversation(number, calls) for number in range(max(1, LENGTHS[-1] // calls // 5))] for calls in LENGTHS
-    }
-    return _shapes("calls", shapes, console, options, folder)
-
-
-def _tools(console: Console, options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
-    console.print(f"conversations of {CALLS} calls, each of which declares all tools")
-    shapes = {tools: [Conversation(number, CALLS, tools) for number in range(5)] for tools in TOOLS}
-    return _shapes("tools", shapes, console, options, folder)
-
-
-def _shapes(
-    what: str,
-    shapes: Mapping[int, Sequence[Conversation]],
-    console: Console,
-    options: argparse.Namespace,
-    folder: Path,
-) -> list[dict[str, Any]]:
-    """The floors and the harness over conversations of several shapes, by the number of something that they have."""
-    taking_part = [each for each in contenders(None) if each.name in (FLOOR, RAW, ALONE, JUDGED)]
-    table = Table("target", what, "contender", "× floor (median)", "ms per call (min)")
+    taking_part = [each for each in contenders() if each.name in (FLOOR, ALONE, JUDGED)]
+    table = Table("target", "calls", "contender", "× floor (median)", "ms per call (min)")
     measured: list[dict[str, Any]] = []
     for name in options.target or SDKS:
-        for number, chosen in shapes.items():
-            place = folder / f"{name}-{number}"
+        for calls in LENGTHS:
+            chosen = [Conversation(number, calls) for number in range(max(1, LENGTHS[-1] // calls // 5))]
+            place = folder / f"{name}-{calls}"
             for row in speed.measure(shipped_targets()[name], taking_part, chosen, options.rounds, place):
-                per_call = row.least / chosen[0].steps
-                table.add_row(name, str(number), row.contender, f"{row.ratio:.2f}", f"{per_call:.2f}")
-                measured.append({what: number, **asdict(row)})
+                table.add_row(name, str(calls), row.contender, f"{row.ratio:.2f}", f"{row.least / calls:.2f}")
+                measured.append({"calls": calls, **asdict(row)})
         table.add_section()
     console.print(table)
     return measured
 
 
 def _suite(console: Console, options: argparse.Namespace, _folder: Path) -> list[dict[str, Any]]:
-    rows = shipped.measure(min(options.rounds, 3))
+    rows = starts.suite(min(options.rounds, 3))
     table = Table("command", "s of the processor (min)", "s on the clock (min)")
     for row in rows:
         table.add_row(f"harness {row.words}", f"{row.processor:.1f}", f"{row.clock:.1f}")
@@ -154,18 +127,6 @@ def _cells(console: Console, options: argparse.Namespace, folder: Path) -> list[
     return [asdict(row) for row in rows]
 
 
-def _exchanges(console: Console, options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
-    rows = growth.exchanges(folder, [size for size in (10, 100, 400, 1_000, 10_000) if size <= options.most])
-    table = Table("player", "exchanges in the cassette", "ms per exchange", "× floor", "peak memory (MB)")
-    for row in rows:
-        table.add_row(
-            row.player, str(row.size), f"{row.milliseconds:.3f}", f"{row.ratio:.2f}", f"{row.peak_megabytes:.0f}"
-        )
-    console.print("one cassette for many conversations of the bare SDK, each in a process of its own")
-    console.print(table)
-    return [asdict(row) for row in rows]
-
-
 def _starts(console: Console, options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
     rows = starts.measure(folder, options.rounds)
     table = Table("command", "ms (median)", "ms (min)", "× an empty Python", "SDKs imported")
@@ -178,10 +139,8 @@ def _starts(console: Console, options: argparse.Namespace, folder: Path) -> list
 _PARTS = {
     "speed": _speed,
     "lengths": _lengths,
-    "tools": _tools,
     "conversations": _conversations,
     "cells": _cells,
-    "exchanges": _exchanges,
     "starts": _starts,
     "suite": _suite,
 }

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import httpx2
 
-from tests.benchmarks.conversations import DESCRIPTION, MAX_TOKENS, SYSTEM, Conversation, declared
+from tests.benchmarks.conversations import DESCRIPTION, MAX_TOKENS, PARAMETERS, SYSTEM, TOOL, Conversation
 
 Converse = Callable[[Conversation], str]
 """Leads one conversation and gives back the answer."""
@@ -19,23 +18,13 @@ def anthropic(base_url: str, model: str, http_client: httpx2.Client) -> Converse
     from anthropic import Anthropic
 
     client = Anthropic(api_key="not-a-key", base_url=base_url, http_client=http_client, max_retries=0)
-    fixed: dict[str, Any] = {
-        "model": model,
-        "max_tokens": MAX_TOKENS,
-        "system": SYSTEM,
-    }
-
-    @cache
-    def tools(number: int) -> list[Any]:
-        return [
-            {"name": name, "description": DESCRIPTION, "input_schema": parameters}
-            for name, parameters in declared(number)
-        ]
+    tool: Any = {"name": TOOL, "description": DESCRIPTION, "input_schema": PARAMETERS}
+    fixed: dict[str, Any] = {"model": model, "max_tokens": MAX_TOKENS, "system": SYSTEM, "tools": [tool]}
 
     def converse(conversation: Conversation) -> str:
         messages: list[Any] = [{"role": "user", "content": conversation.question}]
         while True:
-            response = client.messages.create(messages=messages, tools=tools(conversation.tools), **fixed)
+            response = client.messages.create(messages=messages, **fixed)
             calls = [block for block in response.content if block.type == "tool_use"]
             if not calls:
                 return "".join(block.text for block in response.content if block.type == "text")
@@ -52,15 +41,9 @@ def openai_chat(base_url: str, model: str, http_client: httpx2.Client) -> Conver
     from openai import OpenAI
 
     client = OpenAI(api_key="not-a-key", base_url=base_url, http_client=http_client, max_retries=0)
-    fixed: dict[str, Any] = {"model": model, "max_completion_tokens": MAX_TOKENS}
-
-    @cache
-    def tools(number: int) -> list[Any]:
-        functions = [
-            {"name": name, "description": DESCRIPTION, "parameters": parameters}
-            for name, parameters in declared(number)
-        ]
-        return [{"type": "function", "function": function} for function in functions]
+    function = {"name": TOOL, "description": DESCRIPTION, "parameters": PARAMETERS}
+    tools = [{"type": "function", "function": function}]
+    fixed: dict[str, Any] = {"model": model, "max_completion_tokens": MAX_TOKENS, "tools": tools}
 
     def converse(conversation: Conversation) -> str:
         messages: list[Any] = [
@@ -68,7 +51,7 @@ def openai_chat(base_url: str, model: str, http_client: httpx2.Client) -> Conver
             {"role": "user", "content": conversation.question},
         ]
         while True:
-            completion = client.chat.completions.create(messages=messages, tools=tools(conversation.tools), **fixed)
+            completion = client.chat.completions.create(messages=messages, **fixed)
             message = completion.choices[0].message
             if not message.tool_calls:
                 return message.content or ""
@@ -90,25 +73,15 @@ def openai_responses(base_url: str, model: str, http_client: httpx2.Client) -> C
         "max_output_tokens": MAX_TOKENS,
         "instructions": SYSTEM,
         "store": False,
+        "tools": [
+            {"type": "function", "name": TOOL, "description": DESCRIPTION, "parameters": PARAMETERS, "strict": False}
+        ],
     }
-
-    @cache
-    def tools(number: int) -> list[Any]:
-        return [
-            {
-                "type": "function",
-                "name": name,
-                "description": DESCRIPTION,
-                "parameters": parameters,
-                "strict": False,
-            }
-            for name, parameters in declared(number)
-        ]
 
     def converse(conversation: Conversation) -> str:
         items: list[Any] = [{"role": "user", "content": conversation.question}]
         while True:
-            response = client.responses.create(input=items, tools=tools(conversation.tools), **fixed)
+            response = client.responses.create(input=items, **fixed)
             calls = [item for item in response.output if item.type == "function_call"]
             if not calls:
                 return response.output_text
@@ -131,24 +104,18 @@ def gemini(base_url: str, model: str, http_client: httpx2.Client) -> Converse:
         http_options=types.HttpOptions(base_url=base_url, api_version="v1beta", httpx_client=http_client),
     )
 
-    @cache
-    def config(number: int) -> types.GenerateContentConfig:
-        declarations = [
-            types.FunctionDeclaration(name=name, description=DESCRIPTION, parameters_json_schema=parameters)
-            for name, parameters in declared(number)
-        ]
-        return types.GenerateContentConfig(
-            system_instruction=SYSTEM,
-            max_output_tokens=MAX_TOKENS,
-            tools=[types.Tool(function_declarations=declarations)],
-            automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
-        )
+    function = types.FunctionDeclaration(name=TOOL, description=DESCRIPTION, parameters_json_schema=PARAMETERS)
+    config = types.GenerateContentConfig(
+        system_instruction=SYSTEM,
+        max_output_tokens=MAX_TOKENS,
+        tools=[types.Tool(function_declarations=[function])],
+        automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
+    )
 
     def converse(conversation: Conversation) -> str:
         contents: list[Any] = [types.Content(role="user", parts=[types.Part(text=conversation.question)])]
         while True:
-            settings = config(conversation.tools)
-            response = client.models.generate_content(model=model, contents=contents, config=settings)
+            response = client.models.generate_content(model=model, contents=contents, config=config)
             if not response.function_calls:
                 return response.text or ""
             contents.append(response.candidates[0].content)

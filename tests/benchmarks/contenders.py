@@ -32,13 +32,10 @@ from harness.runner.cells import cells
 from harness.runner.suite_run import Run
 from harness.runner.tool_loop import run_scenario
 from tests.benchmarks.bare import SDKS, Converse
-from tests.benchmarks.conversations import TOOL, Conversation
-from tests.benchmarks.raw import conversing
-from tests.benchmarks.recordings import Canned, bodies, dated
+from tests.benchmarks.conversations import Conversation
+from tests.benchmarks.recordings import Canned, bodies
 
 FLOOR = "bare SDK, in-memory transport"
-RAW = "the same SDK, raw bodies"
-
 ALONE = "our adapter and thread alone"
 JUDGED = "harness, all rules"
 
@@ -65,14 +62,9 @@ class Field:
         """The bodies of the answers, in order."""
         return [body for each in conversations for body in bodies(self.library, each, self.target)]
 
-    def first(self) -> bytes:
-        """The body of the first request of the first conversation."""
-        cassette = self.library.load(self.target.cassettes, self.conversations[0].id, "whole")
-        return cassette.interactions[0].request.body
-
-    def sdk(self, http_client: httpx2.Client, base_url: str | None = None) -> Converse:
+    def sdk(self, http_client: httpx2.Client) -> Converse:
         """The bare SDK on one client that all conversations share."""
-        return SDKS[self.target.name](base_url or self.base_url, self.target.model, http_client)
+        return SDKS[self.target.name](self.base_url, self.target.model, http_client)
 
 
 Round = Callable[[], float]
@@ -95,13 +87,13 @@ def lead(converse: Converse, conversations: Sequence[Conversation]) -> None:
             raise SystemExit(f"conversation {conversation.number} ended in {answer!r}")
 
 
-def timed(work: Callable[[], object], clock: Callable[[], float] = time.process_time) -> Round:
-    """`work` in seconds of the processor, of which nobody else on the machine takes any."""
+def timed(work: Callable[[], object]) -> Round:
+    """`work` in seconds of the processor, which no other process on the machine affects."""
 
     def play() -> float:
-        begin = clock()
+        begin = time.process_time()
         work()
-        return clock() - begin
+        return time.process_time() - begin
 
     return play
 
@@ -111,19 +103,6 @@ def floor(field: Field) -> Generator[Round, None, None]:
     with httpx2.Client(transport=canned, trust_env=False) as client:
         converse = field.sdk(client)
         recorded = field.recorded(field.conversations)
-
-        def play() -> float:
-            canned.bodies.extend(recorded)
-            return timed(lambda: lead(converse, field.conversations))()
-
-        yield play
-
-
-def raw(field: Field) -> Generator[Round, None, None]:
-    canned = Canned()
-    recorded, first = field.recorded(field.conversations), field.first()
-    with httpx2.Client(transport=canned, trust_env=False) as client:
-        converse = conversing(field.target.name, field.base_url, field.target.model, client, first)
 
         def play() -> float:
             canned.bodies.extend(recorded)
@@ -153,15 +132,12 @@ def alone(field: Field) -> Generator[Round, None, None]:
         yield round_
 
 
-def harness(rules: Sequence[Rule], *, of_days: bool = False) -> Callable[[Field], Generator[Round, None, None]]:
+def harness(rules: Sequence[Rule]) -> Callable[[Field], Generator[Round, None, None]]:
     def enter(field: Field) -> Generator[Round, None, None]:
         chosen = cells([each.scenario() for each in field.conversations], [field.target], ["whole"])
-        library = field.library
-        if of_days:
-            library = dated(library, field.conversations, field.target, field.folder / "dated")
 
         def work() -> None:
-            result = Run(ReplayBackend([library]), rules)(chosen, jobs=1)
+            result = Run(ReplayBackend([field.library]), rules)(chosen, jobs=1)
             if result.summary["pass"] != len(chosen):
                 raise SystemExit(f"not every cell passed: {result.summary}, {result.cells[0].findings}")
 
@@ -189,19 +165,18 @@ def cassette_name(number: int) -> str:
     return f"test_conversation[{number}].yaml"
 
 
-def recorded_by_vcr(field: Field, *, one: bool = False) -> Path:
-    """A folder of what vcrpy itself records of the bare SDK: a cassette per conversation, or one (0) for all."""
-    folder = field.folder / ("vcr-one" if one else "vcr")
+def recorded_by_vcr(field: Field) -> Path:
+    """A folder of what vcrpy itself records of the bare SDK, a cassette per conversation."""
+    folder = field.folder / "vcr"
     recorder = vcr.VCR(match_on=BODY_MATCHING, record_mode="all")
     canned = Canned()
     transport = httpx2.MockTransport(canned.handle_request)  # vcrpy patches it as it does a real one
-    groups = [field.conversations] if one else [[each] for each in field.conversations]
     with httpx2.Client(transport=transport, trust_env=False) as client:
         converse = field.sdk(client)
-        for group in groups:
-            canned.bodies.extend(field.recorded(group))
-            with recorder.use_cassette(str(folder / cassette_name(group[0].number))):
-                lead(converse, group)
+        for each in field.conversations:
+            canned.bodies.extend(field.recorded([each]))
+            with recorder.use_cassette(str(folder / cassette_name(each.number))):
+                lead(converse, [each])
     return folder
 
 
@@ -233,48 +208,16 @@ def pytest_recording(field: Field) -> Generator[Round, None, None]:
     yield play
 
 
-def aimock(modules: Path) -> Callable[[Field], Generator[Round, None, None]]:
-    """aimock as a server on loopback; the SDK's client keeps its connection."""
-
-    def enter(field: Field) -> Generator[Round, None, None]:
-        fixtures = field.folder / "fixtures.json"
-        fixtures.write_text(json.dumps({"fixtures": [f for each in field.conversations for f in _fixtures(each)]}))
-        command = ["node", str(HERE / "aimock.mjs"), str(modules), str(fixtures)]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
-            assert server.stdout is not None
-            origin = server.stdout.readline().strip()
-            with httpx2.Client(transport=httpx2.HTTPTransport(trust_env=False), trust_env=False) as client:
-                converse = field.sdk(client, origin + registry.api(field.target.api).base_path)
-                yield timed(lambda: lead(converse, field.conversations), time.perf_counter)  # it works too
-            assert server.stdin is not None
-            server.stdin.close()
-
-    return enter
-
-
-def _fixtures(conversation: Conversation) -> list[dict[str, object]]:
-    call = {"name": TOOL, "arguments": conversation.arguments(0)}
-    asked = {"userMessage": conversation.question}
-    return [
-        {"match": {**asked, "hasToolResult": False}, "response": {"toolCalls": [call]}},
-        {"match": {**asked, "hasToolResult": True}, "response": {"content": conversation.answer}},
-    ]
-
-
-def contenders(aimock_modules: Path | None) -> list[Contender]:
+def contenders() -> list[Contender]:
     """The floor first."""
     no_plugin = None if importlib.util.find_spec("pytest_recording") else "pytest-recording is not installed"
-    no_aimock = None if aimock_modules else "needs --aimock FOLDER, where `npm install @copilotkit/aimock` was run"
     return [
         Contender(FLOOR, floor),
-        Contender(RAW, raw),
         Contender(ALONE, alone),
         Contender("harness, play and compare", harness(COMPARISON)),
         Contender(JUDGED, harness(all_rules())),
-        Contender("harness, all rules, recordings with a day", harness(all_rules(), of_days=True)),
         Contender("plain vcrpy", plain_vcr),
         Contender("pytest-recording", pytest_recording, no_plugin),
-        Contender("aimock, loopback server", aimock(aimock_modules or Path()), no_aimock),
     ]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import cache
 
 from harness.model.messages import JSON
 from harness.scenarios.schema import Scenario
@@ -24,32 +23,16 @@ PARAMETERS: dict[str, JSON] = {
 MAX_TOKENS = 1024
 
 
-@cache
-def declared(tools: int) -> tuple[tuple[str, dict[str, JSON]], ...]:
-    """So many tools, by name, with their parameters: the one that is called, and others unlike it."""
-    others = ((f"look_up_{number}", _parameters(number)) for number in range(1, tools))
-    return ((TOOL, PARAMETERS), *others)
-
-
-def _parameters(number: int) -> dict[str, JSON]:
-    names = [f"field_{number}_{each}" for each in range(5)]
-    fields: dict[str, JSON] = {name: {"type": "string", "description": f"What {name} is to be."} for name in names}
-    return {"type": "object", "properties": fields, "required": [*names], "additionalProperties": False}
-
-
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """One conversation; all its texts are functions of its number, its number of calls and that of the `tools` that it
-    declares, of which it calls the first."""
+    """One conversation. All its texts are functions of its number and its number of calls."""
 
     number: int
     steps: int = 1
-    tools: int = 1
 
     @property
     def id(self) -> str:
-        steps = "" if self.steps == 1 else f"-in-{self.steps}"
-        return f"weather-{self.number}{steps}" + ("" if self.tools == 1 else f"-of-{self.tools}")
+        return f"weather-{self.number}" + ("" if self.steps == 1 else f"-in-{self.steps}")
 
     @property
     def question(self) -> str:
@@ -79,10 +62,7 @@ class Conversation:
                     "covers": ["id-matching"],
                     "requires": ["tools"],
                     "system": SYSTEM,
-                    "tools": [
-                        {"name": name, "description": DESCRIPTION, "parameters": parameters, "results": results}
-                        for name, parameters in declared(self.tools)
-                    ],
+                    "tools": [{"name": TOOL, "description": DESCRIPTION, "parameters": PARAMETERS, "results": results}],
                     "max_iterations": self.steps + 1,
                     "turns": [{"user": self.question, "model": [*calls, {"text": self.answer}]}],
                 }

@@ -19,13 +19,7 @@ from harness.scenarios.schema import Scenario
 from tests.benchmarks.contenders import ROOT
 from tests.stages import shipped_scenarios, shipped_targets
 
-CHOSEN = (
-    "call-parallel-same-tool",
-    "call-single",
-    "error-429",
-    "json-schema-nested",
-    "system-changed",
-)
+CHOSEN = ("call-parallel-same-tool", "call-single", "error-429", "json-schema-nested", "system-changed")
 """Of several subjects; each is played with every target that sends requests, whole and streamed."""
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import httpx2
@@ -32,18 +31,6 @@ def record_scenarios(folder: Path, scenarios: Sequence[Scenario], targets: Seque
     if result.summary["pass"] != len(chosen):
         raise SystemExit(f"the recording failed: {result.summary}, {result.cells[0].reason}")
     return library
-
-
-def dated(library: Library, conversations: Sequence[Conversation], target: Target, folder: Path) -> Library:
-    """The same recordings as if other servers had answered, each on a day of its own, as those of users have one."""
-    made = Library(folder)
-    for each in conversations:
-        cassette = library.load(target.cassettes, each.id, "whole")
-        assert cassette.metadata is not None
-        day = f"2026-10-{each.number % 28 + 1:02}T12:00:00Z"
-        told = replace(cassette.metadata, origin="server", recorded_from="http://server.invalid", recorded_at=day)
-        made.save(replace(cassette, metadata=told))
-    return made
 
 
 class Canned(httpx2.BaseTransport):

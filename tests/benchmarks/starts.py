@@ -1,4 +1,4 @@
-"""Cold starts of the command and of the server, in time of the processor, and which SDKs they import."""
+"""Cold starts of the command and the server in CPU time, the SDKs that they import, and the whole shipped suite."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import resource
 import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,8 +75,29 @@ def measure(folder: Path, rounds: int) -> list[Start]:
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """`harness run` of the shipped suite: the fastest of some, in seconds of CPU and on the clock."""
+
+    words: str
+    processor: float
+    clock: float
+
+
+def suite(rounds: int) -> list[Suite]:
+    """The suite in replay and against the reference server, by one process and by the default number, in turns."""
+    runs = [f"run --mode {mode}{jobs}" for mode in ("replay", "reference") for jobs in (" -n 1", "")]
+    taken: dict[str, list[tuple[float, float]]] = {words: [] for words in runs}
+    for _ in range(rounds):
+        for words in runs:
+            begin = time.perf_counter()
+            processor = _seconds(["-m", "harness", *words.split()])
+            taken[words].append((processor, time.perf_counter() - begin))
+    return [Suite(words, *map(min, zip(*seconds, strict=True))) for words, seconds in taken.items()]
+
+
 def _seconds(command: Sequence[str]) -> float:
-    """Of the processor: another process on the machine does not count."""
+    """CPU time, which no other process on the machine affects."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     _python(command)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -72,5 +72,5 @@ def test_every_other_field_counts(other: object) -> None:
         replace(REQUEST, stream=True),
     ],
 )
-def test_what_lies_deeper_counts(other: RequestView) -> None:
+def test_nested_fields_count(other: RequestView) -> None:
     assert not alike(other, REQUEST)

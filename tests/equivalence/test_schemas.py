@@ -368,7 +368,7 @@ def test_a_change_of_words_has_no_instance(given: Any, wire: Any, pointer: str) 
         ),
     ],
 )
-def test_a_description_counts_wherever_it_stands_for_the_value(given: Any, wire: Any) -> None:
+def test_a_description_counts_where_it_is_the_value(given: Any, wire: Any) -> None:
     assert change(given, wire) is None
 
 

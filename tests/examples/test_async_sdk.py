@@ -21,18 +21,15 @@ from harness.scenarios.schema import Variant
 from harness.scenarios.suite import shipped
 from tests.examples import async_sdk
 
-TARGETS = {
-    "anthropic": async_sdk.ANTHROPIC,
-    "openai-chat": async_sdk.OPENAI_CHAT,
-}
+TARGETS = {"anthropic": async_sdk.ANTHROPIC, "openai-chat": async_sdk.OPENAI_CHAT}
 FINE = (Verdict.PASS, Verdict.NOTE, Verdict.NOT_APPLICABLE)
 
 every_adapter = pytest.mark.parametrize("target", TARGETS)
 
 
 def run(target: str, stages: Backend, variants: Sequence[Variant] = ("whole", "stream")) -> RunResult:
-    """Run every eighth scenario: the shipped adapters, whose readers these are, run all."""
-    scenarios = load_paths([shipped("scenarios")])[::8]
+    """Run every sixteenth scenario: the shipped adapters, whose readers these are, run all."""
+    scenarios = load_paths([shipped("scenarios")])[::16]
     return Run(stages, all_rules())(cells(scenarios, targets_for([TARGETS[target]], [target], {}), variants))
 
 
@@ -50,7 +47,7 @@ def test_it_passes_a_sample_whole_and_streamed(target: str) -> None:
 
     assert unclean(result) == []
     played = [cell.variant for cell in result.cells if cell.verdict is Verdict.PASS]
-    assert min(played.count("whole"), played.count("stream")) > 10
+    assert min(played.count("whole"), played.count("stream")) > 5
 
 
 @every_adapter
@@ -58,7 +55,7 @@ def test_shipped_streams_replay_through_it(target: str) -> None:
     result = run(target, ReplayBackend([Library(shipped("cassettes"))]), ["stream"])
 
     assert unclean(result) == []
-    assert len([cell for cell in result.cells if cell.verdict is Verdict.PASS]) > 10
+    assert len([cell for cell in result.cells if cell.verdict is Verdict.PASS]) > 5
 
 
 def test_other_cuts_of_a_stream_make_no_difference() -> None:

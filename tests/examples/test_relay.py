@@ -62,35 +62,21 @@ def played(done: subprocess.CompletedProcess[str]) -> tuple[CellResult, ...]:
     return tuple(RunResult.from_json(done.stdout).cells)
 
 
-def test_the_suite_plays_it_whole(harness: Harness) -> None:
-    cells = played(
-        harness("run", "--mode", "reference", "--adapter", "relay", "--variant", "whole", "--report", "json")
-    )
-
+def test_the_suite_plays_it_whole_and_streamed(harness: Harness) -> None:
+    sample = "result or streaming"
+    words = ("--mode", "reference", "--adapter", "relay", "--recut", "1", "--report", "json")
+    cells = played(harness("run", "-k", sample, *words))
     assert [(cell.scenario, cell.findings) for cell in cells if cell.findings] == []
     assert {cell.target for cell in cells} == {"relay"}
-    passed = [cell.scenario for cell in cells if cell.verdict is Verdict.PASS]
-    left = {cell.scenario: cell.reason or "" for cell in cells if cell.verdict is not Verdict.PASS}
-    assert len(passed) > 140
+    assert sum(cell.verdict is Verdict.PASS for cell in cells) > 15
     lacks = "thinking|cache-marks|vision|files|audio|image-results|provider-tools|embeddings"
     lacking = f"the adapter 'relay' does not have: ({lacks})"
-    assert [
-        reason
-        for reason in left.values()
-        if not re.match(f"{lacking}|it holds only for the profiles|the API relay has nothing", reason)
-    ] == []
-    assert len(left) < 27
+    reasons = [cell.reason or "" for cell in cells if cell.verdict is not Verdict.PASS]
+    expected = f"{lacking}|it holds only for the profiles|the API relay has nothing"
+    assert [reason for reason in reasons if not re.match(expected, reason)] == []
 
 
-def test_the_suite_plays_its_streams(harness: Harness) -> None:
-    words = ("--variant", "stream", "--recut", "2", "-k", "streaming")
-    cells = played(harness("run", "--mode", "reference", "--adapter", "relay", *words, "--report", "json"))
-
-    assert [(cell.scenario, cell.findings) for cell in cells if cell.findings] == []
-    assert sum(cell.verdict is Verdict.PASS for cell in cells) > 8
-
-
-def test_its_faults_are_found_and_its_limits_fire_by_their_ids(harness: Harness) -> None:
+def test_faults_of_its_adapters_and_its_limits_are_found(harness: Harness) -> None:
     adapters = ("--adapter", f"{BROKEN}:SWAPPED", "--adapter", f"{BROKEN}:FORGETFUL")
     words = ("--mode", "reference", "--variant", "whole", *adapters, "--report", "json")
     cells = played(harness("run", CALLS, *words, status=1))
@@ -103,7 +89,7 @@ def test_its_faults_are_found_and_its_limits_fire_by_their_ids(harness: Harness)
     assert {finding.blame for cell in cells for finding in cell.findings} == {Blame.ADAPTER}
 
 
-def test_it_is_listed_with_all_else(harness: Harness) -> None:
+def test_it_is_listed_with_all_others(harness: Harness) -> None:
     (target,) = [line for line in harness("list", "targets").stdout.splitlines() if line.startswith("relay ")]
     assert target.split() == ["relay", "relay", "relay", "relay-1", "relay-1", "RELAY_KEY"]
 
@@ -118,8 +104,6 @@ def test_it_is_listed_with_all_else(harness: Harness) -> None:
         "Every call is answered in the turn behind it.",
     ]
 
-    models = harness("list", "models", "--api", "relay").stdout.splitlines()
-    assert [line.split() for line in models[1:]] == [["relay-1", "relay", "relay-1", "no", "no", "?", "relay", "-"]]
     assert "relay" in harness("providers").stdout
 
 
@@ -160,6 +144,5 @@ def test_scenarios_put_its_wire_parts_into_answers(harness: Harness, tmp_path: P
         "  - {user: Hello, model: [{text: Hello., raw: {relay: [{badge: gold}]}}]}\n"
         "  - {user: Again, model: [{text: Again.}]}\n"
     )
-    harness("validate", "badge.yaml")
     cells = played(harness("run", "badge.yaml", "--mode", "reference", "--target", "relay", "--report", "json"))
     assert [cell.verdict for cell in cells] == [Verdict.PASS, Verdict.PASS]

@@ -1,26 +1,26 @@
-"""What befalls a process at one step of a recording: a failing disk, or a signal."""
+"""Faults of one step of a recording: a failing disk, or a signal.
+
+`python -m tests.hardness.faults STEP OCCURRENCE HAPPENS WORD…` runs `harness WORD…`. From its OCCURRENCE on (0 is the
+first), the step fails with an error of `NUMBERS`; or, at that one, the process gets a signal (its number).
+"""
 
 from __future__ import annotations
 
 import errno
 import os
 import re
+import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 STEPS: dict[str, tuple[str, str]] = {
     "mkdir of the cassettes": ("mkdir", r"(?:.*/)?cassettes/steps-\d+"),
-    "open of the journal": ("open", r".*\.journal"),
-    "write of the journal": ("write", r".*\.journal"),
-    "fsync of the journal": ("fsync", r".*\.journal"),
-    "unlink of the journal": ("unlink", r".*\.journal"),
-    "open of the cassette": ("open", r".*\.yaml\.\w+\.tmp"),
-    "write of the cassette": ("write", r".*\.yaml\.\w+\.tmp"),
-    "fsync of the cassette": ("fsync", r".*\.yaml\.\w+\.tmp"),
+    **{f"{call} of the journal": (call, r".*\.journal") for call in ("open", "write", "fsync", "unlink")},
+    **{f"{call} of the cassette": (call, r".*\.yaml\.\w+\.tmp") for call in ("open", "write", "fsync")},
     "rename of the cassette": ("replace", r".*\.yaml\.\w+\.tmp"),
-    "open of the report": ("open", r".*run\.json\.\w+\.tmp"),
-    "write of the report": ("write", r".*run\.json\.\w+\.tmp"),
+    **{f"{call} of the report": (call, r".*run\.json\.\w+\.tmp") for call in ("open", "write")},
     "rename of the report": ("replace", r".*run\.json\.\w+\.tmp"),
 }
 """Each as the function of `os` that does it, and the file that it does it to."""
@@ -29,8 +29,6 @@ NUMBERS = {name: getattr(errno, name) for name in ("ENOSPC", "EIO", "EACCES", "E
 
 
 def befall(step: str, occurrence: int, happens: str) -> None:
-    """From its `occurrence` on (0 is the first), the step fails with an error of `NUMBERS`; or, at that one, this
-    process gets a signal (its number)."""
     name, pattern = STEPS[step]
     real: Callable[..., Any] = getattr(os, name)
     met = -1
@@ -55,3 +53,12 @@ def _name(target: Any) -> str:
         except OSError:
             return ""
     return str(target)
+
+
+if __name__ == "__main__":
+    from harness.cli.main import main
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job of a shell ignores Ctrl-C
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # and `nohup` ignores this
+    befall(sys.argv[1], int(sys.argv[2]), sys.argv[3])
+    sys.exit(main(sys.argv[4:]))

@@ -29,6 +29,7 @@ class Malformed:
     words: tuple[str, ...]
     put: Callable[[Path], object]
     sure: bool
+    is_regular: bool = True
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,7 @@ def every() -> Iterator[Malformed]:
     random_ = random.Random(SEED)  # noqa: S311 - the same files each time
     for kind in _KINDS:
         for name, put in _NASTY.items():
-            yield Malformed(f"{kind.name}-{name}", kind.path, kind.words, put, sure=True)
+            yield Malformed(f"{kind.name}-{name}", kind.path, kind.words, put, sure=True, is_regular=False)
         for name, data in _BYTES.items():
             empty = kind.name == "expected" and name in {"empty", "blanks"}
             yield Malformed(f"{kind.name}-{name}", kind.path, kind.words, _writing(data), sure=not empty)

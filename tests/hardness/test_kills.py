@@ -16,7 +16,7 @@ import pytest
 from harness.cassettes.cell_recording import answers
 from harness.cassettes.journal import read_journal
 from harness.cassettes.library import Library
-from tests.hardness.commands import Ended, commands
+from tests.hardness.commands import Ended, harness
 from tests.hardness.conftest import Figure
 from tests.hardness.provider import Provider, providing, write_scenarios
 
@@ -110,7 +110,7 @@ def measured(folder: Path, jobs: int, kills: int) -> Counter[str]:
     """Record, and be killed, until it was killed often enough; what was met."""
     write_scenarios(folder / "scenarios", CELLS, STEPS)
     chance, met = random.Random(jobs), Counter[str]()  # noqa: S311 - no secret
-    with providing(folder) as provider, commands(folder) as harness:
+    with providing(folder) as provider:
         while met["kills"] < kills:
             library, mine, before = Library(folder / f"cassettes-{met['cells']}"), provider.from_now(), met["kills"]
             words = ("record", "scenarios", "--target", "openai-chat", "--base-url", f"openai-chat={provider.url}")
@@ -118,7 +118,7 @@ def measured(folder: Path, jobs: int, kills: int) -> Counter[str]:
             ended = None
             while ended is None or ended.killed:
                 found = Disk.read(library)
-                ended = harness(*words, until=once_asked(provider, chance) if met["kills"] < kills else None)
+                ended = harness(folder, *words, until=once_asked(provider, chance) if met["kills"] < kills else None)
                 check_said(found, ended)
                 taken = sum(int(number) for number, _ in TOOK_UP.findall(ended.err))
                 met.update(runs=1, kills=ended.killed, runs_that_found_journals=bool(found.unfinished), taken_up=taken)
@@ -129,9 +129,8 @@ def measured(folder: Path, jobs: int, kills: int) -> Counter[str]:
     return met
 
 
-@pytest.mark.parametrize("jobs", [1, 4])
-def test_a_killed_recording_loses_nothing(tmp_path: Path, jobs: int) -> None:
-    assert measured(tmp_path, jobs, 3)["kills"] == 3
+def test_a_killed_recording_loses_nothing(tmp_path: Path) -> None:
+    assert measured(tmp_path, 4, 1)["kills"] == 1
 
 
 @pytest.mark.long

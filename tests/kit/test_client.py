@@ -13,16 +13,7 @@ from harness.kit.embeddings import EmbeddingRecord
 from harness.kit.generation import AsyncChatGeneration, ChatGeneration
 from harness.kit.thread import Thread
 from harness.model.errors import EmbeddingMismatch, Unsupported, UsageError
-from harness.model.messages import (
-    ChatRequest,
-    ChatResponse,
-    Finish,
-    Message,
-    StopReason,
-    StreamEvent,
-    TextDelta,
-    Usage,
-)
+from harness.model.messages import ChatRequest, ChatResponse, Finish, Message, StopReason, StreamEvent, TextDelta, Usage
 from harness.model.protocols import (
     Adapter,
     AsyncStreamingChatClient,
@@ -133,7 +124,7 @@ def test_a_stream_that_is_left_is_closed() -> None:
     assert own.log == ["stream closed"]
 
 
-def test_an_adapter_that_cannot_stream_says_so() -> None:
+def test_an_adapter_without_streaming_raises_unsupported() -> None:
     said = "mine: streaming is not supported: the adapter has no `stream`"
     with pytest.raises(Unsupported) as raised:
         Client(adapter(Plain()), ENDPOINT, "claude-opus-5").stream(REQUEST)

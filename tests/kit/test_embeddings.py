@@ -28,7 +28,7 @@ def test_a_record_says_what_made_the_vectors() -> None:
     assert EmbeddingRecord.of(Stub(RECORD)) == RECORD
 
 
-def test_the_same_provider_is_asked() -> None:
+def test_a_record_queries_its_provider() -> None:
     provider = Stub(RECORD)
     assert RECORD.query(provider, "where?") == [1.0, 2.0]
     assert provider.asked == [["where?"]]
@@ -36,14 +36,10 @@ def test_the_same_provider_is_asked() -> None:
 
 @pytest.mark.parametrize(
     "other",
-    [
-        replace(RECORD, provider="openai"),
-        replace(RECORD, model="gemini-embedding-001"),
-        replace(RECORD, dimensions=3),
-    ],
+    [replace(RECORD, provider="openai"), replace(RECORD, model="gemini-embedding-001"), replace(RECORD, dimensions=3)],
     ids=["provider", "model", "dimensions"],
 )
-def test_another_one_is_refused_before_anything_is_sent(other: EmbeddingRecord) -> None:
+def test_another_provider_is_refused_before_a_request(other: EmbeddingRecord) -> None:
     provider = Stub(other)
     with pytest.raises(EmbeddingMismatch) as raised:
         RECORD.query(provider, "where?")
@@ -73,7 +69,7 @@ def test_a_record_survives_json() -> None:
         ('{"provider": "gemini", "model": "m", "dimensions": 2, "more": 1}', "more: Unexpected keyword"),
     ],
 )
-def test_what_is_no_record_is_said_to_be_none(text: str, reason: str) -> None:
+def test_an_invalid_record_is_refused(text: str, reason: str) -> None:
     with pytest.raises(UsageError) as raised:
         EmbeddingRecord.from_json(text)
     assert str(raised.value).startswith(f"this is no record of embeddings ({reason}")

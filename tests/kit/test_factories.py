@@ -13,7 +13,6 @@ import pytest
 from harness.apis import registry
 from harness.apis.view import ModelStep
 from harness.kit import factories
-from harness.kit.client import Client
 from harness.kit.embeddings import EmbeddingRecord
 from harness.kit.factories import (
     PROVIDERS,
@@ -76,16 +75,6 @@ def test_a_client_by_the_name_of_its_provider(provider: str) -> None:
 
 
 @pytest.mark.parametrize("provider", OVER_HTTP)
-def test_generation_by_the_name_of_its_provider(provider: str) -> None:
-    service = Service(provider)
-    generated = generation_provider(provider, environ=KEYS, http_client=service.http)
-    with generated:
-        assert generated.generate("hi").text == "Ahoy"
-    assert (generated.name, Capability.TOOLS in generated.capabilities) == (provider, True)
-    assert service.model == registry.target(PROVIDERS[provider].target).model
-
-
-@pytest.mark.parametrize("provider", OVER_HTTP)
 def test_generation_for_asynchronous_callers(provider: str) -> None:
     service = Service(provider)
 
@@ -104,17 +93,6 @@ def test_a_provider_has_the_name_of_its_adapter(name: str) -> None:
     assert registry.target(PROVIDERS[name].target).adapter == name
 
 
-def test_a_client_has_a_name_and_capabilities() -> None:
-    def client(model: str) -> Client:
-        return chat_client("anthropic", environ={**KEYS, "ANTHROPIC_MODEL": model}, http_client=httpx2.Client())
-
-    for model, forces in (("claude-opus-5-5", False), ("claude-opus-5", True)):
-        with client(model) as made:
-            assert (made.name, made.model) == ("anthropic", model)
-            assert Capability.TOOLS in made.capabilities
-            assert (Capability.FORCED_TOOL_CHOICE in made.capabilities) is forces
-
-
 @pytest.mark.parametrize(("field", "sent"), [("max_tokens", "max_tokens"), ("", "max_completion_tokens")])
 def test_a_local_server_can_be_sent_max_tokens(field: str, sent: str) -> None:
     service = Service("openai-chat")
@@ -127,7 +105,7 @@ def test_a_local_server_can_be_sent_max_tokens(field: str, sent: str) -> None:
 
 
 @pytest.mark.parametrize("make", [chat_client, generation_provider])
-def test_the_environment_says_who_and_with_which_model(make: Callable[..., Any]) -> None:
+def test_the_environment_chooses_provider_and_model(make: Callable[..., Any]) -> None:
     environ = {**KEYS, "LLM_PROVIDER": "anthropic", "ANTHROPIC_MODEL": "claude-other"}
     service = Service("anthropic")
     made = make(environ=environ, http_client=service.http)
@@ -136,7 +114,7 @@ def test_the_environment_says_who_and_with_which_model(make: Callable[..., Any])
     assert service.request.url.host == "api.anthropic.com"
 
 
-def test_gemini_is_who_is_asked_where_nothing_is_set() -> None:
+def test_the_default_provider_is_gemini() -> None:
     service = Service("gemini")
     generation_provider(environ={"GOOGLE_API_KEY": "g", "LLM_PROVIDER": ""}, http_client=service.http).generate("hi")
     assert service.model == registry.target("gemini-4").model
@@ -183,12 +161,6 @@ def test_the_command_line_needs_no_key() -> None:
 def test_embeddings_as_the_environment_says(environ: dict[str, str], record: EmbeddingRecord) -> None:
     provider = embedding_provider(environ={**KEYS, **environ})
     assert EmbeddingRecord.of(provider) == record
-    provider.close()
-
-
-def test_embeddings_by_the_name_of_their_provider() -> None:
-    provider = embedding_provider("openai-chat", environ={**KEYS, "EMBEDDING_PROVIDER": "gemini"})
-    assert provider.provider == "openai-chat"
     provider.close()
 
 
@@ -306,7 +278,7 @@ REFUSED: list[tuple[Callable[..., Any], str | None, dict[str, str], type[UsageEr
 
 
 @pytest.mark.parametrize(("make", "provider", "environ", "kind", "text"), REFUSED)
-def test_what_cannot_be_made_is_said_with_the_way_out(
+def test_an_error_of_configuration_names_the_way_out(
     make: Callable[..., Any], provider: str | None, environ: dict[str, str], kind: type[UsageError], text: str
 ) -> None:
     with pytest.raises(UsageError) as raised:

@@ -58,11 +58,6 @@ def test_the_console(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == PRINTED
 
 
-def test_a_silent_console(capsys: pytest.CaptureFixture[str]) -> None:
-    played(ConsoleHandler(silent=True))
-    assert capsys.readouterr() == ("", "")
-
-
 def test_another_file(capsys: pytest.CaptureFixture[str]) -> None:
     file = io.StringIO()
     played(ConsoleHandler(file=file))

@@ -154,7 +154,7 @@ def _grows(before: Any, after: Any) -> bool:
 
 
 @given(st.dictionaries(st.text(alphabet='abc\\"é12{}', max_size=4), VALUES, max_size=3))
-def test_what_is_shown_is_never_taken_back(value: dict[str, Any]) -> None:
+def test_a_shown_value_only_grows(value: dict[str, Any]) -> None:
     partial, shown = PartialArguments(), {}
     for character in json.dumps(value, ensure_ascii=False):
         partial.add(character)

@@ -47,8 +47,7 @@ def scripted_calls(asked: Scenario) -> list[tuple[str, dict[str, object]]]:
 
 @needs_groups
 @pytest.mark.parametrize(
-    "name",
-    ["browser-order", "cache", "empty-folder", "long-write", "read-then-write", "refused-command"],
+    "name", ["browser-order", "cache", "empty-folder", "long-write", "read-then-write", "refused-command"]
 )
 def test_the_scenarios_declare_the_tools_as_the_workspace_does(name: str, tmp_path: Path) -> None:
     theirs = {tool.name: tool for tool in Workspace(tmp_path, commands=["echo"]).tools}

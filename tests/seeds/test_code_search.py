@@ -104,10 +104,7 @@ class CodeBase:
 
 
 EMBEDDER = "class Embedder:\n    def __init__(self, provider: EmbeddingProvider) -> None:\n        self.ready = True\n"
-CODE = {
-    "src/embedder.py": "\n" * 8 + EMBEDDER,
-    "scripts/index.py": "\n" * 56 + "embedder = Embedder(provider)\n",
-}
+CODE = {"src/embedder.py": "\n" * 8 + EMBEDDER, "scripts/index.py": "\n" * 56 + "embedder = Embedder(provider)\n"}
 
 
 @dataclass

@@ -13,11 +13,7 @@ from harness.apis.targets import Target
 from harness.apis.view import TextView
 from harness.kit.handlers import Answered, Called, CollectingHandler
 from harness.kit.thread import Thread
-from harness.model.messages import (
-    SYNTHESISED_ID,
-    ToolCall,
-    ToolResult,
-)
+from harness.model.messages import SYNTHESISED_ID, ToolCall, ToolResult
 from harness.model.protocols import Capability
 from harness.results import Verdict
 from harness.scenarios.canonical import system_of, user_message
@@ -111,19 +107,14 @@ def test_a_call_id_reaches_events_tool_and_result(target: Target) -> None:
 
 @pytest.mark.parametrize(
     ("scenario", "capability"),
-    [
-        ("seeds-scene-agent-screenshot", Capability.VISION),
-        ("seeds-scene-agent-thinking", Capability.THINKING),
-    ],
+    [("seeds-scene-agent-screenshot", Capability.VISION), ("seeds-scene-agent-thinking", Capability.THINKING)],
 )
 def test_capabilities_decide_which_scenarios_apply(scenario: str, capability: Capability, target: Target) -> None:
     """The design's `SupportsVision()` and `SupportsThinking()`."""
     has = capability in target.adapter.capabilities - target.profile.lacks
     assert played(scenario, target.name).verdict is (Verdict.PASS if has else Verdict.NOT_APPLICABLE)
     without = played(
-        scenario,
-        target.name,
-        lambda adapter: replace(adapter, capabilities=adapter.capabilities - {capability}),
+        scenario, target.name, lambda adapter: replace(adapter, capabilities=adapter.capabilities - {capability})
     )
     assert without.verdict is Verdict.NOT_APPLICABLE
     assert capability.value in (without.reason or "")

@@ -11,7 +11,6 @@ import pytest
 from harness.cli.main import main
 from harness.results import Outcome, RunResult, Verdict
 from tests.audit.audit.cassettes import ACCEPTED, REFUSAL, UNANSWERED, exchange, request, response, write
-from tests.traffic import ROOT, needs_traffic
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
     return command
 
 
-def test_the_text_says_what_was_accepted_and_what_was_refused(run: Run, tmp_path: Path) -> None:
+def test_the_text_report_counts_accepted_and_refused_requests(run: Run, tmp_path: Path) -> None:
     file = write(
         tmp_path / "mixed.yaml",
         exchange(),
@@ -129,7 +128,7 @@ def test_many_findings_fit_on_a_page_and_verbose_shows_them_all(run: Run, tmp_pa
     assert "more rules" not in full
 
 
-def test_what_a_recording_says_moves_no_cursor(run: Run, tmp_path: Path) -> None:
+def test_control_characters_of_a_recording_are_escaped(run: Run, tmp_path: Path) -> None:
     bad = {**ACCEPTED, "messages": [{"role": "\x1b[2J\x07user", "content": "x"}]}
     done = run(write(tmp_path / "bad.yaml", exchange(request(bad))), "-v")
     assert done.exit_code == 1
@@ -183,11 +182,3 @@ def test_markdown_has_counts_causes_and_unread_files(run: Run, mixed: Path) -> N
     assert "bad.yaml, interaction 0 /messages/1/tool_calls/0" in text
     assert "### Not audited, since it cannot be read: 1 cassette" in text
     assert "harness show" not in text  # nothing was played that could be played again
-
-
-@needs_traffic
-def test_the_audit_of_all_traffic_fits_on_a_page(run: Run) -> None:
-    done = run(ROOT)
-    assert done.exit_code == 1
-    assert len(done.stdout.splitlines()) <= 60
-    assert "0 of 896 accepted and 7 of 44 refused requests break a limit." in done.stdout

@@ -77,7 +77,7 @@ def test_the_json_has_pairs_allowances_and_disagreements(tmp_path: Path, capsys:
     assert (finding["actual"], finding["expected"]) == (found["produced"], found["recorded"])
 
 
-def test_the_text_says_what_agrees(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_text_report_counts_agreements(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["audit", "--redrive", str(recording(tmp_path / "good.json", CALL))]) == 0
     text = capsys.readouterr().out
     lines = text.splitlines()
@@ -91,7 +91,7 @@ def test_the_text_says_what_agrees(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 @pytest.mark.usefixtures("forgetful")
-def test_the_text_says_where_it_does_not_agree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_text_report_names_disagreements(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = recording(tmp_path / "bad.json", REWRITTEN)
     assert main(["audit", "--redrive", "-v", str(file)]) == 1
     lines = capsys.readouterr().out.splitlines()
@@ -103,9 +103,7 @@ def test_the_text_says_where_it_does_not_agree(tmp_path: Path, capsys: pytest.Ca
     ]
 
 
-def test_streams_are_driven_in_as_many_cuts_as_are_asked_for(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_streams_are_driven_in_the_requested_cuts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     spoken = {"role": "assistant", "content": "Ich prüfe das.", "tool_calls": [CALL]}
     follow_up = exchange(chat(ASKED, spoken, RESULT), chat_answer(text="18"))
     file = str(written(tmp_path / "it.json", streamed(chat(ASKED), *CHUNKS, "[DONE]"), follow_up))
@@ -124,7 +122,7 @@ def test_streams_are_driven_in_as_many_cuts_as_are_asked_for(
     assert (counts["streamed"], counts["streamed_broken"]) == (1, 0)
 
 
-def test_a_recording_without_pairs_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_recording_without_pairs_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (
         main(["audit", "--redrive", str(written(tmp_path / "it.json", exchange(chat(ASKED), chat_answer(text="?"))))])
         == 0
@@ -132,14 +130,12 @@ def test_a_recording_without_pairs_says_so(tmp_path: Path, capsys: pytest.Captur
     assert "Nothing to drive again" in capsys.readouterr().out
 
 
-def test_sample_of_shipped_cassettes_agrees(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_sample_of_shipped_cassettes_agrees(capsys: pytest.CaptureFixture[str]) -> None:
     shipped = Path(__file__).resolve().parents[3] / "cassettes"
     every = sorted(folder for folder in shipped.iterdir() if folder.is_dir())
-    sample = {*every[::12], shipped / "call-results-reordered"}
+    sample = {*every[::40], shipped / "call-results-reordered"}
     assert main(["audit", "--redrive", "--json", *map(str, sorted(sample))]) == 0
     redriven = json.loads(capsys.readouterr().out)["audit"]["redrive"]
-    assert sum(counts["pairs"] for counts in redriven["apis"].values()) > 25
+    assert sum(counts["pairs"] for counts in redriven["apis"].values()) > 8
     assert redriven["disagreements"] == []
     assert {edit for counts in redriven["apis"].values() for edit in counts["edits"]} == {"results-reordered"}

@@ -1,4 +1,4 @@
-"""The negative control: a fault in what the adapter sends disagrees, and the same in the recording is its client's."""
+"""The negative control: a fault in the request of an adapter is a disagreement with the recording."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from harness.apis.view import CallView, OpaqueView, TextView
 from harness.audit.client_edits import undo_edits
-from harness.audit.redrive import AdapterDriver, Redrive, compare_requests, server_state_field
+from harness.audit.redrive import AdapterDriver, compare_requests, server_state_field
 from harness.audit.redrive_pairs import (
     RedrivePair,
     accepted_exchanges,
@@ -22,15 +22,13 @@ from harness.audit.redrive_pairs import (
     match_answered_calls,
     match_issued_calls,
 )
-from harness.cassettes.cassette import Cassette, Interaction
 from harness.cassettes.read import read
 from harness.model.http import HttpRequest
-from harness.results import RedriveResult
 from tests.traffic import FOLDERS, ROOT, needs_traffic
 
 pytestmark = needs_traffic
 
-EACH = 30
+EACH = 12
 """So many pairs get each fault."""
 
 SIGNATURES = {"signature", "encrypted_content", "thoughtSignature", "thought_signature"}
@@ -174,52 +172,19 @@ def leave_ids_out(pair: RedrivePair, body: Body, chance: random.Random) -> bool:
 
 REASONING = {"thinking", "redacted_thinking", "thought", "reasoning", "reasoning_content", "reasoning_details"}
 
-FAULTS: dict[Mutation, set[str]] = {
-    swap_results: {"results-reordered"},
-    change_an_id: {"id-mispaired"},
-    lose_a_signature: {"state-left-out", "reasoning-rewritten"},  # of one among several details
-    drop_a_result: {"call-unanswered"},
-    drop_a_call: {"call-dropped"},
-    drop_a_part: {"part-left-out"},
-    rename_a_call: {"call-renamed"},
-    rewrite_arguments: {"arguments-rewritten"},
-    reword_a_text: {"text-reworded"},
-    leave_ids_out: {"id-left-out"},
-}
-"""What may be wrong in a follow-up, and the classes that it is seen as where a recorded client has done it."""
+FAULTS: tuple[Mutation, ...] = (
+    *(swap_results, change_an_id, lose_a_signature, drop_a_result, drop_a_call, drop_a_part),
+    *(rename_a_call, rewrite_arguments, reword_a_text, leave_ids_out),
+)
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """A pair with a faulty follow-up in the place of request j. `seed` has the same fault made in another body."""
+    """A pair in whose follow-up a fault has a place. `seed` makes the same fault in another body."""
 
     fault: Mutation
     seed: int
     pair: RedrivePair
-    faulty: RedrivePair
-
-
-def recording(pair: RedrivePair) -> Cassette:
-    return Cassette((Interaction(pair.i.http, pair.i.answer), Interaction(pair.j.http, pair.j.answer)))
-
-
-def with_body(pair: RedrivePair, body: Body) -> RedrivePair:
-    http = replace(pair.j.http, body=json.dumps(body).encode())
-    follow_up = replace(pair.j, http=http, body=body, request=pair.j.wire.view(http))
-    return replace(pair, j=follow_up, slice=answered_turns(follow_up.request, pair.i.response)[-1])
-
-
-def redriven(cassette: Cassette) -> RedriveResult:
-    """What comes of it when the only pair of a recording is driven again."""
-    with Redrive(recuts=0) as redrive:
-        redrive.add("", cassette)
-        result = redrive.result()
-    assert sum(counts.pairs for counts in result.apis.values()) == 1
-    return result
-
-
-def edits(result: RedriveResult) -> set[str]:
-    return {edit for counts in result.apis.values() for edit in counts.edits}
 
 
 @cache
@@ -241,7 +206,7 @@ def agreeing() -> tuple[RedrivePair, ...]:
 
 @cache
 def mutants() -> tuple[Mutant, ...]:
-    """Each fault in as many pairs as there is a place for it, up to 30."""
+    """Each fault in as many pairs as have a place for it, up to `EACH`."""
     return tuple(mutant for fault in FAULTS for mutant in islice(_mutants(fault), EACH))
 
 
@@ -249,13 +214,7 @@ def _mutants(fault: Mutation) -> Iterator[Mutant]:
     for seed, pair in enumerate(agreeing()):
         body = json.loads(pair.j.http.body)
         if fault(pair, body, random.Random(seed)):  # noqa: S311 - it repeats
-            yield Mutant(fault, seed, pair, with_body(pair, body))
-
-
-def test_there_is_a_place_for_every_fault() -> None:
-    made = Counter(each.fault for each in mutants())
-    assert made.total() >= 200
-    assert {fault.__name__ for fault in FAULTS if made[fault] < (1 if fault is drop_a_part else 5)} == set()
+            yield Mutant(fault, seed, pair)
 
 
 @cache
@@ -288,40 +247,6 @@ def test_a_fault_of_the_adapter_disagrees() -> None:
             if not compare_requests(each.pair, request).disagreements:
                 silent.append((each.fault.__name__, each.pair.j.http.body, request.body))
     assert silent == []
-    assert made > 0.8 * len(mutants())
-
-
-def test_adapter_fault_disagrees_despite_the_same_client_edit() -> None:
-    silent = [
-        (each.fault.__name__, request.body)
-        for each in mutants()
-        if each.fault not in (drop_a_call, drop_a_result)  # what the client has not run, the adapter is not given
-        if can_tell(each) and (request := sent_with_the_fault(each)) is not None
-        if not compare_requests(each.faulty, request).disagreements
-    ]
-    assert silent == []
-
-
-def can_tell(each: Mutant) -> bool:
-    """Whether the recording itself has what tells the edit.
-
-    Without ids swapped results are simply other results, and no result tells which call it is that has none.
-    """
-    if not any(map(find_pairs, accepted_exchanges(recording(each.faulty)).values())):
-        return False  # nothing ties the follow-up to the answer any more
-    if each.fault is swap_results:
-        return all(result.call_id is not None for result in each.pair.slice.results)
-    if each.fault in (change_an_id, drop_a_result):
-        return all(call.id is not None for call in each.pair.i.response.calls)
-    return True
-
-
-def test_recorded_fault_is_a_client_edit_of_its_class() -> None:
-    told = [each for each in mutants() if can_tell(each)]
-    assert len(told) > 0.8 * len(mutants())
-    for each in told:
-        result = redriven(recording(each.faulty))
-        name = each.fault.__name__
-        assert [found.kind for found in result.disagreements] == [], (name, each.faulty.j.http.body)
-        assert edits(result), (name, each.faulty.j.http.body)
-        assert edits(result) <= FAULTS[each.fault], (name, edits(result), each.faulty.j.http.body)
+    assert made > 0.8 * len(mutants()) > 70
+    found = Counter(each.fault for each in mutants())
+    assert {fault.__name__ for fault in FAULTS if found[fault] < (1 if fault is drop_a_part else 5)} == set()

@@ -12,16 +12,7 @@ from harness.audit.redrive_pairs import accepted_exchanges, find_pairs
 from harness.cassettes.cassette_text import parse
 from harness.cassettes.read import loads
 from harness.model.http import Delivery, Ending
-from tests.audit.redrive.samples import (
-    CALL,
-    CHUNKS,
-    chat,
-    chat_answer,
-    exchange,
-    responses,
-    responses_answer,
-    streamed,
-)
+from tests.audit.redrive.samples import CALL, CHUNKS, chat, chat_answer, exchange, responses, responses_answer, streamed
 from tests.audit.redrive.samples import cassette as made
 from tests.traffic import FOLDERS, ROOT, needs_traffic
 
@@ -54,14 +45,6 @@ def test_no_pair_is_missed_that_the_shared_cassettes_list(folder: str) -> None:
 
 RESULT = {"role": "tool", "tool_call_id": "call_1", "content": "18"}
 ASKED = {"role": "user", "content": "Weather in Paris?"}
-
-
-def test_a_pair_is_told_by_its_ids() -> None:
-    cassette = made(
-        exchange(chat(ASKED), chat_answer(CALL)),
-        exchange(chat(ASKED, {"role": "assistant", "tool_calls": [CALL]}, RESULT), chat_answer(text="18 degrees")),
-    )
-    assert found(cassette) == {(0, 1)}
 
 
 def test_later_requests_that_repeat_the_calls_are_no_pair() -> None:
@@ -99,7 +82,7 @@ def test_a_stream_that_broke_off_is_in_no_pair() -> None:
         assert found(made(torn, follow_up)) == set()
 
 
-def test_renamed_ids_are_told_by_the_calls_and_the_conversation() -> None:
+def test_renamed_ids_are_matched_by_calls_and_conversation() -> None:
     other = {"role": "user", "content": "Weather in Paris, once more?"}
     renamed = {**CALL, "id": "mine"}
     turns = [{"role": "assistant", "tool_calls": [renamed]}, {**RESULT, "tool_call_id": "mine"}]
@@ -130,7 +113,7 @@ def test_a_pair_inside_a_longer_history_is_found_by_its_ids() -> None:
     assert found(cassette) == {(0, 1)}
 
 
-def test_item_ids_and_the_servers_state_tell_a_pair() -> None:
+def test_pairs_are_found_by_item_ids_and_server_state() -> None:
     call = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "weather", "arguments": "{}"}
     result = {"type": "function_call_output", "output": "18"}
     by_item = [{**call, "call_id": "fc_1"}, {**result, "call_id": "fc_1"}]
@@ -143,7 +126,7 @@ def test_item_ids_and_the_servers_state_tell_a_pair() -> None:
     assert found(cassette) == {(0, 1), (2, 3)}
 
 
-def test_what_the_witness_cannot_read_is_no_pair() -> None:
+def test_unreadable_exchanges_are_no_pair() -> None:
     cassette = made(
         exchange(chat(ASKED), chat_answer(CALL)),
         exchange(chat(ASKED, {"role": "assistant", "tool_calls": [CALL]}, RESULT), {"object": "nothing"}),

@@ -140,7 +140,7 @@ def test_what_the_client_changed_is_named_and_the_rest_agrees(turns: list[dict[s
     assert edits(chat_pair(chat_answer(CALL, SECOND), BOTH, RESULT, SECOND_RESULT)) == {}
 
 
-def test_reworded_and_regrouped_texts_are_told_apart() -> None:
+def test_reworded_and_regrouped_texts_are_distinguished() -> None:
     answer = chat_answer(CALL, text="I look \u2019round.")
     for content, expected in (
         ("I look \u2019round.", []),
@@ -151,7 +151,7 @@ def test_reworded_and_regrouped_texts_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize("scrubbed", ["***", "call_REDACTED", "call_\u2026"])
-def test_ids_that_somebody_wrote_over_are_no_evidence(scrubbed: str) -> None:
+def test_redacted_ids_are_no_evidence(scrubbed: str) -> None:
     calls = [{**CALL, "id": scrubbed}, {**rewritten(SECOND), "id": scrubbed}]
     results = [{**RESULT, "tool_call_id": scrubbed}, {**SECOND_RESULT, "tool_call_id": scrubbed}]
     spoken = {**BOTH, "tool_calls": calls}
@@ -161,7 +161,7 @@ def test_ids_that_somebody_wrote_over_are_no_evidence(scrubbed: str) -> None:
     assert (edits(one), allowances(one)) == ({}, {"id-scrubbed": 2})
 
 
-def test_what_a_server_only_shows_is_missed_by_nobody() -> None:
+def test_fields_of_responses_only_need_not_be_sent_back() -> None:
     shown = {"padding": "abcdef", "provider_metadata": {"gateway": {"cost": "0.01"}}}
     answer = chat_answer(CALL, **shown)
     assert edits(chat_pair(answer, SPOKEN, RESULT)) == {}

@@ -104,7 +104,7 @@ def test_a_name_that_does_not_print_is_quoted(place: Place) -> None:
         (7, "äb€"),
     ],
 )
-def test_a_long_file_is_cut_and_says_so(place: Place, limit: int, text: str) -> None:
+def test_a_long_file_is_truncated_with_a_note(place: Place, limit: int, text: str) -> None:
     (place.root / "long.txt").write_text("äb€", encoding="utf-8")
 
     assert call(Workspace(place.root, max_output_bytes=limit), "read_file", {"path": "long.txt"}).content == text
@@ -128,7 +128,7 @@ def test_a_huge_file_is_not_read_whole(place: Place) -> None:
         (15, "aa\nbb/\ndddd\nü"),
     ],
 )
-def test_a_long_list_is_cut_and_says_so(place: Place, limit: int, text: str) -> None:
+def test_a_long_list_is_truncated_with_a_note(place: Place, limit: int, text: str) -> None:
     folder = place.root / "list"
     (folder / "bb").mkdir(parents=True)
     for name in ("aa", "ü", "dddd"):
@@ -174,11 +174,7 @@ ERRORS: list[tuple[str, dict[str, JSON], str]] = [
             "and there are no drives or streams."
         ),
     ),
-    (
-        "read_file",
-        {"path": "a\0b"},
-        "the path 'a\\x00b' holds a control character or half of a surrogate pair.",
-    ),
+    ("read_file", {"path": "a\0b"}, "the path 'a\\x00b' holds a control character or half of a surrogate pair."),
     ("read_file", {"path": "a" * 1025}, f"the path '{'a' * 77}...' is longer than 1024 bytes."),
     ("read_file", {"path": "a/" * 64 + "b"}, f"the path '{('a/' * 39)[:77]}...' is deeper than 64 folders."),
     (

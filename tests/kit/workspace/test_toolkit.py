@@ -10,7 +10,7 @@ import pytest
 
 from harness.kit.thread import Thread
 from harness.kit.workspace import Workspace
-from harness.model.errors import ToolFailed, UsageError
+from harness.model.errors import UsageError
 from harness.model.messages import ChatRequest, ChatResponse, Message, Role, StopReason, Text, ToolCall, Usage
 from tests.kit.workspace.conftest import Place
 from tests.scenarios.files import MINIMAL, scenario
@@ -57,19 +57,7 @@ def test_a_thread_works_in_the_folder(place: Place) -> None:
     assert [result.text for result in results[:3]] == ["deep/\nfile.txt", "wrote 3 bytes to sub/new.txt", "new"]
 
 
-def test_run_raises_what_a_thread_makes_an_error_result_of(place: Place) -> None:
-    with pytest.raises(ToolFailed, match="there is no tool 'x'"):
-        Workspace(place.root).run(ToolCall("c1", "x", {}))
-
-
-def test_the_tools_are_those_that_the_folder_has(place: Place) -> None:
-    names = [tool.name for tool in Workspace(place.root, commands=PYTHON).tools]
-
-    assert names == ["read_file", "write_file", "list_directory", "run_command"]
-    assert names[:3] == [tool.name for tool in Workspace(place.root).tools]
-
-
-def test_the_model_is_told_which_programs_there_are(place: Place) -> None:
+def test_the_tool_s_description_lists_the_programs(place: Place) -> None:
     *_, tool = Workspace(place.root, commands=PYTHON).tools
 
     assert "there is no shell. Programs: python." in str(tool.parameters)
