@@ -73,7 +73,7 @@ class ClientShape:
 
     @property
     def lacks_settings(self) -> bool:
-        """Whether the method has no place for a limit or a sampling setting, so that it is left out."""
+        """A flag: the method has no place for a limit or a sampling setting, so that it is left out."""
         return any(not any(map(self.takes, _SYNONYMS.get(name, (name,)))) for name in _SETTINGS)
 
     def takes(self, name: str) -> bool:

@@ -73,28 +73,35 @@ def with_accepting_model(execution: Execution, workers: WorkerPool, result: RunR
     options = execution.options
     if limit is None or options.models or options.default_models:
         return result
+    model = accepting_model(execution, workers, limit.cell, limit.finding)
+    if model is None:
+        return result
     target = limit.cell.target
-    for model in _other_models(limit.cell.api, limit.model):
-        chosen = replace(options, models=[f"{target}={model}"])
-        one_scenario = replace(chosen, paths=[limit.cell.scenario])
-        trial = replace(execution, options=one_scenario, check=None).result(workers)
+    again = replace(execution, options=replace(options, models=[f"{target}={model}"])).result(workers)
+    first, second = (shlex.join(["--model", f"{target}={each}"]) for each in (model, limit.model))
+    note = (
+        f"Played with {model}: {limit.count} of {limit.failed} failed cells break one limit of {limit.model} "
+        f"({limit.finding.rule}: {limit.finding.message}). The check fails until you name the model that the "
+        f"adapter is made for: {first} or {second}."
+    )
+    return replace(again, check=replace(again.check or Checked(), model_note=note))
+
+
+def accepting_model(execution: Execution, workers: WorkerPool, cell: CellResult, finding: Finding) -> str | None:
+    """Return another model with which the scenario of a cell does not exceed the limit of a finding, or `None`."""
+    target, model = cell.target, cell.provenance.model_requested if cell.provenance else None
+    for other in _other_models(cell.api, model or ""):
+        options = replace(execution.options, models=[f"{target}={other}"], paths=[cell.scenario])
+        trial = replace(execution, options=options, check=None).result(workers)
         ran = [each for each in trial.cells if each.target == target and each.verdict is not Verdict.NOT_APPLICABLE]
-        if not ran or any(finding.rule == limit.finding.rule for cell in ran for finding in cell.findings):
-            continue
-        again = replace(execution, options=chosen).result(workers)
-        first, second = (shlex.join(["--model", f"{target}={each}"]) for each in (model, limit.model))
-        note = (
-            f"Played with {model}: {limit.count} of {limit.failed} failed cells break one limit of {limit.model} "
-            f"({limit.finding.rule}: {limit.finding.message}). The check fails until you name the model that the "
-            f"adapter is made for: {first} or {second}."
-        )
-        return replace(again, check=replace(again.check or Checked(), model_note=note))
-    return result
+        if ran and not any(each.rule == finding.rule for cell in ran for each in cell.findings):
+            return other
+    return None
 
 
 def _hiding_limit(result: RunResult) -> _HidingLimit | None:
     failed = [cell for cell in result.cells if cell.verdict is Verdict.FAIL]
-    broken = [(cell, finding) for cell in failed if (finding := _limit(cell)) is not None]
+    broken = [(cell, finding) for cell in failed if (finding := exceeded_limit(cell)) is not None]
     if not broken:
         return None
     rule, count = Counter(finding.rule for _, finding in broken).most_common(1)[0]
@@ -105,7 +112,8 @@ def _hiding_limit(result: RunResult) -> _HidingLimit | None:
     return _HidingLimit(finding, cell, model, count, len(failed))
 
 
-def _limit(cell: CellResult) -> Finding | None:
+def exceeded_limit(cell: CellResult) -> Finding | None:
+    """Return the first limit of the provider that the requests of a cell exceed."""
     return next(
         (
             finding

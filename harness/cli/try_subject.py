@@ -11,6 +11,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from harness import wrappers
 from harness.cassettes.loopback_server import serve
 from harness.checks.adapter_check import AdapterCheck, Play, first_target_cells
 from harness.checks.recognition import EndedProgram, Recognised, recognise, run_program
@@ -21,7 +22,7 @@ from harness.cli.options import NoColour
 from harness.cli.outputs import on_screen
 from harness.cli.serve import variables_for
 from harness.cli.settings import combined, fact_options
-from harness.cli.suite_checks import with_accepting_model
+from harness.cli.suite_checks import accepting_model, exceeded_limit
 from harness.model.errors import UsageError
 from harness.plugins import ADAPTERS
 from harness.reports import worst_causes
@@ -43,6 +44,18 @@ thinking-tool-loop image-from-user
 
 TRIAL_SAMPLE = frozenset(_SAMPLED_IDS.split())
 """Ids of the scenarios that are played: the most frequent defects, in a few seconds."""
+
+STREAMED_SAMPLE = frozenset(
+    [
+        "call-parallel-same-tool",
+        "stop-refusal",
+        "usage-cached-prompt",
+        "stream-split-characters",
+        "stream-parallel-long-arguments",
+        "stream-cut-in-arguments",
+    ]
+)
+"""Ids of the scenarios that are also streamed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,16 +90,27 @@ class TryOptions:
     no_colour: NoColour = False
 
 
+@dataclass(frozen=True, slots=True)
 class TrialCheck(AdapterCheck):
-    """Selection of the cells of a trial: few scenarios, and one target of the API."""
+    """Selection of the cells of a trial: some scenarios, and one target of the API."""
+
+    scenarios: frozenset[str] = TRIAL_SAMPLE
 
     def select_cells(self, cells: Sequence[Cell]) -> Sequence[Cell]:
-        """Select the cells to run."""
-        return [cell for cell in first_target_cells(cells) if cell.scenario.id in TRIAL_SAMPLE]
+        """Select the cells to run: whole answers, and the streams that differ most from them."""
+        return [
+            cell
+            for cell in first_target_cells(cells)
+            if cell.scenario.id in self.scenarios and (cell.variant == "whole" or cell.scenario.id in STREAMED_SAMPLE)
+        ]
 
     def report(self, every: Sequence[Cell], played: Sequence[Cell], result: RunResult, play: Play) -> Checked:  # noqa: ARG002
         """Return an empty report: a trial does not look for further capabilities."""
         return Checked()
+
+
+_MODEL_PROBE = TrialCheck(scenarios=frozenset({"call-single", "system-plain"}))
+"""Cells that show whether the default model accepts the requests at all."""
 
 
 def try_(typed: TryOptions) -> int:
@@ -111,21 +135,28 @@ def try_(typed: TryOptions) -> int:
     options = combined(
         typed,
         adapters=[found.spec],
-        jobs="auto",
         recuts=0,
         reports=["worst"],
         models=None,
         api=None,
         ignored=[*found.ignored],
     )
-    code = play_check(options, TrialCheck(), _with_any_model)
+    code = play_check(options, _MODEL_PROBE, _with_sample)
     typer.echo(f"More: {_check_command(found)}")
     return code
 
 
-def _with_any_model(execution: Execution, workers: WorkerPool, result: RunResult) -> RunResult:
-    """Repeat with a model that accepts what the client sends. Unlike a check, a trial does not fail for the model."""
-    return replace(with_accepting_model(execution, workers, result), check=Checked())
+def _with_sample(execution: Execution, workers: WorkerPool, result: RunResult) -> RunResult:
+    """Play the sample, with another model if the provider would refuse the default one what the client sends."""
+    options, sample = execution.options, replace(execution, check=TrialCheck())
+    for cell in result.cells:
+        finding = exceeded_limit(cell)
+        if finding is not None and not options.models:
+            model = accepting_model(execution, workers, cell, finding)
+            if model is not None:
+                sample = replace(sample, options=replace(options, models=[f"{cell.target}={model}"]))
+            break
+    return sample.result(workers)
 
 
 _QUESTION = (
@@ -140,6 +171,9 @@ def _recognised(typed: TryOptions) -> Recognised:
             f"{adapter_specs.COMMAND_PREFIX}{typed.command}", "an adapter that reads and writes JSON lines"
         )
     name = str(typed.subject)
+    wrapper = wrappers.find(name)
+    if wrapper is not None:
+        return Recognised(name, f"the library {wrapper[0].library}, through the wrapper {wrappers.address(name)}")
     if ":" in name:
         found = recognise(name)
         if found.question and typed.api is not None:
@@ -150,7 +184,7 @@ def _recognised(typed: TryOptions) -> Recognised:
     if Path(name).suffix in _RUNNERS and Path(name).is_file():
         command = shlex.join([_RUNNERS[Path(name).suffix], name])
         return Recognised(f"{adapter_specs.COMMAND_PREFIX}{command}", f"an adapter, run by {command}")
-    known = ", ".join(ADAPTERS.names())
+    known = ", ".join([*ADAPTERS.names(), *(each.library for each in wrappers.WRAPPERS)])
     return Recognised(
         question=f"{name}: which object in it is the client? Name it, as in {name.removesuffix('.py')}:Client. "
         f"Names that are known without one: {known}."
@@ -202,6 +236,9 @@ def _check_command(found: Recognised) -> str:
         kind, _, _ = found.spec.partition(" ")
         return shlex.join(["harness", "check", "agent", value, "--api", kind.partition("@")[2]])
     words = [value] if option == "--adapter" else [option, value]
+    wrapper = wrappers.find(found.spec)
+    if wrapper is not None and wrapper[0].kind == "loop":
+        return shlex.join(["harness", "check", "agent", *words])
     words += [word for rule in found.ignored for word in ("--ignore", rule)]
     return shlex.join(["harness", "check", "adapter", *words])
 

@@ -101,6 +101,7 @@ class WorkerPool:
         self.limit = limit
         self._environment = {name: value for name, value in os.environ.items() if not (offline and is_hidden(name))}
         self._process = os.getpid()
+        self._adapters: dict[str, Adapter] = {}
         self._idle: dict[str, list[AdapterProcess]] = {}
         self._busy: set[AdapterProcess] = set()
         self._halted = False
@@ -129,13 +130,18 @@ class WorkerPool:
                 process.kill()
 
     def adapter(self, spec: str) -> Adapter:
-        """Return an adapter by its spec. A worker loads it unless it is built in.
+        """Return an adapter by its spec. The first call starts a worker that loads it, unless it is built in.
 
         Raises:
             UsageError: See `harness.stdio.adapter_specs.adapter`.
         """
         if not adapter_specs.is_foreign(spec):
             return plugins.adapter(spec)
+        if spec not in self._adapters:
+            self._adapters[spec] = self._foreign(spec)
+        return self._adapters[spec]
+
+    def _foreign(self, spec: str) -> Adapter:
         process = self._started(spec)
         try:
             described = self._load(process, spec)
