@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.apis.jsonvalue import equal
@@ -92,7 +92,7 @@ RUNS = st.builds(
 
 
 @given(RUNS)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25)
 def test_a_run_comes_back_from_its_json(run: RunResult) -> None:
     text = run.to_json()
     back = RunResult.from_json(text)
@@ -126,14 +126,6 @@ def test_numbers_that_json_does_not_have_are_texts() -> None:
     assert document["cells"][0]["findings"][0]["actual"] == {"city": ["nan", "-inf", 0.5]}
 
 
-def test_timing_is_all_that_may_change_between_two_runs() -> None:
-    one = RunResult("replay", (), timing={"seconds": 1.5})
-    other = RunResult("replay", (), timing={"seconds": 2.5})
-    first, second = json.loads(one.to_json()), json.loads(other.to_json())
-    assert first.pop("timing") != second.pop("timing")
-    assert first == second
-
-
 def test_half_of_a_surrogate_pair_can_be_written() -> None:
     half = "\ud83d"
     found = finding(message=half, pointer=half, actual={half: [half]}, expected=half)
@@ -149,21 +141,6 @@ def test_half_of_a_surrogate_pair_can_be_written() -> None:
 def test_what_is_no_run_is_a_value_error(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         RunResult.from_json(text)
-
-
-def test_the_summary_counts_every_verdict() -> None:
-    run = RunResult("replay", tuple(map(cell, [Verdict.PASS, Verdict.PASS, Verdict.MISSING])))
-    assert run.summary == {
-        "pass": 2,
-        "note": 0,
-        "warn": 0,
-        "fail": 0,
-        "inconclusive": 0,
-        "not-applicable": 0,
-        "missing": 1,
-        "error": 0,
-        "expected-failure": 0,
-    }
 
 
 def test_the_costs_are_summed_for_each_target() -> None:

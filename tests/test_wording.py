@@ -6,10 +6,12 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+parse = cache(ast.parse)
 ROOT = Path(__file__).parent.parent
 MODULES = sorted((ROOT / "harness").rglob("*.py"))
 
@@ -45,7 +47,7 @@ def docstrings(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def problems(source: str) -> Iterator[str]:
-    for line, text in docstrings(ast.parse(source)):
+    for line, text in docstrings(parse(source)):
         first = re.match(r"\W*(\w+)", text)
         if first and first[1].lower() in FIRST_WORDS:
             yield f"{line}: begins with {first[1]!r}"
@@ -80,7 +82,7 @@ def test_docstrings_and_comments_are_plain() -> None:
 def test_no_class_name_is_defined_twice() -> None:
     places: defaultdict[str, list[str]] = defaultdict(list)
     for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(parse(path.read_text())):
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(f"{path.relative_to(ROOT)}:{node.lineno}")
 

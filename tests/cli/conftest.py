@@ -10,6 +10,8 @@ import typer
 
 from harness.cli.app import app
 from harness.cli.main import main
+from harness.stdio import adapter_specs
+from harness.stdio.workers import WorkerPool
 
 RECORDED = ("call-single", "json-mode", "system-plain", "thinking-tool-loop")
 FIVE = tuple(f"--target={name}" for name in ("anthropic", "openai-chat", "openai-responses", "gemini-3", "gemini-2.5"))
@@ -67,6 +69,16 @@ def harness(folder: Path, capsys: pytest.CaptureFixture[str]) -> Command:
         return Outcome(code, out, err)
 
     return run
+
+
+def without_workers(patch: pytest.MonkeyPatch) -> None:
+    """Run third-party adapters in this process, since a worker of their own takes a second to start."""
+    patch.setattr(WorkerPool, "adapter", lambda _, spec: adapter_specs.adapter(spec))
+
+
+@pytest.fixture
+def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_workers(monkeypatch)
 
 
 @pytest.fixture(scope="session")

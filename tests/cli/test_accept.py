@@ -11,6 +11,8 @@ from harness.runner.expected_failures import load
 from harness.runner.verdicts import known_finding_ids
 from tests.cli.conftest import Command
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 SWAPPED = ("--mode", "reference", "call-parallel-same-tool", "--adapter", "tests.examples.swapped_results:ADAPTER")
 
 
@@ -92,56 +94,11 @@ def test_what_is_there_is_kept_and_not_written_twice(harness: Command) -> None:
     assert Path("known.yaml").read_text() == mine
 
 
-@pytest.mark.parametrize(("rule", "code", "verdict"), [("result-swapped", 0, "expected-failure"), ("usage", 1, "fail")])
-def test_an_entry_hides_only_its_own_finding(harness: Command, rule: str, code: int, verdict: str) -> None:
-    entry = {"scenario": "*", "target": "*", "rule": rule, "reason": "known"}
-    Path("known.yaml").write_text(json.dumps([entry]))
-
-    played = harness(
-        "run", *SWAPPED, "--expected-failures", "known.yaml", "--report=json:run.json", "--report=terminal"
-    )
-
-    assert played.code == code
-    assert json.loads(Path("run.json").read_text())["cells"][0]["verdict"] == verdict
-    assert ("result-swapped: data lost or wrong" in played.out) is (verdict == "fail")
-
-
-def test_an_entry_without_a_cell_is_reported_and_passes(harness: Command) -> None:
-    Path("known.yaml").write_text(
-        "- {scenario: call-parallel-same-tool, target: '*', rule: 'result-sw?pped', reason: known}\n"
-        "- {scenario: call-paralel, target: 'mine*', rule: usage, reason: typo}\n"
-    )
-
-    played = harness("run", *SWAPPED, "--expected-failures", "known.yaml")
-
-    assert played.code == 0
-    assert "Expected failures that name no cell of this run: 1\n  usage in call-paralel, mine*\n" in played.out
-
-
 def test_a_variant_is_named_where_only_one_of_two_is_red(harness: Command) -> None:
-    run = {
-        "mode": "replay",
-        "cells": [
-            {
-                "scenario": "a[1]",
-                "target": "t",
-                "adapter": "t",
-                "api": "gemini",
-                "variant": variant,
-                "verdict": verdict,
-                "findings": findings,
-            }
-            for variant, verdict, findings in (
-                ("whole", "pass", []),
-                (
-                    "stream",
-                    "fail",
-                    [{"rule": "usage", "kind": "loss", "severity": "error", "blame": "adapter", "message": "no"}],
-                ),
-            )
-        ],
-    }
-    Path("run.json").write_text(json.dumps(run))
+    cell = {"scenario": "a[1]", "target": "t", "adapter": "t", "api": "gemini", "variant": "whole", "verdict": "pass"}
+    found = {"rule": "usage", "kind": "loss", "severity": "error", "blame": "adapter", "message": "no"}
+    red = {**cell, "variant": "stream", "verdict": "fail", "findings": [found]}
+    Path("run.json").write_text(json.dumps({"mode": "replay", "cells": [cell, red]}))
 
     assert harness("accept", "run.json").code == 0
 
@@ -161,41 +118,6 @@ def test_what_no_rule_found_is_named_and_not_accepted(harness: Command) -> None:
     assert written.err == (
         "not accepted: a [whole], t: it ended\n1 cell ended without a finding that an entry could name.\n"
     )
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("none.json",), "none.json: cannot be read: No such file or directory."),
-        (
-            ("text.json",),
-            "text.json: this is not the report of a run. 'harness run --report json:text.json' writes one.",
-        ),
-        (
-            ("list.json",),
-            "list.json: this is not the report of a run. 'harness run --report json:list.json' writes one.",
-        ),
-        (
-            ("run.json", "--to", "none/known.yaml"),
-            "--to none/known.yaml: cannot be written: No such file or directory.",
-        ),
-        (("cut.json",), "cut.json: this run was not played to its end (interrupted). Play it again first."),
-        (("run.json", "--reason", " "), "--reason: it must not be empty, as in --reason 'tracked as #123'."),
-        (
-            ("run.json", "--to", "list.json"),
-            "list.json:1: an entry is a mapping of scenario, target, rule, reason, variant.",
-        ),
-    ],
-)
-def test_what_is_wrong_is_said(harness: Command, arguments: tuple[str, ...], said: str) -> None:
-    Path("text.json").write_text("hello")
-    Path("list.json").write_text("[1]")
-    Path("run.json").write_text('{"mode": "replay", "cells": []}')
-    Path("cut.json").write_text('{"mode": "replay", "cells": [], "stopped": "interrupted"}')
-
-    failed = harness("accept", *arguments)
-
-    assert (failed.code, failed.out, failed.err) == (2, "", f"harness: {said}\n")
 
 
 def test_an_unknown_rule_is_named_and_not_accepted(harness: Command) -> None:

@@ -14,6 +14,7 @@ from harness.model.protocols import Capability
 from harness.results import Checked, RunResult, Verdict
 from harness.scenarios.load import load_paths
 from harness.scenarios.suite import shipped
+from tests.cli.conftest import without_workers
 
 UNTRUE = """
 from dataclasses import replace
@@ -51,6 +52,7 @@ def scorecard(tmp_path_factory: pytest.TempPathFactory) -> Scorecard:
     (folder / "untrue.py").write_text(UNTRUE)
     reports = [f"--report={name}:{folder / name}" for name in ("terminal", "json", "markdown")]
     with pytest.MonkeyPatch.context() as patch:
+        without_workers(patch)
         patch.syspath_prepend(str(folder))
         code = main(["check", "untrue:ADAPTER", "-n", "2", *reports])
     run = RunResult.from_json((folder / "json").read_text())
@@ -118,14 +120,6 @@ def test_the_cells_of_what_was_only_tried_are_not_in_the_run(scorecard: Scorecar
     assert [cell.verdict for cell in without] == [Verdict.NOT_APPLICABLE]
 
 
-def test_another_run_has_no_scorecard(tmp_path: Path) -> None:
-    report = tmp_path / "run.json"
-
-    assert main(["run", "call-single", "--target", "anthropic", "--report", f"json:{report}"]) == 0
-
-    assert '"check"' not in report.read_text()
-
-
 OLDER = """
 from dataclasses import replace
 
@@ -148,6 +142,7 @@ ADAPTER = replace(
         ("gpt-6-sol", 1, ""),
     ],
 )
+@pytest.mark.usefixtures("in_process")
 def test_a_default_model_that_hides_the_rest_is_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str | None, code: int, note: str
 ) -> None:

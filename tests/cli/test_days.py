@@ -123,31 +123,6 @@ def test_every_report_names_the_user_facts(harness: Command, folder: Path, comma
     assert "facts" not in json.loads((folder / "json.txt").read_text())
 
 
-def test_a_failure_by_a_user_fact_can_be_expected(harness: Command, folder: Path) -> None:
-    (folder / "ours.yaml").write_text(NO_SUCH_TOOL)
-    run = ["run", "call-single", "--target=anthropic", "--variant=whole", "--facts=ours.yaml"]
-    red = harness(*run, "--report=json:run.json", "--report=terminal")
-    assert red.code == 1
-    assert "--facts ours.yaml" in red.out  # in the commands that play and show it again
-
-    assert harness("accept", "run.json").code == 0
-
-    assert "rule: anthropic-ours-no-weather\n" in (folder / "expected-failures.yaml").read_text()
-    assert harness(*run, "--expected-failures=expected-failures.yaml").code == 0
-    without = harness("run", "call-single", "--expected-failures=expected-failures.yaml")
-    assert (without.code, "there is no rule 'anthropic-ours-no-weather'" in without.err) == (2, True)
-
-
-def test_files_of_facts_that_cannot_be_read_are_named(harness: Command, tmp_path: Path) -> None:
-    file, facts = recorded(tmp_path, None), tmp_path / "ours.yaml"
-    facts.write_text(NO_SUCH_TOOL.replace("api: anthropic", "api: nobody").replace("anthropic-ours", "nobody-ours"))
-    outcome = harness("audit", str(file), "--facts", str(facts))
-    assert outcome.code == 2
-    assert "ours.yaml at api: there is no API 'nobody'. Known: anthropic," in outcome.err
-    outcome = harness("audit", str(file), "--as-of", "yesterday")
-    assert (outcome.code, "'yesterday' is no day" in outcome.err) == (2, True)
-
-
 NEXT = """\
 api: gemini
 facts:

@@ -92,15 +92,3 @@ def test_an_unknown_path_ends_the_run_after_one_request(  # noqa: PLR0917 - its 
     others = f"--base-url {target}=URL and --model {target}=NAME name others.\n"
     assert said == f"POST {url}{asked} was answered with HTTP 404. {way_out} {others}"
     assert urls == [f"{url}{asked}"]
-
-
-def test_a_base_url_applies_to_a_third_party_adapter(
-    harness: Command, monkeypatch: pytest.MonkeyPatch, refusing: str
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "a-key")
-    adapter = ("--adapter", "tests.examples.plain_http:ADAPTER", "--base-url", f"openai-chat={refusing}/v1")
-
-    done = harness("run", "call-single", "--mode", "live", *adapter)
-
-    assert done.code == 2
-    assert f"POST {refusing}/v1/chat/completions was not answered" in done.err

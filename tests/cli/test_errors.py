@@ -32,8 +32,8 @@ REQUIRES = replace(SHIPPED, name="x", requires="curl")
 NONE = 5
 """
 
-GOLDEN = (Path(__file__).parent / "golden" / "errors.txt").read_text()
-"""Command lines, each with the one line that it writes to standard error."""
+EXAMPLES = (Path(__file__).parent / "golden" / "errors.txt").read_text().strip().split("\n\n")
+"""Command lines, each with the files that it reads (name and JSON text) and its one line on standard error."""
 
 
 @pytest.fixture
@@ -78,21 +78,16 @@ def inputs(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("inputs")
-@pytest.mark.parametrize("example", GOLDEN.strip().split("\n\n"), ids=lambda example: example.splitlines()[0][10:])
+@pytest.mark.parametrize("example", EXAMPLES, ids=range(len(EXAMPLES)))
 def test_a_message_says_what_is_wrong_where_and_the_way_out(harness: Command, example: str) -> None:
-    command, message = example.splitlines()
+    *files, command, message = example.splitlines()
+    for file in files:
+        name, _, text = file.partition(" = ")
+        Path(name).write_text(json.loads(text))
 
     outcome = harness(*shlex.split(command)[2:])
 
     assert (outcome.code, outcome.out, outcome.err) == (2, "", f"{message}\n")
-
-
-def test_without_arguments_the_help_is_shown(harness: Command) -> None:
-    outcome = harness()
-
-    assert outcome.code == 2
-    assert "Usage: harness" in outcome.out + outcome.err
-    assert "validate" in outcome.out + outcome.err
 
 
 @pytest.mark.parametrize("damage", ["cut", "edited", "no YAML", "foreign"])
@@ -145,17 +140,6 @@ def test_a_full_disk_is_told_in_one_line() -> None:
 
     assert failed.returncode == 2
     assert failed.stderr == "harness: standard output cannot be written: No space left on device.\n"
-
-
-@pytest.mark.parametrize(
-    ("command", "closed"), [("list targets", ">&-"), ("--help", "2>&-"), ("--help", "<&- >&- 2>&-")]
-)
-def test_a_stream_that_was_closed_before_is_not_missed(command: str, closed: str) -> None:
-    done = subprocess.run(
-        ["bash", "-c", f"{sys.executable} -m harness {command} {closed}"], cwd=ROOT, capture_output=True, check=False
-    )
-
-    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_output_to_a_closed_stream_reaches_no_file(folder: Path) -> None:

@@ -83,15 +83,6 @@ def document(run: RunResult) -> dict[str, Any]:
     return found
 
 
-def test_the_run_is_the_same(threads: Threads, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(executors, "CHUNK_CELLS", 5)
-    run = plan().run([*shipped_targets().values()])
-
-    there = run(some_cells(), elsewhere=partial(executors.run_sent, threads, plan()))
-
-    assert document(there) == document(run(some_cells(), jobs=1))
-
-
 def test_what_raises_there_raises_here(threads: Threads, monkeypatch: pytest.MonkeyPatch) -> None:
     def failing(*_: object) -> None:
         raise MissingKey("openai-chat", ("OPENAI_API_KEY",))
@@ -102,16 +93,6 @@ def test_what_raises_there_raises_here(threads: Threads, monkeypatch: pytest.Mon
         run(some_cells(), elsewhere=partial(executors.run_sent, threads, plan()))
 
 
-def test_what_does_not_come_back_is_explained(threads: Threads, monkeypatch: pytest.MonkeyPatch) -> None:
-    def lost(*_: object) -> None:
-        raise ConnectionError("lost")
-
-    monkeypatch.setattr(threads, "executor", ThreadPoolExecutor(1))
-    monkeypatch.setattr(executors, "run_received", lost)
-    with pytest.raises(HarnessError, match=r"\d+ cells: lost"):
-        [*executors.run_sent(threads, plan(), some_cells())]
-
-
 def test_whether_anybody_is_still_there_is_looked_at(threads: Threads, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads, "executor", ThreadPoolExecutor(1))
     monkeypatch.setattr(executors, "run_received", lambda *_: time.sleep(0.2) or [])
@@ -119,14 +100,6 @@ def test_whether_anybody_is_still_there_is_looked_at(threads: Threads, monkeypat
     threads.gone = True
     with pytest.raises(HarnessError, match="they are gone"):
         [*executors.run_sent(threads, plan(), some_cells())]
-
-
-def test_folders_of_ones_own_have_to_be_seen_where_they_are(tmp_path: Path) -> None:
-    own = Plan(mode="replay", libraries=[Library(tmp_path), Library(tmp_path / "none"), *plan().libraries])
-    assert executors.folders(own) == [tmp_path]
-    assert [each.root for each in executors.SentPlan.of(own, 1).here().libraries] == [
-        *(each.root for each in own.libraries),
-    ]
 
 
 @pytest.mark.parametrize(
@@ -235,18 +208,6 @@ def test_why_cells_have_not_come_back_is_said() -> None:
     )
     unknown = ValueError("x")
     assert crew().explained(unknown, some) is unknown
-
-
-def test_what_cannot_be_played_elsewhere_is_said(harness: Command) -> None:
-    words = ("--mode=live", "--base-url=openai-chat=http://127.0.0.1:9/v1", "--target=openai-chat")
-    live = harness("run", "call-single", *words, "--executor", ADDRESS)
-    assert live.err == ("harness: --executor: it is for what is played offline: --mode replay or reference.\n")
-    foreign = harness("run", "call-single", "--adapter=tests.examples.plain_http:ADAPTER", "--executor", ADDRESS)
-    assert foreign.err == (
-        "harness: --executor: plain-http is no target of an adapter that ships with harness, and is played in a "
-        "process of its own here. Leave --executor out, or give each machine a --shard.\n"
-    )
-    assert (live.code, foreign.code) == (2, 2)
 
 
 def test_dask_that_is_missing_is_said(harness: Command, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The topics of `harness help`: each is a Markdown page, and every command in it can be typed."""
+"""The topics of `harness help` and the README: every command can be typed, and what they show happens."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ import pytest
 import harness as package
 from harness.cli.help import render, topics
 from harness.cli.main import COMMANDS
+from harness.scenarios.load import load_paths
 from tests.cli.conftest import Command, command_of
 
 TOPICS = Path(package.__file__).parent / "cli" / "topics"
 NAMES = sorted(file.stem for file in TOPICS.glob("*.md"))
-README = Path(__file__).parent.parent.parent / "README.md"
+README_FILE = Path(__file__).parent.parent.parent / "README.md"
 
 
 def test_every_topic_is_listed_with_what_it_is_for(harness: Command) -> None:
@@ -49,15 +50,6 @@ def test_a_topic_on_a_terminal_is_rendered(capsys: pytest.CaptureFixture[str]) -
     assert "# What" not in out
 
 
-def test_a_near_miss_is_suggested(harness: Command) -> None:
-    outcome = harness("help", "recordings")
-
-    assert outcome.code == 2
-    assert outcome.err == (
-        f"harness: unknown topic 'recordings'. Did you mean 'recording'? Known: {', '.join(NAMES)}.\n"
-    )
-
-
 def shown_commands(text: str) -> list[list[str]]:
     """Return the words of all harness commands in a Markdown text: in fenced blocks, in sentences, and inside other
     commands. Text after three spaces or # explains a command."""
@@ -85,7 +77,7 @@ def _typed(text: str) -> str:
     return typed
 
 
-SHOWN = {tuple(each) for text in [*topics().values(), README.read_text("utf-8")] for each in shown_commands(text)}
+SHOWN = {tuple(each) for text in [*topics().values(), README_FILE.read_text("utf-8")] for each in shown_commands(text)}
 
 
 def test_commands_are_found_wherever_they_are_shown() -> None:
@@ -124,3 +116,52 @@ def test_a_command_with_a_wrong_value_cannot_be_typed() -> None:
 )
 def test_a_topic_that_is_referred_to_exists(topic: str) -> None:
     assert topic in NAMES
+
+
+ROOT = Path(__file__).parent.parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(text: str, language: str) -> list[str]:
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return [block for name, block in found if name == language]
+
+
+def test_the_front_documents_are_short() -> None:
+    for name in ("README.md", "CONTRIBUTING.md"):
+        assert len((ROOT / name).read_text(encoding="utf-8").splitlines()) <= 120, name
+
+
+@pytest.mark.parametrize(
+    "text", [*blocks(README, "yaml"), blocks(topics()["scenarios"], "yaml")[0]], ids=["README", "topic"]
+)
+def test_the_scenario_that_is_shown_can_be_played(harness: Command, folder: Path, text: str) -> None:
+    name = re.findall(r"^id: (\S+)", text, re.MULTILINE)[0] + ".yaml"
+    (folder / name).write_text(text, encoding="utf-8")
+
+    assert harness("validate", name).code == 0
+    outcome = harness("run", "--mode", "reference", "--target", "openai-chat", name)
+    assert (outcome.code, outcome.out.partition(" (")[0]) == (0, "PASS  2 cells")
+
+
+def test_the_broken_client_fails_as_shown(harness: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    (code,) = blocks(README, "python")
+    (folder / "my_client.py").write_text(code, encoding="utf-8")
+    (shown,) = [block for block in blocks(README, "") if block.startswith("$ harness try")]
+    command, _, output = shown.partition("\n")
+
+    outcome = harness(*command.split()[2:])
+
+    assert outcome.code == 1
+    assert re.sub(r"(   see      harness show).*", r"\1 …", outcome.out) == output
+
+
+def test_the_readme_counts_the_shipped_scenarios() -> None:
+    assert f"{len(load_paths([ROOT / 'scenarios']))} scenarios" in README
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+def test_links_lead_somewhere(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    assert [target for target in re.findall(r"\]\(([^)#]+)\)", text) if not (ROOT / target).exists()] == []

@@ -1,28 +1,32 @@
+"""Listings and explanations: complete, whole in a pipe, and fitting a terminal."""
+
 from __future__ import annotations
 
-import os
-import subprocess
+import re
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from harness.apis import registry
+from harness.apis.fact import EvidenceKind
+from harness.apis.fact import Verdict as FactVerdict
 from harness.apis.registry import known_limits
 from harness.apis.response_rules import RESPONSE_RULES
 from harness.checks.gateway_findings import FACTS, OTHERS, SOURCE
 from harness.checks.server_checks import CHECKS
 from harness.checks.server_results import BECAUSE
-from harness.cli.list import _rules
+from harness.cli.explain import lines
 from harness.cli.main import COMMANDS, main
+from harness.model.protocols import Capability
+from harness.results import Blame, Kind, Severity, Verdict
 from harness.rules.registry import all_rules
 from harness.runner.costs import models
 from harness.scenarios.load import load_paths
 from harness.scenarios.suite import shipped
 from harness.wrappers import WRAPPERS
-from tests.cli.conftest import Command
-
-ROOT = Path(__file__).parent.parent.parent
+from tests.cli.conftest import Command, Outcome
 
 
 def table(text: str, *heads: str) -> list[dict[str, str]]:
@@ -70,44 +74,6 @@ def test_rules_are_listed_with_what_they_demand_and_why(harness: Command) -> Non
     assert {row["KIND"] for row in rows} == {"limit", "loss", "convention"}
 
 
-def test_rules_of_other_packages_are_listed_with_them(tmp_path: Path) -> None:
-    info = tmp_path / "others-1.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: others\nVersion: 1\n")
-    (info / "entry_points.txt").write_text("[harness.rules]\nothers = others:RULE\n")
-    (tmp_path / "others.py").write_text(
-        "from harness.results import Kind\n"
-        "from harness.rules.rule import Rule\n"
-        "from harness.scenarios.schema import Subject\n"
-        "RULE = Rule('ours', Subject.TOOLS, 'Holds.', 'a manual', lambda evidence: (), Kind.LOSS, 'Else it breaks.')\n"
-    )
-
-    listed = subprocess.run(
-        [sys.executable, "-m", "harness", "list", "rules"],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.splitlines()
-
-    assert [line.split()[0] for line in listed[1:] if line.split()[0] == "ours"] == ["ours"]
-    assert len(listed) == len(list(_rules())) + 1
-
-
-def test_the_help_loads_nothing_heavy() -> None:
-    code = (
-        "import sys; before = {*sys.modules}; from harness.cli.main import main; main(['--help']); "
-        "print(*sorted({*sys.modules} - before), file=sys.stderr)"
-    )
-
-    shown = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-
-    assert "Usage: harness" in shown.stdout
-    ours = {"harness", "harness.cli", "harness.cli.main"}
-    assert {*shown.stderr.split()} - {"__future__", "errno", "gc"} == ours
-
-
 def test_the_help_and_no_arguments_at_all_show_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
     assert (main(["--help"]), main([])) == (0, 2)
     shown = capsys.readouterr().out
@@ -134,28 +100,7 @@ def test_models_are_listed_with_what_is_known_of_them(harness: Command) -> None:
     assert {row["NOTE"] for row in of_one} == {"-", "deprecated"}
 
 
-@pytest.mark.parametrize(
-    ("words", "error"),
-    [
-        (
-            ("models", "--target", "gemini"),
-            (
-                "unknown target 'gemini'. Did you mean 'gemini-4'? Known: "
-                f"{', '.join(sorted(each.name for each in registry.targets()))}."
-            ),
-        ),
-        (
-            ("models", "--api", "openai"),
-            (f"unknown API 'openai'. Did you mean 'openai-chat'? Known: {', '.join(registry.APIS.names())}."),
-        ),
-        (("rules", "--target", "gemini-3"), "--target: it applies to 'harness list models', not to rules."),
-        (("targets", "--api", "gemini"), "--api: it applies to 'harness list models', not to targets."),
-    ],
-)
-def test_what_cannot_be_listed_is_told(harness: Command, words: tuple[str, ...], error: str) -> None:
-    outcome = harness("list", *words)
-
-    assert (outcome.code, outcome.out, outcome.err) == (2, "", f"harness: {error}\n")
+LEFT_OUT = "Not shown in this width, but in a pipe: "
 
 
 def test_wrappers_are_listed_with_what_they_were_tried_with(harness: Command) -> None:
@@ -166,3 +111,87 @@ def test_wrappers_are_listed_with_what_they_were_tried_with(harness: Command) ->
     ]
     assert [row["INSTALLED"] != "no" for row in rows] == [bool(each.installed) for each in WRAPPERS]
     assert all("<" in row["TRIED"] for row in rows)
+
+
+def looked_at(harness: Command, what: str, width: int, monkeypatch: pytest.MonkeyPatch) -> Outcome:
+    """A listing in a terminal."""
+    with monkeypatch.context() as terminal:
+        terminal.setattr(sys.stdout, "isatty", lambda: True)
+        terminal.setenv("COLUMNS", str(width))
+        return harness("list", what)
+
+
+@pytest.mark.parametrize(("what", "width"), [("scenarios", 80), ("rules", 80), ("facts", 120)])
+def test_a_listing_fits_and_cuts_no_name(
+    harness: Command, what: str, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown, piped = looked_at(harness, what, width, monkeypatch), harness("list", what)
+
+    lines, whole = shown.out.splitlines(), piped.out.splitlines()
+    assert max(map(len, lines)) <= width
+    assert [line.split()[0] for line in lines] == [line.split()[0] for line in whole]
+    left_out = shown.err.removeprefix(LEFT_OUT).removesuffix(".\n").replace(",", "").split()
+    assert sorted([*lines[0].split(), *left_out]) == sorted(whole[0].split())
+    assert piped.err == ""
+
+
+GOLDEN = """\
+anthropic-choice-forced (limit: error)
+  No call is forced on models that choose by themselves.
+  to do:    send `tool_choice` auto or none: the model takes no forced call; `harness show` has the place
+  rests on: anthropic-no-forced-choice: A tool choice of the type `any` or `tool` is refused, on messages and on \
+count_tokens; auto and none are fine.
+"""
+
+
+def test_a_limit_is_explained_with_its_evidence(harness: Command) -> None:
+    outcome = harness("explain", "anthropic-choice-forced")
+    assert outcome.code == 0
+    assert outcome.out.startswith(GOLDEN)
+    assert "    captured 2026-09-02  https://github.com/can1357/oh-my-pi/issues/12939\n" in outcome.out
+
+
+def test_a_fact_is_explained_with_its_evidence(harness: Command) -> None:
+    out = harness("explain", "anthropic-no-forced-choice").out
+    assert "(fact: refused)" in out
+    assert "  for:      claude-opus-5-5*, " in out
+    assert "  known:    2026-09-01 to today\n" in out
+    assert "  checked:  by anthropic-choice-forced\n  it is:    an error\n" in out
+
+
+def test_everything_that_a_report_names_is_explained() -> None:
+    words = (*Verdict, *Kind, *Blame, *Severity, *Capability, *get_args(FactVerdict), *get_args(EvidenceKind))
+    facts = {fact.id for api in registry.apis() for fact in api.facts.all()}
+    ids = (*facts, *(limit.id for limit in known_limits()), *(rule.id for rule in all_rules()))
+    for topic in (*words, *ids, *RESPONSE_RULES, *CHECKS):
+        assert len(lines(str(topic))) > 1, topic
+    for check in (*RESPONSE_RULES.values(), *CHECKS.values()):
+        assert check.source.startswith("https://") or {*check.source.split(", ")} <= facts, check
+
+
+def test_every_term_is_explained() -> None:
+    contributing = (Path(__file__).parent.parent.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    glossary = re.findall(
+        r"^\| ([\w ]+) \|", contributing.partition("## Glossary")[2].partition("\n## ")[0], re.MULTILINE
+    )
+
+    assert 10 < len(glossary) <= 21  # with the head of the table
+    for term in (*glossary[1:], "subject", "blame", "recut", "not observed", "not applicable"):
+        assert len(lines(term)) > 1, term
+
+
+@pytest.mark.parametrize(
+    ("options", "listed", "left_out"),
+    [
+        (["--model", "claude-opus-5-5"], "anthropic-no-forced-choice", "anthropic-fable-5-no-forced-choice"),
+        (["--model=claude-opus-5-5", "--as-of=2026-08-01"], "anthropic-four-cache-marks", "anthropic-no-forced-choice"),
+        (["--api", "gemini"], "gemini-mixed-tools-refused", "anthropic-no-forced-choice"),
+        (["--as-of", "2026-07-01"], "anthropic-fable-5-no-forced-choice", "anthropic-fable-5-forced-choice-taken"),
+    ],
+)  # fmt: skip
+def test_facts_are_listed_by_api_model_and_day(
+    harness: Command, options: list[str], listed: str, left_out: str
+) -> None:
+    ids = [line.split()[0] for line in harness("list", "facts", *options).out.splitlines()]
+    assert listed in ids
+    assert left_out not in ids

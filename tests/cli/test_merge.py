@@ -76,7 +76,7 @@ def without_times(text: str) -> str:
     return re.sub(r'"timing": \{.*?\n  \}', "", text, flags=re.DOTALL)
 
 
-def test_a_shard_reports_only_its_part(shards: Path) -> None:
+def test_a_shard_reports_only_its_part(harness: Command, shards: Path) -> None:
     runs = [RunResult.from_json((shards / f"{name}.json").read_text()) for name in ("one", "two")]
 
     assert [sorted({cell.scenario for cell in run.cells}) for run in runs] == [
@@ -85,108 +85,79 @@ def test_a_shard_reports_only_its_part(shards: Path) -> None:
     ]
     assert [(run.stale, run.unmatched) for run in runs] == [((), ())] * 2
     assert [run.part and run.part.name for run in runs] == ["1/2", "2/2"]
-
-
-def test_it_is_said_in_its_report(harness: Command, shards: Path) -> None:
     assert "Shard 2/2: 'harness merge' joins all shards to one run." in harness("report", "two.json").out
     assert "Shard" not in harness("merge", "one.json", "two.json").out
 
 
-def changed(change: Callable[[dict[str, Any]], object]) -> Callable[[], None]:
-    def edit() -> None:
-        found = json.loads(Path("two.json").read_text())
-        change(found)
-        Path("two.json").write_text(json.dumps(found))
+Edit = Callable[[dict[str, Any]], object]
+NO_END = "two.json: this shard was not played to its end ({}). Play it again."
+NO_SHARDS = (
+    "one.json and two.json are not shards of one run: their {} not the same{}. Play all shards with one version, one "
+    "command line and the same files."
+)
 
-    return edit
-
-
-def unlike(what: str, apart: str = "") -> str:
-    named = f" ({apart})" if apart else ""
-    return (
-        f"one.json and two.json are not shards of one run: their {what} not the same{named}. Play all shards with one "
-        "version, one command line and the same files."
-    )
-
-
-WRONG = {
+WORDS_OF: dict[str, tuple[str, str]] = {
     "missing": (
-        ["one.json"],
-        lambda: None,
+        "one.json",
         "shard 2/2 is missing: the whole needs each of the 2. 'harness run --shard 2/2 --report json:PATH' writes one.",
     ),
     "twice": (
-        ["one.json", "two.json", "one.archive"],
-        lambda: None,
+        "one.json two.json one.archive",
         "one.json and one.archive are both shard 1/2. Name each shard once.",
     ),
     "whole": (
-        ["one.json", "whole.json"],
-        lambda: None,
+        "one.json whole.json",
         "whole.json: this is no shard of a run. 'harness run --shard 1/4 --report json:whole.json' writes one.",
     ),
-    "others": (
-        ["one.json", "two.json"],
-        changed(lambda run: run["part"].update(of=3)),
-        "one.json is shard 1/2, and two.json is shard 2/3: these are not shards of one run.",
-    ),
-    "unfinished": (
-        ["one.json", "two.json"],
-        changed(lambda run: run.update(stopped="interrupted")),
-        "two.json: this shard was not played to its end (interrupted). Play it again.",
-    ),
-    "failures": (
-        ["one.json", "two.json"],
-        changed(lambda run: run.update(unplayed=3)),
-        "two.json: this shard was not played to its end (as many cells had failed as it was to bear). Play it again.",
-    ),
-    "versions": (
-        ["one.json", "two.json"],
-        changed(lambda run: run["versions"].update({"openai": "0.1", "httpx2": "0.1"})),
-        unlike("versions are", "openai, httpx2"),
-    ),
-    "mode": (["one.json", "two.json"], changed(lambda run: run.update(mode="replay")), unlike("mode is")),
-    "scenarios": (
-        ["one.json", "two.json"],
-        changed(lambda run: run["part"]["scenarios"].update({"call-single": "0"})),
-        unlike("scenarios are", "call-single"),
-    ),
-    "expected": (
-        ["one.json", "two.json"],
-        changed(lambda run: run["part"].update(expected=[])),
-        unlike("expected failures are"),
-    ),
-    "facts": (["one.json", "two.json"], changed(lambda run: run.update(facts=[])), unlike("files of facts are")),
-    "rules": (
-        ["one.json", "two.json"],
-        changed(lambda run: run.update(rules=["usage"])),
-        unlike("rules that count are"),
-    ),
-    "options": (
-        ["one.json", "two.json"],
-        changed(lambda run: run["invocation"]["rerun"].append("--strict")),
-        unlike("other options are"),
-    ),
     "overwritten": (
-        ["one.json", "two.json", "--report=json:two.json"],
-        lambda: None,
+        "one.json two.json --report=json:two.json",
         "--report: two.json is a shard, and would be overwritten. Name another file.",
     ),
 }
+"""Words of the command that are wrong, with the message."""
+
+EDITS: dict[str, tuple[Edit, str]] = {
+    "others": (
+        lambda run: run["part"].update(of=3),
+        "one.json is shard 1/2, and two.json is shard 2/3: these are not shards of one run.",
+    ),
+    "unfinished": (lambda run: run.update(stopped="interrupted"), NO_END.format("interrupted")),
+    "failures": (lambda run: run.update(unplayed=3), NO_END.format("as many cells had failed as it was to bear")),
+    "versions": (
+        lambda run: run["versions"].update({"openai": "0.1", "httpx2": "0.1"}),
+        NO_SHARDS.format("versions are", " (openai, httpx2)"),
+    ),
+    "mode": (lambda run: run.update(mode="replay"), NO_SHARDS.format("mode is", "")),
+    "scenarios": (
+        lambda run: run["part"]["scenarios"].update({"call-single": "0"}),
+        NO_SHARDS.format("scenarios are", " (call-single)"),
+    ),
+    "expected": (lambda run: run["part"].update(expected=[]), NO_SHARDS.format("expected failures are", "")),
+    "facts": (lambda run: run.update(facts=[]), NO_SHARDS.format("files of facts are", "")),
+    "rules": (lambda run: run.update(rules=["usage"]), NO_SHARDS.format("rules that count are", "")),
+    "options": (
+        lambda run: run["invocation"]["rerun"].append("--strict"),
+        NO_SHARDS.format("other options are", ""),
+    ),
+}
+"""Changes of the second shard, with the message."""
 
 
-@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.parametrize("name", [*WORDS_OF, *EDITS])
 def test_what_is_not_all_shards_of_one_run_is_said(harness: Command, shards: Path, name: str) -> None:
-    words, edit, message = WRONG[name]
-    edit()
+    words, message = WORDS_OF.get(name, ("one.json two.json", ""))
+    if name in EDITS:
+        edit, message = EDITS[name]
+        run = json.loads((shards / "two.json").read_text())
+        edit(run)
+        (shards / "two.json").write_text(json.dumps(run))
 
-    outcome = harness("merge", *words)
+    outcome = harness("merge", *words.split())
 
-    assert (outcome.code, outcome.out) == (2, "")
-    assert outcome.err == f"harness: {message}\n"
+    assert (outcome.code, outcome.out, outcome.err) == (2, "", f"harness: {message}\n")
 
 
-@pytest.mark.parametrize("of", [1, 2, 3, 7, 50])
+@pytest.mark.parametrize("of", [1, 3, 50])
 def test_all_shards_are_all_cells_and_have_about_as_many(of: int) -> None:
     every = cells([*shipped_scenarios().values()], [*shipped_targets().values()])
     shards = [Shard(number, of).of_cells(every) for number in range(1, of + 1)]
@@ -204,11 +175,3 @@ def test_all_shards_are_all_cells_and_have_about_as_many(of: int) -> None:
 def test_what_is_no_shard_is_said(given: str) -> None:
     with pytest.raises(UsageError, match=r"it has to have the form NUMBER/OF, from 1/OF to OF/OF, as in --shard 1/4"):
         Shard.parsed(given)
-
-
-def test_more_shards_than_scenarios_are_refused(harness: Command) -> None:
-    outcome = harness(*WORDS, "--shard=2/4")
-    assert outcome.code == 2
-    assert outcome.err == (
-        "harness: --shard 2/4: a shard has one scenario at least, and 3 are chosen. Use no more shards than that.\n"
-    )

@@ -1,8 +1,7 @@
-"""What a project says of itself in `pyproject.toml`, and a reference server that obeys facts of one's own."""
+"""What a project says of itself in `pyproject.toml`, with one adapter or several."""
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from pathlib import Path
@@ -44,7 +43,7 @@ def inside(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("show", *ONE),
         ("run", *ONE, "--mode=reference"),
         ("record", *ONE, "--from=reference"),
-        ("check", "anthropic", "--target=anthropic"),
+        ("check", "anthropic", *ONE[1:]),
         ("serve", "call-single", f"--command={shlex.join([sys.executable, '-c', ASKING])}"),
     ],
     ids=lambda command: command[0],
@@ -52,13 +51,6 @@ def inside(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_every_command_knows_the_facts_of_the_project(harness: Command, inside: Path, command: tuple[str, ...]) -> None:
     assert inside.is_dir()
     assert "anthropic-ours-no-weather" in harness(*command).out
-
-
-def test_a_fact_of_the_project_can_be_probed(harness: Command, inside: Path) -> None:
-    assert inside.is_dir()
-    nowhere = "--base-url=anthropic=http://127.0.0.1:9"
-    asked = harness("probe", "--target=anthropic", "--fact=anthropic-ours-no-weather", nowhere)
-    assert "To be sent: at most 2 requests for 1 fact" in asked.err
 
 
 def test_options_add_to_what_the_project_says(harness: Command, inside: Path) -> None:
@@ -72,52 +64,54 @@ def test_nothing_beyond_the_repository_counts(harness: Command, inside: Path) ->
     assert "anthropic-ours" not in harness("list", "facts", "--api=anthropic").out
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (
-            "fact = []",
-            (
-                "pyproject.toml at tool.harness: unknown key 'fact'. Did you mean 'facts'? Known: adapter-commands, "
-                "adapters, agent-commands, api, base-urls, cassettes, concurrency, conversations, expected-failures, "
-                "facts, gateways, ignore, max-age, models, rates, scenarios, servers, strict, targets, variants."
-            ),
-        ),
-        (
-            'facts = "ours.yaml"',
-            ('pyproject.toml at tool.harness.facts: it has to be a list of files, as in facts = ["ours.yaml"].'),
-        ),
-        (
-            "facts = [1]",
-            'pyproject.toml at tool.harness.facts: it has to be a list of files, as in facts = ["ours.yaml"].',
-        ),
-        ('facts = ["no.yaml"]', "pyproject.toml at tool.harness.facts: there is no file no.yaml."),
-        ("facts = [", "pyproject.toml: this is no TOML: Invalid value (at end of document)."),
-    ],
-)
-@pytest.mark.parametrize("command", ["run", "list facts", "explain error", "audit ."])
-def test_what_a_project_says_wrong_is_named(harness: Command, folder: Path, command: str, text: str, said: str) -> None:
-    (folder / "pyproject.toml").write_text(f"[tool.harness]\n{text}\n")
-    outcome = harness(*command.split())
-    assert (outcome.code, outcome.out, outcome.err) == (2, "", f"harness: {said}\n")
+pytestmark = pytest.mark.usefixtures("in_process")
+
+MIXED = """
+[tool.harness]
+adapters = ["anthropic", "tests.examples.plain_http:ADAPTER"]
+conversations = ["tests.driving.capable:naive@openai-chat"]
+models = {openai-chat = "gpt-5.1", gemini-3 = "gemini-3.8-flash"}
+"""
 
 
-def test_a_table_that_is_none_is_named(harness: Command, folder: Path) -> None:
-    (folder / "pyproject.toml").write_text("[tool]\nharness = 5\n")
-    said = "harness: pyproject.toml at tool.harness: it has to be a table, [tool.harness].\n"
-    assert harness("list", "facts").err == said
+@pytest.fixture
+def mixed(folder: Path) -> Path:
+    (folder / "pyproject.toml").write_text(MIXED)
+    return folder
 
 
-def test_recordings_of_the_reference_server_obey_user_facts(harness: Command, folder: Path) -> None:
-    (folder / "ours.yaml").write_text(NO_SUCH_TOOL)
-    kept = folder / "cassettes" / "call-single" / "anthropic.yaml"
+@pytest.mark.usefixtures("mixed")
+def test_an_agent_of_the_project_is_left_out_of_replays(harness: Command) -> None:
+    ran = harness("run", "call-single", "--target", "anthropic")
 
-    refused = harness("record", *ONE, "--from=reference", "--facts=ours.yaml", "--report=json:run.json")
+    assert ran.code == 0, ran.err
+    assert "naive@openai-chat is left out: it runs its own tool loop" in " ".join(ran.out.split())
+    assert "harness run --mode reference" in ran.out
+    assert harness("record", "--from", "reference", "call-single", "--target", "anthropic").code == 0
 
-    assert (refused.code, kept.exists()) == (1, False)
-    assert "call-single . anthropic: not recorded: a chat failed" in refused.out + refused.err
-    report = json.loads((folder / "run.json").read_text())
-    assert report["facts"] == ["ours.yaml"]
-    assert "--facts ours.yaml" in " ".join(report["invocation"]["rerun"])
-    assert harness("record", *ONE, "--from=reference").code == 0
-    assert kept.exists()
+
+@pytest.mark.usefixtures("mixed")
+def test_a_target_chooses_among_adapters(harness: Command) -> None:
+    ran = harness("run", "--mode", "reference", "call-single", "--target", "anthropic")
+
+    assert ran.code == 0, ran.err
+    assert "plain-http is left out: it speaks openai-chat" in ran.out
+    nobody = harness("run", "call-single", "--adapter", "anthropic", "--target", "gemini-3")
+    assert nobody.code == 2
+    assert "none of the chosen targets does" in nobody.err
+
+
+@pytest.mark.usefixtures("mixed")
+def test_only_typed_models_of_other_targets_are_errors(harness: Command) -> None:
+    ran = harness("run", "--mode", "reference", "call-single", "--adapter", "anthropic")
+    assert ran.code == 0, ran.err
+    typed = harness("run", "call-single", "--adapter", "anthropic", "--model", "openai-chat=gpt-5.1")
+    assert typed.code == 2
+    assert "--model: unknown target 'openai-chat'" in typed.err
+
+
+def test_a_missing_cassette_names_that_of_another_model(harness: Command, folder: Path) -> None:
+    model = ("--target", "openai-chat", "--variant", "whole", "--model")
+    harness("record", "--from", "reference", "call-single", *model, "openai-chat=gpt-5.1")
+    ran = harness("run", "call-single", *model, "openai-chat=gpt-5.2")
+    assert "there is one of gpt-5.1: --model openai-chat=gpt-5.1 plays it" in " ".join(ran.out.split())

@@ -184,13 +184,6 @@ def test_all_obstacles_are_found_before_anything_is_sent(place: Place) -> None:
     assert "another process" in str(RunResult.from_json(Path("run.json").read_text()).stopped)
 
 
-def test_of_many_cells_that_cannot_be_recorded_some_are_named(place: Place, folder: Path) -> None:
-    for name in "de":
-        (folder / "scenarios" / f"{name}.yaml").write_text(SCENARIO.format(id=name))
-    place()
-    assert place().err.endswith(" So it is with 2 more.\n")
-
-
 def test_missing_records_what_is_missing(place: Place) -> None:
     place("scenarios/b.yaml")
 
@@ -326,28 +319,6 @@ def test_only_files_of_dead_writers_are_removed(place: Place) -> None:
 
     os.close(handle)
     assert [path.exists() for path in (dead, other, report, living, foreign)] == [False, False, False, True, True]
-
-
-def test_stale_recordings_are_replaced_after_an_estimate(place: Place, folder: Path) -> None:
-    place()
-    scenario = folder / "scenarios" / "b.yaml"
-    scenario.write_text(scenario.read_text().replace("user: Look", "user: Please. Look"))
-    place.provider.asked.clear()
-
-    refused, outcome = place("scenarios", "--missing"), place("scenarios", "--stale", "--max-requests=1")
-    asked = [*place.provider.asked]
-    (go_on,) = [line for line in outcome.out.splitlines() if "harness record" in line][-1:]
-    again = place("scenarios", "--stale")
-
-    assert "not recorded: what is there was recorded live" in " ".join(refused.out.split())
-    assert "To be sent: about 1 request" in outcome.err
-    assert asked == ["b 1"]
-    assert go_on
-    assert again.code == 0
-    assert place.provider.asked == ["b 1", "b 2"]
-    assert place("scenarios", "--stale").err == (
-        "3 chosen cells without a stale cassette: --stale leaves what is there; nothing to record again.\n"
-    )
 
 
 def test_a_possible_secret_is_refused_with_its_place(place: Place, folder: Path) -> None:

@@ -74,11 +74,3 @@ def test_an_audit_counts_only_what_it_is_asked_for(harness: Command, red: Path, 
     assert (found.code, ignored.code) == (1, 0)
     assert "0 of 2 accepted" in ignored.out
     assert f"Ignored: {RULE}; that hides 2 findings: {RULE} (2)." in ignored.out
-
-
-def test_a_cell_is_shown_without_what_does_not_count(harness: Command, red: Path) -> None:
-    assert red.is_dir()
-    cell = ("show", *RED[1:])
-
-    assert RULE in harness(*cell).out
-    assert RULE not in harness(*cell, "--ignore", RULE).out

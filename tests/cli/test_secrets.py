@@ -82,8 +82,10 @@ FLAWED = {
 }
 
 
-@pytest.mark.parametrize("words", [("run", "--mode", "live"), ("record",), ("show", "--mode", "live")])
-@pytest.mark.parametrize("end", FLAWED, ids=repr)
+@pytest.mark.parametrize(
+    ("words", "end"),
+    [*((("run", "--mode", "live"), end) for end in FLAWED), (("record",), "\n"), (("show", "--mode", "live"), " ")],
+)
 def test_a_key_that_no_header_can_hold_is_refused(
     harness: Command, echoing: Echoing, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], end: str
 ) -> None:

@@ -12,7 +12,6 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from harness.apis import registry
 from harness.apis.response_rules import RESPONSE_RULES
 from harness.apis.view import ModelStep
 from harness.cassettes.loopback_server import serve
@@ -82,6 +81,7 @@ def test_a_failure_shows_request_answer_and_command(scorecard: Scorecard) -> Non
     again = scorecard.words.partition("Play again ")[2].partition(" Answered by")[0]
     command = f"harness check server {scorecard.url} --api openai-chat --model {MODEL}"
     assert again == f"{command} --only=server-index,server-same-calls"
+    assert f"Answered by {scorecard.url.removesuffix('/v1')}, not by the provider" in scorecard.words
 
 
 def test_the_scorecard_lists_features_by_variant(scorecard: Scorecard) -> None:
@@ -99,10 +99,6 @@ def test_what_the_model_does_is_a_rate_in_every_report(scorecard: Scorecard) -> 
     assert "- follows the system prompt: 2 of 2" in scorecard.markdown
     values = {each.get("name"): each.get("value") for each in scorecard.junit.iter("property")}
     assert values["rate: follows the system prompt"] == "2 of 2, 1.0000 (0.3424 to 1.0000)"
-
-
-def test_a_server_is_named_as_what_it_is(scorecard: Scorecard) -> None:
-    assert f"Answered by {scorecard.url.removesuffix('/v1')}, not by the provider" in scorecard.words
 
 
 def checked(handle: Handler, *arguments: str, api: str = "openai-chat", path: str = "/v1") -> int:
@@ -222,38 +218,6 @@ def test_a_header_is_sent_and_shown_nowhere(
     assert ("--header 'X-Team-Key: VALUE' --header 'x-route: VALUE'" in again) is typed
 
 
-@pytest.mark.parametrize(
-    ("header", "said"),
-    [
-        (SECRET, "--header: it must be 'NAME: VALUE', as in 'x-team: search'."),
-        (f"x team: {SECRET}", "--header: this is no name of a header."),
-        (f"x-team: {SECRET}\n", None),
-        (f"x-team: {SECRET}\nx: y", "--header x-team: its value must be printable ASCII, and not empty."),
-        ("x-team:", "--header x-team: its value must be printable ASCII, and not empty."),
-        (f"content-length: {SECRET}", "--header: content-length belongs to the request's body and cannot be chosen."),
-    ],
-)
-def test_an_invalid_header_is_refused_without_its_value(
-    header: str, said: str | None, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code = checked(faulty("openai-chat", unfaulted), "--only", "server-text", "--header", header)
-
-    err = capsys.readouterr().err
-    assert code == (0 if said is None else 2)
-    assert said is None or err.splitlines()[-1] == f"harness: {said}"
-    assert SECRET not in err
-
-
-def test_a_variable_of_a_header_has_to_be_set(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    table = f"url = 'http://127.0.0.1:9/v1'\napi = 'openai-chat'\nmodel = '{MODEL}'\nheaders = {{x-team = 'NO_TEAM'}}"
-    (folder / "pyproject.toml").write_text(f"[tool.harness.servers.any]\n{table}\n")
-
-    assert main(["config"]) == 0  # where nothing is sent, as in a checkout without the secret
-    assert main(["check", "any"]) == 2
-    said = "pyproject.toml at tool.harness.servers.any.headers.x-team: the variable NO_TEAM is not set."
-    assert said in capsys.readouterr().err
-
-
 def test_a_model_name_is_no_secret(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -275,16 +239,6 @@ def test_a_model_name_is_no_secret(
     assert key not in told
 
 
-def test_known_failures_of_a_server_are_accepted_or_stale(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    broken = faulty("openai-chat", fault("calls have no id").change)
-    only = ("--only", "server-call,server-call-id", "--variant", "whole")
-    assert checked(broken, *only, "--report", f"json:{folder / 'run.json'}") == 1
-    assert main(["accept", str(folder / "run.json"), "--to", str(folder / "known.yaml"), "--reason", "known"]) == 0
-    assert checked(broken, *only, "--expected-failures", str(folder / "known.yaml")) == 0
-    assert checked(faulty("openai-chat", unfaulted), *only, "--expected-failures", str(folder / "known.yaml")) == 1
-    assert "Expected failures that did not happen" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(("written", "code"), [("", 0), ("strict = true", 1)])
 def test_a_warning_fails_a_server_that_is_checked_strictly(folder: Path, written: str, code: int) -> None:
     """A server that answers for any model, as one with a single model may."""
@@ -302,28 +256,19 @@ def test_a_warning_fails_a_server_that_is_checked_strictly(folder: Path, written
         assert main(["check", "any", *only, "--no-strict"]) == 0
 
 
-def test_what_is_ignored_fails_no_server_and_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    broken = faulty("openai-chat", fault("calls have no id").change)
-    only = ("--only", "server-call,server-call-id", "--variant", "whole", "-q")
-
-    assert checked(broken, *only) == 1
-    (folder / "pyproject.toml").write_text('[tool.harness]\nignore = ["server-call*", "result-swapped"]\n')
-    capsys.readouterr()
-    assert checked(broken, *only) == 0
-    assert "Ignored: server-call*, result-swapped; that hides 2 findings: " in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("status", "expected"),
     [
+        (None, "nothing answers at http://127.0.0.1:9/v1/chat/completions: [Errno 111] Connection refused. Is the"),
         (404, "was answered with HTTP 404: gone. Name the base URL as SDKs take it, which for openai-chat ends in /v1"),
         (401, "the key is refused with HTTP 401: gone. OPENAI_API_KEY holds the key that is sent."),
     ],
 )
-def test_a_server_that_is_none_stops_the_check(harness: Command, status: int, expected: str) -> None:
+def test_a_server_that_is_none_stops_the_check(harness: Command, status: int | None, expected: str) -> None:
     body = b'{"error": {"message": "gone"}}'
-    with serve(lambda _: HttpResponse(status, {"content-type": "application/json"}, body)) as server:
-        outcome = harness("check", "server", f"{server.origin}/v1", "--api", "openai-chat", "--model", "m")
+    with serve(lambda _: HttpResponse(status or 0, {"content-type": "application/json"}, body)) as server:
+        url = f"{server.origin if status else 'http://127.0.0.1:9'}/v1"
+        outcome = harness("check", "server", url, "--api", "openai-chat", "--model", "m")
 
     assert outcome.code == 2
     assert expected in outcome.err
@@ -334,13 +279,9 @@ def test_a_server_that_is_none_stops_the_check(harness: Command, status: int, ex
     ("api", "path", "meant"),
     [
         ("openai-chat", "", "/v1"),
-        ("openai-chat", "/v1/v1", "/v1"),
-        ("openai-chat", "/v1/", None),
         ("anthropic", "/v1/v1", ""),
         ("anthropic", "/v1", None),
-        ("anthropic", "", None),
         ("gemini", "/v1beta/v1beta", ""),
-        ("gemini", "/v1beta", None),
         ("gemini", "", None),
     ],
 )
@@ -361,14 +302,6 @@ def test_missing_or_doubled_version_in_base_url_is_suggested(
     assert (suggested and suggested[1]) == meant
 
 
-def test_a_server_that_is_down_stops_the_check(harness: Command) -> None:
-    outcome = harness("check", "server", "http://127.0.0.1:9/v1", "--api", "openai-chat", "--model", "m")
-
-    assert outcome.code == 2
-    assert "nothing answers at http://127.0.0.1:9/v1/chat/completions: " in outcome.err
-    assert "Is the server up?" in outcome.err
-
-
 def test_a_check_that_is_interrupted_keeps_what_was_done(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -386,23 +319,6 @@ def test_a_check_that_is_interrupted_keeps_what_was_done(
     assert run.stopped == "interrupted"
     assert [cell.verdict for cell in run.cells if cell.scenario == "server-text"] == [Verdict.PASS, Verdict.PASS]
     assert "UNFINISHED interrupted" in " ".join(capsys.readouterr().out.split())
-
-
-@pytest.mark.parametrize("topic", [*RESPONSE_RULES, *CHECKS])
-def test_each_check_is_explained_with_its_source(harness: Command, topic: str) -> None:
-    told = harness("explain", topic)
-    facts = {fact.id for api in registry.apis() for fact in api.facts.all()}
-    source = RESPONSE_RULES[topic].source if topic in RESPONSE_RULES else CHECKS[topic].source
-
-    assert told.code == 0
-    assert told.out.startswith(f"{topic} (")
-    assert source.startswith("https://") or set(source.split(", ")) <= facts
-
-
-def test_checks_are_listed_beside_the_rules(harness: Command) -> None:
-    listed = [line.split()[0] for line in harness("list", "rules").out.splitlines()]
-
-    assert {*RESPONSE_RULES, *CHECKS} <= set(listed)
 
 
 def test_the_reference_server_is_there_for_everybody_to_check(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,11 @@ def test_settings_apply_in_subfolders_below_options(
     assert len(cells(harness("run", "call-parallel-same-tool", "--report=json").out)) == 1
 
 
-def test_a_project_adapter_is_played_and_checked_strictly(harness: Command, folder: Path) -> None:
+def test_a_project_adapter_is_played_and_checked_strictly(
+    harness: Command, folder: Path, in_process: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.delitem(sys.modules, "my_adapter", raising=False)
     begun = harness("init", "--with-adapter")
     with (folder / "pyproject.toml").open("a") as file:
         file.write("strict = true\n")
@@ -112,49 +117,6 @@ def test_base_urls_apply_only_to_live_runs(harness: Command, mine: Path) -> None
 
     assert harness("run", "--mode=reference").code == 0
     assert "http://127.0.0.1:9" in live.out + live.err
-
-
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        (
-            "scenarios = 'llm'",
-            ".scenarios: it has to be a list of scenario files, folders and ids, as in scenarios = [",
-        ),
-        ("scenarios = ['gone']", ".scenarios: there is no such file or folder, and no shipped scenario: gone."),
-        ("cassettes = 1", '.cassettes: it has to be a folder, as in cassettes = "cassettes".'),
-        (
-            "scenarios = ['.']\ncassettes = 'tapes'",
-            ".cassettes: tapes lies in ., where every YAML file is a scenario. Name a folder beside it.",
-        ),
-        ("targets = ['antropic']", ".targets: unknown target 'antropic'. Did you mean 'anthropic'? Known: "),
-        (
-            "variants = ['streamed']",
-            ".variants: unknown variant 'streamed'. Did you mean 'stream'? Known: stream, whole.",
-        ),
-        ("strict = 'yes'", ".strict: it has to be true or false, as in strict = true."),
-        ("models = ['x']", ".models: it has to be a table of models by target, as in models = {gemini-3 = "),
-        ("base-urls = 'x'", ".base-urls: it has to be a table of URLs by target, as in base-urls = {openai-chat = "),
-        ("expected-failures = 'gone.yaml'", ".expected-failures: there is no file gone.yaml."),
-        (
-            "adapters = [1]",
-            '.adapters: it has to be a list of adapters, as in adapters = ["mypackage.adapter:ADAPTER"].',
-        ),
-        ("api = 'anthropic'", ".api: there are no conversations or agent-commands to use it."),
-        (
-            "agent-commands = 'x'",
-            '.agent-commands: it has to be a list of commands, as in agent-commands = ["./agent"].',
-        ),
-        ("adapter-commands = 'x'", ".adapter-commands: it has to be a list of commands, as in adapter-commands = ["),
-    ],
-)
-def test_what_is_wrong_there_is_named(harness: Command, folder: Path, line: str, said: str) -> None:
-    (folder / "pyproject.toml").write_text(f"[tool.harness]\n{line}\n")
-
-    outcome = harness("run")
-
-    assert (outcome.code, outcome.out) == (2, "")
-    assert outcome.err.startswith(f"harness: pyproject.toml at tool.harness{said}")
 
 
 def test_init_writes_files_that_run_and_keeps_existing_ones(harness: Command, folder: Path) -> None:

@@ -46,13 +46,3 @@ def test_a_starter_passes_as_it_stands(harness: Command, folder: Path, kind: str
     assert written.out.startswith("my_")
     assert outcome.code == 0, outcome.out
     assert played(folder) == {Verdict.PASS}
-
-
-def test_what_is_there_is_left_as_it_is(harness: Command, folder: Path) -> None:
-    (folder / "my_adapter.py").write_text("mine\n")
-
-    outcome = harness("check", "--init", "python")
-
-    assert (outcome.code, outcome.out) == (2, "")
-    assert outcome.err == "harness: --init python: my_adapter.py is there already, and is left as it is.\n"
-    assert (folder / "my_adapter.py").read_text() == "mine\n"

@@ -1,7 +1,20 @@
+"""`harness validate`, and the schemas of what is read and written."""
+
 from __future__ import annotations
 
+import json
+import re
+import tomllib
 from pathlib import Path
 
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+from harness.cli.help import topics
+from harness.cli.list import SCHEMAS
+from harness.platform.project import Project
+from harness.scenarios import suite
 from harness.scenarios.suite import shipped
 from tests.cli.conftest import Command
 
@@ -14,12 +27,6 @@ def test_the_shipped_scenarios_are_valid(harness: Command) -> None:
     number = len(list(shipped("scenarios").glob("*.yaml")))
     assert outcome.code == 0
     assert outcome.out == f"{number} scenarios are valid.\n"
-
-
-def test_one_scenario_is_valid(harness: Command, folder: Path) -> None:
-    (folder / "fine.yaml").write_text(GOOD.format(id="fine"))
-
-    assert harness("validate", "fine.yaml").out == "1 scenario is valid.\n"
 
 
 def test_every_problem_of_every_file_is_shown_with_its_place(harness: Command, folder: Path) -> None:
@@ -51,12 +58,6 @@ def test_an_id_belongs_to_one_file(harness: Command, folder: Path) -> None:
 
     assert outcome.code == 2
     assert outcome.out == "two/same.yaml: the id 'same' is taken by one/same.yaml.\n"
-
-
-def test_a_path_that_is_not_there_is_an_error(harness: Command) -> None:
-    outcome = harness("validate", "nowhere.yaml")
-
-    assert (outcome.code, outcome.err) == (2, "harness: nowhere.yaml: there is no such file or folder.\n")
 
 
 FACTS = """api: openai-chat
@@ -105,3 +106,57 @@ def test_an_example_that_is_not_what_it_says_is_a_problem(harness: Command, fold
         "facts.yaml:10:26 at facts[0].accepts[1]: openai-chat-no-odd-user refuses it: 'user' is odd, not a string: u3.",
         "base.yaml:3:5 at facts[0]: an example cannot be made: there is no base 'nothing'.",
     ]
+
+
+def schema(harness: Command, name: str) -> Draft202012Validator:
+    outcome = harness("schema", name)
+    assert (outcome.code, outcome.err) == (0, "")
+    document = json.loads(outcome.out)
+    Draft202012Validator.check_schema(document)
+    return Draft202012Validator(document)
+
+
+def test_all_are_listed_with_where_they_are(harness: Command) -> None:
+    rows = [re.split(r"  +", line) for line in harness("schema").out.splitlines()]
+
+    assert rows[0] == ["SCHEMA", "OF", "WHERE"]
+    assert [row[0] for row in rows[1:]] == list(SCHEMAS)
+    for name, _, where in rows[1:]:
+        if where != f"harness schema {name}":
+            assert Path(where).read_text() == harness("schema", name).out
+            assert harness("schema", name, "--path").out == f"{where}\n"
+
+
+def test_a_scenario_and_facts_are_as_their_schemas_say(harness: Command) -> None:
+    scenario = yaml.safe_load((suite.shipped("scenarios") / "call-single.yaml").read_text())
+
+    assert schema(harness, "scenario").is_valid(scenario)
+    assert not schema(harness, "scenario").is_valid({**scenario, "titel": "x"})
+    assert not schema(harness, "facts").is_valid(scenario)
+    assert "chat" in harness("schema", "adapter-command").out
+
+
+def test_the_settings_that_are_shown_are_as_their_schema_says(harness: Command) -> None:
+    described = schema(harness, "config")
+    block = re.search(r"^```toml\n(.*?)^```", topics()["config"], re.MULTILINE | re.DOTALL)
+    assert block is not None
+    shown = tomllib.loads(block[1])
+    table = shown["tool"]["harness"]
+
+    assert set(described.schema["properties"]) == {field.alias for field in Project.model_fields.values()}  # type: ignore[index]
+    assert [error.message for error in described.iter_errors(table)] == []
+    for wrong in ({"strict": "yes"}, {"targets": "gemini-3"}, {"target": []}, {"servers": {"a": {"url": "x"}}}):
+        assert not described.is_valid({**table, **wrong}), wrong
+
+
+@pytest.mark.parametrize("report", ["json", "archive"])
+def test_results_are_as_their_schema_says(harness: Command, folder: Path, report: str) -> None:
+    assert folder.is_dir()
+    described = schema(harness, "results")
+
+    run = json.loads(harness("run", "call-single", "json-mode", f"--report={report}").out)
+
+    assert [error.message for error in described.iter_errors(run)] == []
+    assert not described.is_valid({**run, "finished": "yes"})
+    assert not described.is_valid({**run, "sumary": {}})
+    assert not described.is_valid({key: value for key, value in run.items() if key != "cells"})

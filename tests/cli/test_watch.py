@@ -16,7 +16,6 @@ import pytest
 from harness.cli.settings import EffectiveOptions, completed
 from harness.cli.watch import Watched, changed, counted
 from harness.scenarios import suite
-from tests.cli.conftest import Command
 
 ROOT = Path(__file__).parent.parent.parent
 SHIPPED = suite.shipped("scenarios")
@@ -160,12 +159,3 @@ def test_a_saved_file_is_played_again_until_ctrl_c(project: Path) -> None:
     assert wrong[0] == "-- llm/call-single.yaml changed: only llm/call-single.yaml"
     assert wrong[1].startswith("harness: llm/call-single.yaml:1:1 at ")
     assert (rest, running.returncode) == ("", 2)
-
-
-def test_a_provider_is_not_asked_at_each_save(harness: Command) -> None:
-    outcome = harness("run", "--watch", "--mode=live", "--target=anthropic")
-
-    assert (outcome.code, outcome.out) == (2, "")
-    assert outcome.err == (
-        "harness: --watch: each save would send requests to the provider. Leave out --watch or --mode live.\n"
-    )

@@ -1,12 +1,14 @@
-"""The workflow that `harness init` writes, GitLab's job, and the composite action: run step by step, as CI runs them.
+"""The workflow that `harness init` writes, GitLab's job, and the composite action, whose scripts run as in CI.
 
-What they install is looked at and not fetched: `pip` is a script here that notes what it is asked.
+`pip` is a script here that notes what it is asked: nothing is fetched.
 """
 
 from __future__ import annotations
 
+import os
 import re
-import shutil
+import shlex
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,35 +16,21 @@ from typing import Any
 import pytest
 import yaml
 
-from harness.cli.main import main
-from tests.cli.actions import Runner, Step
 from tests.cli.conftest import Command
 
 ROOT = Path(__file__).parent.parent.parent
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 STARTERS = ROOT / "harness" / "cli" / "starters"
-_TESTS = re.compile(r" *# TESTS.*# DONE\n", re.DOTALL)
-WORKFLOW = yaml.safe_load(_TESTS.sub("", (STARTERS / "workflow.yml").read_text(encoding="utf-8")))
-JOB = yaml.safe_load(_TESTS.sub("", (STARTERS / "gitlab.yml").read_text(encoding="utf-8")))["harness"]
-
-PIP = 'printf "%s\\n" "$@" >> "{log}"\n'
-PYTHON = """\
-case "$1 $2" in
-  "-m venv") mkdir -p "$4/bin" && cp "$0" "$4/bin/python" ;;
-  "-m pip") shift 2; printf "%s\\n" "$@" >> "{log}" ;;
-  *) exec "{python}" "$@" ;;
-esac
-"""
-
-
+TESTS = re.compile(r" *# TESTS.*# DONE\n", re.DOTALL)
+WORKFLOW = yaml.safe_load(TESTS.sub("", (STARTERS / "workflow.yml").read_text(encoding="utf-8")))
+STEPS = WORKFLOW["jobs"]["conformance"]["steps"]
+JOB = yaml.safe_load(TESTS.sub("", (STARTERS / "gitlab.yml").read_text(encoding="utf-8")))["harness"]
 PLAIN = """\
 from harness.stdio import adapter_specs
 
 ADAPTER = adapter_specs.adapter("openai-chat")
 """
-PLANTED = f"""\
-import sys
-sys.path.insert(0, {str(ROOT)!r})
+PLANTED = """\
 from harness.stdio import adapter_specs
 from tests.broken.faults import FAULTS
 
@@ -50,155 +38,129 @@ ADAPTER = next(each for _, each in FAULTS if each.name == "result-id-cut").wrap(
 """
 
 
-@pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A repository after `harness init` for either server, with recordings of its scenario for two targets."""
-    folder = tmp_path_factory.mktemp("recorded")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        assert main(["init"]) == main(["init", "--ci", "gitlab"]) == 0
-        Path("my_adapter.py").write_text(PLAIN, encoding="utf-8")
-        with Path("pyproject.toml").open("a", encoding="utf-8") as file:
-            file.write('targets = ["openai-chat"]\nmodels = {openai-chat = "gpt-6-sol"}\n')
-        assert main(["record", "--from=reference", "--report=terminal:/dev/null"]) == 0
-    return folder
+def quick(script: str) -> list[str]:
+    """The words of a `harness` command, with one of the shipped scenarios in the place of all."""
+    assert "harness run shipped scenarios" in script
+    return shlex.split(script.replace("harness run shipped scenarios", "run call-parallel-same-tool scenarios"))
 
 
-@pytest.fixture
-def runner(recorded: Path, tmp_path: Path) -> Runner:
-    """A runner on a copy of the repository, on which nothing can be fetched."""
-    commands, temp = tmp_path / "bin", tmp_path / "temp"
-    commands.mkdir()
-    temp.mkdir()
-    shutil.copytree(recorded, tmp_path / "work")
-    for name, script in (("pip", PIP), ("python3", PYTHON)):
-        text = script.replace("{log}", str(temp / "pip.log")).replace("{python}", sys.executable)
-        (commands / name).write_text(f"#!/usr/bin/env bash\n{text}")
-        (commands / name).chmod(0o755)
-    (commands / "harness").symlink_to(Path(sys.executable).parent / "harness")
-    return Runner(tmp_path / "work", temp, commands)
-
-
-def quicker(specs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The steps, with one of the shipped scenarios in the place of all."""
-    assert sum("harness run shipped scenarios" in each.get("run", "") for each in specs) == 1
-    few = "harness run call-parallel-same-tool scenarios"
-    return [
-        {**each, "run": each["run"].replace("harness run shipped scenarios", few)} if "run" in each else each
-        for each in specs
-    ]
-
-
-def acted(runner: Runner, **inputs: str) -> list[Step]:
-    """The steps of the action, with these inputs."""
-    given = {name.replace("_", "-"): value for name, value in inputs.items()}
-    runner.inputs = {name: spec["default"] for name, spec in ACTION["inputs"].items()} | given
-    runner.action = ROOT
-    return runner.steps(ACTION["runs"]["steps"])
-
-
-def installed(runner: Runner) -> list[str]:
-    return (runner.temp / "pip.log").read_text().splitlines()
-
-
-def test_the_workflow_that_init_writes_is_green_step_by_step(runner: Runner) -> None:
-    written = yaml.safe_load((runner.workspace / ".github" / "workflows" / "harness.yml").read_text())
-
-    steps = runner.steps(quicker(written["jobs"]["conformance"]["steps"]))
-
+@pytest.mark.usefixtures("in_process")
+def test_the_workflow_that_init_writes_passes_and_fails_for_a_broken_adapter(
+    harness: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.delitem(sys.modules, "my_adapter", raising=False)
+    assert harness("init").code == 0
+    (folder / "my_adapter.py").write_text(PLAIN)
+    with (folder / "pyproject.toml").open("a") as file:
+        file.write('targets = ["openai-chat"]\nmodels = {openai-chat = "gpt-6-sol"}\n')
+    assert harness("record", "--from=reference").code == 0
+    written = yaml.safe_load((folder / ".github" / "workflows" / "harness.yml").read_text())
     assert written == WORKFLOW
-    assert [step.code for step in steps] == [None, None, 0, 0, 0, None]
-    assert installed(runner) == ["install", "toolcall-harness", "pytest"]
-    played, replayed = steps[3], steps[4]
-    assert re.match(r"PASS  [34] cells", played.out)  # a shipped scenario and the repository's
-    assert played.summary.startswith("## harness: PASS")
-    assert replayed.out.startswith("PASS  2 cells")
-    kept = runner.workspace / steps[-1].spec["with"]["path"]
-    assert sorted(file.name for file in kept.iterdir()) == ["junit.xml", "report.html", "run.json"]
+    install, play, replay = (each["run"] for each in STEPS if "run" in each)
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(folder / "summary"))
+
+    good, replayed = harness(*quick(play)), harness("run")
+    summary = (folder / "summary").read_text()
+    (folder / "my_adapter.py").write_text(PLANTED)
+    monkeypatch.delitem(sys.modules, "my_adapter")
+    broken = harness(*quick(play))
+
+    assert install == "pip install toolcall-harness pytest"
+    assert replay == "if [ -d cassettes ]; then harness run; fi"
+    assert (good.code, replayed.code, broken.code) == (0, 0, 1)
+    assert re.match(r"PASS  [34] cells", good.out)  # a shipped scenario and the repository's
+    assert summary.startswith("## harness: PASS")
+    kept = sorted(file.name for file in (folder / STEPS[-1]["with"]["path"]).iterdir())
+    assert kept == ["junit.xml", "report.html", "run.json"]
+    assert re.search(r"^::error .*title=result-orphan", broken.err, re.MULTILINE)
+    assert STEPS[-1]["if"] == "always()"
 
 
-def test_the_workflow_fails_for_a_broken_adapter(runner: Runner) -> None:
-    (runner.workspace / "planted.py").write_text(PLANTED)
-    path = runner.workspace / "pyproject.toml"
-    path.write_text(path.read_text().replace("my_adapter:ADAPTER", "planted:ADAPTER"))
-
-    steps = runner.steps(quicker(WORKFLOW["jobs"]["conformance"]["steps"]))
-
-    assert [step.code for step in steps] == [None, None, 0, 1, None, None]
-    assert re.search(r"^::error .*title=result-orphan", steps[3].err, re.MULTILINE)
-    assert steps[3].summary.startswith("## harness: FAIL")
-    assert steps[-1].spec["if"] == "always()"
-    assert (runner.workspace / "harness-reports" / "junit.xml").exists()
-
-
-def test_the_gitlab_job_writes_its_own_report(runner: Runner) -> None:
+def test_the_gitlab_job_has_the_same_scripts_and_its_own_report(harness: Command, folder: Path) -> None:
     plain = [line.split(" --report gitlab")[0] for line in JOB["script"]]
-    (step,) = runner.steps(quicker([{"run": JOB["script"][1]}]))
+    assert plain == [each["run"] for each in STEPS if "run" in each]
+    assert {*JOB["artifacts"]["reports"].values()} <= {each.partition(":")[2] for each in JOB["script"][1].split()}
 
-    assert plain == [each["run"] for each in WORKFLOW["jobs"]["conformance"]["steps"] if "run" in each]
-    assert step.code == 0
-    for file in JOB["artifacts"]["reports"].values():
-        assert (runner.workspace / file).exists()
-
-
-def test_the_action_installs_and_runs(runner: Runner) -> None:
-    install, play = acted(runner, install="-e .\nrequests", arguments="--mode reference -k 'first and not json'")
-
-    assert (install.code, play.code) == (0, 0)
-    assert installed(runner)[:3] == ["install", "--quiet", f"{ROOT}[all]"]
-    assert (runner.temp / "harness" / "install.txt").read_text() == "-e .\nrequests\n"
-    assert play.out.startswith("PASS  2 cells")
-    assert runner.value(ACTION["outputs"]["exit-code"]["value"]) == "0"
-    folder = Path(runner.value(ACTION["outputs"]["reports"]["value"]))
-    assert sorted(file.name for file in folder.iterdir()) == ["junit.xml", "report.html", "run.json"]
-
-
-def test_what_is_given_to_the_action_is_no_part_of_a_script(runner: Runner) -> None:
-    hostile = '"; touch owned; echo $(touch owned) `touch owned` $HOME'
-    given = {"install": hostile, "extras": 'x]"; touch owned #', "reports": '$(touch owned)"'}
-    install, play = acted(runner, arguments=f"-k '{hostile}'", **given)
-
-    assert (install.code, play.code) == (0, 2)
-    assert not list(runner.workspace.rglob("owned"))
-    assert play.err.startswith("::error title=harness::-k ")
-    assert runner.outputs["play.outputs.exit-code"] == "2"
-
-
-def test_arguments_that_cannot_be_read_are_named(runner: Runner) -> None:
-    _, play = acted(runner, arguments="-k 'first")
-
-    assert (play.code, play.out) == (1, "")
-    assert play.err == "::error title=harness::the input arguments cannot be read: No closing quotation\n"
-
-
-def scripts(spec: Any) -> list[str]:
-    """Every script in a workflow."""
-    if isinstance(spec, dict):
-        return (
-            [spec["run"]] if isinstance(spec.get("run"), str) else [each for v in spec.values() for each in scripts(v)]
-        )
-    return [each for value in spec for each in scripts(value)] if isinstance(spec, list) else []
-
-
-def test_workflows_use_no_expressions_and_no_secrets() -> None:
-    assert len(scripts(ACTION)) == 2
-    assert len(scripts(WORKFLOW)) == 3
-    for spec in (ACTION, WORKFLOW):
-        assert not any("${{" in script for script in scripts(spec))
-        assert "secrets." not in str(spec)
-    assert WORKFLOW["permissions"] == {"contents": "read"}
-    uses = [step["uses"] for step in WORKFLOW["jobs"]["conformance"]["steps"] if "uses" in step]
-    assert all(re.fullmatch(r"actions/[\w-]+@v\d+", each) for each in uses)
-
-
-def test_gitlabs_file_is_included_or_said_how(harness: Command, folder: Path) -> None:
     first = harness("init", "--ci", "gitlab")
     (folder / ".gitlab-ci.yml").write_text("test: {script: [make]}\n")
     again = harness("init", "--ci=gitlab")
 
     assert ".gitlab-ci.yml is written." in first.out
     assert not (folder / ".github").exists()
-    assert (
-        ".gitlab-ci.yml exists already, and is not changed. Add to it: include: [{local: .gitlab/harness.yml}]\n"
-        in again.out
+    include = "Add to it: include: [{local: .gitlab/harness.yml}]\n"
+    assert f".gitlab-ci.yml exists already, and is not changed. {include}" in again.out
+
+
+PYTHON = f"""\
+#!/usr/bin/env bash
+case "$1 $2" in
+  "-m venv") mkdir -p "$4/bin" && cp "$0" "$4/bin/python" ;;
+  "-m pip") shift 2; printf "%s\\n" "$@" >> "$RUNNER_TEMP/pip.log" ;;
+  *) exec "{sys.executable}" "$@" ;;
+esac
+"""
+
+
+def act(folder: Path, **inputs: str) -> list[subprocess.CompletedProcess[str]]:
+    """Run the steps of the action with these inputs, as GitHub's runner does."""
+    values = {f"inputs.{name}": spec["default"] for name, spec in ACTION["inputs"].items()}
+    values |= {f"inputs.{name}": value for name, value in inputs.items()} | {"github.action_path": str(ROOT)}
+    python = folder / "bin" / "python3"
+    python.parent.mkdir(exist_ok=True)
+    python.write_text(PYTHON)
+    python.chmod(0o755)
+
+    def run(step: dict[str, Any]) -> subprocess.CompletedProcess[str]:
+        given = {name: re.sub(r"\$\{\{ *([\w.-]+) *\}\}", lambda m: values[m[1]], v) for name, v in step["env"].items()}
+        paths = {name: str(folder / name) for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
+        common = {"PATH": f"{python.parent}:{os.environ['PATH']}", "RUNNER_TEMP": str(folder), "GITHUB_ACTIONS": "true"}
+        command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
+        env = common | paths | given | {"PYTHONPATH": str(ROOT)}
+        return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
+
+    return [run(step) for step in ACTION["runs"]["steps"]]
+
+
+def test_the_action_installs_and_runs(folder: Path) -> None:
+    install, play = act(
+        folder, install="-e .\nrequests", arguments="--mode reference -k 'system-plain and openai-chat'"
     )
+
+    assert (install.returncode, play.returncode) == (0, 0)
+    assert (folder / "pip.log").read_text().splitlines()[:3] == ["install", "--quiet", f"{ROOT}[all]"]
+    assert (folder / "harness" / "install.txt").read_text() == "-e .\nrequests\n"
+    assert play.stdout.startswith("PASS  2 cells")
+    outputs = (folder / "GITHUB_OUTPUT").read_text().splitlines()
+    assert outputs == ["exit-code=0", f"reports={folder}/harness-reports"]
+    assert sorted(each.name for each in (folder / "harness-reports").iterdir()) == [
+        "junit.xml",
+        "report.html",
+        "run.json",
+    ]
+
+
+def test_inputs_of_the_action_are_no_part_of_a_script(folder: Path) -> None:
+    hostile = '"; touch owned; echo $(touch owned) `touch owned` $HOME'
+    given = {"install": hostile, "extras": 'x]"; touch owned #', "reports": '$(touch owned)"'}
+
+    install, play = act(folder, arguments=f"-k '{hostile}'", **given)
+    unread = act(folder, arguments="-k 'first")[1]
+
+    assert (install.returncode, play.returncode) == (0, 2)
+    assert not list(folder.rglob("owned"))
+    assert play.stderr.startswith("::error title=harness::-k ")
+    assert "exit-code=2" in (folder / "GITHUB_OUTPUT").read_text().splitlines()
+    assert (unread.returncode, unread.stdout) == (1, "")
+    assert unread.stderr == "::error title=harness::the input arguments cannot be read: No closing quotation\n"
+
+
+def test_workflows_use_no_expressions_in_scripts_and_no_secrets() -> None:
+    scripts = [step["run"] for step in (*ACTION["runs"]["steps"], *STEPS) if "run" in step]
+    assert len(scripts) == 2 + 3
+    assert not any("${{" in script for script in scripts)
+    assert "secrets." not in str((ACTION, WORKFLOW))
+    assert WORKFLOW["permissions"] == {"contents": "read"}
+    uses = [step["uses"] for step in STEPS if "uses" in step]
+    assert all(re.fullmatch(r"actions/[\w-]+@v\d+", each) for each in uses)

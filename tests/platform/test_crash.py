@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.platform import exceptions
-from harness.platform.exceptions import exception_text, line_to_show, text_with_line, traceback_text
+from harness.platform.exceptions import exception_text, line_to_show, shorten, text_with_line, traceback_text
 
 LIBRARY = f"{sysconfig.get_path('purelib')}/sdk/client.py"
 PYTHON = json.__file__
@@ -68,3 +68,12 @@ def test_a_traceback_names_what_led_to_it_and_keeps_its_end_whatever_the_texts_a
     assert text.endswith("ValueError: the last\n")
     assert len(text) <= exceptions.MAX_TRACEBACK_CHARACTERS
     assert message.startswith("the last (")
+
+
+def test_a_long_text_keeps_both_ends_and_counts_what_is_missing() -> None:
+    assert shorten("x" * 100, 100) == "x" * 100
+    assert shorten("a" * 500 + "b" * 500, 100) == f"{'a' * 20} [... 960 characters are left out ...] {'b' * 20}"
+    for length in (80, 2000, 20_000):
+        once = shorten("x" * 50_000_000, length)
+        assert len(once) <= length
+        assert shorten(once, length) == once

@@ -8,6 +8,8 @@ import pytest
 
 import harness.adapters.openai_chat.client  # what is loaded here is not loaded anew by each run inside this process
 import harness.pytest_plugin.cell_items  # noqa: F401
+from harness.stdio import adapter_specs
+from harness.stdio.workers import WorkerPool
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -56,17 +58,6 @@ ADAPTER = replace(_GOOD, name="forgetful", connect=lambda endpoint, model: Clien
 '''
 
 
-WHOLE_ONLY = """
-from dataclasses import replace
-
-from harness.model.protocols import Capability
-from harness.stdio import adapter_specs
-
-_GOOD = adapter_specs.adapter("openai-chat")
-ADAPTER = replace(_GOOD, name="whole-only", capabilities=_GOOD.capabilities - {Capability.STREAMING})
-"""
-
-
 def scenario(folder: Path, name: str, *, covers: str = "history", more: str = "") -> Path:
     folder.mkdir(exist_ok=True)
     path = folder / f"{name}.yaml"
@@ -75,8 +66,17 @@ def scenario(folder: Path, name: str, *, covers: str = "history", more: str = ""
 
 
 @pytest.fixture
-def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+def workers() -> None:
+    """Third-party adapters run in workers of their own, as they do outside of these tests."""
+
+
+@pytest.fixture
+def project(
+    request: pytest.FixtureRequest, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> pytest.Pytester:
     """Two scenarios, of which the forgetful adapter gets one wrong in both variants, and a test of the usual kind."""
+    if "workers" not in request.fixturenames:  # each takes a second to start
+        monkeypatch.setattr(WorkerPool, "adapter", lambda _, spec: adapter_specs.adapter(spec))
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     pytester.makepyfile(forgetful=FORGETFUL)

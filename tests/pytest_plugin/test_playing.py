@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.pytest_plugin.project import configure, play, project
-
-__all__ = ["project"]
+from tests.pytest_plugin.project import configure, play
 
 OWN = """
 import pytest
@@ -44,6 +42,7 @@ def test_contract(harness_play):
 """
 
 
+@pytest.mark.usefixtures("workers")
 def test_a_test_plays_scenarios_with_adapters_that_it_brings(project: pytest.Pytester) -> None:
     (project.path / "tests" / "test_own.py").write_text(OWN)
     configure(project)

@@ -11,9 +11,7 @@ from harness.apis import registry
 from harness.cassettes.loopback_server import serve
 from harness.reference_server.script_session import ScriptSession
 from harness.scenarios.load import load_file
-from tests.pytest_plugin.project import configure, play, project
-
-__all__ = ["project"]
+from tests.pytest_plugin.project import configure, play
 
 RECORDING = {"harness_scenarios": "scenarios", "harness_cassettes": "cassettes"}
 BOTH = "openai-chat forgetful:ADAPTER"

@@ -178,16 +178,6 @@ def test_stream_has_the_content_of_the_whole_answer(serving: Serving, tools: Sce
     assert (exhausted.status_code, exhausted.headers[EXHAUSTED]) == (500, "1")
 
 
-@apis
-def test_a_refused_request_for_a_stream_is_refused_as_any_other(serving: Serving, tools: Scenario, api: str) -> None:
-    with serving(api, tools) as post:
-        first = post(FIRST[api]).json()
-        refused = post(streaming(api, answered(api, first, "nobody")), path=STREAM_PATHS[api])
-    assert refused.status_code == 400
-    assert refused.headers["content-type"].startswith("application/json")
-    assert includes(refused.json(), REFUSALS[api]), refused.text
-
-
 def test_chat_counts_the_tokens_of_a_stream_where_it_is_asked_to(serving: Serving, tools: Scenario) -> None:
     body = FIRST["openai-chat"] | {"stream": True}
     read = registry.api("openai-chat").read
@@ -243,11 +233,16 @@ def includes(value: Any, part: Any) -> bool:
 
 
 @apis
-def test_refusal_has_provider_form_and_uses_no_answer(serving: Serving, tools: Scenario, api: str) -> None:
+@pytest.mark.parametrize("streamed", [True, False])
+def test_refusal_has_provider_form_and_uses_no_answer(
+    serving: Serving, tools: Scenario, api: str, *, streamed: bool
+) -> None:
     with serving(api, tools) as post:
         first = post(FIRST[api]).json()
-        refused = post(answered(api, first, "nobody"))
+        wrong = answered(api, first, "nobody")
+        refused = post(streaming(api, wrong), path=STREAM_PATHS[api]) if streamed else post(wrong)
         assert refused.status_code == 400
+        assert refused.headers["content-type"].startswith("application/json")
         assert includes(refused.json(), REFUSALS[api]), refused.text
         assert EXHAUSTED not in refused.headers
         accepted = post(answered(api, first))

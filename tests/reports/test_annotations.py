@@ -36,10 +36,6 @@ def located(run: RunResult) -> RunResult:
     return replace(run, definitions=at)
 
 
-def test_nothing_is_said_of_a_run_in_which_nothing_is_wrong() -> None:
-    assert GITHUB.render(RunResult("replay", both()), Presentation()) == ""
-
-
 def test_github_causes_are_at_their_turn_worst_first() -> None:
     second = failed("b", "anthropic", finding("call-lost", turn=1))
     run = located(RunResult("replay", (second, failed("a", "anthropic", finding(turn=0)), failed("c"))))
@@ -56,12 +52,6 @@ def test_github_causes_are_at_their_turn_worst_first() -> None:
     assert read[0][2].endswith("\nPlay again: harness run a --target anthropic")
 
 
-def test_shipped_scenarios_are_annotated_without_file() -> None:
-    ((_, properties, _),) = commands(RunResult("replay", (failed(),)))
-
-    assert properties == {"title": "result-swapped: 1 cell, which fails only for this"}
-
-
 def test_broken_missing_and_stale_are_errors() -> None:
     read = commands(red())
 
@@ -73,6 +63,10 @@ def test_broken_missing_and_stale_are_errors() -> None:
         ("error", "stale: 1 entry"),
         ("warning", "note: 1 cell"),
     ]
+    assert commands(replace(red(), stopped="interrupted"))[0][1:] == (
+        {"title": "unfinished: 8 cells done"},
+        "the run is not finished: interrupted",
+    )
     assert "record: harness record" in next(text for _, each, text in read if each["title"].startswith("missing"))
 
 
@@ -107,25 +101,12 @@ def test_a_text_of_somebody_else_is_no_command_and_no_property() -> None:
     GITHUB.render(run, Presentation()).encode()
 
 
-def test_messages_are_as_long_as_github_shows_them() -> None:
-    run = RunResult("replay", (failed("a", "anthropic", finding(message="m" * 50_000, actual="x" * 9000)),))
-
-    ((_, _, text),) = commands(run)
-    assert len(text) < 4_096
-
-
-def test_a_run_that_was_not_finished_says_so_first() -> None:
-    read = commands(replace(red(), stopped="interrupted"))
-
-    assert read[0][1]["title"] == "unfinished: 8 cells done"
-    assert read[0][2] == "the run is not finished: interrupted"
-
-
 def issues(run: RunResult) -> list[dict[str, Any]]:
     return json.loads(GITLAB.render(run, Presentation()))
 
 
-def test_gitlab_a_clean_run_is_an_empty_list() -> None:
+def test_nothing_is_reported_of_a_clean_run() -> None:
+    assert GITHUB.render(RunResult("replay", both()), Presentation()) == ""
     assert GITLAB.render(RunResult("replay", both()), Presentation()) == "[]\n"
 
 

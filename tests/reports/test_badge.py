@@ -15,7 +15,7 @@ from harness.reports import badge
 from harness.reports import feature_table as table
 from harness.reports.badge import evidence
 from harness.results import Definition, Part, Presentation, RunResult, Verdict
-from tests.reports.runs import PROVIDER, REFERENCE, both, cell, failed, finding, hostile, red, skipped
+from tests.reports.runs import PROVIDER, both, cell, failed, hostile, skipped
 
 PLAYED = "2026-11-23T08:00:00+00:00"
 GREEN = RunResult("replay", both(), versions={"toolcall-harness": "0.1.0"}, played_at=PLAYED)
@@ -187,19 +187,6 @@ def test_names_of_somebody_else_are_text(form: str) -> None:
     if form == ".md":
         lines = [line for line in text.splitlines() if line.startswith("|")]
         assert len({len(re.findall(r"(?<!\\)\|", line)) for line in lines}) == 1
-
-
-def test_findings_that_are_listed_make_another_run() -> None:
-    listed = replace(GREEN, cells=(cell(verdict=Verdict.EXPECTED_FAILURE, findings=(finding(accepted="known"),)),))
-
-    assert evidence(listed).run != evidence(replace(GREEN, cells=(failed(),))).run
-
-
-def test_answers_of_somebody_elses_server_are_no_providers() -> None:
-    theirs = cell("z", provenance=replace(REFERENCE, origin="server"))
-    run = replace(red(), played_at=PLAYED, cells=(*red().cells, theirs))
-
-    assert "cells recorded from the reference server, 1 cell recorded from another server" in made(run)["message"]
 
 
 def test_shards_and_unfinished_runs_are_named() -> None:

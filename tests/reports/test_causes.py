@@ -10,7 +10,7 @@ import pytest
 from harness.reports.finding_causes import causes, general_pointer
 from harness.reports.groups import feature
 from harness.reports.words import values
-from harness.results import Finding, RunResult, Severity, Subject, Verdict
+from harness.results import RunResult, Severity, Subject, Verdict
 from tests.reports.runs import cell, failed, finding
 
 
@@ -59,28 +59,6 @@ def test_causes_that_differ_in_their_api_are_joined() -> None:
     ]
     other = replace(same, findings=(finding(pointer="/contents/1", message="something else"),))
     assert len(told(failed("a", "anthropic"), other)) == 2
-
-
-def test_each_class_of_exception_is_a_cause() -> None:
-    def crash(raised: str | None, text: str) -> Finding:
-        return finding("chat-failure", pointer="", message=f"the adapter raises {raised}: {text}", raised=raised)
-
-    assert told(
-        failed("a", "anthropic", crash("KeyError", "'usage'")),
-        failed("b", "anthropic", crash("KeyError", "'id'")),
-        failed("c", "anthropic", crash("TypeError", "not iterable")),
-    ) == [
-        ("chat-failure", "2 cells, which fail only for this", ["anthropic "]),
-        ("chat-failure", "1 cell, which fails only for this", ["anthropic "]),
-    ]
-
-
-def test_followers_and_expected_failures_are_no_causes() -> None:
-    follower = finding("exchange-unplayed", follows=0)
-
-    assert told(failed("a", "anthropic", finding(), follower, finding("usage", accepted="known"))) == [
-        ("result-swapped", "1 cell, which fails only for this", ["anthropic /messages/*/content/*"])
-    ]
 
 
 def test_what_alone_fails_the_most_cells_comes_first() -> None:

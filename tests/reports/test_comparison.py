@@ -11,21 +11,18 @@ from harness.results import Definition, Difference, RunResult, Severity, Spendin
 from tests.reports.runs import PROVIDER, REFERENCE, both, cell, failed, finding, red, two_causes
 
 
-def said(changes: object) -> list[tuple[str, str, str | None, str | None]]:
-    return [(each.word, each.what, each.before, each.now) for each in changes]  # type: ignore[attr-defined]
+def said(changes: object) -> list[str]:
+    return [f"{each.word} {each.what}: {each.before} -> {each.now}" for each in changes]  # type: ignore[attr-defined]
 
 
 def test_a_run_is_as_it_was() -> None:
-    made = compare_runs(red(), red())
+    other = replace(red(), timing={"seconds": 99.0}, versions={"httpx2": "3.0"})
+
+    made = compare_runs(other, red())
 
     assert (made.cells, made.causes, made.differences, made.costs) == ((), (), (), ())
     assert made.sentence == "Nothing changed except times and versions."
-
-
-def test_times_and_versions_are_no_change() -> None:
-    other = replace(red(), timing={"seconds": 99.0}, versions={"httpx2": "3.0"})
-
-    assert compare_runs(other, red()).sentence == "Nothing changed except times and versions."
+    assert stated(RUN) == stated(red(), red()) == []
 
 
 def test_cells_are_new_gone_or_otherwise_and_some_of_them_worse() -> None:
@@ -35,10 +32,10 @@ def test_cells_are_new_gone_or_otherwise_and_some_of_them_worse() -> None:
     made = compare_runs(now, before)
 
     assert said(made.cells) == [
-        ("changed", "a [whole], anthropic", "pass", "fail"),
-        ("changed", "d [whole], anthropic", "missing", "pass"),
-        ("new", "e [whole], anthropic", None, "fail"),
-        ("gone", "b [whole], anthropic", "pass", None),
+        "changed a [whole], anthropic: pass -> fail",
+        "changed d [whole], anthropic: missing -> pass",
+        "new e [whole], anthropic: None -> fail",
+        "gone b [whole], anthropic: pass -> None",
     ]
     assert [each.what[0] for each in made.cells if each.worse] == ["a", "e"]
 
@@ -47,56 +44,33 @@ def test_causes_are_new_gone_or_wider() -> None:
     before = RunResult("replay", (failed("a"), failed("b", "anthropic", finding("old"))))
     now = RunResult("replay", (failed("a"), failed("b"), failed("c", "anthropic", finding("new"))))
 
+    at, one = "(error, blame: adapter): anthropic /messages/*/content/*", "1 cell, which fails only for this"
     assert said(compare_runs(now, before).causes) == [
-        (
-            "changed",
-            "result-swapped (error, blame: adapter): anthropic /messages/*/content/*",
-            "1 cell, which fails only for this",
-            "2 cells, which fail only for this",
-        ),
-        (
-            "new",
-            "new (error, blame: adapter): anthropic /messages/*/content/*",
-            None,
-            "1 cell, which fails only for this",
-        ),
-        (
-            "gone",
-            "old (error, blame: adapter): anthropic /messages/*/content/*",
-            "1 cell, which fails only for this",
-            None,
-        ),
+        f"changed result-swapped {at}: {one} -> 2 cells, which fail only for this",
+        f"new new {at}: None -> {one}",
+        f"gone old {at}: {one} -> None",
     ]
 
 
 def test_differences_are_compared_for_the_targets_of_both_runs() -> None:
     before = two_causes()
-    rows = (
-        Difference("tools", "word for it", {"anthropic": "auto", "other": "x"}, differs=True),
-        *before.differences[:2],
-    )
+    row = Difference("tools", "word for it", {"anthropic": "auto", "other": "x"}, differs=True)
 
-    made = compare_runs(replace(before, differences=rows), before)
+    made = compare_runs(replace(before, differences=(row, *before.differences[:2])), before)
 
     assert said(made.differences) == [
-        ("changed", "tools: word for it: anthropic", "any", "auto"),
-        ("gone", "tools: word for it: openai-chat", "required", None),
+        "changed tools: word for it: anthropic: any -> auto",
+        "gone tools: word for it: openai-chat: required -> None",
     ]
 
 
 def test_costs_are_compared_by_target() -> None:
-    def run(dollars: str) -> RunResult:
-        spending = Spending("m", 2, Usage(1000, 20), Decimal(dollars))
-        return RunResult("replay", (cell(spending=spending),))
-
-    assert said(compare_runs(run("0.25"), run("0.5")).costs) == [
-        (
-            "changed",
-            "anthropic",
-            "$0.5000 for 2 requests; 1,000 tokens in, 20 tokens out",
-            "$0.2500 for 2 requests; 1,000 tokens in, 20 tokens out",
-        )
-    ]
+    earlier, later = (
+        RunResult("replay", (cell(spending=Spending("m", 2, Usage(1000, 20), Decimal(dollars))),))
+        for dollars in ("0.5", "0.25")
+    )
+    rest = "for 2 requests; 1,000 tokens in, 20 tokens out"
+    assert said(compare_runs(later, earlier).costs) == [f"changed anthropic: $0.5000 {rest} -> $0.2500 {rest}"]
 
 
 @pytest.mark.parametrize(
@@ -184,10 +158,6 @@ RUN = RunResult(
 
 def stated(now: RunResult, before: RunResult = RUN) -> list[str]:
     return list(conditions(now, before))
-
-
-def test_of_two_runs_of_the_same_nothing_is_stated() -> None:
-    assert stated(RUN) == stated(red(), red()) == []
 
 
 def test_other_scenarios_targets_and_variants_are_named() -> None:

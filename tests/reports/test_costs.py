@@ -102,24 +102,6 @@ def test_real_and_estimated_costs_are_not_added() -> None:
     ]
 
 
-@pytest.mark.parametrize("report", ["terminal", "markdown"])
-def test_verbose_shows_each_target(report: str) -> None:
-    result = run("live", ("anthropic", PROVIDER, KNOWN), ("openai-chat", PROVIDER, UNKNOWN), ("b", PROVIDER, CHEAP))
-
-    assert [line.replace("\\", "").strip() for line in lines(report, result, verbose=True)[1:]] == [
-        "anthropic (a-model-1): $0.0123 for 4 requests",
-        "openai-chat (my-model): not known for 3 requests",
-        "b (small): less than $0.0001 for 1 request",
-    ]
-
-
-@pytest.mark.parametrize("report", ["terminal", "markdown", "junit"])
-def test_nothing_is_said_where_nothing_was_sent(report: str) -> None:
-    nothing = Spending("a-model-1", 0, Usage(), Decimal(0))
-    result = run("replay", ("anthropic", REFERENCE, nothing), ("gemini-3", None, None))
-    assert lines(report, result) == []
-
-
 def test_junit_has_it_as_properties_before_the_cases() -> None:
     half = replace(KNOWN, dollars=Decimal("0.0000003"), unpriced=1)
     result = run("replay", ("anthropic", PROVIDER, half), ("openai-chat", REFERENCE, UNKNOWN))

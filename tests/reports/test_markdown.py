@@ -51,14 +51,6 @@ def test_the_same_findings_in_both_variants_are_there_once() -> None:
     assert "| call-\\* | stream | anthropic | usage | old |" in shown
 
 
-def test_differences_are_a_table_with_a_column_for_each_target() -> None:
-    text = render(red(), Presentation()).split("How the targets differ")[1]
-
-    assert table(text, "feature")[2:] == [["tools", "who issues ids", "the API", "nobody"]]
-    everything = render(red(), Presentation(all_differences=True)).split("How the targets differ")[1]
-    assert table(everything, "feature")[3:] == [["tools", "word for it", "any", "any"]]
-
-
 def test_texts_of_a_model_are_no_markup() -> None:
     hostile = "a | b <script>x</script> `code` **bold** [link](http://x)\nnew line \x1b[31m"
     run = RunResult(

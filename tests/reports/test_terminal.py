@@ -11,7 +11,6 @@ from harness.results import (
     Blame,
     CellResult,
     Difference,
-    Invocation,
     Kind,
     Mode,
     Presentation,
@@ -57,13 +56,6 @@ def test_a_narrow_screen_shows_totals_of_a_green_run() -> None:
     assert lines(run, Presentation(width=60))[2:4] == ["feature  all 9 targets", "tools    9 pass"]
 
 
-def test_features_that_are_not_applicable_are_left_out() -> None:
-    run = RunResult("replay", (cell(), replace(skipped("b", "anthropic", "vision"), covers=("requests",))))
-
-    assert not [line for line in lines(run) if line.startswith("requests")]
-    assert [line for line in lines(run, Presentation(verbose=True)) if line.startswith("b ")]
-
-
 _ALL = "2 pass, 1 note, 1 warn, 1 fail, 1 inconclusive, 1 missing, 1 error, 1 expected"
 
 
@@ -88,18 +80,6 @@ def test_a_wide_matrix_breaks_its_heads_and_then_continues_below() -> None:
     assert heads(84) == [["feature", *TARGETS]]
     assert heads(70) == [["feature", "anthropic", "chat", "responses", "3", "2.5"]]
     assert [head[0] for head in heads(60)] == ["feature", "feature"]
-
-
-def test_differences_are_shown_on_request() -> None:
-    verbose, everything = Presentation(verbose=True), Presentation(all_differences=True)
-
-    assert section(red(), "How the targets differ", verbose) == [
-        "How the targets differ: 1 of 2 properties of the wire format",
-        "tools",
-        "  who issues ids  the API (anthropic); nobody (gemini-3)",
-    ]
-    assert not [line for line in lines(red()) if "who issues ids" in line]
-    assert [line for line in lines(red(), everything) if line.startswith("  word for it")]
 
 
 def test_targets_of_a_difference_are_abbreviated() -> None:
@@ -174,12 +154,6 @@ def test_the_origin_of_the_answers_is_stated() -> None:
     assert provenance("live", *mixed)[1].startswith("Answered by the provider")
 
 
-def test_an_invented_name_of_a_served_model_is_never_shown() -> None:
-    invented = Provenance("reference", model_requested="a-model-1", model_served="tide-model")
-
-    assert "tide-model" not in render(RunResult("replay", (cell(provenance=invented),)), Presentation(verbose=True))
-
-
 def test_warnings_of_a_green_run_are_named_by_rule() -> None:
     warned = cell(verdict=Verdict.WARN, findings=(finding(severity=Severity.WARNING),))
     run = RunResult("replay", (warned, replace(warned, scenario="other")))
@@ -219,56 +193,6 @@ def test_the_total_counts_variants_and_recuts(cells: list[CellResult], words: st
     assert lines(RunResult("replay", tuple(cells)))[0] == words
 
 
-def test_the_matrix_separates_variants_that_differ() -> None:
-    cells = (*both("alike"), cell("unlike"), failed("unlike", variant="stream"), cell("unlike", "gemini-3"))
-
-    run = RunResult("replay", cells)
-
-    assert section(run, "feature") == ["feature  anthropic       gemini-3", "tools    3 pass, 1 fail  1 pass"]
-    assert section(run, "scenario", Presentation(verbose=True)) == [
-        "scenario  anthropic                gemini-3",
-        "alike     pass                     -",
-        "unlike    whole pass, stream fail  pass",
-    ]
-
-
-INVOCATION = Invocation(recut=("--recut", "2"))
-
-
-def test_equal_findings_of_both_variants_are_shown_once() -> None:
-    cells = both("call-parallel", verdict=Verdict.FAIL, findings=(finding(), finding(actual="a")))
-
-    shown = section(RunResult("replay", cells, invocation=INVOCATION), "Cause 1: ")
-
-    assert [line for line in shown if " . " in line] == ["  call-parallel [whole and stream] . anthropic"]
-    assert "    and 1 more finding like it in this cell" in shown
-    assert shown[-1] == "  Play again   harness run --recut 2 call-parallel --target anthropic"
-
-
-def test_different_findings_are_shown_by_variant() -> None:
-    cells = (failed(), failed("call-single", "anthropic", finding(actual="another"), variant="stream"))
-
-    shown = section(RunResult("replay", cells, invocation=INVOCATION), "Cause 1: ")
-
-    assert [line for line in shown if " . " in line or "actual" in line] == [
-        "  call-single [whole] . anthropic",
-        '      actual    "18 °C"',
-        "  also in call-single [stream] . anthropic; --verbose shows each",
-    ]
-    assert shown[-1] == "  Play again   harness run --variant whole call-single --target anthropic"
-
-
-def test_verbose_names_every_cell_that_is_not_applicable() -> None:
-    shown = section(with_many_skipped(), "Not applicable", Presentation(width=120, verbose=True))
-
-    assert shown == [
-        "Not applicable: 11 cells",
-        "  openai-chat: call-0, call-1, call-2, call-3, call-4, call-5, call-6: the adapter does not have: tools",
-        "  openai-chat: history-a, history-b: the adapter does not have: history, tools",
-        "  anthropic, gemini-3: image-from-user: the adapter does not have: vision",
-    ]
-
-
 def test_what_befell_both_variants_for_one_reason_is_named_once() -> None:
     run = RunResult(
         "replay",
@@ -302,27 +226,6 @@ def test_what_befell_both_variants_for_one_reason_is_named_once() -> None:
     assert "  usage in call-* [stream], anthropic (listed because: #7)" in lines(run)
 
 
-def test_missing_streams_are_recorded_without_what_is_there() -> None:
-    missing: dict[str, Any] = {"verdict": Verdict.MISSING, "provenance": None, "reason": "none"}
-    cells = [
-        each
-        for target in ("anthropic", "gemini-3")
-        for each in (cell("a", target), cell("a", target, variant="stream", **missing), *both("b", target, **missing))
-    ]
-
-    shown = section(RunResult("replay", tuple(cells)), "Could not look")
-
-    assert shown == [
-        "Could not look: no cassette of 6 cells",
-        "  a [stream]: anthropic, gemini-3",
-        "    record     harness record --variant stream a --target anthropic --target gemini-3",
-        "    or play    harness run --mode reference --variant stream a --target anthropic --target gemini-3",
-        "  b: anthropic, gemini-3",
-        "    record     harness record b --target anthropic --target gemini-3",
-        "    or play    harness run --mode reference b --target anthropic --target gemini-3",
-    ]
-
-
 def test_texts_of_a_model_are_no_terminal_commands() -> None:
     hostile = "\x1b]0;owned\x07 [bold]not mark-up[/bold] \u202e :smile:"
     run = RunResult("replay", (failed("a", "anthropic", finding(message=hostile, actual=hostile)),))
@@ -347,31 +250,12 @@ def test_long_texts_are_shown_where_they_change() -> None:
     assert "Rule 0" not in words
 
 
-def test_a_long_value_loses_its_middle_only() -> None:
-    value = "begin " + "x" * 5000 + " end"
-    run = RunResult("replay", (failed("a", "anthropic", finding(actual=value, expected=None)),))
-
-    shown = render(run, PLAIN)
-
-    words = " ".join(shown.split())
-    assert '"begin x' in words
-    assert 'x end"' in words
-    assert re.search(r"\.\.\.\d{4} more\.\.\.", shown)
-    assert len(shown) < 3000
-
-
 def test_colours_are_for_terminals_only() -> None:
     assert "\x1b[" not in render(red(), PLAIN)
     coloured = render(red(), Presentation(colour=True))
     assert "\x1b[" in coloured
     bare = re.sub(r"\x1b\[[\d;]*m", "", coloured)
     assert [line.rstrip() for line in bare.splitlines()] == lines(red())
-
-
-def test_an_unknown_provenance_is_not_invented() -> None:
-    run = RunResult("replay", (cell(provenance=Provenance("provider")),))
-
-    assert "Recorded from the provider: 1 cell of anthropic." in lines(run)
 
 
 def test_not_applicable_is_shown_if_nothing_ran() -> None:

@@ -126,25 +126,6 @@ def test_the_same_fault_in_a_history_that_is_sent_again_follows_from_the_first()
     assert [each.follows for each in found] == [1, None, 1, None]
 
 
-def test_a_follower_names_the_first_cause_and_never_itself() -> None:
-    every = [
-        finding(rule, exchange) for rule in ("call-missing", "result-orphan", "result-missing") for exchange in (1, 2)
-    ]
-
-    found = link_causes(every)
-
-    assert {found[each.follows].follows for each in found if each.follows is not None} == {None}
-    assert [each.rule for each in found if each.follows is None] == ["call-missing"]
-
-
-def test_nothing_but_the_link_changes() -> None:
-    given = [finding("response-text", 0), finding("expectation", 0)]
-
-    assert [(each.severity, each.fails, each.message) for each in link_causes(given)] == [
-        (each.severity, each.fails, each.message) for each in given
-    ]
-
-
 def test_every_rule_that_a_relation_names_exists() -> None:
     known = {rule.id for rule in all_rules()} | {"chat-refused", "cassette-unreadable", PATH_UNKNOWN.id}
     named = {name for relation in RELATIONS for name in (*relation.causes, *relation.followers) if "*" not in name}

@@ -25,8 +25,8 @@ from harness.runner.live import LiveBackend
 from harness.runner.recorder import Recorder
 from harness.runner.suite_run import Run
 from harness.scenarios.schema import Scenario
-from tests.scenarios.files import MINIMAL, WITH_TOOLS, scenario
-from tests.stages import InProcess, every_target, shipped_scenarios
+from tests.scenarios.files import MINIMAL, scenario
+from tests.stages import every_target
 
 KEY = "sk-ant-0123456789abcdefghij"
 CLAUDE = f"""#!{sys.executable}
@@ -82,13 +82,6 @@ def changed(target: Target, change: Callable[[Command], Command]) -> Target:
 # --- offline ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("stages", [ReferenceBackend, InProcess])
-def test_the_reference_answers_commands(asked: Scenario, target: Target, stages: Callable[[], Backend]) -> None:
-    played = play(stages(), asked, target)
-
-    assert (played.verdict, played.findings, played.exchanges) == (Verdict.PASS, (), 1)
-
-
 def test_a_recorded_command_is_replayed_with_nothing_run(
     asked: Scenario, target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,23 +110,6 @@ def test_another_command_than_the_recorded_one_is_told(asked: Scenario, target: 
     (message,) = [found.message for found in played.findings if found.rule == "recorded-request"]
     assert "Be brief." in message
     assert "Be verbose." in message
-
-
-def test_a_target_that_runs_commands_plays_no_tools(tmp_path: Path, target: Target) -> None:
-    played = play(ReferenceBackend(), scenario(tmp_path, WITH_TOOLS), target)
-
-    assert played.verdict is Verdict.NOT_APPLICABLE
-    assert played.reason == "the adapter 'claude-cli' does not have: tools"
-
-
-def test_the_shipped_scenarios_pass_or_are_not_applicable(target: Target) -> None:
-    chosen = [Cell(each, target, "whole") for each in shipped_scenarios().values()]
-    cells = Run(ReferenceBackend(), all_rules())(chosen).cells
-
-    assert {cell.verdict for cell in cells} == {Verdict.PASS, Verdict.NOT_APPLICABLE}
-    passed = {cell.scenario for cell in cells if cell.verdict is Verdict.PASS}
-    assert {"system-plain", "system-absent", "system-unicode", "stop-refusal", "error-429"} <= passed
-    assert not {name for name in passed if name.startswith(("call-", "history-", "json-", "result-"))}
 
 
 # --- faults that are caught -------------------------------------------------------------------------------------------

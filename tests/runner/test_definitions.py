@@ -43,15 +43,6 @@ def test_a_scenario_of_ones_own_has_the_lines_of_its_id_and_of_its_turns(tmp_pat
     assert [made.line_of(turn) for turn in (0, 1, 2, None)] == [14, 19, 5, 5]
 
 
-def test_the_digest_is_another_one_when_something_else_is_asked_and_only_then(tmp_path: Path) -> None:
-    file, digests = tmp_path / "two-turns.yaml", list[str]()
-    for text in (SCENARIO, SCENARIO.replace("# a comment", ""), SCENARIO.replace("Two?", "Three?")):
-        file.write_text(text)
-        digests.append(definitions([load_file(file)], {})["two-turns"].digest)
-
-    assert digests[0] == digests[1] != digests[2]
-
-
 def test_a_shipped_scenario_is_no_file_of_whoever_plays_it() -> None:
     scenario = load_file(suite.shipped("scenarios") / "stream-provoked-interleaved-calls.yaml")
 

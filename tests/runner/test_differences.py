@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from harness.apis.targets import Target
-from harness.cassettes.library import Library
 from harness.model.errors import Overloaded
 from harness.model.messages import ChatRequest, ChatResponse, Message, Role, Text
 from harness.results import RunResult
-from harness.runner.backends import ReplayBackend
 from harness.runner.cells import Cell, cells
 from harness.runner.differences import FACTS, NOT_OBSERVED, Observations, ObservedValues, difference_rows
 from harness.runner.suite_run import Run
@@ -41,23 +36,15 @@ def row(result: RunResult, fact: str) -> dict[str, str]:
 
 
 def test_the_shipped_adapters_differ_as_their_apis_do() -> None:
-    assert row(shipped(), "who issues a call's id") == {
-        "anthropic": "the API",
-        "anthropic-opus-5": "the API",
-        "openai-chat": "the API",
-        "openai-responses": "the API",
-        "gemini-4": "nobody: no id on the wire",
-        "gemini-3": "the API",
-        "gemini-2.5": "nobody: no id on the wire",
-    }
+    nobody, by_order = "nobody: no id on the wire", "none: by name and order"
+    issuers = row(shipped(), "who issues a call's id")
+    assert issuers == {**dict.fromkeys(shipped_targets(), "the API"), "gemini-4": nobody, "gemini-2.5": nobody}
     assert row(shipped(), "field of the result's id") == {
-        "anthropic": "messages[].content[].tool_use_id",
-        "anthropic-opus-5": "messages[].content[].tool_use_id",
+        **dict.fromkeys(("anthropic", "anthropic-opus-5"), "messages[].content[].tool_use_id"),
+        **dict.fromkeys(("gemini-4", "gemini-2.5"), by_order),
         "openai-chat": "messages[].tool_call_id",
         "openai-responses": "input[].call_id",
-        "gemini-4": "none: by name and order",
         "gemini-3": "contents[].parts[].functionResponse.id",
-        "gemini-2.5": "none: by name and order",
     }
     assert row(shipped(), "results of parallel calls")["openai-chat"] == "an entry each"
     assert row(shipped(), "results of parallel calls")["anthropic"] == "together in one entry"
@@ -85,20 +72,6 @@ def test_there_is_a_row_for_each_fact_and_a_column_for_each_target() -> None:
     assert [(d.subject, d.fact) for d in shipped().differences] == [(fact.subject.value, fact.name) for fact in FACTS]
     assert all(list(difference.values) == list(shipped_targets()) for difference in shipped().differences)
     assert len({fact.name for fact in FACTS}) == len(FACTS)
-
-
-def test_without_exchanges_nothing_is_observed(tmp_path: Path) -> None:
-    targets = list(shipped_targets().values())[:2]
-    missing = Run(ReplayBackend([Library(tmp_path)]), [])(cells([shipped_scenarios()["json-mode"]], targets))
-    assert all(set(difference.values.values()) == {NOT_OBSERVED} for difference in missing.differences)
-    assert not any(difference.differs for difference in missing.differences)
-    assert run_on([], "json-mode").differences[0].values == {}
-
-
-def test_what_no_scenario_shows_is_not_observed() -> None:
-    result = run_on([shipped_targets()["anthropic"]], "json-mode")
-    assert row(result, "who issues a call's id") == {"anthropic": NOT_OBSERVED}
-    assert row(result, "JSON without a schema") == {"anthropic": "no switch"}
 
 
 def system_as_user_text(inner: Chat, request: ChatRequest) -> ChatResponse:
@@ -140,65 +113,35 @@ def asked_again(inner: Chat, request: ChatRequest) -> ChatResponse:
 
 
 Fault = Callable[[Chat, ChatRequest], ChatResponse]
+INSIDE, GOES = "system prompt inside a message", "the old one goes"
 
 
 @pytest.mark.parametrize(
-    ("name", "scenario", "fault", "fact", "before", "after"),
+    ("cell", "fault", "change"),
     [
+        ("anthropic system-plain", system_as_user_text, "where the system prompt sits: system -> not observed"),
+        ("anthropic system-plain", system_as_user_text, f"{INSIDE}: no -> messages[].content[].text"),
+        ("gemini-3 system-plain", system_as_user_text, f"{INSIDE}: no -> contents[].parts[].text"),
+        ("openai-chat system-plain", system_twice, "copies in one request: 1 -> 2"),
+        ("openai-chat system-plain", system_dropped, "copies in one request: 1 -> 0"),
         (
-            "anthropic",
-            "system-plain",
-            system_as_user_text,
-            "where the system prompt sits",
-            "system",
-            NOT_OBSERVED,
-        ),
-        (
-            "anthropic",
-            "system-plain",
-            system_as_user_text,
-            "system prompt inside a message",
-            "no",
-            "messages[].content[].text",
-        ),
-        (
-            "gemini-3",
-            "system-plain",
-            system_as_user_text,
-            "system prompt inside a message",
-            "no",
-            "contents[].parts[].text",
-        ),
-        ("openai-chat", "system-plain", system_twice, "copies in one request", "1", "2"),
-        ("openai-chat", "system-plain", system_dropped, "copies in one request", "1", "0"),
-        (
-            "openai-responses",
-            "system-changed",
+            "openai-responses system-changed",
             system_dropped,
-            "when it changes",
-            "the old one goes",
-            "the old one goes, the new one is not sent",
+            f"when it changes: {GOES} -> {GOES}, the new one is not sent",
         ),
-        (
-            "gemini-3",
-            "json-mode",
-            json_ignored,
-            "JSON without a schema",
-            "responseMimeType: application/json",
-            "no switch",
-        ),
-        ("anthropic", "result-error", errors_hidden, "how an error is marked", "a field of its own", "not at all"),
-        ("openai-chat", "choice-required", choice_hard_wired, "word for a forced call", "required", "none is sent"),
-        ("anthropic", "error-529", asked_again, "requests for an answer that fails", "1", "2"),
+        ("gemini-3 json-mode", json_ignored, "JSON without a schema: responseMimeType: application/json -> no switch"),
+        ("anthropic result-error", errors_hidden, "how an error is marked: a field of its own -> not at all"),
+        ("openai-chat choice-required", choice_hard_wired, "word for a forced call: required -> none is sent"),
+        ("anthropic error-529", asked_again, "requests for an answer that fails: 1 -> 2"),
     ],
 )
-def test_a_broken_adapter_changes_its_row(
-    *, name: str, scenario: str, fault: Fault, fact: str, before: str, after: str
-) -> None:
+def test_a_broken_adapter_changes_its_row(cell: str, fault: Fault, change: str) -> None:
+    name, scenario = cell.split()
+    fact, _, values = change.partition(": ")
     target = shipped_targets()[name]
     broken = replace(chatting(target, fault), name="broken")
     found = row(run_on([target, broken], scenario), fact)
-    assert (found[name], found["broken"]) == (before, after)
+    assert [found[name], found["broken"]] == values.split(" -> ")
 
 
 @cache
@@ -209,24 +152,11 @@ def streamed() -> RunResult:
 
 
 def test_streams_differ_as_their_apis_do() -> None:
-    assert row(streamed(), "how a stream is asked for") == {
-        "anthropic": "stream: true",
-        "anthropic-opus-5": "stream: true",
-        "openai-chat": "stream: true",
-        "openai-responses": "stream: true",
-        "gemini-4": "streamGenerateContent",
-        "gemini-3": "streamGenerateContent",
-        "gemini-2.5": "streamGenerateContent",
-    }
-    assert row(streamed(), "token count of a stream") == {
-        "anthropic": "unasked",
-        "anthropic-opus-5": "unasked",
-        "openai-chat": "asked for by stream_options.include_usage",
-        "openai-responses": "unasked",
-        "gemini-4": "unasked",
-        "gemini-3": "unasked",
-        "gemini-2.5": "unasked",
-    }
+    gemini = dict.fromkeys(("gemini-4", "gemini-3", "gemini-2.5"), "streamGenerateContent")
+    asked = dict.fromkeys(shipped_targets(), "stream: true") | gemini
+    assert row(streamed(), "how a stream is asked for") == asked
+    by_option = {"openai-chat": "asked for by stream_options.include_usage"}
+    assert row(streamed(), "token count of a stream") == dict.fromkeys(shipped_targets(), "unasked") | by_option
     assert row(streamed(), "arguments arrive")["anthropic"] == "in pieces"
     assert row(streamed(), "arguments arrive")["gemini-3"] == "at once"
     assert set(row(streamed(), "requests for an answer that fails").values()) == {"1"}
@@ -243,11 +173,3 @@ def test_several_values_of_one_target_stand_side_by_side() -> None:
     assert not rows[0].differs
     one, two = ObservedValues([none | {name: frozenset("x")}]), ObservedValues([none | {name: frozenset("xy")}])
     assert difference_rows({"a": one, "b": two})[0].differs
-
-
-def test_values_come_from_the_run_and_not_from_its_targets_names() -> None:
-    renamed = replace(shipped_targets()["gemini-2.5"], name="anthropic")
-    result = run_on([renamed], "call-parallel-same-tool")
-    assert row(result, "who issues a call's id") == {"anthropic": "nobody: no id on the wire"}
-    document: dict[str, Any] = json.loads(result.to_json())
-    assert document["differences"][0]["values"] == {"anthropic": "nobody: no id on the wire"}

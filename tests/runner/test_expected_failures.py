@@ -22,15 +22,11 @@ def written(folder: Path, content: str | bytes) -> Path:
 
 
 def test_a_file_is_read(tmp_path: Path) -> None:
-    assert load(written(tmp_path, f"# known\n- {ENTRY}- {ENTRY.replace('#123', '012')}"), FINDABLE) == [
-        ExpectedFailure("call-*", "openai-*", "usage", "tracked as #123"),
+    text = f"# known\n- {ENTRY}  variant: stream\n- {ENTRY.replace('#123', '012')}"
+    assert load(written(tmp_path, text), FINDABLE) == [
+        ExpectedFailure("call-*", "openai-*", "usage", "tracked as #123", "stream"),
         ExpectedFailure("call-*", "openai-*", "usage", "tracked as 012"),
     ]
-
-
-def test_an_entry_may_name_a_variant(tmp_path: Path) -> None:
-    entries = load(written(tmp_path, f"- {ENTRY}  variant: stream\n- {ENTRY}  variant: whole\n- {ENTRY}"), FINDABLE)
-    assert [entry.variant for entry in entries] == ["stream", "whole", None]
 
 
 def test_values_are_texts_whatever_yaml_would_make_of_them(tmp_path: Path) -> None:
@@ -153,12 +149,3 @@ def test_an_entry_is_stale_by_the_variant_that_it_names(
     left = stale([replace(KNOWN, variant=variant)], played)
 
     assert left == ((replace(STALE[0], variant=variant),) if found else ())
-
-
-def test_an_entry_is_let_be_when_its_variant_was_not_played() -> None:
-    assert stale([replace(KNOWN, variant="stream")], [cell("call-single", "openai-chat")]) == ()
-
-
-def test_an_entry_speaks_of_one_rule() -> None:
-    played = cell("call-single", "openai-chat", "usage", "other")
-    assert [KNOWN.expects(played, finding) for finding in played.findings] == [True, False]

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,19 +11,18 @@ import pytest
 from harness.apis import registry
 from harness.cassettes.library import Library
 from harness.cassettes.transport import Handler
-from harness.model.errors import InvalidRequest, NotFound, PluginError, RateLimited
+from harness.model.errors import InvalidRequest, PluginError, RateLimited
 from harness.model.http import HttpRequest, HttpResponse
-from harness.model.protocols import Adapter, Capability, EmbeddingProvider, Embeddings, Endpoint
+from harness.model.protocols import Adapter, EmbeddingProvider, Embeddings, Endpoint
 from harness.results import Blame, CellResult, Embedded, Severity, Verdict
 from harness.rules.registry import all_rules
 from harness.runner.backends import Backend, ReferenceBackend, ReplayBackend
-from harness.runner.cells import Cell, cells
+from harness.runner.cells import Cell
 from harness.runner.recorder import Recorder
 from harness.runner.suite_run import Run
 from harness.runner.tool_loop import run_embeddings
 from harness.scenarios.schema import EmbeddingsSpec
-from tests.broken.embeddings import EMBEDDING, INDEX, SWITCHED, gives, provider
-from tests.broken.embeddings import Wrapped as WrappedProvider
+from tests.broken.embeddings import EMBEDDING, INDEX, SWITCHED, gives
 from tests.stages import InProcess, every_target, shipped_scenarios
 
 RULES = all_rules()
@@ -181,16 +179,6 @@ def test_a_failure_is_not_recorded(target: str, tmp_path: Path) -> None:
     assert list(tmp_path.rglob(f"{INDEX}*.yaml")) == []
 
 
-def test_an_adapter_that_crashes_is_an_error() -> None:
-    class Crashing(WrappedProvider):
-        def embed(self, texts: Sequence[str]) -> list[list[float]]:
-            raise KeyError("data")
-
-    result = run(INDEX, "openai-chat", InProcess(), provider(Crashing))
-    assert result.verdict is Verdict.ERROR
-    assert re.fullmatch(r"KeyError: 'data' \(.*test_indexing\.py, line \d+\)", result.reason or "")
-
-
 @pytest.mark.parametrize("target", EMBEDDING)
 def test_what_the_provider_does_wrong_is_not_the_adapters_fault(target: str) -> None:
     wire = registry.api(every_target()[target].api)
@@ -221,27 +209,3 @@ def test_the_reference_server_refuses_what_the_provider_refuses() -> None:
         with pytest.raises(InvalidRequest) as raised:
             made.embed(["a"])
     assert "1536" in str(raised.value)
-
-
-def test_the_reference_server_embeds_only_where_the_scenario_does() -> None:
-    with InProcess().stage(Cell(shipped_scenarios()["system-plain"], every_target()["openai-chat"], "whole")) as stage:
-        adapter = every_target()["openai-chat"].adapter
-        assert adapter.embeddings is not None
-        with pytest.raises(NotFound):
-            adapter.embeddings.connect(stage.endpoint, "text-embedding-3-small", 3).embed(["a"])
-
-
-@pytest.mark.parametrize("target", sorted(every_target()))
-def test_targets_without_embeddings_are_not_applicable(target: str) -> None:
-    result = run(INDEX, target, InProcess())
-    if target in EMBEDDING:
-        assert result.verdict is Verdict.PASS
-    else:
-        adapter = every_target()[target].adapter
-        assert Capability.EMBEDDINGS not in adapter.capabilities
-        assert result.reason == f"the adapter {adapter.name!r} does not have: embeddings"
-
-
-def test_embeddings_are_played_whole_only() -> None:
-    made = cells([shipped_scenarios()[INDEX]], [every_target()["openai-chat"]], ["whole", "stream"])
-    assert [each.variant for each in made] == ["whole"]

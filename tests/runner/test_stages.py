@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -18,7 +17,7 @@ from harness.apis.targets import Target
 from harness.cassettes.cassette import REFERENCE_URL
 from harness.cassettes.library import Library
 from harness.cassettes.loopback_server import serve
-from harness.model.errors import CassetteMissing, MissingKey
+from harness.model.errors import MissingKey
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.protocols import Endpoint
 from harness.reference_server.script_session import ScriptSession
@@ -85,11 +84,13 @@ def target() -> Target:
     return shipped_targets()["anthropic"]
 
 
-@pytest.fixture
-def library(tmp_path: Path, tools: Scenario) -> Library:
-    library = Library(tmp_path / "cassettes")
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    """Recordings of `tools` for all targets."""
+    folder = tmp_path_factory.mktemp("recorded")
+    library = Library(folder / "cassettes")
     run = Run(InProcess(), [], recorder=Recorder(library))
-    run([Cell(tools, target, "whole") for target in shipped_targets().values()])
+    run([Cell(scenario(folder, WITH_TOOLS), target, "whole") for target in shipped_targets().values()])
     return library
 
 
@@ -146,16 +147,6 @@ def test_an_adapter_is_played_with_a_client_or_through_the_loopback_server(
     assert [exchange.request.url for exchange in seen.exchanges] == [f"{REFERENCE_URL}/v1/messages"] * 2
     assert [exchange.chat for exchange in seen.exchanges] == [0, 1]
     assert [exchange.recorded is not None for exchange in seen.exchanges] == [mode == "replay"] * 2
-
-
-@pytest.mark.parametrize("name", shipped_targets())
-def test_replay_opens_no_socket_for_an_adapter_with_a_client(
-    tools: Scenario, library: Library, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(socket, "socket", lambda *_, **__: pytest.fail("a socket was opened"))
-    monkeypatch.setattr(socket, "create_connection", lambda *_, **__: pytest.fail("a connection was opened"))
-    played = run_one(ReplayBackend([library]), Cell(tools, shipped_targets()[name], "whole"))
-    assert (played.verdict, played.exchanges) == (Verdict.PASS, 2)
 
 
 class Trap:
@@ -219,20 +210,6 @@ def test_the_environment_reaches_no_offline_run(
         assert "x-ambient" not in request.headers
 
 
-def test_a_run_may_be_repeated_on_the_same_stages(tools: Scenario, target: Target, library: Library) -> None:
-    cell = Cell(tools, without_http_client(target), "whole")
-    for stage in (ReferenceBackend(), ReplayBackend([library])):
-        run = Run(stage, [])
-        assert [run([cell]).cells[0].verdict for _ in range(2)] == [Verdict.PASS, Verdict.PASS]
-
-
-def test_a_cassette_that_is_in_no_library(tools: Scenario, target: Target, tmp_path: Path) -> None:
-    replay = ReplayBackend([Library(tmp_path / "one"), Library(tmp_path / "two")])
-    with pytest.raises(CassetteMissing) as raised, replay.stage(Cell(tools, target, "whole")):
-        pytest.fail("there is nothing to play")
-    assert raised.value.file == str(tmp_path / "one" / "with-tools" / "anthropic.yaml")
-
-
 def test_a_stage_says_where_its_answers_come_from(tools: Scenario, target: Target, library: Library) -> None:
     cell = Cell(tools, target, "whole")
     with ReferenceBackend() as reference, reference.stage(cell) as stage:
@@ -275,17 +252,24 @@ def provider(
 
 
 @ways
-def test_live_sends_the_key_to_the_provider_and_shows_it_nowhere(
+def test_live_sends_the_key_to_the_provider_stores_it_nowhere_and_can_be_replayed(
+    *,
     tools: Scenario,
     target: Target,
     provider: tuple[str, list[HttpRequest]],
     way: Callable[[Target], Target],
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     base, requests = provider
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
-    live, seen = LiveBackend({"anthropic": base}), Seen()
-    played = run_one(live, Cell(tools, way(target), "whole"), seen.rule)
+    live, seen, paid, cell = (
+        LiveBackend({"anthropic": base}),
+        Seen(),
+        Library(tmp_path),
+        Cell(tools, way(target), "whole"),
+    )
+    played = Run(live, [seen.rule], recorder=Recorder(paid))([cell]).cells[0]
     assert (played.verdict, played.exchanges) == (Verdict.PASS, 2)
     assert played.provenance is not None
     assert (played.provenance.origin, played.provenance.recorded_from) == ("server", base.rpartition("/")[0])
@@ -293,6 +277,12 @@ def test_live_sends_the_key_to_the_provider_and_shows_it_nowhere(
     assert live.redactor().text(f"It is {KEY}.") == "It is REDACTED."
     assert [exchange.request.url for exchange in seen.exchanges] == [f"{base}/v1/messages"] * 2
     assert KEY not in repr(seen.exchanges)
+    (path,) = paid.paths()
+    assert KEY.encode() not in path.read_bytes()
+    replayed = run_one(ReplayBackend([paid]), cell, *all_rules())
+    assert [finding for finding in replayed.findings if finding.severity == "error"] == []
+    assert replayed.provenance is not None
+    assert replayed.provenance.recorded_from == base.rpartition("/")[0]
 
 
 def test_live_without_a_key(tools: Scenario, target: Target, provider: tuple[str, list[HttpRequest]]) -> None:
@@ -304,29 +294,6 @@ def test_live_without_a_key(tools: Scenario, target: Target, provider: tuple[str
     own = LiveBackend({"anthropic": base})  # a server of one's own may need none
     assert run_one(own, Cell(tools, target, "whole")).verdict is Verdict.PASS
     assert [request.headers["authorization"] for request in requests] == ["Bearer not-a-key"] * 2
-
-
-@ways
-def test_what_live_records_can_be_replayed(
-    *,
-    tools: Scenario,
-    target: Target,
-    provider: tuple[str, list[HttpRequest]],
-    way: Callable[[Target], Target],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
-    library = Library(tmp_path / "paid")
-    cell = Cell(tools, way(target), "whole")
-    recorded = Run(LiveBackend({"anthropic": provider[0]}), [], recorder=Recorder(library))([cell])
-    assert recorded.cells[0].verdict is Verdict.PASS
-    (path,) = library.paths()
-    assert KEY.encode() not in path.read_bytes()
-    replayed = run_one(ReplayBackend([library]), cell, *all_rules())
-    assert [finding for finding in replayed.findings if finding.severity == "error"] == []
-    assert replayed.provenance is not None
-    assert replayed.provenance.recorded_from == provider[0].rpartition("/")[0]
 
 
 def test_an_answer_that_is_late_since_the_run_was_stopped_is_awaited(
@@ -342,11 +309,3 @@ def test_an_answer_that_is_late_since_the_run_was_stopped_is_awaited(
     monkeypatch.setattr(client, "TIMEOUT_SECONDS", 0.05)
     played = run_one(ReferenceBackend(), Cell(tools, target, "whole"), *all_rules())
     assert played.verdict is Verdict.PASS
-
-
-def test_the_clients_of_a_run_are_closed_with_it(tools: Scenario, target: Target) -> None:
-    spied = Spied(target)
-    run_one(ReferenceBackend(), Cell(tools, spied.target, "whole"))
-    client = spied.endpoints[0].http_client
-    assert isinstance(client, httpx2.Client)
-    assert client.is_closed

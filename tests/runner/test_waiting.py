@@ -59,7 +59,3 @@ def test_a_retry_before_its_time_is_found(clock: Clock) -> None:
 
     assert found(clock, "error-503-retry-after", lambda _: 0.5) == [f"retry-early: {early.format('1.5')}"]
     assert found(clock, "error-429-retry-after", lambda _: 0.007) == [f"retry-early: {early.format('7')}"]
-
-
-def test_where_the_provider_asks_for_no_time_any_will_do(clock: Clock) -> None:
-    assert found(clock, "error-429", lambda _: 0.0) == []

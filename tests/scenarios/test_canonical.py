@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from harness.kit.handlers import Answered, Called, Done, HandlerEvent, Said
-from harness.model.errors import IterationLimit, RateLimited
 from harness.model.messages import (
     Image,
     JsonMode,
@@ -18,22 +16,18 @@ from harness.model.messages import (
     Text,
     Thinking,
     ThinkingSettings,
-    Tool,
     ToolCall,
     ToolResult,
 )
 from harness.scenarios.canonical import (
     MissingResult,
     ToolFailure,
-    UnknownTool,
     answer,
     called_before,
-    event_word,
     history,
     scripted_events,
     settings_of,
     system_of,
-    tools,
     user_message,
 )
 from harness.scenarios.load import problems
@@ -106,11 +100,6 @@ def test_user_parts_keep_their_order(tmp_path: Path) -> None:
     assert user_message(played.turns[1]) == Message.user("x")
 
 
-def test_tools_are_declared_as_they_stand(tmp_path: Path) -> None:
-    [tool] = tools(scenario(tmp_path, WITH_TOOLS))
-    assert tool == Tool("get_weather", "", WITH_TOOLS["tools"][0]["parameters"])
-
-
 def test_settings_in_canonical_words() -> None:
     schema = {"type": "object"}
     told = {
@@ -172,12 +161,6 @@ def test_a_tool_raises_when_its_scenario_says_so(weather: Scenario) -> None:
     assert str(raised.value) == "station burnt down"
 
 
-def test_an_unknown_tool_is_named(weather: Scenario) -> None:
-    with pytest.raises(UnknownTool) as raised:
-        answer(weather, ToolCall("call_1", "get_wether", {}))
-    assert str(raised.value) == "unknown tool 'get_wether'. Did you mean 'get_weather'? Known: get_weather."
-
-
 def test_arguments_without_a_result_are_the_scenarios_fault(weather: Scenario) -> None:
     with pytest.raises(MissingResult) as raised:
         answer(weather, ToolCall("call_1", "get_weather", {"city": "Łódź"}))
@@ -223,27 +206,6 @@ def test_the_calls_before_an_answer_are_those_that_are_made(tmp_path: Path) -> N
 PARIS = {"get_weather": {"city": "Paris"}}
 
 
-class TooFast(RateLimited):
-    """An adapter's own."""
-
-
-@pytest.mark.parametrize(
-    ("event", "word"),
-    [
-        (Said("Hello"), "text"),
-        (Called(ToolCall("c1", "look", {})), "call look"),
-        (Answered(ToolResult("c1", "look", "")), "result look"),
-        (Answered(ToolResult("c1", "look", "no", is_error=True)), "error look"),
-        (Done(), "done"),
-        (Done(IterationLimit(3)), "done iteration-limit"),
-        (Done(TooFast(429, "slow down")), "done rate-limited"),
-        (Done(KeyError("id")), "done key-error"),
-    ],
-)
-def test_each_event_has_a_word(event: HandlerEvent, word: str) -> None:
-    assert event_word(event) == word
-
-
 @pytest.mark.parametrize(
     ("steps", "error", "events"),
     [
@@ -278,11 +240,6 @@ def test_a_turn_that_fails_is_done_with_its_error(tmp_path: Path) -> None:
     wrong = {"error": "connection-failed", "events": [*events, "done"]}
     (error,) = problems(written(tmp_path, changed(failing, "turns.0.expect", wrong)))
     assert error.key == "turns[0].expect.events"
-
-
-def test_what_the_script_does_not_say_is_not_held_against_it(tmp_path: Path) -> None:
-    refusing = changed(MINIMAL, "turns.0", {"user": "x", "model": [{"refusal": "No"}], "expect": {"events": ["done"]}})
-    assert problems(written(tmp_path, refusing)) == []
 
 
 def test_a_tool_that_fails_first_is_told_as_it_fails_in_each_turn(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import copy
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -61,23 +60,6 @@ def test_a_reference_inside_the_schema_is_followed(schema: Schema) -> None:
 @pytest.mark.parametrize("reference", OUTSIDE)
 def test_an_outside_reference_is_found(keyword: str, reference: str, offline: None) -> None:
     assert lost_reference({"properties": {"q": {keyword: reference}}}) == (("properties", "q", keyword), reference)
-
-
-def test_an_outside_reference_in_a_scenario_is_refused(
-    harness: Command,  # noqa: F811
-    folder: Path,  # noqa: F811
-    offline: None,
-) -> None:
-    (folder / "one.yaml").write_text(
-        "version: 1\nid: one\ntitle: One\ncovers: [tools]\ntools:\n  - name: look\n    description: Look.\n"
-        '    parameters: {type: object, properties: {q: {$ref: "file:///etc/hostname"}}}\n'
-        "    results: [{return: 1}]\nturns: [{user: Hi., model: [{text: Hello.}]}]\n"
-    )
-    for command in ("validate", "run"):
-        outcome = harness(command, "one.yaml")
-        place = "one.yaml:8:49 at tools[0].parameters.properties.q.$ref: the reference 'file:///etc/hostname' has no"
-        assert outcome.code == 2
-        assert place in outcome.out + outcome.err
 
 
 def test_what_only_looks_like_a_reference_is_none() -> None:

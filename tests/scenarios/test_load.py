@@ -16,7 +16,7 @@ from harness.model.protocols import Capability
 from harness.scenarios import suite
 from harness.scenarios.load import digest, load_file, load_paths, problems, sent_digest
 from harness.scenarios.schema import Scenario
-from tests.scenarios.files import EMBEDDED, MINIMAL, WITH_TOOLS, changed, scenario, written
+from tests.scenarios.files import MINIMAL, WITH_TOOLS, changed, scenario, written
 
 WHOLE = """\
 # a comment
@@ -211,19 +211,6 @@ SCHEMAS = st.dictionaries(
 def test_any_content_loads_or_raises_a_scenario_error(tmp_path: Path, path: str, value: object) -> None:
     with contextlib.suppress(ScenarioError):
         load_file(written(tmp_path, changed(WITH_TOOLS, path, value)))
-
-
-def test_texts_and_queries_are_read(tmp_path: Path) -> None:
-    spec = scenario(tmp_path, EMBEDDED).embeddings
-    assert spec is not None
-    assert (spec.dimensions, spec.texts) == (128, ["a"])
-    assert [query.text for query in spec.queries] == ["b", "c"]
-    assert spec.queries[1].indexed_with is not None
-    assert spec.queries[1].indexed_with.provider == "there"
-
-
-def test_a_checkout_has_its_scenarios_beside_the_package() -> None:
-    assert (suite.shipped("scenarios") / "call-single.yaml").is_file()
 
 
 def test_an_installed_package_has_them_inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,3 @@
+from tests.pytest_plugin.project import project, workers
+
+__all__ = ["project", "workers"]
