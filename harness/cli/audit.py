@@ -13,7 +13,7 @@ from harness.apis.examples import problems as fact_problems
 from harness.audit.adoption import FoundCassette, adopt_cassettes, marked_tests
 from harness.audit.cassette_audit import audit as run
 from harness.audit.redrive import Redrive
-from harness.cli.options import AllowedSecrets, AsOf, FactFiles, FindingOptions, ReportOptions
+from harness.cli.options import AllowedSecrets, AsOf, FactFiles, FindingOptions, ReportOptions, argument, option
 from harness.cli.outputs import annotate_errors, presented, with_pipeline
 from harness.cli.settings import fact_files, fact_options, scope_for, settings
 from harness.model.errors import FileError, ScenarioError
@@ -28,28 +28,19 @@ from harness.scenarios.load import problems, scenario_files
 class AuditOptions(FindingOptions, ReportOptions):
     """Options of `audit`."""
 
-    paths: Annotated[
-        list[Path],
-        typer.Argument(metavar="PATH...", help="Cassettes in vcrpy's format (YAML or JSON), or folders of them."),
-    ]
+    paths: Annotated[list[Path], argument("PATH...", "Cassettes in vcrpy's format (YAML or JSON), or folders of them.")]
     redrive: Annotated[
         bool,
-        typer.Option(
+        option(
             "--redrive",
-            help="Repeat the recorded conversations with the adapters, and compare their follow-up requests with the "
+            "Repeat the recorded conversations with the adapters, and compare their follow-up requests with the "
             "recorded ones.",
         ),
     ] = False
     recut: Annotated[
-        int,
-        typer.Option(
-            "--recut",
-            metavar="N",
-            min=0,
-            help="With --redrive: also split each streamed response in N other ways.",
-        ),
+        int, option("--recut N", "With --redrive: also split each streamed response in N other ways.", min=0)
     ] = 3
-    as_json: Annotated[bool, typer.Option("--json", help="The same as --report json.")] = False
+    as_json: Annotated[bool, option("--json", "The same as --report json.")] = False
     as_of: AsOf = None
 
 
@@ -78,16 +69,11 @@ def audit(typed: AuditOptions) -> int:
 def adopt(
     paths: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="PATH...", help="Cassettes of vcrpy or pytest-recording, and folders of them, such as your tests."
-        ),
+        argument("PATH...", "Cassettes of vcrpy or pytest-recording, and folders of them, such as your tests."),
     ],
     *,
     to: Annotated[
-        Path | None,
-        typer.Option(
-            "--to", metavar="FOLDER", help="Write copies without secrets into this folder, which must be new or empty."
-        ),
+        Path | None, option("--to FOLDER", "Write copies without secrets into this folder, which must be new or empty.")
     ] = None,
     as_of: AsOf = None,
     facts: FactFiles = None,
@@ -147,11 +133,7 @@ def _summary(every: list[FoundCassette], to: Path | None, marked: list[Path]) ->
 def validate(
     paths: Annotated[
         list[Path] | None,
-        typer.Argument(
-            metavar="PATH",
-            show_default=False,
-            help="Scenario files and folders. Default: the project's scenarios, or the shipped ones.",
-        ),
+        argument("PATH", "Scenario files and folders. Default: the project's scenarios, or the shipped ones."),
     ] = None,
     facts: FactFiles = None,
 ) -> int:

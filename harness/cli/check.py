@@ -23,6 +23,8 @@ from harness.cli.options import (
     TargetOptions,
     Variants,
     Words,
+    argument,
+    option,
 )
 
 GATEWAY = "The gateway and its upstreams"
@@ -76,9 +78,7 @@ def _kind(arguments: list[str]) -> str:
 class SuiteCheckOptions(TargetOptions, StrictOptions, ReportOptions):
     """Options shared by `check adapter` and `check agent`."""
 
-    everything: Annotated[
-        bool, typer.Option("--all", help="The whole suite and every target of the API; takes minutes.")
-    ] = False
+    everything: Annotated[bool, option("--all", "The whole suite and every target of the API; takes minutes.")] = False
     jobs: Jobs = None
     expected_failures: ExpectedFailures = None
 
@@ -87,16 +87,12 @@ class SuiteCheckOptions(TargetOptions, StrictOptions, ReportOptions):
 class AdapterCheckOptions(SuiteCheckOptions):
     """Options of `check adapter`."""
 
-    adapter: Annotated[
-        str | None, typer.Argument(metavar="NAME|MODULE:ATTR", show_default=False, help="The adapter to check.")
-    ] = None
+    adapter: Annotated[str | None, argument("NAME|MODULE:ATTR", "The adapter to check.")] = None
     adapter_commands: AdapterCommands = None
     init: Annotated[
         Literal["python", "command"] | None,
-        typer.Option(
-            metavar="KIND",
-            help="Write a template, my_adapter.py (python) or my_adapter.mjs (command), and check nothing.",
-            show_default=False,
+        option(
+            "--init KIND", "Write a template, my_adapter.py (python) or my_adapter.mjs (command), and check nothing."
         ),
     ] = None
 
@@ -107,21 +103,15 @@ class AgentCheckOptions(SuiteCheckOptions):
 
     conversation: Annotated[
         str | None,
-        typer.Argument(
-            metavar="MODULE:ATTR",
-            show_default=False,
-            help="A function drive(endpoint, model, conversation), or a harness.Loop (harness help loops).",
+        argument(
+            "MODULE:ATTR", "A function drive(endpoint, model, conversation), or a harness.Loop (harness help loops)."
         ),
     ] = None
     agents: AgentCommands = None
     api: AgentApi = None
     init: Annotated[
         Literal["conversation", "agent"] | None,
-        typer.Option(
-            metavar="KIND",
-            help="Write a template, my_loop.py (conversation) or my_agent.py (agent), and check nothing.",
-            show_default=False,
-        ),
+        option("--init KIND", "Write a template, my_loop.py (conversation) or my_agent.py (agent), and check nothing."),
     ] = None
 
 
@@ -133,20 +123,15 @@ class EndpointOptions(StrictOptions, ReportOptions):
     fields that the command line did not set. `variables` maps headers to environment variables.
     """
 
-    api: Annotated[
-        str | None,
-        typer.Option("--api", metavar="NAME", show_default=False, help="API that its clients use."),
-    ] = None
+    api: Annotated[str | None, option("--api NAME", "API that its clients use.")] = None
     words: Words = None
     variants: Variants = None
     expected_failures: ExpectedFailures = None
     headers: Annotated[
         list[str] | None,
-        typer.Option(
-            "--header",
-            metavar="'NAME: VALUE'",
-            show_default=False,
-            help="Header to send with each request. Its value is never shown or recorded. Repeatable.",
+        option(
+            "--header 'NAME: VALUE'",
+            "Header to send with each request. Its value is never shown or recorded. Repeatable.",
         ),
     ] = None
     url: str
@@ -166,49 +151,25 @@ class ServerOptions(EndpointOptions):
 
     url: Annotated[
         str,
-        typer.Argument(
-            metavar="URL|NAME",
-            show_default=False,
-            help="The server's base URL, as an SDK takes it, with --api and --model; or its name in the settings.",
+        argument(
+            "URL|NAME",
+            "The server's base URL, as an SDK takes it, with --api and --model; or its name in the settings.",
         ),
     ]
-    models: Annotated[
-        list[str] | None,
-        typer.Option("--model", metavar="NAME", show_default=False, help="The server's model to use."),
-    ] = None
+    models: Annotated[list[str] | None, option("--model NAME", "The server's model to use.")] = None
     only: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--only",
-            metavar="ID[,ID]",
-            show_default=False,
-            help="Only these checks ('harness list rules', server-...). Repeatable.",
-        ),
+        list[str] | None, option("--only ID[,ID]", "Only these checks ('harness list rules', server-...). Repeatable.")
     ] = None
-    repeat: Annotated[
-        int | None,
-        typer.Option(
-            "--repeat", metavar="N", min=1, show_default=False, help="Send each request N times, for better rates."
-        ),
-    ] = None
+    repeat: Annotated[int | None, option("--repeat N", "Send each request N times, for better rates.", min=1)] = None
     max_requests: MaxRequests = None
     max_tokens: Annotated[
         int | None,
-        typer.Option(
-            "--max-tokens",
-            metavar="N",
-            min=64,
-            show_default=False,
-            help=f"Maximum length of an answer in tokens. Default: {DEFAULT_MAX_TOKENS}.",
-        ),
+        option("--max-tokens N", f"Maximum length of an answer in tokens. Default: {DEFAULT_MAX_TOKENS}.", min=64),
     ] = None
     price: Annotated[
         str | None,
-        typer.Option(
-            "--price",
-            metavar="IN,OUT",
-            show_default=False,
-            help="US dollars per million input and output tokens. Default: the known price of the model.",
+        option(
+            "--price IN,OUT", "US dollars per million input and output tokens. Default: the known price of the model."
         ),
     ] = None
 
@@ -219,78 +180,53 @@ class GatewayOptions(EndpointOptions):
 
     url: Annotated[
         str,
-        typer.Argument(
-            metavar="URL|NAME",
-            show_default=False,
-            help="The gateway's base URL, as an SDK takes it, with --api and --upstream; or its name in the settings.",
+        argument(
+            "URL|NAME",
+            "The gateway's base URL, as an SDK takes it, with --api and --upstream; or its name in the settings.",
         ),
     ]
     paths: Paths = None
-    everything: Annotated[
-        bool, typer.Option("--all", help="All scenarios of the project, or the whole suite, not a sample.")
-    ] = False
+    everything: Annotated[bool, option("--all", "All scenarios of the project, or the whole suite, not a sample.")] = (
+        False
+    )
     upstreams: Annotated[
         list[str] | None,
-        typer.Option(
-            "--upstream",
-            metavar="NAME",
-            show_default=False,
-            help="API, or target, that the gateway forwards requests to. Repeatable.",
-        ),
+        option("--upstream NAME", "API, or target, that the gateway forwards requests to. Repeatable."),
     ] = None
     upstream_port: Annotated[
         int | None,
-        typer.Option(
-            "--upstream-port",
-            min=0,
-            max=65535,
-            metavar="N",
-            show_default=False,
-            rich_help_panel=GATEWAY,
-            help="Port of the upstream on 127.0.0.1. Default: a free port.",
+        option(
+            "--upstream-port N", "Port of the upstream on 127.0.0.1. Default: a free port.", GATEWAY, min=0, max=65535
         ),
     ] = None
     models: Annotated[
         list[str] | None,
-        typer.Option(
-            "--model",
-            metavar="[UPSTREAM=]NAME",
-            show_default=False,
-            rich_help_panel=GATEWAY,
-            help="The gateway's name for the model of an upstream. Repeatable.",
-        ),
+        option("--model [UPSTREAM=]NAME", "The gateway's name for the model of an upstream. Repeatable.", GATEWAY),
     ] = None
     upstream_models: Annotated[
         list[str] | None,
-        typer.Option(
-            "--upstream-model",
-            metavar="[UPSTREAM=]NAME",
-            show_default=False,
-            rich_help_panel=GATEWAY,
-            help="The model that the gateway requests from an upstream. Repeatable.",
+        option(
+            "--upstream-model [UPSTREAM=]NAME",
+            "The model that the gateway requests from an upstream. Repeatable.",
+            GATEWAY,
         ),
     ] = None
     command: Annotated[
         str | None,
-        typer.Option(
-            "--command",
-            metavar="COMMAND",
-            show_default=False,
-            rich_help_panel=GATEWAY,
-            help="Command that runs the gateway during the check. HARNESS_UPSTREAM_URL in its environment is the "
-            "upstream.",
+        option(
+            "--command COMMAND",
+            "Command that runs the gateway during the check. HARNESS_UPSTREAM_URL in its environment is the upstream.",
+            GATEWAY,
         ),
     ] = None
     wait: Annotated[
         float | None,
-        typer.Option(
-            "--wait",
+        option(
+            "--wait SECONDS",
+            f"Time limit for the start of the gateway. Default: {DEFAULT_WAIT_SECONDS:g}.",
+            GATEWAY,
             min=0.0,
             max=MAX_WAIT_SECONDS,
-            metavar="SECONDS",
-            show_default=False,
-            rich_help_panel=GATEWAY,
-            help=f"Time limit for the start of the gateway. Default: {DEFAULT_WAIT_SECONDS:g}.",
         ),
     ] = None
     cell_timeout: CellTimeout = None

@@ -22,7 +22,7 @@ from harness.checks.gateway_findings import FACTS, OTHERS
 from harness.checks.server_checks import CHECKS
 from harness.checks.server_results import BECAUSE
 from harness.cli import app
-from harness.cli.options import FactFiles
+from harness.cli.options import FactFiles, argument
 from harness.cli.settings import fact_files, fact_options
 from harness.model.errors import UsageError
 from harness.model.protocols import Capability
@@ -162,11 +162,8 @@ _CAPABILITIES: Mapping[Capability, str] = {
 def explain(
     topic: Annotated[
         str,
-        typer.Argument(
-            metavar="ID|TOPIC",
-            show_default=False,
-            autocompletion=app.complete_rules,
-            help="An id from a report, or a word of one. It may have spaces.",
+        argument(
+            "ID|TOPIC", "An id from a report, or a word of one. It may have spaces.", autocompletion=app.complete_rules
         ),
     ],
     *,

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from harness.cli import app
+from harness.cli.options import argument
 from harness.model.errors import UnknownName
 
 _MAX_WIDTH = 100
@@ -18,10 +19,7 @@ _MAX_WIDTH = 100
 
 def help_(
     topic: Annotated[
-        str | None,
-        typer.Argument(
-            show_default=False, autocompletion=app.complete_topics, help="A topic; without one, all are listed."
-        ),
+        str | None, argument("", "A topic; without one, all are listed.", autocompletion=app.complete_topics)
     ] = None,
 ) -> None:
     """Explain one of the topics, or list them."""

@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from harness.cli.options import option
 from harness.model.errors import UsageError
 from harness.platform.project import project
 
@@ -77,13 +78,12 @@ model = "your-model"
 def init(
     *,
     kinds: Annotated[
-        list[ProjectKind] | None,
-        typer.Option("--for", show_default=False, help="What to check, instead of what is found here. Repeatable."),
+        list[ProjectKind] | None, option("--for", "What to check, instead of what is found here. Repeatable.")
     ] = None,
-    adapter: Annotated[bool, typer.Option("--with-adapter", help="The same as --for adapter.")] = False,
+    adapter: Annotated[bool, option("--with-adapter", "The same as --for adapter.")] = False,
     server: Annotated[
         Literal["github", "gitlab"],
-        typer.Option("--ci", help="The CI server whose workflow is written: GitHub Actions or GitLab CI."),
+        option("--ci", "The CI server whose workflow is written: GitHub Actions or GitLab CI."),
     ] = "github",
 ) -> int:
     """Write the first files for a repository: settings, a scenario, templates to fill in, and a workflow for CI.

@@ -24,7 +24,7 @@ from harness.checks.server_checks import CHECKS
 from harness.checks.server_results import BECAUSE
 from harness.cli import app
 from harness.cli.main import print_error
-from harness.cli.options import AsOf, FactFiles, MaxAge
+from harness.cli.options import AsOf, FactFiles, MaxAge, argument, option
 from harness.model.errors import UnknownName, UsageError
 from harness.results import Blame, Kind, Severity
 from harness.rules.registry import all_rules
@@ -39,43 +39,35 @@ _MIN_DESCRIPTION_COLUMNS = 24
 def list_(  # noqa: PLR0913 - a parameter for each option
     what: Annotated[
         Literal["scenarios", "targets", "rules", "models", "facts", "cassettes", "wrappers"],
-        typer.Argument(show_default=False, help="What to list."),
+        argument("", "What to list."),
     ],
     *,
     targets: Annotated[
-        list[str] | None,
-        typer.Option("--target", metavar="NAME", help="Only models of this target's API. Repeatable."),
+        list[str] | None, option("--target NAME", "Only models of this target's API. Repeatable.")
     ] = None,
-    apis: Annotated[
-        list[str] | None, typer.Option("--api", metavar="NAME", help="Only models or facts of this API. Repeatable.")
-    ] = None,
-    models: Annotated[
-        list[str] | None, typer.Option("--model", metavar="NAME", help="Only facts about this model. Repeatable.")
-    ] = None,
+    apis: Annotated[list[str] | None, option("--api NAME", "Only models or facts of this API. Repeatable.")] = None,
+    models: Annotated[list[str] | None, option("--model NAME", "Only facts about this model. Repeatable.")] = None,
     as_of: AsOf = None,
     files: FactFiles = None,
-    cassettes: Annotated[
-        str | None,
-        typer.Option("--cassettes", metavar="DIR", show_default=False, help="Folder of cassettes to list."),
-    ] = None,
+    cassettes: Annotated[str | None, option("--cassettes DIR", "Folder of cassettes to list.")] = None,
     max_age: MaxAge = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Exit code 1 if a cassette is not fresh.")] = False,
+    strict: Annotated[bool, option("--strict", "Exit code 1 if a cassette is not fresh.")] = False,
 ) -> int:
     """List scenarios (the project's, or the shipped ones), targets, rules, known models, facts about providers, or the
     project's cassettes: fresh, stale, old, unused (no cell plays it), orphaned (no scenario has its name) or
     unreadable. Or list the ready-made wrappers of libraries."""
     if what == "cassettes":
         return _cassettes(cassettes, max_age, strict=strict)
-    for option, given in {"--cassettes": cassettes, "--max-age": max_age, "--strict": strict}.items():
+    for name, given in {"--cassettes": cassettes, "--max-age": max_age, "--strict": strict}.items():
         if given:
-            raise UsageError(f"{option}: it applies to 'harness list cassettes', not to {what}.")
+            raise UsageError(f"{name}: it applies to 'harness list cassettes', not to {what}.")
     if what == "facts":
         from harness.cli.settings import fact_files, fact_options  # noqa: PLC0415 - other lists start faster
 
         rows = _facts(apis or (), models or (), fact_options(as_of, fact_files(files)))
     elif models or as_of or files:
-        option = "--model" if models else "--as-of" if as_of else "--facts"
-        raise UsageError(f"{option}: it applies to 'harness list facts', not to {what}.")
+        name = "--model" if models else "--as-of" if as_of else "--facts"
+        raise UsageError(f"{name}: it applies to 'harness list facts', not to {what}.")
     elif what == "models":
         rows = _models(targets or (), apis or ())
     elif targets or apis:
@@ -294,14 +286,10 @@ SCHEMAS = {
 def schema(
     name: Annotated[
         str | None,
-        typer.Argument(
-            show_default=False,
-            autocompletion=app.complete_schemas,
-            help="Which schema to print; without one, all are listed.",
-        ),
+        argument("", "Which schema to print; without one, all are listed.", autocompletion=app.complete_schemas),
     ] = None,
     *,
-    path: Annotated[bool, typer.Option("--path", help="Print the path of the installed file instead.")] = False,
+    path: Annotated[bool, option("--path", "Print the path of the installed file instead.")] = False,
 ) -> None:
     """Print the JSON Schema of scenarios, facts, settings, results, or the messages of an adapter's command.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
 
@@ -22,195 +22,140 @@ OUTPUT = "Output"
 LIVE = "Live runs, which send requests to providers"
 SCALE = "Parallel and partial runs"
 
+
+def option(form: str, text: str, panel: str | None = None, **more: Any) -> Any:
+    """Return a typer option. `form` has its names and its metavar: `--model TARGET=NAME`, `--verbose -v`. `panel` is
+    its heading in the help.
+    """
+    words = form.split()
+    names = [word for word in words if word.startswith("-")]
+    metavar = " ".join(words[len(names) :]) or None
+    return typer.Option(*names, metavar=metavar, help=text, rich_help_panel=panel, **more)
+
+
+def argument(metavar: str, text: str, **more: Any) -> Any:
+    """Return a typer argument. Without a `metavar`, the help shows the name of the parameter."""
+    return typer.Argument(metavar=metavar or None, help=text, **more)
+
+
 ModeName: TypeAlias = Literal["replay", "reference", "live"]
 
 Paths: TypeAlias = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="PATH",
-        show_default=False,
-        autocompletion=app.complete_scenarios,
-        help="Scenario files, folders of them, or ids of shipped scenarios. Default: the project's scenarios, or all "
+    argument(
+        "PATH",
+        "Scenario files, folders of them, or ids of shipped scenarios. Default: the project's scenarios, or all "
         "shipped ones.",
+        autocompletion=app.complete_scenarios,
     ),
 ]
 AdapterCommands: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(
-        "--adapter-command",
-        metavar="COMMAND",
-        rich_help_panel=ADAPTERS,
-        help="Command of an adapter in any language ('harness help stdio'). Repeatable.",
+    option(
+        "--adapter-command COMMAND",
+        "Command of an adapter in any language ('harness help stdio'). Repeatable.",
+        ADAPTERS,
     ),
 ]
 Targets: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(
-        "--target",
-        metavar="NAME",
-        autocompletion=app.complete_targets,
-        help="Only this target ('harness list targets'). Repeatable.",
+    option(
+        "--target NAME", "Only this target ('harness list targets'). Repeatable.", autocompletion=app.complete_targets
     ),
 ]
 Models: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(
-        "--model",
-        metavar="TARGET=NAME",
-        autocompletion=app.complete_models,
-        rich_help_panel=ADAPTERS,
-        help="Model to use for a target. Repeatable.",
+    option(
+        "--model TARGET=NAME", "Model to use for a target. Repeatable.", ADAPTERS, autocompletion=app.complete_models
     ),
 ]
 BaseUrls: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--base-url",
-        metavar="TARGET=URL",
-        rich_help_panel=LIVE,
-        help="Server to use instead of the provider's. Repeatable.",
-    ),
+    list[str] | None, option("--base-url TARGET=URL", "Server to use instead of the provider's. Repeatable.", LIVE)
 ]
 Words: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "-k", metavar="EXPR", help="Only cells whose scenario, target or subject matches: 'json and not gemini'."
-    ),
+    str | None, option("-k EXPR", "Only cells whose scenario, target or subject matches: 'json and not gemini'.")
 ]
 Variants: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(
-        "--variant",
-        metavar="whole|stream",
-        show_default=False,
+    option(
+        "--variant whole|stream",
+        "Only whole or only streamed answers. Default: both.",
+        ADAPTERS,
         autocompletion=app.complete_variants,
-        rich_help_panel=ADAPTERS,
-        help="Only whole or only streamed answers. Default: both.",
     ),
 ]
 Jobs: TypeAlias = Annotated[
     str | None,
-    typer.Option(
-        "-n",
-        metavar="N",
+    option(
+        "-n N",
+        "Number of cells to run at a time, or auto. Default: 1, or several processes for many offline cells.",
+        SCALE,
         show_default=False,
-        rich_help_panel=SCALE,
-        help="Number of cells to run at a time, or auto. Default: 1, or several processes for many offline cells.",
     ),
 ]
 CellTimeout: TypeAlias = Annotated[
     float | None,
-    typer.Option(
-        "--cell-timeout",
-        metavar="SECONDS",
-        show_default=False,
-        rich_help_panel=ADAPTERS,
-        help="Time limit of a cell for adapters that are not built in. Default: 60, or 900 in live runs.",
+    option(
+        "--cell-timeout SECONDS",
+        "Time limit of a cell for adapters that are not built in. Default: 60, or 900 in live runs.",
+        ADAPTERS,
     ),
 ]
 Cassettes: TypeAlias = Annotated[
     str | None,
-    typer.Option(
-        "--cassettes",
-        metavar="DIR",
-        show_default=False,
-        rich_help_panel=ADAPTERS,
-        help="Folder of cassettes. Default: the project's or ./cassettes, then the shipped ones.",
+    option(
+        "--cassettes DIR",
+        "Folder of cassettes. Default: the project's or ./cassettes, then the shipped ones.",
+        ADAPTERS,
     ),
 ]
 ExpectedFailures: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--expected-failures",
-        metavar="FILE",
-        rich_help_panel=FINDINGS,
-        help="File of known failures, each with a reason.",
-    ),
+    str | None, option("--expected-failures FILE", "File of known failures, each with a reason.", FINDINGS)
 ]
 Reports: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(
-        "--report",
-        metavar="FORMAT[:PATH]",
-        rich_help_panel=OUTPUT,
-        help="terminal (default), json, junit, xunit, markdown, html, github, gitlab, badge, table, worst or archive "
+    option(
+        "--report FORMAT[:PATH]",
+        "terminal (default), json, junit, xunit, markdown, html, github, gitlab, badge, table, worst or archive "
         "('harness help reports'). Repeatable.",
+        OUTPUT,
     ),
 ]
-Verbose: TypeAlias = Annotated[
-    bool, typer.Option("--verbose", "-v", rich_help_panel=OUTPUT, help="Each scenario and finding, ungrouped.")
-]
+Verbose: TypeAlias = Annotated[bool, option("--verbose -v", "Each scenario and finding, ungrouped.", OUTPUT)]
 MaxAge: TypeAlias = Annotated[
     str | None,
-    typer.Option(
-        "--max-age",
-        metavar="AGE",
-        show_default=False,
-        rich_help_panel=FINDINGS,
-        help="Warn about recordings older than this: 90d, 12w. With --strict an error.",
-    ),
+    option("--max-age AGE", "Warn about recordings older than this: 90d, 12w. With --strict an error.", FINDINGS),
 ]
 AllDifferences: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--all-differences",
-        rich_help_panel=OUTPUT,
-        help="Show how the targets differ, and which properties are the same for all.",
-    ),
+    bool, option("--all-differences", "Show how the targets differ, and which properties are the same for all.", OUTPUT)
 ]
 AllowedSecrets: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(
-        "--allow-secret",
-        metavar="PLACE",
-        show_default=False,
-        help="Store what looks like a secret in this place, as the error message names it; * matches anything. "
-        "Repeatable.",
+    option(
+        "--allow-secret PLACE",
+        "Store what looks like a secret in this place, as the error message names it; * matches anything. Repeatable.",
     ),
 ]
 AsOf: TypeAlias = Annotated[
     str | None,
-    typer.Option(
-        "--as-of",
-        metavar="DAY",
-        show_default=False,
-        rich_help_panel=FINDINGS,
-        help="Use the facts of this day: 2026-07-01, or today. Default: the day of each request.",
+    option(
+        "--as-of DAY", "Use the facts of this day: 2026-07-01, or today. Default: the day of each request.", FINDINGS
     ),
 ]
 FactFiles: TypeAlias = Annotated[
     list[Path] | None,
-    typer.Option(
-        "--facts",
-        metavar="FILE",
-        show_default=False,
-        rich_help_panel=FINDINGS,
-        help="Facts of your own, in addition to the shipped ones. Repeatable.",
-    ),
+    option("--facts FILE", "Facts of your own, in addition to the shipped ones. Repeatable.", FINDINGS),
 ]
 AgentCommands: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(
-        "--agent-command",
-        metavar="COMMAND",
-        rich_help_panel=ADAPTERS,
-        help="Program that runs its own tool loop ('harness help loops'). Repeatable.",
+    option(
+        "--agent-command COMMAND", "Program that runs its own tool loop ('harness help loops'). Repeatable.", ADAPTERS
     ),
 ]
 AgentApi: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--api",
-        metavar="NAME",
-        show_default=False,
-        rich_help_panel=ADAPTERS,
-        help="API of a conversation or agent that does not name its own.",
-    ),
+    str | None, option("--api NAME", "API of a conversation or agent that does not name its own.", ADAPTERS)
 ]
-MaxRequests: TypeAlias = Annotated[
-    int | None,
-    typer.Option("--max-requests", metavar="N", min=1, show_default=False, help="Send at most N requests."),
-]
+MaxRequests: TypeAlias = Annotated[int | None, option("--max-requests N", "Send at most N requests.", min=1)]
 
 _NO_COLOR = "NO_COLOR"
 
@@ -232,12 +177,12 @@ def _disable_colours(context: typer.Context, wanted: bool) -> None:
 
 NoColour: TypeAlias = Annotated[
     bool,
-    typer.Option(
+    option(
         "--no-color",
+        "No colours. NO_COLOR and FORCE_COLOR in the environment work too.",
+        OUTPUT,
         callback=_disable_colours,
         is_eager=True,
-        rich_help_panel=OUTPUT,
-        help="No colours. NO_COLOR and FORCE_COLOR in the environment work too.",
     ),
 ]
 
@@ -248,9 +193,7 @@ class ReportOptions:
 
     reports: Reports = None
     verbose: Verbose = False
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", rich_help_panel=OUTPUT, help="Only failures, and the verdict.")
-    ] = False
+    quiet: Annotated[bool, option("--quiet -q", "Only failures, and the verdict.", OUTPUT)] = False
     no_colour: NoColour = False
 
 
@@ -260,22 +203,20 @@ class FindingOptions:
 
     rules: Annotated[
         list[str] | None,
-        typer.Option(
-            "--rule",
-            metavar="ID",
+        option(
+            "--rule ID",
+            "Count only findings of this rule ('harness list rules'). May be a glob. Repeatable.",
+            FINDINGS,
             autocompletion=app.complete_rules,
-            rich_help_panel=FINDINGS,
-            help="Count only findings of this rule ('harness list rules'). May be a glob. Repeatable.",
         ),
     ] = None
     ignored: Annotated[
         list[str] | None,
-        typer.Option(
-            "--ignore",
-            metavar="ID",
+        option(
+            "--ignore ID",
+            "Ignore findings of this rule. May be a glob. Repeatable.",
+            FINDINGS,
             autocompletion=app.complete_rules,
-            rich_help_panel=FINDINGS,
-            help="Ignore findings of this rule. May be a glob. Repeatable.",
         ),
     ] = None
     facts: FactFiles = None
@@ -287,11 +228,8 @@ class StrictOptions(FindingOptions):
 
     strict: Annotated[
         bool | None,
-        typer.Option(
-            "--strict/--no-strict",
-            show_default=False,
-            rich_help_panel=FINDINGS,
-            help="Broken conventions fail the run. For a server or gateway, warnings do.",
+        option(
+            "--strict/--no-strict", "Broken conventions fail the run. For a server or gateway, warnings do.", FINDINGS
         ),
     ] = None
     as_of: AsOf = None
@@ -313,12 +251,7 @@ class AdapterOptions(TargetOptions):
 
     adapters: Annotated[
         list[str] | None,
-        typer.Option(
-            "--adapter",
-            metavar="NAME|MODULE:ATTR",
-            autocompletion=app.complete_adapters,
-            help="Only this adapter. Repeatable.",
-        ),
+        option("--adapter NAME|MODULE:ATTR", "Only this adapter. Repeatable.", autocompletion=app.complete_adapters),
     ] = None
     adapter_commands: AdapterCommands = None
     base_urls: BaseUrls = None
@@ -331,11 +264,10 @@ class LoopOptions:
 
     conversations: Annotated[
         list[str] | None,
-        typer.Option(
-            "--conversation",
-            metavar="MODULE:ATTR",
-            rich_help_panel=ADAPTERS,
-            help="Library that runs its own tool loop ('harness help loops'). Repeatable.",
+        option(
+            "--conversation MODULE:ATTR",
+            "Library that runs its own tool loop ('harness help loops'). Repeatable.",
+            ADAPTERS,
         ),
     ] = None
     agents: AgentCommands = None
@@ -348,42 +280,25 @@ class PlayOptions(AdapterOptions, FindingOptions, ReportOptions):
 
     paths: Paths = None
     words: Words = None
-    first_failure: Annotated[bool, typer.Option("-x", help="Stop after the first failed cell.")] = False
-    max_fail: Annotated[
-        int | None,
-        typer.Option("--maxfail", metavar="N", min=1, show_default=False, help="Stop after N failed cells."),
-    ] = None
+    first_failure: Annotated[bool, option("-x", "Stop after the first failed cell.")] = False
+    max_fail: Annotated[int | None, option("--maxfail N", "Stop after N failed cells.", min=1)] = None
     jobs: Jobs = None
     expected_failures: ExpectedFailures = None
     all_differences: AllDifferences = False
     max_age: MaxAge = None
     rates: Annotated[
         list[str] | None,
-        typer.Option(
-            "--rate",
-            metavar="[TARGET=]N/min",
-            rich_help_panel=LIVE,
-            help="Request limit of each target, or of one: 60/min, 5/s, 1000/h. Repeatable.",
+        option(
+            "--rate [TARGET=]N/min", "Request limit of each target, or of one: 60/min, 5/s, 1000/h. Repeatable.", LIVE
         ),
     ] = None
     concurrency: Annotated[
         list[str] | None,
-        typer.Option(
-            "--concurrency",
-            metavar="[TARGET=]N",
-            rich_help_panel=LIVE,
-            help="Cells of each target, or of one, to run at a time. Repeatable.",
-        ),
+        option("--concurrency [TARGET=]N", "Cells of each target, or of one, to run at a time. Repeatable.", LIVE),
     ] = None
     budget: Annotated[
         str | None,
-        typer.Option(
-            "--budget",
-            metavar="DOLLARS",
-            show_default=False,
-            rich_help_panel=LIVE,
-            help="Send nothing that may cost more than what is left, by list prices.",
-        ),
+        option("--budget DOLLARS", "Send nothing that may cost more than what is left, by list prices.", LIVE),
     ] = None
 
 
@@ -393,60 +308,36 @@ class RunOptions(PlayOptions, StrictOptions, LoopOptions):
 
     mode: Annotated[
         ModeName | None,
-        typer.Option(
-            metavar="MODE",
-            show_default=False,
-            help="replay: from cassettes (default); reference: against the bundled reference server; live: against the "
+        option(
+            "--mode MODE",
+            "replay: from cassettes (default); reference: against the bundled reference server; live: against the "
             "providers, with your keys.",
         ),
     ] = None
     last_failed: Annotated[
-        bool,
-        typer.Option("--last-failed", "--lf", help="Only the cells that failed in the previous run in this mode."),
+        bool, option("--last-failed --lf", "Only the cells that failed in the previous run in this mode.")
     ] = False
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Run again whenever a file of the run is saved, until Ctrl-C.")
-    ] = False
+    watch: Annotated[bool, option("--watch", "Run again whenever a file of the run is saved, until Ctrl-C.")] = False
     recuts: Annotated[
         int,
-        typer.Option(
-            "--recut",
-            metavar="N",
+        option(
+            "--recut N",
+            "Repeat each streamed cell N times with its bytes split at other places, and compare the results.",
+            SCALE,
             min=0,
             show_default=False,
-            rich_help_panel=SCALE,
-            help="Repeat each streamed cell N times with its bytes split at other places, and compare the results.",
         ),
     ] = 0
     shard: Annotated[
         str | None,
-        typer.Option(
-            "--shard",
-            metavar="I/N",
-            show_default=False,
-            rich_help_panel=SCALE,
-            help="Only part I of N parts of the cells; 'harness merge' joins their JSON reports.",
-        ),
+        option("--shard I/N", "Only part I of N parts of the cells; 'harness merge' joins their JSON reports.", SCALE),
     ] = None
     executor: Annotated[
         str | None,
-        typer.Option(
-            "--executor",
-            metavar="URL",
-            show_default=False,
-            rich_help_panel=SCALE,
-            help="Run cells on Dask workers: dask://HOST:PORT, or dask://local?workers=N.",
-        ),
+        option("--executor URL", "Run cells on Dask workers: dask://HOST:PORT, or dask://local?workers=N.", SCALE),
     ] = None
     resume: Annotated[
-        Path | None,
-        typer.Option(
-            "--resume",
-            metavar="RUN.json",
-            show_default=False,
-            rich_help_panel=LIVE,
-            help="Keep the finished cells of this live run, and run the others.",
-        ),
+        Path | None, option("--resume RUN.json", "Keep the finished cells of this live run, and run the others.", LIVE)
     ] = None
 
 
@@ -456,25 +347,18 @@ class RecordOptions(PlayOptions):
 
     origin: Annotated[
         Literal["provider", "reference"],
-        typer.Option("--from", metavar="SOURCE", help="provider (needs keys) or reference, the bundled server."),
+        option("--from SOURCE", "provider (needs keys) or reference, the bundled server."),
     ] = "provider"
-    missing: Annotated[
-        bool, typer.Option("--missing", help="Only cells without a cassette, or with one of an older request.")
-    ] = False
+    missing: Annotated[bool, option("--missing", "Only cells without a cassette, or with one of an older request.")] = (
+        False
+    )
     stale: Annotated[
-        bool,
-        typer.Option("--stale", help="Only cells with a cassette of an older request, or older than --max-age."),
+        bool, option("--stale", "Only cells with a cassette of an older request, or older than --max-age.")
     ] = False
     force: Annotated[
-        bool,
-        typer.Option("--force", help="Replace live recordings, those of other models, and unreadable ones."),
+        bool, option("--force", "Replace live recordings, those of other models, and unreadable ones.")
     ] = False
     max_requests: MaxRequests = None
-    cassettes: Annotated[
-        str | None,
-        typer.Option(
-            "--cassettes", metavar="DIR", show_default=False, help="Folder to write to. Default: ./cassettes."
-        ),
-    ] = None
+    cassettes: Annotated[str | None, option("--cassettes DIR", "Folder to write to. Default: ./cassettes.")] = None
     jobs: Jobs = "1"
     allowed: AllowedSecrets = None

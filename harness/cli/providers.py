@@ -22,7 +22,7 @@ from harness.cassettes.redact import Redactor
 from harness.cassettes.redact.urls import shown
 from harness.cli.execution import base_urls_for
 from harness.cli.list import aligned
-from harness.cli.options import BaseUrls, FactFiles, MaxRequests, Models, Targets
+from harness.cli.options import BaseUrls, FactFiles, MaxRequests, Models, Targets, option
 from harness.cli.outputs import write
 from harness.cli.progress import interruptible
 from harness.cli.settings import fact_files, fact_options, named_values
@@ -86,7 +86,7 @@ class _Overview(TypedDict):
 
 def providers(
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="JSON, with the names of all models.")] = False,
+    as_json: Annotated[bool, option("--json", "JSON, with the names of all models.")] = False,
 ) -> None:
     """Show which SDKs are installed, which keys are set (never a value), embeddings, and what each target can do."""
     overview = _overview(os.environ)
@@ -231,27 +231,17 @@ def probe(  # noqa: PLR0913 - a parameter for each option
     models: Models = None,
     base_urls: BaseUrls = None,
     chosen: Annotated[
-        list[str] | None,
-        typer.Option("--fact", metavar="ID", help="Only this fact: 'harness list facts'. Repeatable."),
+        list[str] | None, option("--fact ID", "Only this fact: 'harness list facts'. Repeatable.")
     ] = None,
     service: Annotated[
         str | None,
-        typer.Option(
-            "--service",
-            metavar="NAME",
-            show_default=False,
-            help="Test the facts of this service, or of the provider itself: own. Default: by the address.",
+        option(
+            "--service NAME", "Test the facts of this service, or of the provider itself: own. Default: by the address."
         ),
     ] = None,
     max_requests: MaxRequests = None,
     written: Annotated[
-        Path | None,
-        typer.Option(
-            "--write",
-            metavar="FILE",
-            show_default=False,
-            help="Write the changes as a new file of facts for --facts.",
-        ),
+        Path | None, option("--write FILE", "Write the changes as a new file of facts for --facts.")
     ] = None,
     facts: FactFiles = None,
 ) -> int:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-import typer
-
 from harness.cli import app
 from harness.cli.options import (
     AdapterOptions,
@@ -16,6 +14,8 @@ from harness.cli.options import (
     RecordOptions,
     RunOptions,
     StrictOptions,
+    argument,
+    option,
 )
 
 
@@ -25,16 +25,11 @@ class ShowOptions(StrictOptions, AdapterOptions, LoopOptions):
 
     cell: Annotated[
         str,
-        typer.Argument(
-            metavar="SCENARIO",
-            show_default=False,
-            autocompletion=app.complete_scenarios,
-            help="A scenario file, or the id of a shipped scenario.",
+        argument(
+            "SCENARIO", "A scenario file, or the id of a shipped scenario.", autocompletion=app.complete_scenarios
         ),
     ]
-    mode: Annotated[ModeName, typer.Option(metavar="MODE", help="replay, reference or live, as for 'harness run'.")] = (
-        "replay"
-    )
+    mode: Annotated[ModeName, option("--mode MODE", "replay, reference or live, as for 'harness run'.")] = "replay"
     no_colour: NoColour = False
 
 

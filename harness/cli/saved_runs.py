@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from harness.checks import gateway_findings, server_checks
-from harness.cli.options import AllDifferences, ReportOptions, Verbose
+from harness.cli.options import AllDifferences, ReportOptions, Verbose, argument, option
 from harness.cli.outputs import comparison_outputs, load_run, outputs, presented, with_pipeline
 from harness.cli.settings import fact_options
 from harness.model.errors import UsageError
@@ -27,15 +27,10 @@ _RUN_FILE = "A file that '--report json:' or '--report archive:' wrote."
 class SavedReportOptions(ReportOptions):
     """Options of `report`."""
 
-    run: Annotated[Path, typer.Argument(metavar="RUN.json", show_default=False, help=_RUN_FILE)]
+    run: Annotated[Path, argument("RUN.json", _RUN_FILE)]
     against: Annotated[
         Path | None,
-        typer.Option(
-            "--against",
-            metavar="OLD.json",
-            show_default=False,
-            help="An earlier run: the html report shows what is new, gone or changed since.",
-        ),
+        option("--against OLD.json", "An earlier run: the html report shows what is new, gone or changed since."),
     ] = None
     all_differences: AllDifferences = False
 
@@ -45,12 +40,7 @@ class MergeOptions(ReportOptions):
     """Options of `merge`."""
 
     shards: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="SHARD.json...",
-            show_default=False,
-            help="Files that 'harness run --shard I/N --report json:' wrote.",
-        ),
+        list[Path], argument("SHARD.json...", "Files that 'harness run --shard I/N --report json:' wrote.")
     ]
     all_differences: AllDifferences = False
 
@@ -92,17 +82,14 @@ def merge(typed: MergeOptions) -> int:
 
 
 def compare(
-    before: Annotated[
-        Path, typer.Argument(metavar="BEFORE.json", show_default=False, help=f"The earlier run. {_RUN_FILE}")
-    ],
-    now: Annotated[Path, typer.Argument(metavar="NOW.json", show_default=False, help="The later run.")],
+    before: Annotated[Path, argument("BEFORE.json", f"The earlier run. {_RUN_FILE}")],
+    now: Annotated[Path, argument("NOW.json", "The later run.")],
     *,
     reports: Annotated[
         list[str] | None,
-        typer.Option(
-            "--report",
-            metavar="FORMAT[:PATH]",
-            help="terminal, json, or markdown (for a comment on a pull request), to a file or the screen. Repeatable. "
+        option(
+            "--report FORMAT[:PATH]",
+            "terminal, json, or markdown (for a comment on a pull request), to a file or the screen. Repeatable. "
             "If none goes to the screen, the terminal report does.",
         ),
     ] = None,
@@ -127,17 +114,13 @@ def compare(
 
 
 def accept(
-    run: Annotated[
-        Path,
-        typer.Argument(metavar="RUN.json", show_default=False, help="A file that 'harness run --report json:' wrote."),
-    ],
+    run: Annotated[Path, argument("RUN.json", "A file that 'harness run --report json:' wrote.")],
     *,
-    to: Annotated[
-        Path, typer.Option("--to", metavar="FILE", help="File of expected failures. Existing entries are kept.")
-    ] = Path("expected-failures.yaml"),
+    to: Annotated[Path, option("--to FILE", "File of expected failures. Existing entries are kept.")] = Path(
+        "expected-failures.yaml"
+    ),
     reason: Annotated[
-        str,
-        typer.Option("--reason", metavar="TEXT", help="Why the failures are expected; edit the entries to say more."),
+        str, option("--reason TEXT", "Why the failures are expected; edit the entries to say more.")
     ] = "accepted as it was; say why",
 ) -> int:
     """Write an entry for each finding that fails a cell, for 'harness run --expected-failures FILE'.

@@ -17,13 +17,11 @@ from types import FrameType
 from typing import Annotated
 from urllib.parse import urlsplit
 
-import typer
-
 from harness.apis import registry
 from harness.cassettes.loopback_server import serve as listening
 from harness.checks.scripted_server import ScriptedServers
 from harness.cli.main import print_error
-from harness.cli.options import AsOf, FactFiles, NoColour, Paths, Reports, Verbose
+from harness.cli.options import AsOf, FactFiles, NoColour, Paths, Reports, Verbose, option
 from harness.cli.outputs import with_pipeline
 from harness.cli.progress import PartialReports
 from harness.cli.selection import scenarios_of
@@ -41,34 +39,25 @@ class ServeOptions:
     """Options of `serve`."""
 
     paths: Paths = None
-    port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, metavar="N", help="Where to listen on 127.0.0.1; 0: a free port.")
-    ] = 0
+    port: Annotated[int, option("--port N", "Where to listen on 127.0.0.1; 0: a free port.", min=0, max=65535)] = 0
     command: Annotated[
         str | None,
-        typer.Option(
-            "--command",
-            metavar="COMMAND",
-            show_default=False,
-            help="Run this command and end with it. HARNESS_URL in its environment is the server. With one scenario, "
+        option(
+            "--command COMMAND",
+            "Run this command and end with it. HARNESS_URL in its environment is the server. With one scenario, "
             "the variables of the SDKs lead to it, too.",
         ),
     ] = None
     models: Annotated[
-        list[str] | None,
-        typer.Option("--model", metavar="NAME", help="A model to accept in addition to the known ones. Repeatable."),
+        list[str] | None, option("--model NAME", "A model to accept in addition to the known ones. Repeatable.")
     ] = None
-    pace: Annotated[
-        float,
-        typer.Option("--pace", min=0.0, max=60.0, metavar="SECONDS", help="Pause between two events of a stream."),
-    ] = 0.0
+    pace: Annotated[float, option("--pace SECONDS", "Pause between two events of a stream.", min=0.0, max=60.0)] = 0.0
     recut: Annotated[
         int,
-        typer.Option(
-            "--recut",
-            metavar="N",
+        option(
+            "--recut N",
+            "Split each stream of a session differently: in the chunks of some servers, then in N other ways.",
             min=0,
-            help="Split each stream of a session differently: in the chunks of some servers, then in N other ways.",
         ),
     ] = 0
     reports: Reports = None
