@@ -33,6 +33,7 @@ from harness.apis.response_rules import (
 from harness.apis.view import RequestView, WireError
 from harness.cassettes.redact import Redactor
 from harness.checks.server_session import (
+    PLAYS,
     CheckFailure,
     CheckSession,
     Inapplicable,
@@ -82,9 +83,9 @@ def run_check(
     check: ServerCheck, server: ServerUnderTest, line: RetryingClient, watch: ResponseObserver, variant: Variant
 ) -> CheckAttempt:
     """Run a check once. Raises `RequestLimitReached`."""
-    session = CheckSession(check.id, server, line, watch, stream=variant == "stream")
+    session = CheckSession(check, server, line, watch, stream=variant == "stream")
     try:
-        check.play(session)
+        PLAYS[check.id](session)
     except SessionEnded:
         pass
     except Inconclusive as reason:

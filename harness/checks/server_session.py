@@ -11,6 +11,7 @@ from http import HTTPStatus
 from typing import Any, NoReturn, Protocol, Self
 
 import httpx2
+from pydantic import BaseModel, ConfigDict
 
 from harness.apis.api import Api
 from harness.apis.conversion import AnsweredCall, Body, RequestBuilder
@@ -25,7 +26,7 @@ from harness.apis.view import CallView, RequestView, ResponseView, WireError
 from harness.checks.checked_endpoints import readable_part
 from harness.model.errors import UsageError
 from harness.model.http import AT_ONCE, Delivery, HttpRequest, HttpResponse
-from harness.model.messages import JSON, ChatRequest, StopReason, Tool, Usage
+from harness.model.messages import JSON, ChatRequest, Message, StopReason, Tool, Usage
 from harness.results import Severity
 from harness.scenarios.schema import HistoryMessage, StepSpec, Variant
 
@@ -255,16 +256,27 @@ class CheckSession:
     """The requests of one attempt of a check and their findings. If `stream` is set, answers are streamed."""
 
     def __init__(
-        self, check: str, server: ServerUnderTest, line: RetryingClient, watch: ResponseObserver, *, stream: bool
+        self,
+        check: ServerCheck,
+        server: ServerUnderTest,
+        line: RetryingClient,
+        watch: ResponseObserver,
+        *,
+        stream: bool,
     ) -> None:
+        self.prompt = check.prompt
         self.server = server
         self.stream = stream
         self.failures: list[CheckFailure] = []
         self.tries: list[tuple[str, bool]] = []
         self.replies: list[Reply] = []
-        self._check = check
+        self._check = check.id
         self._line = line
         self._watch = watch
+
+    def question(self, **settings: Any) -> ChatRequest:
+        """Return a request with the check's prompt."""
+        return ChatRequest(messages=[Message.user(self.prompt)], **settings)
 
     def ask(
         self,
@@ -451,85 +463,61 @@ def conclusive(reply: Reply) -> ResponseView:
     return view
 
 
+def _tool(name: str, description: str, properties: dict[str, JSON], metadata: dict[str, JSON] | None = None) -> Tool:
+    schema: dict[str, JSON] = {
+        "type": "object",
+        "properties": properties,
+        "required": [*properties],
+        "additionalProperties": False,
+    }
+    return Tool(name, description, schema, metadata or {})
+
+
 _STRICT: dict[str, JSON] = {api: {"strict": True} for api in ("anthropic", "openai-chat", "openai-responses")}
 """Metadata that marks a strict tool. APIs without the mark ignore it."""
 
+_CITY: dict[str, JSON] = {"city": {"type": "string", "description": "The name of the city."}}
 
-def _city(name: str, description: str) -> Tool:
-    city: JSON = {"type": "string", "description": "The name of the city."}
-    schema: dict[str, JSON] = {
-        "type": "object",
-        "properties": {"city": city},
-        "required": ["city"],
-        "additionalProperties": False,
-    }
-    return Tool(name, description, schema)
-
-
-WEATHER = _city("get_weather", "The current weather in a city.")
-TIME = _city("get_time", "The current local time in a city.")
+WEATHER = _tool("get_weather", "The current weather in a city.", _CITY)
+TIME = _tool("get_time", "The current local time in a city.", _CITY)
 PING = Tool("ping", "Says whether the service is up. It takes no arguments.", {"type": "object", "properties": {}})
-ORDER = Tool(
+ORDER = _tool(
     "find_order",
     "Finds an order by its number.",
-    {
-        "type": "object",
-        "properties": {"number": {"type": "integer", "description": "The number, all digits of it."}},
-        "required": ["number"],
-        "additionalProperties": False,
-    },
+    {"number": {"type": "integer", "description": "The number, all digits of it."}},
 )
-NOTE = Tool(
+NOTE = _tool(
     "save_note",
     "Saves a note word for word.",
-    {
-        "type": "object",
-        "properties": {"text": {"type": "string", "description": "The text of the note, unchanged."}},
-        "required": ["text"],
-        "additionalProperties": False,
-    },
+    {"text": {"type": "string", "description": "The text of the note, unchanged."}},
 )
-TABLE = Tool(
+TABLE = _tool(
     "book_table",
     "Books a table.",
     {
-        "type": "object",
-        "properties": {
-            "place": {"type": "string", "enum": ["garden", "hall"]},
-            "meal": {"type": "string", "enum": ["lunch", "dinner"]},
-            "guests": {"type": "integer"},
-        },
-        "required": ["place", "meal", "guests"],
-        "additionalProperties": False,
+        "place": {"type": "string", "enum": ["garden", "hall"]},
+        "meal": {"type": "string", "enum": ["lunch", "dinner"]},
+        "guests": {"type": "integer"},
     },
     _STRICT,
 )
 
 
-BOTH: tuple[Variant, ...] = ("whole", "stream")
+BOTH: list[Variant] = ["whole", "stream"]
 
 
-def needs(name: str, reason: str) -> Callable[[ServerUnderTest], str | None]:
-    """Return an applicability condition for a check: the API's request builder must have a value for `name`. `reason`
-    explains why it may be absent.
-    """
-    return lambda server: None if getattr(server.request_builder, name) else reason
-
-
-def _anybody(_server: ServerUnderTest) -> str | None:
-    return None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerCheck:
+class ServerCheck(BaseModel):
     """A check with a stable kebab-case `id`.
 
     `promise` is the requirement, `source` its origin, `because` the consequence of a violation. `sends` describes the
     requests. `prompt` is the first user text, by which the scripted server identifies the check. `script` holds the
     answers of a model that follows instructions, for cost estimates and tests. `history` is a conversation from another
-    server. `play` sends the requests and records failures. `lacks(server)` explains why the check does not apply.
-    `never` is the warning if no try recorded under the name `counted` succeeds.
+    server. The check applies if the API's request builder has a value for `needs` (else `lack` is the reason), and if
+    the model's profile supports the features in `native` itself. `never` is the warning if no try recorded under the
+    name `counted` succeeds.
     """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: str
     subject: Subject
@@ -538,10 +526,33 @@ class ServerCheck:
     because: str
     sends: str
     prompt: str
-    script: tuple[StepSpec, ...]
-    play: Callable[[CheckSession], None]
-    history: tuple[HistoryMessage, ...] = ()
-    variants: tuple[Variant, ...] = BOTH
-    lacks: Callable[[ServerUnderTest], str | None] = _anybody
+    script: list[StepSpec]
+    history: list[HistoryMessage] = []
+    variants: list[Variant] = BOTH
+    needs: str = ""
+    lack: str = ""
+    native: list[str] = []
     counted: str = ""
     never: str = ""
+
+    def lacks(self, server: ServerUnderTest) -> str | None:
+        """Return why the check does not apply to a server, or `None` if it does."""
+        if self.needs and not getattr(server.request_builder, self.needs):
+            return self.lack
+        if any(getattr(server.profile, name) != "native" for name in self.native):
+            return "the API has none of its own with this model: adapters emulate it"
+        return None
+
+
+PLAYS: dict[str, Callable[[CheckSession], None]] = {}
+"""Maps ids of checks to the functions that send the requests and record failures."""
+
+
+def plays(check: str) -> Callable[[Callable[[CheckSession], None]], Callable[[CheckSession], None]]:
+    """Register a function as the one that runs a check."""
+
+    def register(play: Callable[[CheckSession], None]) -> Callable[[CheckSession], None]:
+        PLAYS[check] = play
+        return play
+
+    return register

@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.apis.view import ModelStep, RequestView, TextView
 from harness.checks.server_checks.answer_checks import BOUND_TOKENS, PASSAGE
-from harness.checks.server_checks.call_checks import NUMBER
+from harness.checks.server_checks.conversation_checks import NUMBER
 from harness.model.http import Delivery, HttpResponse
 from tests.servers.faulty import (
     APIS,

@@ -11,7 +11,7 @@ import pytest
 from harness.apis.view import ModelStep, RequestView
 from harness.checks.server_check import CheckSelection
 from harness.checks.server_checks.answer_checks import OTHERWISE
-from harness.checks.server_checks.call_checks import PLAIN, TEXT
+from harness.checks.server_checks.conversation_checks import PLAIN, TEXT
 from harness.model.http import HttpResponse
 from harness.model.messages import JSON, StopReason
 from harness.results import CellResult, Severity, Verdict

@@ -10,7 +10,7 @@ import pytest
 
 from harness.apis.view import RequestView
 from harness.checks.server_check import CheckSelection
-from harness.checks.server_checks.prompt_checks import FOREIGN
+from harness.checks.server_checks.conversation_checks import FOREIGN
 from harness.model.http import HttpResponse
 from harness.results import Blame, RunResult, Severity, Verdict
 from tests.servers.faults import FAULTS

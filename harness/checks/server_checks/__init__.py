@@ -1,22 +1,28 @@
-"""Checks of servers, grouped into modules by subject."""
+"""Checks of servers: `checks.yaml` describes them, and a function for each sends its requests."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from importlib import resources
+
+import yaml
+from pydantic import TypeAdapter
 
 from harness.apis.response_rules import RESPONSE_RULES
-from harness.checks.server_checks import answer_checks, call_checks, choice_checks, prompt_checks
+from harness.checks.server_checks import answer_checks, conversation_checks
 from harness.checks.server_session import ServerCheck
 
-_ALL = (
-    *answer_checks.CHECKS,
-    *call_checks.CHECKS,
-    *choice_checks.CHECKS,
-    *choice_checks.FORMATS,
-    *prompt_checks.CHECKS,
-    *answer_checks.FAILURES,
-)
-CHECKS: Mapping[str, ServerCheck] = {check.id: check for check in _ALL}
+__all__ = ["CHECKS", "RULES", "answer_checks", "conversation_checks"]
+
+_FILE = resources.files("harness.checks.server_checks") / "checks.yaml"
+
+CHECKS: Mapping[str, ServerCheck] = {
+    check.id: check
+    for check in TypeAdapter(list[ServerCheck]).validate_json(
+        json.dumps(yaml.load(_FILE.read_bytes(), getattr(yaml, "CSafeLoader", yaml.SafeLoader)))  # noqa: S506 - both safe
+    )
+}
 """Maps ids to checks, in the order in which they run."""
 
 RULES = frozenset((*RESPONSE_RULES, *CHECKS))

@@ -1,38 +1,37 @@
-"""Checks of answers: where they stop, whole compared with streamed, and refusal of invalid requests."""
+"""Checks of answers: their end, whole compared with streamed, tool choice, JSON, and refusal of invalid requests."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from harness.apis.conversion import Body
-from harness.apis.response_rules import Subject
-from harness.apis.view import OpaqueView
+from harness.apis.jsonvalue import loads
+from harness.apis.view import OpaqueView, WireError
 from harness.checks.server_session import (
+    TIME,
     WEATHER,
     CheckSession,
     Inconclusive,
     Reply,
-    ServerCheck,
     conclusive,
-    needs,
+    plays,
 )
-from harness.model.messages import ChatRequest, Message, NamedTool, StopReason
+from harness.equivalence.schema_changes import accepts
+from harness.model.messages import JSON, ChatRequest, JsonMode, JsonSchema, Message, NamedTool, StopReason
 from harness.results import Severity
-from harness.scenarios.schema import StepSpec
 
 PLAIN = "server-text"
 """Id of the check with the simplest request. A server that fails it cannot answer any request."""
-
-_TEXT = "What is the capital of France? Answer in one short sentence."
 
 
 _LOST_TOKENS = 6
 """Number of tokens that is too high for the overhead of an empty answer."""
 
 
+@plays(PLAIN)
 def _text(session: CheckSession) -> None:
     refused = "streams do not work" if session.stream else "a plain question is refused"
-    reply = session.ask(ChatRequest(messages=[Message.user(_TEXT)]), refused=refused)
+    reply = session.ask(session.question(), refused=refused)
     view = conclusive(reply)
     if view.calls:
         said = "the answer calls a tool, and the request declares none"
@@ -47,13 +46,13 @@ def _text(session: CheckSession) -> None:
 BOUND_TOKENS = 16
 """Token limit for a short answer: the lowest that every API accepts."""
 
-_LONG = "Count from one to two hundred in words, with commas between them, and leave none out."
 _MAX_WORD_CHARACTERS = 12
 """Maximum characters of an English token."""
 
 
+@plays("server-length")
 def _length(session: CheckSession) -> None:
-    asked = ChatRequest(messages=[Message.user(_LONG)], max_tokens=BOUND_TOKENS)
+    asked = session.question(max_tokens=BOUND_TOKENS)
     reply = session.ask(asked)
     view = reply.view
     if view is None or view.stop_reason is StopReason.MAX_TOKENS:
@@ -77,12 +76,12 @@ def _fills(reply: Reply) -> bool:
     return (view.usage.output_tokens or 0) >= BOUND_TOKENS
 
 
-_COUNT = "Count from ONE to TEN in capital letters, with commas between the words."
 _END = "FIVE"
 
 
+@plays("server-stop-sequence")
 def _stop(session: CheckSession) -> None:
-    asked = ChatRequest(messages=[Message.user(_COUNT)], stop=[_END])
+    asked = session.question(stop=[_END])
     reply = session.ask(asked, refused="a stop sequence is refused")
     text = conclusive(reply).text
     if _END in text:
@@ -125,94 +124,26 @@ PASSAGE = (
     "The harbour was quiet before sunrise. Seven grey boats lay at the northern pier, and nobody had counted them "
     "since the storm. A boy with a lantern walked from one to the next, wrote seven numbers on a slate, and went home."
 )
-_REPEAT = f"Repeat the following text word for word, and say nothing else.\n\n{PASSAGE}"
 
 
+@plays("server-same-text")
 def _same_text(session: CheckSession) -> None:
-    request = ChatRequest(messages=[Message.user(_REPEAT)])
+    request = session.question()
     said = "whole and streamed answers differ in their text"
     compare_variants(session, request, lambda reply: conclusive(reply).text.strip() == PASSAGE, said)
 
 
-_BOTH = "What is the weather in Vienna and in Prague? Call get_weather for both, at once."
-
-
+@plays("server-same-calls")
 def _same_calls(session: CheckSession) -> None:
-    request = ChatRequest(messages=[Message.user(_BOTH)], tools=[WEATHER], tool_choice="auto")
+    request = session.question(tools=[WEATHER], tool_choice="auto")
     said = "whole and streamed answers differ in their calls"
     compare_variants(session, request, lambda reply: len(conclusive(reply).calls) == 2, said)
 
 
-CHECKS = (
-    ServerCheck(
-        id=PLAIN,
-        subject=Subject.RESPONSES,
-        promise="A plain question gets an answer of text.",
-        source="anthropic-response-blocks, openai-chat-message-answer, openai-responses-stop-reasons, gemini-chunks",
-        because="there is nothing to show",
-        sends="a plain question",
-        prompt=_TEXT,
-        script=(StepSpec(text="The capital of France is Paris."),),
-        play=_text,
-    ),
-    ServerCheck(
-        id="server-length",
-        subject=Subject.RESPONSES,
-        promise="An answer that reaches its bound is cut there, and says so.",
-        source="anthropic-stop-reasons, openai-chat-stop-reasons, openai-responses-stop-reasons, gemini-stop-reasons",
-        because="half an answer is taken for a whole one",
-        sends=f"a question with a long answer, and a bound of {BOUND_TOKENS} tokens",
-        prompt=_LONG,
-        script=(StepSpec(text="one, two, three, four,", stop=StopReason.MAX_TOKENS),),
-        play=_length,
-    ),
-    ServerCheck(
-        id="server-stop-sequence",
-        subject=Subject.RESPONSES,
-        promise="An answer stops before the stop sequence that the request names.",
-        source="anthropic-stop-reasons, openai-chat-stop-reasons, gemini-stop-reasons",
-        because="the caller gets what it wanted to have cut off",
-        sends="a question whose answer runs into a stop sequence",
-        prompt=_COUNT,
-        script=(StepSpec(text="ONE, TWO, THREE, FOUR, ", stop=StopReason.STOP_SEQUENCE),),
-        play=_stop,
-        lacks=needs("stop_sequences", "the API has no stop sequences"),
-    ),
-    ServerCheck(
-        id="server-same-text",
-        subject=Subject.STREAMING,
-        promise="The pieces of a stream add up to the text of the whole answer.",
-        source="anthropic-stream-order, openai-chat-call-deltas, openai-responses-stream-order, gemini-chunks",
-        because="text is lost or doubled on its way",
-        sends="a text to be repeated, whole and streamed; up to five times where they differ",
-        prompt=_REPEAT,
-        script=(StepSpec(text=PASSAGE),),
-        play=_same_text,
-        variants=("stream",),
-    ),
-    ServerCheck(
-        id="server-same-calls",
-        subject=Subject.STREAMING,
-        promise="A stream has as many calls as the whole answer.",
-        source="anthropic-stream-order, openai-chat-call-deltas, openai-responses-stream-order, gemini-chunks",
-        because="calls are lost on their way",
-        sends="a question that needs two calls, whole and streamed; up to five times where they differ",
-        prompt=_BOTH,
-        script=(StepSpec(calls=[{"get_weather": {"city": "Vienna"}}, {"get_weather": {"city": "Prague"}}]),),
-        play=_same_calls,
-        variants=("stream",),
-    ),
-)
-
-
-_SOURCE = "anthropic-error-body, openai-chat-error-body, openai-responses-stream-error, gemini-errors"
-
-_HELLO = "Hello."
-_SCRIPT = (StepSpec(text="Hello."),)
-
-
-def _body(session: CheckSession, text: str = _HELLO) -> Body:
-    asked = ChatRequest(model=session.server.model, messages=[Message.user(text)], max_tokens=session.server.longest)
+def _body(session: CheckSession) -> Body:
+    asked = ChatRequest(
+        model=session.server.model, messages=[Message.user(session.prompt)], max_tokens=session.server.longest
+    )
     return session.server.body_of(asked)
 
 
@@ -229,6 +160,7 @@ def _refused(session: CheckSession, reply: Reply, what: str, *, severity: Severi
 _NO_MODEL = "harness-no-such-model"
 
 
+@plays("server-error-model")
 def _model(session: CheckSession) -> None:
     body = _body(session)
     named = {**body, "model": _NO_MODEL} if "model" in body else body
@@ -236,17 +168,16 @@ def _model(session: CheckSession) -> None:
     _refused(session, session.send(named, model=_NO_MODEL), "an unknown model", severity=Severity.WARNING)
 
 
+@plays("server-error-json")
 def _unreadable(session: CheckSession) -> None:
     _refused(session, session.send(b'{"model": "x", "messages": ['), "a body that is not JSON")
 
 
+@plays("server-error-messages")
 def _nothing(session: CheckSession) -> None:
     least = session.server.api.minimal_request
     body = {key: value for key, value in _body(session).items() if least is None or key not in least.body}
     _refused(session, session.send(body), "a request without messages")
-
-
-_PLEASE = "Say hello, please."
 
 
 def _taken_or_refused(session: CheckSession, reply: Reply, what: str) -> None:
@@ -261,15 +192,17 @@ def _taken_or_refused(session: CheckSession, reply: Reply, what: str) -> None:
         session.record_try(f"accepts {what} silently", came_out=view.error is None)
 
 
+@plays("server-unknown-field")
 def _unknown_field(session: CheckSession) -> None:
-    reply = session.send({**_body(session, _PLEASE), "harness_unknown_field": True})
+    reply = session.send({**_body(session), "harness_unknown_field": True})
     _taken_or_refused(session, reply, "an unknown field")
 
 
+@plays("server-error-tool")
 def _undeclared(session: CheckSession) -> None:
     asked = ChatRequest(
         session.server.model,
-        [Message.user(_HELLO)],
+        [Message.user(session.prompt)],
         tools=[WEATHER],
         tool_choice=NamedTool("no_such_tool"),
         max_tokens=session.server.longest,
@@ -279,60 +212,112 @@ def _undeclared(session: CheckSession) -> None:
     )
 
 
-FAILURES = (
-    ServerCheck(
-        id="server-error-model",
-        subject=Subject.ERRORS,
-        promise="A model that the server does not have is refused.",
-        source=_SOURCE,
-        because="another model answers than the caller believes",
-        sends="a question to an unknown model",
-        prompt=_HELLO,
-        script=_SCRIPT,
-        play=_model,
-    ),
-    ServerCheck(
-        id="server-error-json",
-        subject=Subject.ERRORS,
-        promise="A body that is no JSON is refused as the client's mistake.",
-        source=_SOURCE,
-        because="clients take it for a failure of the server, and send it again",
-        sends="the beginning of a body",
-        prompt=_HELLO,
-        script=_SCRIPT,
-        play=_unreadable,
-    ),
-    ServerCheck(
-        id="server-error-messages",
-        subject=Subject.ERRORS,
-        promise="A request without messages is refused as the client's mistake.",
-        source=_SOURCE,
-        because="clients take it for a failure of the server, and send it again",
-        sends="a body without its messages",
-        prompt=_HELLO,
-        script=_SCRIPT,
-        play=_nothing,
-    ),
-    ServerCheck(
-        id="server-error-tool",
-        subject=Subject.ERRORS,
-        promise="A tool choice of a tool that is not declared is refused, or left alone, and no server fails over it.",
-        source="openai-chat-choice-declared, openai-responses-choice-declared, anthropic-choice-form",
-        because="clients take it for a failure of the server, and send it again",
-        sends="a tool, and a tool choice that names another",
-        prompt=_HELLO,
-        script=_SCRIPT,
-        play=_undeclared,
-    ),
-    ServerCheck(
-        id="server-unknown-field",
-        subject=Subject.ERRORS,
-        promise="An unknown field is refused or ignored; the server does not fail.",
-        source=_SOURCE,
-        because="one field of a newer client, and every request fails",
-        sends="a question with a field that no API has",
-        prompt=_PLEASE,
-        script=_SCRIPT,
-        play=_unknown_field,
-    ),
+def _names(session: CheckSession, request: ChatRequest, refused: str) -> Sequence[str]:
+    """Return the names of the called tools."""
+    return [call.name for call in conclusive(session.ask(request, refused=refused)).calls]
+
+
+@plays("server-choice-none")
+def _none(session: CheckSession) -> None:
+    names = _names(
+        session, session.question(tools=[WEATHER, TIME], tool_choice="none"), "the tool choice 'none' is refused"
+    )
+    if names:
+        said = "the request forbids calls, and the answer has one"
+        session.fail(said, session.replies[-1], actual=[*names], expected=[])
+
+
+@plays("server-choice-required")
+def _required(session: CheckSession) -> None:
+    names = _names(
+        session,
+        session.question(tools=[WEATHER, TIME], tool_choice="required"),
+        "the tool choice that requires a call is refused",
+    )
+    if not names:
+        session.fail("the request requires a call, and the answer has none", session.replies[-1])
+
+
+@plays("server-choice-named")
+def _named(session: CheckSession) -> None:
+    names = _names(
+        session,
+        session.question(tools=[WEATHER, TIME], tool_choice=NamedTool(TIME.name)),
+        "the choice of one tool by its name is refused",
+    )
+    if set(names) != {TIME.name}:
+        said = f"the request names {TIME.name}, and the answer calls {', '.join(names) or 'nothing'}"
+        session.fail(said, session.replies[-1], actual=[*names], expected=[TIME.name])
+
+
+@plays("server-choice-one-call")
+def _one(session: CheckSession) -> None:
+    reply = session.ask(
+        session.question(tools=[WEATHER, TIME], tool_choice="auto"),
+        refused="the switch that forbids several calls is refused",
+        way=["one_call"],
+    )
+    calls = session.calls(reply)
+    if len(calls) > 1:
+        said = f"the request forbids several calls in one answer, and there are {len(calls)}"
+        session.fail(said, reply, calls[1].pointer, actual=[call.name for call in calls])
+
+
+def _json(session: CheckSession, request: ChatRequest, refused: str) -> JSON:
+    """Return the JSON of an answer. Raises `Inconclusive` if the model calls a tool or stops too early."""
+    reply = session.ask(request, refused=refused)
+    view = conclusive(reply)
+    if view.calls:
+        raise Inconclusive("the model called a tool that the question does not need")
+    try:
+        return loads(view.text)
+    except WireError as damage:
+        fenced = " (it stands in a fence of Markdown)" if view.text.lstrip().startswith("```") else ""
+        session.fail(f"the answer is to be JSON, and is {damage.reason}{fenced}", reply, actual=view.text)
+        raise Inconclusive("the answer is no JSON") from None
+
+
+@plays("server-json-mode")
+def _mode(session: CheckSession) -> None:
+    _check_object(session, session.question(response_format=JsonMode()), "JSON mode is refused")
+
+
+@plays("server-json-mode-tools")
+def _mode_with_tools(session: CheckSession) -> None:
+    asked = session.question(tools=[WEATHER], response_format=JsonMode())
+    _check_object(session, asked, "JSON mode is refused together with tools")
+
+
+def _check_object(session: CheckSession, request: ChatRequest, refused: str) -> None:
+    value = _json(session, request, refused)
+    if not isinstance(value, dict):
+        session.fail("the answer is JSON, but not an object", session.replies[-1], actual=value)
+
+
+@plays("server-json-schema")
+def _schema(session: CheckSession) -> None:
+    _check_schema(session, session.question(response_format=_ANIMAL), "a JSON schema for the answer is refused")
+
+
+@plays("server-json-schema-tools")
+def _schema_with_tools(session: CheckSession) -> None:
+    asked = session.question(tools=[WEATHER], response_format=_ANIMAL)
+    _check_schema(session, asked, "a JSON schema for the answer is refused together with tools")
+
+
+def _check_schema(session: CheckSession, request: ChatRequest, refused: str) -> None:
+    value = _json(session, request, refused)
+    if not accepts(_ANIMAL.schema, value):
+        said = "the answer is JSON, but violates the requested schema"
+        session.fail(said, session.replies[-1], actual=value, expected=_ANIMAL.schema)
+
+
+_ANIMAL = JsonSchema(
+    {
+        "type": "object",
+        "properties": {"legs": {"type": "integer"}, "class": {"type": "string", "enum": ["insect", "arachnid"]}},
+        "required": ["legs", "class"],
+        "additionalProperties": False,
+    },
+    "animal",
 )

@@ -1,10 +1,12 @@
-"""Checks of calls: ids, arguments, parallel calls."""
+"""Checks of conversations: calls and their results, prompts, and histories from another server."""
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
 
-from harness.apis.response_rules import Subject
 from harness.apis.view import CallView
 from harness.checks.server_checks.answer_checks import OTHERWISE, compare_variants
 from harness.checks.server_session import (
@@ -16,14 +18,12 @@ from harness.checks.server_session import (
     CheckSession,
     Inconclusive,
     Reply,
-    ServerCheck,
     SessionEnded,
     conclusive,
-    needs,
+    plays,
 )
 from harness.equivalence.schema_changes import accepts
-from harness.model.messages import JSON, ChatRequest, Message, NamedTool, Tool
-from harness.scenarios.schema import StepSpec
+from harness.model.messages import JSON, ChatRequest, Message, NamedTool, Role, Tool, ToolCall, ToolResult
 
 CALLED = "calls the tool that it is asked to call"
 FITS = "makes arguments that fit the schema of a tool that is not strict"
@@ -42,11 +42,9 @@ def _first_call(session: CheckSession, reply: Reply, tool: Tool) -> CallView:
     return call
 
 
-_CALL = "What is the weather in Paris right now? Use get_weather."
-
-
+@plays("server-call")
 def _call(session: CheckSession) -> None:
-    asked = ChatRequest(messages=[Message.user(_CALL)], tools=[WEATHER], tool_choice="auto")
+    asked = session.question(tools=[WEATHER], tool_choice="auto")
     first = session.ask(asked)
     call = _first_call(session, first, WEATHER)
     session.record_try(FITS, came_out=accepts(WEATHER.parameters, call.arguments))
@@ -59,11 +57,9 @@ def _call(session: CheckSession) -> None:
     session.send_text(second, "And what is it in Oslo? Use get_weather again.")
 
 
-_PARALLEL = "What is the weather in Madrid and in Lisbon? Call get_weather for both, at once."
-
-
+@plays("server-parallel")
 def _parallel(session: CheckSession) -> None:
-    first = session.ask(ChatRequest(messages=[Message.user(_PARALLEL)], tools=[WEATHER], tool_choice="auto"))
+    first = session.ask(session.question(tools=[WEATHER], tool_choice="auto"))
     conclusive(first)
     calls = first.view.calls if first.view is not None else ()
     session.record_try("calls two tools at once where it is asked to", came_out=len(calls) > 1)
@@ -73,22 +69,18 @@ def _parallel(session: CheckSession) -> None:
     session.send_results(first, results if in_order else results[::-1], refused=_OWN_IDS)
 
 
-_NO_ARGUMENTS = "Is the service up? Use ping."
-
-
+@plays("server-no-arguments")
 def _no_arguments(session: CheckSession) -> None:
-    reply = session.ask(ChatRequest(messages=[Message.user(_NO_ARGUMENTS)], tools=[PING], tool_choice="auto"))
+    reply = session.ask(session.question(tools=[PING], tool_choice="auto"))
     call = _first_call(session, reply, PING)
     if call.malformed is None and call.arguments != {}:
         raise Inconclusive(f"the model made up arguments: {call.arguments}")
     session.send_results(reply, [(each, {"up": True}) for each in session.calls(reply)], refused=_OWN_IDS)
 
 
-_DIFFERENT = "Is the service up, and what is the weather in Bergen? Call ping and get_weather, both at once."
-
-
+@plays("server-different-calls")
 def _different(session: CheckSession) -> None:
-    request = ChatRequest(messages=[Message.user(_DIFFERENT)], tools=[PING, WEATHER], tool_choice="auto")
+    request = session.question(tools=[PING, WEATHER], tool_choice="auto")
     if session.stream:
         compare_variants(session, request, _is_mixed, "whole and streamed answers differ in their calls")
         reply = session.replies[-1]
@@ -137,11 +129,10 @@ NUMBER = 1234567890123456789
 _REACH = 129
 """Distance within which a number equals `NUMBER` after conversion to a double. Doubles of this size are 256 apart."""
 
-_INTEGER = f"Find the order with the number {NUMBER}. Use find_order."
 
-
+@plays("server-integers")
 def _integer(session: CheckSession) -> None:
-    reply = session.ask(ChatRequest(messages=[Message.user(_INTEGER)], tools=[ORDER], tool_choice="auto"))
+    reply = session.ask(session.question(tools=[ORDER], tool_choice="auto"))
     call = _first_call(session, reply, ORDER)
     given = call.arguments.get("number") if isinstance(call.arguments, dict) else None
     if isinstance(given, int | float) and given != NUMBER and abs(given - NUMBER) < _REACH:
@@ -173,6 +164,7 @@ def _twice(text: str) -> set[str]:
     return {json.dumps(text, ensure_ascii=escaped)[1:-1] for escaped in (True, False)}
 
 
+@plays("server-escapes")
 def _escapes(session: CheckSession) -> None:
     reply, call, given = _saved_note(session, TEXT)
     if isinstance(given, str) and given in _twice(TEXT):
@@ -185,113 +177,116 @@ def _escapes(session: CheckSession) -> None:
         raise Inconclusive("the model wrote another text")
 
 
-_STRICT = "Book a table in the garden for dinner, for four. Use book_table."
-
-
+@plays("server-strict-arguments")
 def _strict(session: CheckSession) -> None:
     forced = session.server.request_builder.keeps_schemas == "forced"
     choice = NamedTool(TABLE.name) if forced else "auto"
-    reply = session.ask(ChatRequest(messages=[Message.user(_STRICT)], tools=[TABLE], tool_choice=choice))
+    reply = session.ask(session.question(tools=[TABLE], tool_choice=choice))
     call = _first_call(session, reply, TABLE)
     if call.malformed is None and not accepts(TABLE.parameters, call.arguments):
         said = "the arguments violate the schema, although the API guarantees it for this call"
         session.fail(said, reply, call.arguments_pointer, actual=call.arguments, expected=TABLE.parameters)
 
 
-_PARIS = StepSpec(calls=[{"get_weather": {"city": "Paris"}}])
+_WORD = "HARBOUR-7"
+_SYSTEM = f"End every answer with the word {_WORD}, whatever is asked."
+_FOLLOWED, _OBEYED = "follows the system prompt", "follows the developer's prompt"
 
-CHECKS = (
-    ServerCheck(
-        id="server-call",
-        subject=Subject.ID_MATCHING,
-        promise="A call goes back as it came, its result by its id, and the next call has another id.",
-        source="anthropic-call-answered-next, openai-chat-calls-answered, openai-responses-result-has-call, "
-        "gemini-function-response-form",
-        because="no tool loop gets beyond its first step",
-        sends="a question that needs a tool, its result, and another question that needs it",
-        prompt=_CALL,
-        script=(
-            _PARIS,
-            StepSpec(text="It is 18 °C in Paris, and the sky is clear."),
-            StepSpec(calls=[{"get_weather": {"city": "Oslo"}}]),
-        ),
-        play=_call,
-    ),
-    ServerCheck(
-        id="server-parallel",
-        subject=Subject.TOOLS,
-        promise="Several calls of one answer arrive, and their results are taken in any order.",
-        source="anthropic-results-in-one-message, openai-chat-calls-answered, openai-responses-result-has-call, "
-        "gemini-responses-counted",
-        because="parallel calls are lost or mixed up",
-        sends="a question about two cities, and the results, the last one first",
-        prompt=_PARALLEL,
-        script=(
-            StepSpec(calls=[{"get_weather": {"city": "Madrid"}}, {"get_weather": {"city": "Lisbon"}}]),
-            StepSpec(text="Madrid has 20 °C, Lisbon 21 °C."),
-        ),
-        play=_parallel,
-    ),
-    ServerCheck(
-        id="server-no-arguments",
-        subject=Subject.TOOLS,
-        promise="A call without arguments has an empty object for them, and goes back.",
-        source="anthropic-stream-arguments, openai-chat-no-arguments, gemini-function-call-form",
-        because="clients parse nothing as JSON, and break",
-        sends="a question that needs a tool without parameters, and its result",
-        prompt=_NO_ARGUMENTS,
-        script=(StepSpec(calls=[{"ping": {}}]), StepSpec(text="Yes, it is up.")),
-        play=_no_arguments,
-    ),
-    ServerCheck(
-        id="server-different-calls",
-        subject=Subject.TOOLS,
-        promise="Calls of different tools in one answer arrive each with its name and arguments, be there any or none.",
-        source="anthropic-stream-arguments, openai-chat-no-arguments, openai-responses-call-form, "
-        "gemini-function-call-form",
-        because="one of the calls is lost, or gets the arguments of the other",
-        sends="a question that needs two tools, one of them without parameters, and the results, the last one first; "
-        "of a stream the whole answer as well, up to five times where they differ",
-        prompt=_DIFFERENT,
-        script=(
-            StepSpec(calls=[{"ping": {}}, {"get_weather": {"city": "Bergen"}}]),
-            StepSpec(text="The service is up, and Bergen has 12 °C."),
-        ),
-        play=_different,
-    ),
-    ServerCheck(
-        id="server-integers",
-        subject=Subject.TOOLS,
-        promise="An integer that no double holds arrives digit by digit.",
-        source="https://www.rfc-editor.org/rfc/rfc8259#section-6 (read 2026-11-22)",
-        because="the tool is called with another number, and nobody sees it",
-        sends=f"a question that needs the integer {NUMBER} as an argument",
-        prompt=_INTEGER,
-        script=(StepSpec(calls=[{"find_order": {"number": NUMBER}}]),),
-        play=_integer,
-        lacks=needs("exact_integers", "the API's own arguments hold doubles, no larger integers"),
-    ),
-    ServerCheck(
-        id="server-escapes",
-        subject=Subject.TOOLS,
-        promise="Quotes, backslashes, line ends and letters beyond ASCII arrive in arguments as they were written.",
-        source="https://www.rfc-editor.org/rfc/rfc8259#section-7 (read 2026-11-22)",
-        because="the tool is called with another text, and nobody sees it",
-        sends="a question that needs such a text as an argument; if it comes escaped twice, another with a plain text",
-        prompt=_noted(TEXT),
-        script=(StepSpec(calls=[{"save_note": {"text": TEXT}}]),),
-        play=_escapes,
-    ),
-    ServerCheck(
-        id="server-strict-arguments",
-        subject=Subject.TOOLS,
-        promise="Arguments fit the schema where the API promises that: of a strict tool, or on Gemini of a forced one.",
-        source="anthropic-strict-closed, openai-chat-strict-schema, openai-responses-strict-default, "
-        "gemini-function-call-form",
-        because="the tool is called with what it cannot take",
-        sends="a question that needs a tool with closed values, whose schema is to be kept",
-        prompt=_STRICT,
-        script=(StepSpec(calls=[{"book_table": {"place": "garden", "meal": "dinner", "guests": 4}}]),),
-        play=_strict,
-    ),
-)
+
+def _check_instruction(session: CheckSession, name: str, way: Sequence[str], refused: str) -> None:
+    """Check that the model follows the system prompt. If it does not, use the prompt's token count to see whether it
+    arrived."""
+    asked = session.question(system=_SYSTEM)
+    view = conclusive(session.ask(asked, refused=refused, way=way))
+    session.record_try(name, came_out=_WORD in view.text)
+    if _WORD in view.text:
+        return
+    without = conclusive(session.ask(replace(asked, system=None))).usage.input_tokens
+    counted = view.usage.input_tokens
+    if counted is not None and without is not None and counted >= without + _MIN_PROMPT_TOKENS:
+        raise Inconclusive(f"the model does not follow the prompt, of which {counted - without} tokens are counted")
+
+
+_MIN_PROMPT_TOKENS = 8
+"""Minimum tokens of the system prompt."""
+
+
+@plays("server-system")
+def _system(session: CheckSession) -> None:
+    _check_instruction(session, _FOLLOWED, (), "the system prompt is refused")
+
+
+@plays("server-developer")
+def _developer(session: CheckSession) -> None:
+    _check_instruction(session, _OBEYED, ("developer",), "a message of the developer is refused")
+
+
+@plays("server-parts")
+def _parts(session: CheckSession) -> None:
+    asked = session.question()
+    reply = session.ask(asked, refused="a text of the user as a list of parts is refused", way=["parted"])
+    view = conclusive(reply)
+    session.record_try(
+        "reads a text that comes as a list of parts", came_out="13" in view.text or "thirteen" in view.text
+    )
+
+
+_STRINGS = "reads texts that come as plain strings"
+
+
+@plays("server-strings")
+def _plain(session: CheckSession) -> None:
+    said = [Message.user("My animal is the otter."), Message(Role.ASSISTANT, "I shall remember it.")]
+    asked = ChatRequest(messages=[*said, Message.user(session.prompt)])
+    reply = session.ask(asked, refused="messages whose content is a plain string are refused", way=["plain"])
+    session.record_try(_STRINGS, came_out="otter" in conclusive(reply).text.casefold())
+
+
+FOREIGN = "call_9pBQ4xTz7Kfe21Lm"
+"""A call id issued by another server, with only characters that every API accepts."""
+
+_ASKED = "What is the weather in Kyoto?"
+
+
+def _elsewhere(result: str, *, failed: bool, question: str) -> ChatRequest:
+    call, arguments = WEATHER.name, {"city": "Kyoto"}
+    return ChatRequest(
+        messages=[
+            Message.user(_ASKED),
+            Message(Role.ASSISTANT, [ToolCall(FOREIGN, call, {**arguments})]),
+            Message(Role.USER, [ToolResult(FOREIGN, call, result, is_error=failed)]),
+            Message(Role.ASSISTANT, "That was the weather service."),
+            Message.user(question),
+        ],
+        tools=[WEATHER],
+    )
+
+
+@plays("server-history")
+def _history(session: CheckSession) -> None:
+    asked = _elsewhere("21 °C and dry", failed=False, question=session.prompt)
+    plain = replace(asked, messages=[asked.messages[0], *asked.messages[-2:]])
+
+    def refused() -> str:
+        if session.refuses(plain):
+            return "a conversation that came from elsewhere is refused, even without calls"
+        return "a conversation is refused whose call has an id of another server's"
+
+    reply = session.ask(asked, refused=refused)
+    session.record_try("reads the conversation before", came_out="kyoto" in conclusive(reply).text.casefold())
+
+
+_NO = re.compile(r"\bno\b", re.IGNORECASE)
+
+
+@plays("server-result-error")
+def _failed(session: CheckSession) -> None:
+    asked = _elsewhere("the station is offline", failed=True, question=session.prompt)
+
+    def refused() -> str:
+        if session.refuses(_elsewhere("the station is offline", failed=False, question=session.prompt)):
+            raise Inconclusive("the same conversation is refused where the tool has not failed")
+        return "a conversation is refused in which a tool has failed"
+
+    reply = session.ask(asked, refused=refused)
+    session.record_try("reads that a tool has failed", came_out=_NO.search(conclusive(reply).text) is not None)
