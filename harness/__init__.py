@@ -8,7 +8,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # as `typing` has it, which takes longer to import than `harness --help` does
 if TYPE_CHECKING:
-    from harness.kit.client import AsyncClient, AsyncEmbedder, Client, Embedder
+    from harness.kit.client import AsyncClient, AsyncEmbedder, Client, Embedder, LocalRunner
     from harness.kit.embeddings import EmbeddingRecord
     from harness.kit.factories import (
         async_chat_client,
@@ -19,12 +19,9 @@ if TYPE_CHECKING:
         generation_provider,
     )
     from harness.kit.generation import AsyncChatGeneration, ChatGeneration
-    from harness.kit.handlers import CollectingHandler, ConsoleHandler, QueueHandler
+    from harness.kit.handlers import CollectingHandler, ConsoleHandler, PartialArguments, QueueHandler, Streamed
     from harness.kit.handout import Handout
-    from harness.kit.processes import LocalRunner
-    from harness.kit.streamed import PartialArguments, Streamed
-    from harness.kit.thread import Thread, ask
-    from harness.kit.trimming import trimmed
+    from harness.kit.thread import Thread, ask, trimmed
     from harness.kit.workspace import Workspace
     from harness.model.errors import (
         AuthenticationFailed,
@@ -122,11 +119,8 @@ _MODULES = (
     "model.loops",
     "kit.thread",
     "kit.handlers",
-    "kit.streamed",
     "kit.handout",
-    "kit.trimming",
     "kit.generation",
-    "kit.processes",
     "kit.workspace",
     "kit.client",
     "kit.embeddings",

@@ -7,13 +7,16 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
+from threading import Lock
 
+from harness.apis import registry
+from harness.apis.api import Api
 from harness.apis.response_rules import RESPONSE_RULES, ResponseRule, Subject
-from harness.apis.view import RequestView, WireError
+from harness.apis.server import json_response
+from harness.apis.view import RequestView, TextView, WireError
 from harness.cassettes.redact import Redactor
 from harness.cassettes.redact.urls import origin, shown
 from harness.checks.checked_endpoints import suggestion, with_strictness
-from harness.checks.scripted_server import ScriptedServer
 from harness.checks.server_checks import CHECKS
 from harness.checks.server_checks.answer_checks import PLAIN
 from harness.checks.server_results import CheckAttempt, Price, ResponseMonitor, ServerCellBuilder, run_check, spending
@@ -28,9 +31,10 @@ from harness.checks.server_session import (
     ServerUnderTest,
 )
 from harness.model.errors import UsageError
-from harness.model.http import HttpResponse
+from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import ChatRequest, Message, Usage
 from harness.platform.environment import utc_now
+from harness.reference_server.conversation_server import ConversationServer
 from harness.results import CellResult, Checked, Invocation, Provenance, Rate, RunResult, Spending, verdict_of
 from harness.rules import EVERYTHING, Scope
 from harness.rules.conversation_report import max_conversation_chars
@@ -38,7 +42,7 @@ from harness.runner.backends import NO_KEY
 from harness.runner.costs import price_version
 from harness.runner.expected_failures import ExpectedFailure, mark_expected, stale, unmatched
 from harness.runner.tool_loop import ADAPTER_EXCEPTIONS
-from harness.scenarios.schema import Variant
+from harness.scenarios.schema import Scenario, TurnSpec, Variant
 
 INTERRUPTED = "interrupted"
 """Reason for a check that the user interrupted."""
@@ -325,3 +329,79 @@ def rate(name: str, target: str, tries: Iterable[bool]) -> Rate:
     centre = (share + square / (2 * run_check)) / (1 + square / run_check)
     reach = _Z * sqrt(share * (1 - share) / run_check + square / (4 * run_check * run_check)) / (1 + square / run_check)
     return Rate(name, target, hits, run_check, round(max(centre - reach, 0.0), 4), round(min(centre + reach, 1.0), 4))
+
+
+@dataclass(slots=True)
+class _OpenCheck:
+    front: ConversationServer
+    turns: int
+    """Turns of its first request. A request with no more turns starts a new conversation."""
+
+
+class ScriptedServer:
+    """A request handler that recognises a check by its prompt and answers with the check's script. `models` are the
+    known model names."""
+
+    def __init__(self, api: Api, *models: str) -> None:
+        self._api = api
+        self._models = frozenset(model.removeprefix("models/") for model in models)
+        self._begun = 0
+        self._open: dict[tuple[str, bool], _OpenCheck] = {}
+        self._lock = Lock()
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Respond to one request as the provider would."""
+        with self._lock:
+            return self._answer(request)
+
+    def _answer(self, request: HttpRequest) -> HttpResponse:
+        try:
+            view = self._api.view(request)
+        except WireError:
+            return self._front(next(iter(CHECKS.values()))).serve(request).response
+        check = _check_for(view)
+        key = (check.id, view.stream)
+        known = self._open.get(key)
+        if known is None or len(view.turns) <= known.turns:
+            known = self._open[key] = _OpenCheck(self._front(check), len(view.turns))
+        return known.front.serve(request).response
+
+    def _front(self, check: ServerCheck) -> ConversationServer:
+        self._begun += 1
+        scenario = Scenario(
+            version=1,
+            id=check.id,
+            title=check.promise,
+            covers=[check.subject],
+            history=[*check.history],
+            turns=[TurnSpec(user=check.prompt, model=[*check.script])],
+        )
+        return ConversationServer(scenario, self._api, str(self._begun), known=self._is_known)
+
+    def _is_known(self, model: str) -> bool:
+        return model.removeprefix("models/") in self._models
+
+
+class ScriptedServers:
+    """Scripted servers of all APIs, selected by path."""
+
+    def __init__(self, *models: str) -> None:
+        self._players = [
+            (api, ScriptedServer(api, *models)) for api in registry.apis() if api.request_builder is not None
+        ]
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Answer one request as the provider would; a path of no API gets HTTP 404."""
+        for api, player in self._players:
+            if api.recognises(replace(request, body=api.least_body)):
+                return player(request)
+        return json_response({"error": {"type": "harness", "message": "harness: no API has this path"}}, 404)
+
+
+def _check_for(view: RequestView) -> ServerCheck:
+    """Return the check that a conversation belongs to, by default the first one."""
+    said = {
+        part.text for turn in view.turns if turn.role == "user" for part in turn.parts if isinstance(part, TextView)
+    }
+    every = list(CHECKS.values())
+    return next((check for check in every if check.prompt in said), every[0])

@@ -20,7 +20,7 @@ from harness.apis.response_rules import Subject
 from harness.apis.targets import Target, targets_for
 from harness.cli.main import print_error
 from harness.cli.settings import EffectiveOptions, fact_options, named_values
-from harness.kit.processes import LocalRunner
+from harness.kit.client import LocalRunner
 from harness.model import distribution
 from harness.model.errors import MissingDependency, UsageError
 from harness.model.protocols import Adapter, Endpoint

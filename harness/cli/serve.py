@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from harness.apis import registry
 from harness.cassettes.loopback_server import serve as listening
-from harness.checks.scripted_server import ScriptedServers
+from harness.checks.server_check import ScriptedServers
 from harness.cli.main import print_error
 from harness.cli.options import AsOf, FactFiles, NoColour, Paths, Reports, Verbose, option
 from harness.cli.outputs import with_pipeline

@@ -6,13 +6,13 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import typer
 
 from harness.apis import registry
-from harness.checks import starters
 from harness.checks.adapter_check import RECUTS, AdapterCheck
 from harness.cli.check import SuiteCheckOptions
 from harness.cli.execution import Execution, play_check
@@ -42,10 +42,31 @@ def check_suite(typed: SuiteCheckOptions, **subject: Any) -> int:
     return play_check(options, AdapterCheck(typed.everything, bool(typed.targets)), with_accepting_model)
 
 
+_TEMPLATES = {
+    "python": ("adapter.py", "my_adapter.py", "harness check my_adapter:ADAPTER"),
+    "conversation": ("loop.py", "my_loop.py", "harness check agent my_loop:drive --api openai-chat"),
+    "agent": ("agent.py", "my_agent.py", "harness check agent --agent-command 'python3 my_agent.py' --api openai-chat"),
+    "command": ("adapter.mjs", "my_adapter.mjs", "harness check --adapter-command 'node my_adapter.mjs'"),
+}
+"""Kind → shipped file, name of the written file, command that checks it. Each passes its check as it is."""
+
+
 def write_template(kind: str) -> int:
-    """Write a template for an adapter or an agent and return the exit code."""
-    file, command = starters.write_starter(kind, Path())
-    typer.echo(f"{file} is written. Check it: {command}")
+    """Write a template for an adapter or an agent and return the exit code.
+
+    Raises:
+        UsageError: there is such a file already, or it cannot be written.
+    """
+    shipped, name, command = _TEMPLATES[kind]
+    text = (resources.files("harness.checks") / "starters" / shipped).read_text(encoding="utf-8")
+    try:
+        with Path(name).open("x", encoding="utf-8") as written:
+            written.write(text)
+    except FileExistsError:
+        raise UsageError(f"--init {kind}: {name} is there already, and is left as it is.") from None
+    except OSError as error:
+        raise UsageError(f"--init {kind}: {name} cannot be written: {error.strerror}.") from None
+    typer.echo(f"{name} is written. Check it: {command}")
     return 0
 
 

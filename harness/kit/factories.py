@@ -29,10 +29,9 @@ from urllib.parse import urlsplit
 
 from harness import plugins
 from harness.apis import registry
-from harness.kit.client import AsyncClient, AsyncEmbedder, Client, Embedder
+from harness.kit.client import AsyncClient, AsyncEmbedder, Client, Embedder, LocalRunner
 from harness.kit.embeddings import EmbeddingRecord
 from harness.kit.generation import AsyncChatGeneration, ChatGeneration
-from harness.kit.processes import LocalRunner
 from harness.model.errors import MissingKey, UnknownName, UsageError
 from harness.model.protocols import Adapter, Capability, Embeddings, Endpoint, MaxTokensField, Route
 from harness.platform.credentials import read_key

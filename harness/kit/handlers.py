@@ -10,12 +10,17 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TextIO, TypeAlias
 
-from harness.model.messages import Usage
+from jiter import from_json
+
+from harness.model.errors import MalformedResponse
+from harness.model.messages import ChatResponse, Finish, Usage
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from queue import Queue
 
-    from harness.model.messages import ToolCall, ToolResult
+    from harness.model.messages import JSON, ChatRequest, StreamEvent, ToolCall, ToolResult
+    from harness.model.protocols import StreamingChatClient
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,3 +155,63 @@ class CollectingHandler(ConsoleHandler):
         self.events.append(Done(error, self._usage))
         self._usage = Usage()
         super().on_done(error)
+
+
+class Streamed:
+    """A `ChatClient` whose `chat` streams through `client` and passes every event to `on_event`."""
+
+    def __init__(self, client: StreamingChatClient, on_event: Callable[[StreamEvent], None]) -> None:
+        self._client = client
+        self._on_event = on_event
+
+    def chat(self, request: ChatRequest) -> ChatResponse:
+        """Stream a response and return it whole; see `harness.model.protocols.StreamingChatClient.stream`."""
+        response: ChatResponse | None = None
+        for event in self._client.stream(request):
+            self._on_event(event)
+            if isinstance(event, Finish):
+                response = event.response
+        if response is None:
+            raise MalformedResponse("the stream ended without its last event")
+        return response
+
+    def close(self) -> None:
+        """Close the client."""
+        self._client.close()
+
+
+_NUMBER_CHARACTERS = "0123456789+-.eE"
+
+
+class PartialArguments:
+    """The arguments of a call, collected from its deltas. `text` is the JSON text so far."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        self._in_string = False
+        self._escaped = False
+
+    def add(self, delta: str) -> None:
+        """Append a delta."""
+        self.text += delta
+        for character in delta:
+            if self._escaped:
+                self._escaped = False
+            elif character == '"':
+                self._in_string = not self._in_string
+            elif character == "\\" and self._in_string:
+                self._escaped = True
+
+    @property
+    def value(self) -> dict[str, JSON]:
+        """The arguments parsed so far. Strings may be incomplete; other values are included only when complete.
+
+        A number at the end of the text is left out, so that `1234` never appears as `12`. The value is `{}` if the text
+        is not (yet) a JSON object.
+        """
+        text = self.text if self._in_string else self.text.rstrip().rstrip(_NUMBER_CHARACTERS)
+        try:
+            value: JSON = from_json(text.encode(errors="replace"), partial_mode="trailing-strings")
+        except ValueError:
+            return {}
+        return value if isinstance(value, dict) else {}

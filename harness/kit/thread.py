@@ -8,7 +8,7 @@ append-only. However a turn ends, every call has a result, so the conversation c
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -22,6 +22,7 @@ from harness.model.messages import (
     Message,
     NamedTool,
     Opaque,
+    Part,
     Role,
     StopReason,
     Text,
@@ -156,7 +157,7 @@ class Thread:
     ) -> ChatResponse:
         """Send a user message, and run tools until the model has no more calls.
 
-        To display responses while they arrive, wrap the client in `harness.kit.streamed.Streamed`.
+        To display responses while they arrive, wrap the client in `harness.kit.handlers.Streamed`.
 
         Returns:
             The last response, with the usage of all responses of the turn.
@@ -290,3 +291,34 @@ def _is_paused(response: ChatResponse) -> bool:
 
 def _not_run(call: ToolCall) -> ToolResult:
     return ToolResult(call.id, call.name, "no result: the turn was broken off", is_error=True)
+
+
+NOTE = "[trimmed: {length} characters that were read in an earlier turn]"
+"""Content of a trimmed result."""
+
+MAX_SHORT_CHARACTERS = 200
+"""Length up to which results are kept. Notes are shorter, so a result is never trimmed twice."""
+
+
+def trimmed(messages: Sequence[Message], tools: Collection[str]) -> tuple[Message, ...]:
+    """Replace the results of `tools` by notes and return the new history. Errors are kept. Call it between two
+    turns.
+    """
+    return tuple(
+        replace(message, parts=tuple(_trimmed_part(part, tools) for part in message.parts))
+        if message.role is Role.USER
+        else message
+        for message in messages
+    )
+
+
+def trimmed_result(result: ToolResult, tools: Collection[str]) -> ToolResult:
+    """Return the result as it appears in a trimmed history."""
+    length = len(result.text)
+    if result.name not in tools or result.is_error or length <= MAX_SHORT_CHARACTERS:
+        return result
+    return replace(result, content=NOTE.format(length=length))
+
+
+def _trimmed_part(part: Part, tools: Collection[str]) -> Part:
+    return trimmed_result(part, tools) if isinstance(part, ToolResult) else part

@@ -10,7 +10,7 @@ harness_adapters = ["mypackage.adapter:ADAPTER"]
 ```
 
 The fixture `harness_client` is for tests of an application's own code. It makes a client without key or network, whose
-model follows a scenario (`harness.pytest_plugin.offline`):
+model follows a scenario (`harness.pytest_plugin.playing`):
 
 ```python
 def test_my_agent(harness_client):
@@ -43,19 +43,32 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from importlib import import_module
+from importlib.machinery import ModuleSpec, PathFinder
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
-from harness.pytest_plugin.finder import Finder
-
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
+    from types import ModuleType
 
     from harness.model.protocols import Adapter
-    from harness.pytest_plugin.offline import Offline
-    from harness.pytest_plugin.playing import Play
+    from harness.pytest_plugin.playing import Offline, Play
     from harness.pytest_plugin.taping import Tape
+
+
+_PACKAGE = __name__.partition(".")[0] + "."
+
+
+class Finder:
+    """Finder for `sys.meta_path` that uses Python's own finder for harness modules."""
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """Return the spec of a harness module, or `None` for any other module."""
+        return PathFinder.find_spec(name, path, target) if name.startswith(_PACKAGE) else None
+
 
 _OPTIONS: tuple[tuple[str, Literal["string", "paths", "args", "int", "bool"], str], ...] = (
     ("harness_scenarios", "paths", "scenario files and folders of them; without any, nothing is collected"),
@@ -178,8 +191,8 @@ def _may_select_scenarios(config: pytest.Config, scenarios: Sequence[Path]) -> b
 
 @pytest.fixture
 def harness_client() -> Iterator[Offline]:
-    """Makes clients that work offline; see `harness.pytest_plugin.offline`."""
-    with import_module("harness.pytest_plugin.offline").Offline() as offline:
+    """Makes clients that work offline; see `harness.pytest_plugin.playing`."""
+    with import_module("harness.pytest_plugin.playing").Offline() as offline:
         yield offline
 
 

@@ -22,8 +22,8 @@ from harness.model.errors import ScenarioError, UnknownName, UsageError
 from harness.model.protocols import Adapter
 from harness.platform.project import Project, project
 from harness.pytest_plugin import ending
-from harness.pytest_plugin.edition import edition as edition_of
 from harness.pytest_plugin.recording import Recording, Wanted, say
+from harness.pytest_plugin.tape_settings import edition as edition_of
 from harness.results import Invocation, RunResult
 from harness.runner.cells import Cell
 from harness.runner.expected_failures import load

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Self
 
 import pytest
 
-from harness.model.errors import HarnessError, UsageError
+from harness import plugins
+from harness.apis import registry, targets
+from harness.kit.client import Client
+from harness.model.errors import HarnessError, UnknownName, UsageError
 from harness.model.protocols import Adapter
 from harness.pytest_plugin.ending import Nonconformant, end, note
 from harness.pytest_plugin.played import Played, played
+from harness.reference_server.script_session import ScriptSession
 from harness.results import CellResult, Verdict
+from harness.runner.backends import ReferenceBackend
 from harness.runner.cells import Cell, cells
 from harness.runner.plan import variants
 from harness.scenarios import suite
 from harness.scenarios.load import SUFFIXES, load_file, scenario_files
-from harness.scenarios.schema import Variant
+from harness.scenarios.schema import Scenario, Variant
 
 
 def adapter(config: pytest.Config, spec: str) -> Adapter:
@@ -80,3 +87,44 @@ def _file(shared: Played, given: str | Path) -> Path:
             "'harness list scenarios' shows those that ship."
         )
     return known[given]
+
+
+class Offline:
+    """Creates clients and closes them on exit. Each client is a separate conversation and starts the script from the
+    beginning.
+    """
+
+    def __init__(self) -> None:
+        self._open = ExitStack()
+        self._reference = ReferenceBackend()
+
+    def __call__(self, scenario: str | Path, *, target: str = "openai-chat") -> Client:
+        """Return a client of a shipped target. Its model follows `scenario`, which is a file or the id of a shipped
+        scenario.
+
+        Raises:
+            UnknownName: there is no such shipped scenario or target.
+            ScenarioError: the file cannot be read.
+            MissingDependency: the SDK of the target's adapter is not installed.
+        """
+        shipped = registry.target(target)
+        made = targets.target(shipped, plugins.adapter(shipped.adapter), {})
+        session = ScriptSession(_scenario(scenario), registry.api(made.api), made.model, made.profile)
+        endpoint = self._open.enter_context(self._reference.endpoint(made, session))
+        return self._open.enter_context(Client(made.adapter, endpoint, made.model))
+
+    def __enter__(self) -> Self:
+        self._open.enter_context(self._reference)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._open.close()
+
+
+def _scenario(given: str | Path) -> Scenario:
+    if isinstance(given, Path) or Path(given).suffix in SUFFIXES:
+        return load_file(Path(given))
+    files = {file.stem: file for file in scenario_files([suite.shipped("scenarios")])}
+    if given not in files:
+        raise UnknownName("scenario", given, [*files], "harness_client")
+    return load_file(files[given])

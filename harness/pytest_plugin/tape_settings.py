@@ -12,8 +12,10 @@ from typing import Any, cast
 
 import pytest
 
-from harness.apis.fact_files import FactSelection
+from harness.apis import registry
+from harness.apis.fact_files import FactSelection, parse_day
 from harness.model.errors import UnknownName, UsageError
+from harness.platform.project import Project
 
 MARK = "tape"
 
@@ -136,3 +138,16 @@ def _path(item: pytest.Item, name: str | Path | None) -> Path:
     path = folder / f"{stem}.yaml"
     other = folder / f"{stem}.json"
     return other if other.exists() and not path.exists() else path
+
+
+def edition(config: pytest.Config, own: Project) -> FactSelection:
+    """Return the facts to use: their files and the day. Raises `UsageError` or `FactsError`."""
+    given: str = config.getini("harness_as_of")
+    made = FactSelection(parse_day(given, "harness_as_of") if given else None, _files(config, own))
+    made.check(registry.APIS.names())
+    return made
+
+
+def _files(config: pytest.Config, own: Project) -> tuple[Path, ...]:
+    files = (config.rootpath / file for file in own.facts)
+    return tuple(dict.fromkeys((*files, *config.getini("harness_facts"))))

@@ -26,8 +26,7 @@ from harness.cassettes.tape_recorder import TapeExchange, TapeRecorder, redactor
 from harness.model.errors import CassetteMissing, HarnessError, UsageError
 from harness.platform.project import project
 from harness.pytest_plugin import tape_texts
-from harness.pytest_plugin.edition import edition
-from harness.pytest_plugin.tape_settings import MARK, TapeSettings, settings
+from harness.pytest_plugin.tape_settings import MARK, TapeSettings, edition, settings
 from harness.pytest_plugin.tape_texts import TapeProblem
 from harness.reports.words import count, plain_line
 from harness.results import Finding, Outcome, Severity

@@ -21,8 +21,7 @@ from harness.apis.services import RuleSet
 from harness.apis.view import CallView, RequestView, ResponseView, TurnView, WireError
 from harness.cassettes.cassette import REFERENCE_URL
 from harness.equivalence.request_meaning import Pairing, pair_results
-from harness.kit.thread import failure
-from harness.kit.trimming import trimmed_result
+from harness.kit.thread import failure, trimmed_result
 from harness.model.http import EXHAUSTED
 from harness.model.messages import JSON, Text, ToolCall, ToolResult
 from harness.results import Blame, Chat, EmbeddingTranscript, Exchange, ReplayVariant, ServedTranscript, Transcript

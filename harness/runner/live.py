@@ -22,7 +22,7 @@ from harness.cassettes.redact import Redactor
 from harness.cassettes.redact.urls import origin
 from harness.cassettes.transport import ALONE, Handler, LoggingRunner, LoggingTransport, Proxy
 from harness.kit import factories
-from harness.kit.processes import LocalRunner
+from harness.kit.client import LocalRunner
 from harness.model.errors import MissingKey, UsageError
 from harness.model.protocols import ProcessRunner, Route
 from harness.platform import credentials

@@ -12,8 +12,7 @@ from dataclasses import astuple, dataclass, replace
 from harness.apis.targets import Target
 from harness.kit.embeddings import EmbeddingRecord
 from harness.kit.handlers import CollectingHandler
-from harness.kit.thread import Thread, failure
-from harness.kit.trimming import trimmed
+from harness.kit.thread import Thread, failure, trimmed
 from harness.model import errors
 from harness.model.errors import (
     ChatError,

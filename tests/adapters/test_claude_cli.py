@@ -183,7 +183,7 @@ def test_an_endpoint_without_a_runner_is_refused() -> None:
 
     assert str(raised.value) == (
         "the adapter 'claude-cli' cannot be used: it runs a command: give Endpoint.processes a runner, such as "
-        "harness.kit.processes.LocalRunner()."
+        "harness.kit.client.LocalRunner()."
     )
 
 

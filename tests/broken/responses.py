@@ -12,7 +12,7 @@ import httpx2
 from harness.apis import registry
 from harness.apis.limits import Limit
 from harness.cassettes.transport import Handler
-from harness.kit.streamed import PartialArguments
+from harness.kit.handlers import PartialArguments
 from harness.model.errors import (
     ChatError,
     InvalidRequest,

@@ -12,7 +12,7 @@ import pytest
 from harness.adapters.claude_cli import ADAPTER
 from harness.cassettes.player import ExchangeLog
 from harness.cassettes.transport import HandlerRunner, LoggingRunner
-from harness.kit.processes import LocalRunner
+from harness.kit.client import LocalRunner
 from harness.model.errors import ConnectionFailed, ServerError
 from harness.model.http import Delivery, HttpRequest, HttpResponse
 from harness.model.messages import ChatRequest, Message

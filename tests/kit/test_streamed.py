@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.kit.streamed import PartialArguments, Streamed
+from harness.kit.handlers import PartialArguments, Streamed
 from harness.kit.thread import Thread
 from harness.model.errors import MalformedResponse
 from harness.model.messages import (

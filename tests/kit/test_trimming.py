@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.kit.trimming import trimmed, trimmed_result
+from harness.kit.thread import trimmed, trimmed_result
 from harness.model.messages import Message, Role, Text, ToolCall, ToolResult
 
 LONG = "x" * 1000

@@ -36,7 +36,7 @@ IMPORTS = """\
 import sys
 def test_imports():
     loaded = {name for name in sys.modules if name.split('.')[0] in OURS}
-    assert loaded == {'harness', 'harness.pytest_plugin', 'harness.pytest_plugin.finder'}
+    assert loaded == {'harness', 'harness.pytest_plugin', 'harness.pytest_plugin'}
 OURS = {'harness', 'pydantic', 'yaml', 'vcr', 'httpx2', 'jsonschema', 'anthropic', 'openai', 'google'}
 """
 
@@ -48,7 +48,7 @@ def test_loaders():
     rewritten = {name for name, loader in ours.items() if type(loader).__name__ != 'SourceFileLoader'}
     assert rewritten == PLUGIN
     assert type(forgetful.__loader__).__name__ == 'AssertionRewritingHook'
-PLUGIN = {'harness.pytest_plugin', 'harness.pytest_plugin.finder'}
+PLUGIN = {'harness.pytest_plugin', 'harness.pytest_plugin'}
 """
 
 

@@ -12,11 +12,9 @@ import httpx2
 import pytest
 
 from harness.apis.targets import Target
-from harness.kit.handlers import Answered, Called, CollectingHandler
+from harness.kit.handlers import Answered, Called, CollectingHandler, PartialArguments, Streamed
 from harness.kit.handout import Handout
-from harness.kit.streamed import PartialArguments, Streamed
-from harness.kit.thread import Thread
-from harness.kit.trimming import trimmed
+from harness.kit.thread import Thread, trimmed
 from harness.kit.workspace import Workspace
 from harness.model.messages import ArgumentsDelta, Message, StreamEvent, Tool, ToolCall, ToolCallStart, ToolResult
 from harness.scenarios.canonical import answer, tools, user_message

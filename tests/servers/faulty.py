@@ -12,8 +12,7 @@ from harness.apis import registry
 from harness.apis.eventstream import events
 from harness.apis.view import ModelStep, RequestView, TextView, WireError
 from harness.cassettes.redact import Redactor
-from harness.checks.scripted_server import ScriptedServer
-from harness.checks.server_check import CheckSelection, ServerCheckRun
+from harness.checks.server_check import CheckSelection, ScriptedServer, ServerCheckRun
 from harness.checks.server_session import RetryingClient, ServerUnderTest
 from harness.model.http import AT_ONCE, HttpRequest, HttpResponse
 from harness.results import RunResult

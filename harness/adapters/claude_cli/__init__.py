@@ -43,7 +43,7 @@ def connect(endpoint: Endpoint, model: str) -> ChatClient:
     from harness.adapters.claude_cli.client import ClaudeCliClient  # noqa: PLC0415 - as in the adapters with SDKs
 
     if endpoint.processes is None:
-        reason = "it runs a command: give Endpoint.processes a runner, such as harness.kit.processes.LocalRunner()."
+        reason = "it runs a command: give Endpoint.processes a runner, such as harness.kit.client.LocalRunner()."
         raise PluginError("adapter", ADAPTER.name, reason)
     return ClaudeCliClient(endpoint.processes, model)
 

@@ -19,7 +19,7 @@ class Tool:
     """A function that the model may call.
 
     `parameters` is a JSON Schema of an object; `{}` means no arguments. Set `shown_while_written` to display arguments
-    while the model writes them (`harness.kit.streamed`). An API that normally buffers arguments then streams them
+    while the model writes them (`harness.kit.handlers`). An API that normally buffers arguments then streams them
     immediately. Such arguments may turn out to be invalid JSON.
     """
 
@@ -246,7 +246,7 @@ class ToolCallStart:
 
 @dataclass(frozen=True, slots=True)
 class ArgumentsDelta:
-    """A piece of the JSON text of a call's arguments; see `harness.kit.streamed.PartialArguments`."""
+    """A piece of the JSON text of a call's arguments; see `harness.kit.handlers.PartialArguments`."""
 
     index: int
     text: str

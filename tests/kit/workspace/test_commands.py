@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.kit.workspace import Workspace, commands
+from harness.kit import workspace
+from harness.kit.workspace import Workspace
 from harness.model.errors import UsageError
 from harness.model.messages import JSON, ToolResult
 from tests.kit.workspace.conftest import SECRET, Place, call
@@ -272,8 +273,8 @@ def test_long_output_is_truncated_with_a_note(place: Place) -> None:
 
 def test_output_is_bounded_while_it_is_read(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[int] = []
-    real = commands.excerpt
-    monkeypatch.setattr(commands, "excerpt", lambda data, *rest: (kept.append(len(data)), real(data, *rest))[1])
+    real = workspace.excerpt
+    monkeypatch.setattr(workspace, "excerpt", lambda data, *rest: (kept.append(len(data)), real(data, *rest))[1])
 
     python(place, "print('x' * 10_000_000)", max_output_bytes=10)
 
@@ -339,7 +340,7 @@ def test_the_time_limit_ends_the_children_too(place: Place, fifo: int, monkeypat
             said = os.read(fifo, 100)
         return bool(said)
 
-    monkeypatch.setattr(commands, "monotonic", clock(has_started))
+    monkeypatch.setattr(workspace, "monotonic", clock(has_started))
 
     result = python(place, child(place, "time.sleep(1000)"), timeout=5)
 
@@ -350,7 +351,7 @@ def test_the_time_limit_ends_the_children_too(place: Place, fifo: int, monkeypat
 
 
 def test_a_command_that_times_out_shows_its_output(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commands, "monotonic", clock((place.root / "now").exists))
+    monkeypatch.setattr(workspace, "monotonic", clock((place.root / "now").exists))
     code = "import time; print('so far', flush=True); open('now', 'w'); time.sleep(1000)"
 
     assert python(place, code, timeout=0.5).text == (
@@ -380,7 +381,7 @@ def test_processes_that_a_program_leaves_are_killed(
 
 
 def test_a_process_outside_the_group_does_not_block(place: Place, fifo: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commands, "_GRACE_SECONDS", 0.05)
+    monkeypatch.setattr(workspace, "_GRACE_SECONDS", 0.05)
     ready = "while os.stat('left').st_size == 0: time.sleep(0.01)"
     detach = "os.setsid(); open('left', 'w').write(str(os.getpid()))"
     (place.root / "left").touch()
@@ -400,7 +401,7 @@ def test_an_interruption_ends_the_program(place: Place, fifo: int, monkeypatch: 
             raise KeyboardInterrupt
         return 0.0
 
-    monkeypatch.setattr(commands, "monotonic", interrupted)
+    monkeypatch.setattr(workspace, "monotonic", interrupted)
 
     with pytest.raises(KeyboardInterrupt):
         python(place, child(place, "time.sleep(1000)"))
