@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from harness.apis import registry
@@ -16,7 +16,7 @@ from harness.model.http import HttpRequest, HttpResponse
 from harness.model.protocols import Route
 from harness.reference_server.script_session import ScriptSession
 from harness.results import Mode
-from harness.runner.backends import CellEnvironment, LocalResponder, OfflineBackend
+from harness.runner.backends import CellEnvironment, OfflineBackend, Responder
 from harness.runner.cells import Cell
 from harness.scenarios.load import load_paths
 from harness.scenarios.schema import Scenario
@@ -30,16 +30,15 @@ def _faithful(request: HttpRequest, session: Handler) -> HttpResponse:
     return session(request)
 
 
-class _Provided(LocalResponder):
+def _noting(answer: Handler, tap: ExchangeLog) -> Handler:
     """Responds with a provider's responses, and notes them."""
 
-    def handler(self, tap: ExchangeLog) -> Handler:
-        def handle(request: HttpRequest) -> HttpResponse:
-            response = self._handler(request)
-            tap.note(request, response)
-            return response
+    def handle(request: HttpRequest) -> HttpResponse:
+        response = answer(request)
+        tap.note(request, response)
+        return response
 
-        return handle
+    return handle
 
 
 class InProcess(OfflineBackend):
@@ -59,7 +58,7 @@ class InProcess(OfflineBackend):
     def stage(self, cell: Cell, keep: Keep | None = None) -> Generator[CellEnvironment, None, None]:
         wire = registry.api(cell.target.api)
         session = ScriptSession(cell.scenario, wire, cell.target.model, cell.target.profile, origin=REFERENCE_URL)
-        responder = _Provided(lambda request: self._provider(request, session))
+        responder = Responder(partial(_noting, lambda request: self._provider(request, session)))
         with self.reached(cell.target, responder, REFERENCE_URL + wire.base_path, keep) as (endpoint, tap):
             yield CellEnvironment(endpoint, tap, scripted=self._scripted, provenance=self.provenance(cell.target))
 

@@ -1,10 +1,9 @@
-"""Helpers of the checks of servers and gateways: base URLs, damaged responses, `--strict`."""
+"""Helpers of the checks of servers and gateways: base URLs and damaged responses."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
 from dataclasses import replace
 from urllib.parse import urlsplit
 
@@ -13,7 +12,6 @@ from harness.apis.eventstream import DONE, events, is_event_stream
 from harness.cassettes.redact.urls import shown
 from harness.model.http import HttpResponse
 from harness.model.messages import JSON
-from harness.results import Finding, Severity
 
 _VERSION = r"/v\d+(?:(?:alpha|beta)\d*)?"
 _VERSIONS = re.compile(rf"({_VERSION})(?=/)")
@@ -68,8 +66,3 @@ def _value(text: str) -> JSON:
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
-
-
-def with_strictness(findings: Iterable[Finding], *, strict: bool) -> tuple[Finding, ...]:
-    """Return the findings. If `strict` is set, raise each to an error."""
-    return tuple(replace(each, severity=Severity.ERROR) if strict else each for each in findings)

@@ -1,15 +1,19 @@
-"""Selection of findings by `--rule`, `--ignore` and the project's `ignore`."""
+"""Findings that count: by `--rule`, `--ignore`, the project's `ignore`, and `--strict` of an endpoint's check."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from typing import Any
 
 from harness.apis.fact_files import FactSelection
 from harness.checks import gateway_findings, server_checks
 from harness.model.errors import UsageError
-from harness.rules import Scope
+from harness.results import CellResult, Finding, Severity, Verdict, verdict_of
+from harness.rules import EVERYTHING, Scope
+from harness.runner.expected_failures import ExpectedFailure, mark_expected, stale, unmatched
 from harness.runner.verdicts import CASSETTE_UNREADABLE, known_finding_ids
 
 _MAX_SUGGESTIONS = 3
@@ -46,3 +50,36 @@ def _guess(given: str, known: Sequence[str]) -> str:
     )
     guess = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
     return f"{guess} 'harness list rules' and 'harness list facts' have the ids."
+
+
+@dataclass(frozen=True, slots=True)
+class FindingPolicy:
+    """The findings that count in a check: those in `scope` that are not `expected`. If `strict`, each is an error."""
+
+    scope: Scope = EVERYTHING
+    expected: Sequence[ExpectedFailure] = ()
+    strict: bool = False
+
+    def judged(self, cell: CellResult, found: Sequence[Finding]) -> CellResult:
+        """Return the cell with the findings that count and the verdict that follows from them."""
+        taken, hidden = self.scope.split(found)
+        if self.strict:
+            taken = tuple(replace(each, severity=Severity.ERROR) for each in taken)
+        findings = mark_expected(self.expected, cell, taken)
+        judged = replace(cell, verdict=verdict_of(findings), findings=findings, hidden=hidden)
+        if judged.verdict is not Verdict.EXPECTED_FAILURE:
+            return judged
+        return replace(judged, reason="; ".join(sorted({f.accepted for f in findings if f.accepted is not None})))
+
+    def outcome(self, cells: Sequence[CellResult]) -> dict[str, Any]:
+        """Return the fields of a run's result that say which findings counted, and which expected ones are missing."""
+        played = [cell for cell in cells if cell.verdict is not Verdict.NOT_APPLICABLE]
+        return {
+            "stale": stale(self.expected, played, self.scope),
+            "unmatched": unmatched(self.expected, cells),
+            "rules": self.scope.only,
+            "ignored": self.scope.ignored,
+        }
+
+
+EVERY_FINDING = FindingPolicy()

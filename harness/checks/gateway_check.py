@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from harness import plugins
@@ -14,7 +14,8 @@ from harness.apis.profiles import ShippedTarget
 from harness.apis.targets import Target
 from harness.cassettes.redact import Redactor
 from harness.cassettes.redact.urls import shown
-from harness.checks.checked_endpoints import suggestion, with_strictness
+from harness.checks.checked_endpoints import suggestion
+from harness.checks.finding_scope import EVERY_FINDING, FindingPolicy
 from harness.checks.gateway_exchange import ApiPair, GatewayExchange, GatewayFact, Side
 from harness.checks.gateway_findings import (
     FACTS,
@@ -48,13 +49,10 @@ from harness.results import (
     Sent,
     Severity,
     Verdict,
-    verdict_of,
 )
-from harness.rules import EVERYTHING, Scope
 from harness.rules.conversation_report import chat_messages, fit_exchanges, max_conversation_chars, shown_exchange
 from harness.rules.evidence import Evidence
 from harness.runner.cells import VARIANTS, Cell, cells, not_applicable
-from harness.runner.expected_failures import ExpectedFailure, mark_expected, stale, unmatched
 from harness.runner.live import NO_SUCH_PATH
 from harness.runner.plan import Plan
 from harness.runner.suite_run import Progress
@@ -123,34 +121,21 @@ def _target(shipped: ShippedTarget, model: str, edition: FactSelection) -> Targe
 _Done: TypeAlias = tuple[GatewayRoute, CellResult, JudgedRun]
 
 
+@dataclass(slots=True)
 class GatewayCheck:
-    """Check of one gateway at `endpoint`. The gateway sends its requests to the reference server `upstream`.
+    """Check of one gateway at `endpoint`. The gateway sends its requests to the reference server `upstream`."""
 
-    The other parameters are those of a run.
-    """
-
-    def __init__(  # noqa: PLR0913 - what a check is made of
-        self,
-        endpoint: GatewayEndpoint,
-        upstream: Upstream,
-        *,
-        expected: Sequence[ExpectedFailure] = (),
-        redactor: Redactor | None = None,
-        scope: Scope = EVERYTHING,
-        conversations: bool = False,
-        strict: bool = False,
-    ) -> None:
-        self._door = endpoint
-        self._upstream = upstream
-        self._expected = expected
-        self._scope = scope
-        self._redactor = redactor or Redactor()
-        self._conversations = conversations
-        self._strict = strict
-        self._room = 0
-        self._direct: dict[tuple[str, str, Variant], DirectRun] = {}
-        self._reached: set[str] = set()
-        self._unreached: dict[str, str] = {}
+    endpoint: GatewayEndpoint
+    upstream: Upstream
+    redactor: Redactor = field(default_factory=Redactor)
+    policy: FindingPolicy = EVERY_FINDING
+    conversations: bool = False
+    _room: int = field(default=0, init=False)
+    _direct: dict[tuple[str, str, Variant], DirectRun] = field(
+        default_factory=dict[tuple[str, str, Variant], DirectRun], init=False
+    )
+    _reached: set[str] = field(default_factory=set[str], init=False)
+    _unreached: dict[str, str] = field(default_factory=dict[str, str], init=False)
 
     @staticmethod
     def cells(
@@ -169,28 +154,22 @@ class GatewayCheck:
         """
         started, at = time.perf_counter(), utc_now()
         done: list[_Done] = []
-        self._room = max_conversation_chars(len(asked)) if self._conversations else 0
+        self._room = max_conversation_chars(len(asked)) if self.conversations else 0
         pairs = len({each.target.name for each, _ in asked})
         for each, cell in asked:
             done.append((each, *self._cell(each, cell)))
             progress(done[-1][1])
             if len(self._unreached) == pairs:
-                raise UsageError(f"check gateway {shown(self._door.url)}: {' '.join(self._unreached.values())}")
+                raise UsageError(f"check gateway {shown(self.endpoint.url)}: {' '.join(self._unreached.values())}")
         results = tuple(result for _, result, _ in done)
         return RunResult(
             "reference",
             results,
-            (),
-            stale(
-                self._expected, [each for each in results if each.verdict is not Verdict.NOT_APPLICABLE], self._scope
-            ),
-            versions(),
-            {"seconds": round(time.perf_counter() - started, 3)},
+            versions=versions(),
+            timing={"seconds": round(time.perf_counter() - started, 3)},
             played_at=at,
-            unmatched=unmatched(self._expected, results),
-            rules=self._scope.only,
-            ignored=self._scope.ignored,
             check=Checked(gateway=tuple(_table(done))),
+            **self.policy.outcome(results),
         )
 
     def _cell(self, each: GatewayRoute, cell: Cell) -> tuple[CellResult, JudgedRun]:
@@ -209,12 +188,12 @@ class GatewayCheck:
         if each.target.name in self._unreached:
             reason = f"it was not played: nothing of this gateway reaches {each.upstream.name}"
             return replace(result, verdict=Verdict.INCONCLUSIVE, reason=reason), JudgedRun()
-        unexpected = len(self._upstream.unexpected)
-        what = play_cell(cell, each.way, self._door, self._upstream)
+        unexpected = len(self.upstream.unexpected)
+        what = play_cell(cell, each.way, self.endpoint, self.upstream)
         declines = unsupported_reason(what.chats)
         if declines is not None:
             return replace(result, verdict=Verdict.NOT_APPLICABLE, reason=declines), JudgedRun()
-        astray = self._astray(each, cell, what, self._upstream.unexpected[unexpected:])
+        astray = self._astray(each, cell, what, self.upstream.unexpected[unexpected:])
         if astray is not None:
             self._unreached[each.target.name] = astray
             return self._result(result, each, what, [unreached_finding(what.exchanges, astray)]), JudgedRun()
@@ -222,24 +201,14 @@ class GatewayCheck:
         return self._result(result, each, what, said.findings), said
 
     def _result(self, result: CellResult, each: GatewayRoute, what: GatewayRun, found: Sequence[Finding]) -> CellResult:
-        taken, hidden = self._scope.split(found)
-        findings = mark_expected(self._expected, result, with_strictness(taken, strict=self._strict))
-        made = replace(
-            result,
-            verdict=verdict_of(findings),
-            findings=findings,
-            hidden=hidden,
-            provenance=Provenance("reference", model_requested=each.upstream.model),
-            exchanges=len(what.exchanges),
-        )
-        if made.verdict is Verdict.EXPECTED_FAILURE:
-            made = replace(made, reason="; ".join(sorted({f.accepted for f in findings if f.accepted is not None})))
+        provenance = Provenance("reference", model_requested=each.upstream.model)
+        made = self.policy.judged(replace(result, provenance=provenance, exchanges=len(what.exchanges)), found)
         crashed = next((chat for chat in what.chats if chat.crashed), None)
-        if crashed is not None and not any(finding.severity is Severity.ERROR for finding in findings):
+        if crashed is not None and not any(finding.severity is Severity.ERROR for finding in made.findings):
             reason = f"{crashed.error}: {crashed.error_text}"
             made = replace(made, verdict=Verdict.ERROR, reason=reason, traceback=crashed.traceback)
-        made = self._redactor.result(made)
-        return replace(made, conversation=conversation_of(what, self._redactor, self._room)) if self._room else made
+        made = self.redactor.result(made)
+        return replace(made, conversation=conversation_of(what, self.redactor, self._room)) if self._room else made
 
     def _directly(self, each: GatewayRoute, cell: Cell) -> DirectRun:
         key = (each.upstream.name, cell.scenario.id, cell.variant)
@@ -279,7 +248,7 @@ class GatewayCheck:
         if exchange.client.is_answer:
             return (
                 f"the gateway answers {each.target.model!r} without a request to the reference server: "
-                f"{_required_route(each, self._upstream.origin)}"
+                f"{_required_route(each, self.upstream.origin)}"
             )
         error = exchange.client.response.error if exchange.client.response is not None else None
         said = _sentence(error.message if error is not None else response.body.decode(errors="replace")[:200])
@@ -288,14 +257,14 @@ class GatewayCheck:
         if turned is not None:
             return (
                 f"{answers}: {said} The upstream rejects its {turned.request} with {_sentence(turned.answer)} The "
-                f"reason: {turned.reason}. {_required_route(each, self._upstream.origin)}"
+                f"reason: {turned.reason}. {_required_route(each, self.upstream.origin)}"
             )
         arrived = f" What arrived at the reference server: {'; '.join(unexpected)}." if unexpected else ""
         is_lost = response.status in NO_SUCH_PATH
-        meant = suggestion(each.way.client, self._door.url, exchange.client.exchange.request.url) if is_lost else ""
+        meant = suggestion(each.way.client, self.endpoint.url, exchange.client.exchange.request.url) if is_lost else ""
         return (
             f"{answers} and has sent no chat to the reference server: {said}{arrived}{meant} "
-            f"{_required_route(each, self._upstream.origin)}"
+            f"{_required_route(each, self.upstream.origin)}"
         )
 
 

@@ -16,7 +16,8 @@ from harness.apis.server import json_response
 from harness.apis.view import RequestView, TextView, WireError
 from harness.cassettes.redact import Redactor
 from harness.cassettes.redact.urls import origin, shown
-from harness.checks.checked_endpoints import suggestion, with_strictness
+from harness.checks.checked_endpoints import suggestion
+from harness.checks.finding_scope import EVERY_FINDING, FindingPolicy
 from harness.checks.server_checks import CHECKS
 from harness.checks.server_checks.answer_checks import PLAIN
 from harness.checks.server_results import CheckAttempt, Price, ResponseMonitor, ServerCellBuilder, run_check, spending
@@ -35,12 +36,10 @@ from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import ChatRequest, Message, Usage
 from harness.platform.environment import utc_now
 from harness.reference_server.conversation_server import ConversationServer
-from harness.results import CellResult, Checked, Invocation, Provenance, Rate, RunResult, Spending, verdict_of
-from harness.rules import EVERYTHING, Scope
+from harness.results import CellResult, Checked, Invocation, Provenance, Rate, RunResult, Spending
 from harness.rules.conversation_report import max_conversation_chars
 from harness.runner.backends import NO_KEY
 from harness.runner.costs import price_version
-from harness.runner.expected_failures import ExpectedFailure, mark_expected, stale, unmatched
 from harness.runner.tool_loop import ADAPTER_EXCEPTIONS
 from harness.scenarios.schema import Scenario, TurnSpec, Variant
 
@@ -151,11 +150,8 @@ class ServerCheckRun:
     redactor: Redactor
     price: Price | None = None
     command: tuple[str, ...] = ()
-    expected: Sequence[ExpectedFailure] = ()
-    facts: tuple[str, ...] = ()
-    scope: Scope = EVERYTHING
+    policy: FindingPolicy = EVERY_FINDING
     conversations: bool = False
-    strict: bool = False
 
     def __call__(self, told: Callable[[CellResult], object] = lambda _cell: None) -> RunResult:
         """Run the checks, and pass each finished cell to the callback.
@@ -190,7 +186,7 @@ class ServerCheckRun:
         except KeyboardInterrupt:
             stopped = INTERRUPTED
         cells += watching.cells(self.server, provenance, self.asked.promises())
-        cells = [self._apply_policy(cell) for cell in cells]
+        cells = [self.policy.judged(cell, cell.findings) if cell.findings else cell for cell in cells]
         result = RunResult(
             "live",
             tuple(cells),
@@ -199,12 +195,8 @@ class ServerCheckRun:
             played_at=at,
             invocation=self._invocation(watching),
             stopped=stopped,
-            facts=self.facts,
-            stale=stale(self.expected, cells, self.scope),
-            unmatched=unmatched(self.expected, cells),
-            rules=self.scope.only,
-            ignored=self.scope.ignored,
             check=Checked(rates=tuple(_rates(self.server.name, attempts))),
+            **self.policy.outcome(cells),
         )
         return self.redactor.result(result)
 
@@ -236,18 +228,6 @@ class ServerCheckRun:
             return False
         variant: Variant = "stream" if attempt.session.stream else "whole"
         return _is_refused(run_check(CHECKS[PLAIN], self.server, self.line, watching, variant))
-
-    def _apply_policy(self, cell: CellResult) -> CellResult:
-        """Apply the scope, `--strict` and the expected failures to a cell."""
-        taken, hidden = self.scope.split(cell.findings)
-        taken = with_strictness(taken, strict=self.strict)
-        if taken != cell.findings:
-            cell = replace(cell, findings=taken, hidden=hidden, verdict=verdict_of(taken))
-        findings = mark_expected(self.expected, cell, cell.findings)
-        if findings == cell.findings:
-            return cell
-        reasons = sorted({each.accepted for each in findings if each.accepted is not None})
-        return replace(cell, findings=findings, verdict=verdict_of(findings), reason="; ".join(reasons))
 
     def _invocation(self, watching: ResponseMonitor) -> Invocation:
         """Return the options that repeat a check or reproduce a broken promise."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, cast, get_args
+from typing import Any, TypeAlias, TypeVar, cast, get_args
 
 import httpx2
 import typer
@@ -25,6 +26,7 @@ from harness.cassettes.redact import Redactor
 from harness.cassettes.redact.urls import shown
 from harness.checks import gateway_findings, gateway_traffic
 from harness.checks.checked_endpoints import client_base_url
+from harness.checks.finding_scope import FindingPolicy
 from harness.checks.gateway_check import GatewayCheck, GatewayRoute, gateway_route
 from harness.checks.gateway_traffic import PACE_SECONDS, GatewayEndpoint, Upstream
 from harness.checks.server_check import INTERRUPTED, CheckSelection, ServerCheckRun, estimate
@@ -45,7 +47,7 @@ from harness.platform import credentials
 from harness.platform.environment import hidden_variables
 from harness.platform.project import NamedGateway, NamedServer
 from harness.reports.words import count, money, plain
-from harness.results import CellResult, Invocation, RunResult, Spending
+from harness.results import CellResult, Invocation, Mode, RunResult, Spending
 from harness.runner import expected_failures
 from harness.runner.backends import NO_KEY
 from harness.runner.cells import Cell
@@ -63,67 +65,81 @@ _FRAMING_HEADERS = ("content-length", "transfer-encoding")
 T = TypeVar("T", bound=EndpointOptions)
 
 
+Play: TypeAlias = Callable[[FactSelection, Redactor, FindingPolicy, bool, PartialReports], RunResult]
+"""Plays a check, by facts and a policy for its findings. The flag keeps the exchanges of all cells."""
+
+
 def check_server(typed: ServerOptions) -> int:
     """Check a server, write the reports, and return the exit code."""
     options = _completed_server(typed)
-    headers = headers_of(options)
-    redactor = Redactor.of_run([options.url], shaped=True, models=options.models or (), headers=headers)
-    with redactor.raising():
-        by = fact_options(options.as_of, fact_files(options.facts))
-        server, asked, price = _server(options, by), _check_selection(options), _price(options)
-        key = _server_key(server)
-        file = options.expected_failures
-        expected = expected_failures.load(Path(file), RULES) if file else []
-        scope = scope_for(options.rules, options.ignored, settings(), by)
-        wanted = with_pipeline(options.reports or ())
-        presentation, facts = presented(options), tuple(map(str, by.files))
-        reports = PartialReports(wanted, "live", presentation, facts=facts)
-        _print_forecast(server, asked, options.max_requests, price)
-        try:
-            with (
-                interruptible(),
-                RetryingClient(server.api, key, options.max_requests, headers=headers) as line,
-                Progress(sum(1 for _ in asked.cells())) as progress,
-            ):
-                command = (
-                    *_repeated(typed, options, "server"),
-                    *(() if typed.max_tokens is None else ("--max-tokens", str(typed.max_tokens))),
-                    *(() if typed.repeat is None else ("--repeat", str(typed.repeat))),
-                )
-                conversations = any(each.report.wants_conversations for each in wanted)
-                strict = bool(options.strict)
-                inspection = ServerCheckRun(
-                    server, line, asked, redactor, price, command, expected, facts, scope, conversations, strict
-                )
-                result = inspection(progress)
-        except BaseException as error:
-            reports.stop(error)
-            raise
-        for output in wanted:
-            output.write(result, presentation)
+    result = _checked(options, options.models or (), "live", lambda _by: RULES, partial(_play_server, typed, options))
     return 130 if result.stopped == INTERRUPTED else result.exit_code
 
 
 def check_gateway(typed: GatewayOptions) -> int:
     """Check a gateway, write the reports, and return the exit code."""
     options = _completed_gateway(typed)
-    by, headers = fact_options(options.as_of, fact_files(options.facts)), headers_of(options)
-    wanted, presentation = with_pipeline(options.reports or ()), presented(options)
-    facts = tuple(map(str, by.files))
     models = [each.rpartition("=")[2] for each in (*(options.models or ()), *(options.upstream_models or ()))]
-    redactor = Redactor.of_run((options.url,), shaped=True, models=models, headers=headers)
-    reports = PartialReports(wanted, "reference", presentation, None, facts)
-    try:
-        with interruptible(), redactor.raising():
-            conversations = any(each.report.wants_conversations for each in wanted)
-            result = _play_gateway(typed, options, by, reports, redactor, conversations=conversations)
-    except BaseException as error:
-        reports.stop(error)
-        raise
-    result = replace(result, facts=facts)
-    for output in wanted:
-        output.write(result, presentation)
-    return result.exit_code
+
+    def known(by: FactSelection) -> Collection[str]:
+        return known_finding_ids(by) | gateway_findings.RULES
+
+    return _checked(options, models, "reference", known, partial(_play_gateway, typed, options)).exit_code
+
+
+def _checked(
+    options: EndpointOptions,
+    models: Sequence[str],
+    mode: Mode,
+    known: Callable[[FactSelection], Collection[str]],
+    play: Play,
+) -> RunResult:
+    """Play a check and write its reports. `known` returns the ids of its findings."""
+    redactor = Redactor.of_run([options.url], shaped=True, models=models, headers=headers_of(options))
+    with redactor.raising():
+        by = fact_options(options.as_of, fact_files(options.facts))
+        wanted, presentation, facts = with_pipeline(options.reports or ()), presented(options), (*map(str, by.files),)
+        reports = PartialReports(wanted, mode, presentation, None, facts)
+        conversations = any(each.report.wants_conversations for each in wanted)
+        try:
+            with interruptible():
+                file = options.expected_failures
+                policy = FindingPolicy(
+                    scope_for(options.rules, options.ignored, settings(), by),
+                    expected_failures.load(Path(file), known(by)) if file else [],
+                    strict=bool(options.strict),
+                )
+                result = replace(play(by, redactor, policy, conversations, reports), facts=facts)
+        except BaseException as error:
+            reports.stop(error)
+            raise
+        for output in wanted:
+            output.write(result, presentation)
+    return result
+
+
+def _play_server(  # noqa: PLR0913, PLR0917 - the parts of a check
+    typed: ServerOptions,
+    options: ServerOptions,
+    by: FactSelection,
+    redactor: Redactor,
+    policy: FindingPolicy,
+    conversations: bool,
+    _reports: PartialReports,
+) -> RunResult:
+    server, asked, price = _server(options, by), _check_selection(options), _price(options)
+    key = _server_key(server)
+    _print_forecast(server, asked, options.max_requests, price)
+    command = (
+        *_repeated(typed, options, "server"),
+        *(() if typed.max_tokens is None else ("--max-tokens", str(typed.max_tokens))),
+        *(() if typed.repeat is None else ("--repeat", str(typed.repeat))),
+    )
+    with (
+        RetryingClient(server.api, key, options.max_requests, headers=headers_of(options)) as line,
+        Progress(sum(1 for _ in asked.cells())) as progress,
+    ):
+        return ServerCheckRun(server, line, asked, redactor, price, command, policy, conversations)(progress)
 
 
 def validate_server(name: str) -> None:
@@ -310,23 +326,20 @@ def _completed_gateway(typed: GatewayOptions) -> GatewayOptions:
     return options
 
 
-def _play_gateway(  # noqa: PLR0913 - the parts of a check
+def _play_gateway(  # noqa: PLR0913, PLR0917 - the parts of a check
     typed: GatewayOptions,
     options: GatewayOptions,
     by: FactSelection,
-    reports: PartialReports,
     redactor: Redactor,
-    *,
+    policy: FindingPolicy,
     conversations: bool,
+    reports: PartialReports,
 ) -> RunResult:
     pairs = _pairs(options, by)
     played = variants(options.variants or (), options.place("variants", "variant"))
     scenarios, files = _gateway_scenarios(options)
-    file = options.expected_failures
-    expected = expected_failures.load(Path(file), known_finding_ids(by) | gateway_findings.RULES) if file else []
-    scope = scope_for(options.rules, options.ignored, settings(), by)
     client = pairs[0].way.client
-    door = GatewayEndpoint(
+    endpoint = GatewayEndpoint(
         client_base_url(client, options.url),
         credentials.read_key(client.key_variables) or NO_KEY,
         options.cell_timeout or _ANSWER_SECONDS,
@@ -341,16 +354,7 @@ def _play_gateway(  # noqa: PLR0913 - the parts of a check
             done.append(cell)
             progress(cell)
 
-        checked = GatewayCheck(
-            door,
-            upstream,
-            expected=expected,
-            redactor=redactor,
-            scope=scope,
-            conversations=conversations,
-            strict=bool(options.strict),
-        )
-        result = checked(cells, finished)
+        result = GatewayCheck(endpoint, upstream, redactor, policy, conversations)(cells, finished)
     return replace(result, invocation=_invocation(typed, options, pairs, files))
 
 

@@ -5,12 +5,13 @@ A backend opens an environment for each cell. In it, cassettes, the reference se
 
 from __future__ import annotations
 
-from collections.abc import Container, Generator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Container, Generator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Self
 
 import httpx2
 
@@ -19,7 +20,7 @@ from harness.apis.api import Api
 from harness.apis.targets import Target
 from harness.cassettes.cassette import REFERENCE_URL, Cassette, Metadata
 from harness.cassettes.library import Library
-from harness.cassettes.player import Converter, ExchangeLog, Keep, Player, as_asked
+from harness.cassettes.player import ExchangeLog, Keep, Player, as_asked
 from harness.cassettes.preflight import Outdated
 from harness.cassettes.redact import Redactor
 from harness.cassettes.redact.urls import origin
@@ -60,89 +61,31 @@ class CellEnvironment:
     too_old: str | None = None
 
 
-class Backend(Protocol):
-    """Opens the environment of each cell. A context manager for what all cells of a run share."""
-
-    mode: Mode
-
-    def stage(self, cell: Cell, keep: Keep | None = None) -> AbstractContextManager[CellEnvironment]:
-        """Open the environment of one cell. `keep` receives every exchange before its response is passed on, and may
-        already have responses.
-
-        Raises:
-            CassetteMissing, CassetteError: The cassette does not exist or cannot be read.
-            MissingKey: The provider needs a key, and none is set.
-        """
-        ...
-
-    def endpoint(self, target: Target, handler: Handler) -> AbstractContextManager[Endpoint]:
-        """Open an endpoint for a target's adapter at which `handler` responds, whatever the mode. Used to repeat
-        responses."""
-        ...
-
-    def provenance(self, target: Target) -> Provenance:
-        """Return the provenance of responses for a target. A cassette has its own provenance, which
-        takes precedence.
-        """
-        ...
-
-    def redactor(self) -> Redactor:
-        """Return the redactor for recordings and results."""
-        ...
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *exception: object) -> None: ...
-
-
 NO_KEY = "not-a-key"
 """A key for SDKs that require one where the server checks none."""
 
 TIMEOUT_SECONDS = 600.0
 
 
-class Responder(Protocol):
-    """Responds to the requests of one cell and notes them in a tap, by whichever route they arrive.
+class Responder:
+    """Responds to the requests of one cell in this process, by whichever route they arrive.
 
-    `key` is the key that adapters send. Adapters that accept a client get `client`, and reach the loopback server with
-    it.
+    `handler` returns the handler that notes exchanges in a tap. Adapters that accept a client get `client`, and reach
+    the loopback server with it. `key` is the key that adapters send.
     """
 
-    key: str
-    client: httpx2.Client | None
+    key = NO_KEY
 
-    def handler(self, tap: ExchangeLog) -> Handler:
-        """Return the handler for requests to the loopback server."""
-        ...
+    def __init__(self, handler: Callable[[ExchangeLog], Handler], client: httpx2.Client | None = None) -> None:
+        self.handler = handler
+        self.client = client
 
     def transport(self, tap: ExchangeLog) -> httpx2.BaseTransport:
         """Return the transport of an injected client."""
-        ...
-
-    def runner(self, tap: ExchangeLog) -> ProcessRunner:
-        """Return the runner for commands."""
-        ...
-
-
-class LocalResponder(Responder):
-    """A responder in this process: its responses do not depend on the route."""
-
-    key = NO_KEY
-    client: httpx2.Client | None = None
-
-    def __init__(self, handler: Handler) -> None:
-        self._handler = handler
-
-    def handler(self, tap: ExchangeLog) -> Handler:  # noqa: ARG002 - repeated responses are not noted
-        """See `Responder.handler`."""
-        return self._handler
-
-    def transport(self, tap: ExchangeLog) -> httpx2.BaseTransport:
-        """See `Responder.transport`."""
         return HandlerTransport(self.handler(tap))
 
     def runner(self, tap: ExchangeLog) -> ProcessRunner:
-        """See `Responder.runner`."""
+        """Return the runner for commands."""
         return HandlerRunner(self.handler(tap))
 
 
@@ -156,8 +99,13 @@ class LateBoundHandler:
         return self.handler(request)
 
 
-class RoutedBackend:
-    """Routes from adapters to responders. The loopback server starts when a cell first needs it."""
+class Backend(ABC):
+    """Opens the environment of each cell. A context manager for what all cells of a run share.
+
+    The loopback server starts when a cell first needs it.
+    """
+
+    mode: Mode
 
     def __init__(self) -> None:
         self.open = ExitStack()
@@ -171,11 +119,33 @@ class RoutedBackend:
         self._server = None
         self.open.close()
 
+    @abstractmethod
+    def stage(self, cell: Cell, keep: Keep | None = None) -> AbstractContextManager[CellEnvironment]:
+        """Open the environment of one cell. `keep` receives every exchange before its response is passed on, and may
+        already have responses.
+
+        Raises:
+            CassetteMissing, CassetteError: The cassette does not exist or cannot be read.
+            MissingKey: The provider needs a key, and none is set.
+        """
+
+    @abstractmethod
+    def provenance(self, target: Target) -> Provenance:
+        """Return the provenance of responses for a target. A cassette has its own provenance, which
+        takes precedence.
+        """
+
+    @abstractmethod
+    def redactor(self) -> Redactor:
+        """Return the redactor for recordings and results."""
+
     @contextmanager
     def endpoint(self, target: Target, handler: Handler) -> Generator[Endpoint, None, None]:
-        """See `Backend.endpoint`."""
+        """Open an endpoint for a target's adapter at which `handler` responds, whatever the mode. Used to repeat
+        responses.
+        """
         url = REFERENCE_URL + registry.api(target.api).base_path
-        with self.reached(target, LocalResponder(handler), url) as (endpoint, _):
+        with self.reached(target, Responder(lambda _tap: handler), url) as (endpoint, _):
             yield endpoint
 
     @contextmanager
@@ -218,7 +188,7 @@ class RoutedBackend:
             return self._server
 
 
-class OfflineBackend(RoutedBackend):
+class OfflineBackend(Backend):
     """A backend that must not leave this machine, whatever an adapter reads from its environment."""
 
     def provenance(self, target: Target) -> Provenance:
@@ -251,7 +221,7 @@ class ReferenceBackend(OfflineBackend):
         target = cell.target
         wire = registry.api(target.api)
         session = ScriptSession(cell.scenario, wire, target.model, target.profile, origin=REFERENCE_URL)
-        end = _ReferenceResponder(session, self._client)
+        end = Responder(partial(_served, session), self._client)
         with self.reached(target, end, REFERENCE_URL + wire.base_path, keep) as (endpoint, tap):
             yield CellEnvironment(endpoint, tap, scripted=True, provenance=self.provenance(target))
 
@@ -265,20 +235,15 @@ class _UntimedTransport(httpx2.HTTPTransport):
         return super().handle_request(request)
 
 
-class _ReferenceResponder(LocalResponder):
-    """The reference server. URLs in its responses are the same wherever it listens."""
+def _served(session: ScriptSession, tap: ExchangeLog) -> Handler:
+    """Return the reference server. URLs in its responses are the same wherever it listens."""
 
-    def __init__(self, session: ScriptSession, client: httpx2.Client) -> None:
-        self.client = client
-        self._session = session
+    def handle(request: HttpRequest) -> HttpResponse:
+        response = session(tap.public(request))
+        tap.note(request, response)
+        return response
 
-    def handler(self, tap: ExchangeLog) -> Handler:
-        def handle(request: HttpRequest) -> HttpResponse:
-            response = self._session(tap.public(request))
-            tap.note(request, response)
-            return response
-
-        return handle
+    return handle
 
 
 class ReplayBackend(OfflineBackend):
@@ -315,7 +280,8 @@ class ReplayBackend(OfflineBackend):
         stale = not unchanged and not self._is_of(metadata, cell.scenario)
         scripted = metadata.origin == "reference" and (unchanged or stale or _follows_script(cassette, cell))
         url = (REFERENCE_URL if metadata.origin == "reference" else _origin(cassette)) + wire.base_path
-        end = _CassetteResponder(player, as_asked(wire, cell.target.profile, cell.scenario.id))
+        told = as_asked(wire, cell.target.profile, cell.scenario.id)
+        end = Responder(lambda tap: replaying(player, tap, told))
         with self.reached(cell.target, end, url, keep) as (endpoint, tap):
             yield CellEnvironment(
                 endpoint,
@@ -358,15 +324,6 @@ class ReplayBackend(OfflineBackend):
                 missing = missing or error
         assert missing is not None  # noqa: S101 - there is always a library to look in
         raise missing
-
-
-class _CassetteResponder(LocalResponder):
-    def __init__(self, player: Player, told: Converter) -> None:
-        self._player = player
-        self._told = told
-
-    def handler(self, tap: ExchangeLog) -> Handler:
-        return replaying(self._player, tap, self._told)
 
 
 def _follows_script(cassette: Cassette, cell: Cell) -> bool:

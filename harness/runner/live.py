@@ -27,7 +27,7 @@ from harness.model.errors import MissingKey, UsageError
 from harness.model.protocols import ProcessRunner, Route
 from harness.platform import credentials
 from harness.results import Mode, Provenance
-from harness.runner.backends import NO_KEY, CellEnvironment, RoutedBackend
+from harness.runner.backends import NO_KEY, Backend, CellEnvironment, Responder
 from harness.runner.cells import Cell
 from harness.stdio.workers import RunCancelled
 
@@ -164,7 +164,7 @@ class RateLimitedTransport(httpx2.BaseTransport):
         self._inner.close()
 
 
-class LiveBackend(RoutedBackend):
+class LiveBackend(Backend):
     """Sends requests to providers, within rate limits. `base_urls` maps targets to servers with the same API that
     replace their providers.
     """
@@ -302,12 +302,11 @@ def reach_hint(name: str, given: str | None, ending: str, found: Sequence[int]) 
     return " ".join([*asking, f"--base-url {name}=URL and --model {name}=NAME name others."])
 
 
-class _ProviderResponder:
+class _ProviderResponder(Responder):
     """A provider, or another server that speaks its API. Commands run on this machine."""
 
-    client: httpx2.Client | None = None
-
     def __init__(self, url: str, key: str, limiter: RateLimiter) -> None:
+        super().__init__(self._proxy)
         self.key = key
         self.line = _ProviderTransport(trust_env=False, limits=ALONE)
         self._limiter = limiter
@@ -321,7 +320,7 @@ class _ProviderResponder:
         self._open.close()
         self.line.close()
 
-    def handler(self, tap: ExchangeLog) -> Handler:
+    def _proxy(self, tap: ExchangeLog) -> Handler:
         return self._open.enter_context(
             Proxy(tap.base_url, self._url, tap, RateLimitedTransport(self.line, self._limiter))
         )
