@@ -59,7 +59,6 @@ from harness.results import (
     Severity,
     Spending,
     Verdict,
-    total_usage,
     verdict_of,
 )
 from harness.rules.conversation_report import fit_exchanges, shown_exchange
@@ -259,9 +258,7 @@ def spending(  # noqa: PLR0913 - what was sent, and where
     """Return the total usage and cost of requests."""
     every = list(usages)
     prices = [cost(api, model, usage, url=url) if price is None else price.dollars(usage) for usage in every]
-    known = [each for each in prices if each is not None]
-    total = sum(known, Decimal(0)) if known or not prices else None
-    return Spending(model, requests, total_usage(every), total, len(prices) - len(known))
+    return Spending.of(model, requests, every, prices)
 
 
 _VALUE = re.compile(r"'[^']*'|\d+")

@@ -46,8 +46,8 @@ from harness.model.protocols import Route
 from harness.platform import credentials
 from harness.platform.environment import hidden_variables
 from harness.platform.project import NamedGateway, NamedServer
-from harness.reports.words import count, money, plain
-from harness.results import CellResult, Invocation, Mode, RunResult, Spending
+from harness.reports.words import estimated, plain
+from harness.results import CellResult, Invocation, Mode, RunResult
 from harness.runner import expected_failures
 from harness.runner.backends import NO_KEY
 from harness.runner.cells import Cell
@@ -304,15 +304,7 @@ def _server_key(server: ServerUnderTest) -> str:
 def _print_forecast(server: ServerUnderTest, asked: CheckSelection, most: int | None, price: Price | None) -> None:
     source = " ".join(part for pair in price_version().items() for part in pair) if price is None else "by --price"
     spending = estimate(server, asked, most, price)
-    typer.echo(plain(f"To be sent: {_about(spending)}; reasoning comes on top ({source})."), err=True)
-
-
-def _about(spending: Spending) -> str:
-    requests = f"about {count(spending.requests, 'request')}"
-    if spending.dollars is None:
-        return f"{requests}, at a cost that is not known"
-    dollars = money(spending.dollars)
-    return f"{requests}, {dollars if dollars.startswith('less') else f'about {dollars}'}"
+    typer.echo(plain(f"To be sent: {estimated(spending)}; reasoning costs extra ({source})."), err=True)
 
 
 def _completed_gateway(typed: GatewayOptions) -> GatewayOptions:

@@ -6,10 +6,13 @@ import difflib
 import json
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from importlib import resources
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+import yaml
 
 from harness.apis import registry
 from harness.apis.fact import Fact, LimitEntry
@@ -25,138 +28,10 @@ from harness.cli import app
 from harness.cli.options import FactFiles, argument
 from harness.cli.settings import fact_files, fact_options
 from harness.model.errors import UsageError
-from harness.model.protocols import Capability
 from harness.rules.registry import all_rules
 from harness.rules.rule import Rule
 
 _WIDTH = 100
-
-_TERMS: Mapping[str, str] = {
-    "scenario": "A YAML file with prompts, tools, and what the model answers. See 'harness help scenarios'.",
-    "target": "An adapter with a model: a column of the report. 'harness list targets' shows the shipped ones.",
-    "variant": "How answers are delivered: whole, as one body, or streamed.",
-    "cell": "One scenario, played with one target in one variant. Each cell gets a verdict.",
-    "cassette": "The recorded HTTP exchanges of a cell, in vcrpy's format. See 'harness help recording'.",
-    "exchange": "One HTTP request and its response.",
-    "transcript": "All that playing a cell produced: messages, tool runs and exchanges. Rules read it.",
-    "adapter": "The code under test: it turns canonical requests into those of an API, and answers back.",
-    "api": "One wire format: anthropic, openai-chat, openai-responses or gemini.",
-    "profile": "What a generation of models can do, derived from facts. A scenario may be about some profiles only.",
-    "capability": "A feature that an adapter declares and a scenario requires, such as tools or vision.",
-    "fact": "A documented behaviour of a provider, with models, dates and evidence. See 'harness help facts'.",
-    "rule": "A check of a transcript, which reports findings. 'harness list rules' shows all.",
-    "finding": "One problem, with its severity, its evidence and who is at fault. See 'harness help findings'.",
-    "cause": "All findings of one rule at the same place. A report shows one of them as evidence.",
-    "verdict": "How a cell ended: pass, note, warn, fail, not-applicable, inconclusive, missing, error or "
-    "expected-failure.",
-    "difference": "A property of the wire format that is not the same for all targets. It is no problem.",
-    "reference-server": "The bundled server that answers as scenarios say and refuses what providers refuse.",
-    "provenance": "Where and when the answers of a cell came from: the reference server, a provider, another server.",
-    "subject": "What a scenario or a rule is about, such as id-matching or streaming. Reports call it a feature.",
-    "feature": "What a scenario is about, such as id-matching or streaming: a row of the report.",
-    "blame": "Who is at fault: adapter, client, provider, gateway, cassette, model, scenario or harness.",
-    "recut": "A recorded stream, replayed in other chunks (--recut N). An adapter must not notice.",
-    "not-observed": "The run showed nothing about this property for this target, for example since no tool was called.",
-    "provocation": "A stream that no provider was recorded sending. A scenario has to ask for it.",
-    "wire-reader": "The code that reads requests and responses for the rules, independently of the adapters.",
-}
-"""The words of the reports and the glossary of CONTRIBUTING."""
-
-_WORDS: Mapping[str, tuple[str, str]] = {
-    "pass": ("verdict", "No finding that counts. There is nothing to do."),
-    "note": (
-        "verdict and severity",
-        "Only a convention of harness was broken, or something is worth knowing. It fails no run without --strict.",
-    ),
-    "warn": ("verdict", "There are warnings and no errors. Read them; the run does not fail."),
-    "fail": (
-        "verdict",
-        (
-            "At least one finding is an error. 'harness show SCENARIO' shows where. Correct it, or list it with a "
-            "reason in --expected-failures."
-        ),
-    ),
-    "not-applicable": (
-        "verdict",
-        (
-            "The adapter or model lacks a capability that the scenario needs, or the scenario is about other models. "
-            "The cell was not played."
-        ),
-    ),
-    "inconclusive": (
-        "verdict",
-        "The model did not do what the check is about, so nothing is proved. --repeat tries again.",
-    ),
-    "missing": (
-        "verdict",
-        "There is no cassette for the cell, so it was not played. The report prints the command that records it.",
-    ),
-    "expected-failure": (
-        "verdict",
-        "The cell failed as an entry of --expected-failures says. An entry that no longer fails makes the run fail.",
-    ),
-    "error": (
-        "verdict and severity",
-        (
-            "As a verdict: the adapter or harness broke, and nothing could be judged. As a severity: the "
-            "provider refuses it, or data was lost; the cell fails."
-        ),
-    ),
-    "warning": (
-        "severity",
-        "Some models only refuse it, nobody captured the refusal, or sources contradict each other.",
-    ),
-    "limit": ("kind of finding", "The provider refuses the request, as a fact says, or loses a part of it."),
-    "loss": ("kind of finding", "Data was changed, lost, invented, or answered wrongly. It fails every adapter."),
-    "convention": ("kind of finding", "A custom of harness was broken: a note, or an error with --strict."),
-    "adapter": ("blame", "The code under test is at fault."),
-    "client": ("blame", "The client, agent or library under test is at fault."),
-    "provider": ("blame", "The provider, or the server in its place, broke its own API."),
-    "cassette": ("blame", "The recording does not fit the scenario or is damaged. Record it again."),
-    "model": ("blame", "The model chose to do so. Nobody is at fault."),
-    "scenario": ("blame", "The scenario asks for something impossible."),
-    "gateway": ("blame", "The gateway changed, lost or refused what passed through it."),
-    "harness": ("blame", "A bug in harness."),
-    "refused": (
-        "verdict of a fact, and result at a gateway",
-        (
-            "The provider refuses it: an error if captured or probed and not contested. At a gateway: the client got "
-            "an error."
-        ),
-    ),
-    "preserved": ("result at a gateway", "The other end received the same."),
-    "translated": ("result at a gateway", "The other end received another form with the same meaning."),
-    "lost": ("result at a gateway", "The other end received something else or nothing, and nobody was informed."),
-    "accepted": ("verdict of a fact", "The provider accepts it; no check may report it."),
-    "behaviour": ("verdict of a fact", "How a provider or its SDK behaves, which an adapter must handle."),
-    "captured": ("evidence", "A recording or the provider's own message was published."),
-    "probe": ("evidence", "Someone sent the request on purpose and published the result."),
-    "documents": ("evidence", "The vendor's documentation, changelog or SDK says so. That alone makes no error."),
-    "report": ("evidence", "Someone reported it without the provider's message. That alone makes no error."),
-}
-
-_CAPABILITIES: Mapping[Capability, str] = {
-    Capability.SYSTEM_PROMPT: "Sends a system prompt.",
-    Capability.TOOLS: "Declares tools, and carries calls and results.",
-    Capability.PARALLEL_TOOL_CALLS: "Carries several calls in one answer, each with its result.",
-    Capability.TOOL_CHOICE: "Lets the model choose (auto), or forbids calls (none).",
-    Capability.FORCED_TOOL_CHOICE: "Forces a call of some tool, or of a named one.",
-    Capability.JSON_MODE: "Requests JSON without a schema.",
-    Capability.JSON_SCHEMA: "Requests an answer that fits a JSON Schema.",
-    Capability.JSON_WITH_TOOLS: "Requests JSON while tools are declared.",
-    Capability.PROVIDER_TOOLS: "Offers tools that the provider runs itself.",
-    Capability.VISION: "Sends pictures.",
-    Capability.IMAGE_RESULTS: "Sends pictures inside the results of tools.",
-    Capability.FILES: "Sends documents from the user.",
-    Capability.AUDIO: "Sends audio from the user.",
-    Capability.THINKING: "Requests reasoning, and sends it back unchanged.",
-    Capability.CACHE_MARKS: "Sets the requested cache marks.",
-    Capability.HISTORY: "Accepts a conversation of several turns.",
-    Capability.TRUNCATION: "Returns the beginning of an answer that reached its limit.",
-    Capability.STREAMING: "Has a method `stream`.",
-    Capability.RETRIES: "Repeats a request that the provider failed to answer, up to five times.",
-    Capability.EMBEDDINGS: "Turns texts into vectors.",
-}
 
 
 def explain(
@@ -199,31 +74,30 @@ def lines(topic: str, files: Sequence[Path] = ()) -> list[str]:
         found += _of_server(topic)
     if topic in gateways:
         found += _passing(gateways[topic])
-    if topic.lower() in _TERMS:
-        found += [f"{topic} (term)", *_wrapped(_TERMS[topic.lower()])]
-    if topic in _WORDS:
-        kind, text = _WORDS[topic]
+    terms, words, capabilities = _known_words().values()
+    if topic.lower() in terms:
+        found += [f"{topic} (term)", *_wrapped(terms[topic.lower()])]
+    if topic in words:
+        kind, text = words[topic]
         found += [f"{topic} ({kind})", *_wrapped(text)]
-    if topic in {each.value for each in Capability}:
-        found += [f"{topic} (capability)", *_wrapped(_CAPABILITIES[Capability(topic)])]
+    if topic in capabilities:
+        found += [f"{topic} (capability)", *_wrapped(capabilities[topic])]
     if found:
         return found
-    known = [
-        *facts,
-        *limits,
-        *rules,
-        *server_checks.RULES,
-        *gateways,
-        *_TERMS,
-        *_WORDS,
-        *(each.value for each in Capability),
-    ]
+    known = [*facts, *limits, *rules, *server_checks.RULES, *gateways, *terms, *words, *capabilities]
     close = difflib.get_close_matches(topic, known, n=3)
     guess = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
     raise UsageError(
         f"there is nothing to explain under {topic!r}.{guess} 'harness list rules' and 'harness list facts' "
         "have the ids."
     )
+
+
+@cache
+def _known_words() -> dict[str, dict[str, Any]]:
+    """Return the terms, the other words of reports and the capabilities, each with its explanation."""
+    text = (resources.files("harness.cli") / "words.yaml").read_text(encoding="utf-8")
+    return yaml.safe_load(text)
 
 
 def _fact(fact: Fact, limits: list[str]) -> Iterator[str]:

@@ -7,9 +7,10 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Annotated, TypedDict
+from typing import Annotated, Any
 from urllib.parse import urlsplit, urlunsplit
 
 import typer
@@ -32,56 +33,11 @@ from harness.model import distribution
 from harness.model.errors import UsageError
 from harness.model.protocols import Capability, Requirement, Route
 from harness.platform.environment import is_older
-from harness.reports.words import count, money, plain
+from harness.reports.words import count, estimated, plain
 from harness.runner.costs import models as known_models
 from harness.runner.costs import price_version
 from harness.runner.live import LiveBackend
 from harness.runner.probing import FactProbe, Probe, ProbeResult, estimate_cost, fact_probes, proposal
-
-
-class _Needed(TypedDict):
-    """A requirement of an adapter. `version` is `None` if it is not installed, and empty for a command found on the
-    path.
-    """
-
-    name: str
-    version: str | None
-    at_least: str | None
-    install: str | None
-
-
-class _ProviderInfo(TypedDict):
-    name: str
-    target: str
-    model: str
-    requires: _Needed | None
-    keys: dict[str, bool]
-    base_url: str | None
-
-
-class _EmbeddingsInfo(TypedDict):
-    provider: str | None
-    model: str | None
-    dimensions: int | None
-    problem: str | None
-
-
-class _TargetInfo(TypedDict):
-    name: str
-    adapter: str
-    api: str
-    model: str
-    profile: str
-    capabilities: dict[str, bool]
-    models: list[str]
-
-
-class _Overview(TypedDict):
-    llm_provider: str | None
-    problem: str | None
-    providers: list[_ProviderInfo]
-    embeddings: _EmbeddingsInfo
-    targets: list[_TargetInfo]
 
 
 def providers(
@@ -97,9 +53,8 @@ def providers(
         typer.echo(line)
 
 
-def _overview(environ: Mapping[str, str]) -> _Overview:
-    chosen: str | None = None
-    problem: str | None = None
+def _overview(environ: Mapping[str, str]) -> dict[str, Any]:
+    chosen, problem = None, None
     try:
         chosen = factories.configured_provider(environ=environ).name
     except UsageError as error:
@@ -113,7 +68,7 @@ def _overview(environ: Mapping[str, str]) -> _Overview:
     }
 
 
-def _provider(provider: Provider, environ: Mapping[str, str]) -> _ProviderInfo:
+def _provider(provider: Provider, environ: Mapping[str, str]) -> dict[str, Any]:
     shipped = registry.target(provider.target)
     return {
         "name": provider.name,
@@ -125,7 +80,10 @@ def _provider(provider: Provider, environ: Mapping[str, str]) -> _ProviderInfo:
     }
 
 
-def _needed(requirement: Requirement | None) -> _Needed | None:
+def _needed(requirement: Requirement | None) -> dict[str, Any] | None:
+    """Return a requirement of an adapter. Its version is `None` if it is not installed, and empty for a command found
+    on the path.
+    """
     if requirement is None:
         return None
     if requirement.extra is None:
@@ -151,48 +109,48 @@ def _base_url(provider: Provider, environ: Mapping[str, str]) -> str | None:
     return shown(urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", "")))
 
 
-def _embeddings(environ: Mapping[str, str]) -> _EmbeddingsInfo:
+def _embeddings(environ: Mapping[str, str]) -> dict[str, Any]:
     try:
-        record = factories.configured_embeddings(environ=environ)
+        return {**asdict(factories.configured_embeddings(environ=environ)), "problem": None}
     except UsageError as error:
         return {"provider": None, "model": None, "dimensions": None, "problem": str(error)}
-    return {"provider": record.provider, "model": record.model, "dimensions": record.dimensions, "problem": None}
 
 
-def _target(shipped: ShippedTarget) -> _TargetInfo:
+def _target(shipped: ShippedTarget) -> dict[str, Any]:
     profile = registry.api(shipped.api).profile_for(shipped.model)
     able = plugins.adapter(shipped.adapter).capabilities - profile.lacks
     return {
-        "name": shipped.name,
-        "adapter": shipped.adapter,
-        "api": shipped.api,
-        "model": shipped.model,
+        **{name: getattr(shipped, name) for name in ("name", "adapter", "api", "model")},
         "profile": profile.name,
         "capabilities": {each.value: each in able for each in Capability},
         "models": [each.id for each in known_models(shipped.api)],
     }
 
 
-def _text(overview: _Overview) -> Iterator[str]:
-    yield from aligned(list(_provider_rows(overview)))
+def _text(overview: dict[str, Any]) -> Iterator[str]:
+    rows = [("PROVIDER", "TARGET", "MODEL", "NEEDS", "KEY", "BASE URL")]
+    for each in overview["providers"]:
+        found = each["name"], each["target"], each["model"]
+        rows.append((*found, _needs(each["requires"]), _keys(each["keys"]), each["base_url"] or "-"))
+    yield from aligned(rows)
     yield ""
     yield f"LLM_PROVIDER        {overview['problem'] or overview['llm_provider']}"
-    yield f"EMBEDDING_PROVIDER  {_embeddings_text(overview)}"
+    embeddings = overview["embeddings"]
+    known = "{provider}: {model}, {dimensions} dimensions".format_map(embeddings)
+    yield f"EMBEDDING_PROVIDER  {known if embeddings['problem'] is None else embeddings['problem']}"
     yield "MODEL               of harness.kit.factories (OPENAI_MODEL ...); 'run' and 'record' take --model TARGET=NAME"
     yield ""
-    yield from aligned(list(_target_rows(overview["targets"])))
+    targets = overview["targets"]
+    columns = [["CAPABILITY", *(capability.value for capability in Capability), "models known"]]
+    for each in targets:
+        able = ["yes" if able else "-" for able in each["capabilities"].values()]
+        columns.append([each["name"], *able, str(len(each["models"]))])
+    yield from aligned(list(zip(*columns, strict=True)))
     yield ""
     yield "'harness list models' shows the models, 'harness list targets' the targets, --json all of this."
 
 
-def _provider_rows(overview: _Overview) -> Iterator[Sequence[str]]:
-    yield "PROVIDER", "TARGET", "MODEL", "NEEDS", "KEY", "BASE URL"
-    for each in overview["providers"]:
-        base_url = each["base_url"] or "-"
-        yield each["name"], each["target"], each["model"], _needs(each["requires"]), _keys(each), base_url
-
-
-def _needs(needed: _Needed | None) -> str:
+def _needs(needed: dict[str, Any] | None) -> str:
     if needed is None:
         return "-"
     name, installed = needed["name"], needed["version"]
@@ -203,26 +161,10 @@ def _needs(needed: _Needed | None) -> str:
     return f"{name}: not installed: {needed['install']}" if needed["install"] else f"{name}: not on the path"
 
 
-def _keys(provider: _ProviderInfo) -> str:
+def _keys(keys: dict[str, bool]) -> str:
     """Return the variables that are set. If none is set, return the alternatives."""
-    present = [name for name, is_set in provider["keys"].items() if is_set]
-    if present:
-        return f"{', '.join(present)}: set"
-    return f"{' or '.join(provider['keys'])}: not set"
-
-
-def _embeddings_text(overview: _Overview) -> str:
-    found = overview["embeddings"]
-    if found["problem"] is not None:
-        return found["problem"]
-    return f"{found['provider']}: {found['model']}, {found['dimensions']} dimensions"
-
-
-def _target_rows(targets: Sequence[_TargetInfo]) -> Iterator[Sequence[str]]:
-    yield "CAPABILITY", *(each["name"] for each in targets)
-    for capability in targets[0]["capabilities"]:
-        yield capability, *("yes" if each["capabilities"][capability] else "-" for each in targets)
-    yield "models known", *(str(len(each["models"])) for each in targets)
+    present = [name for name, is_set in keys.items() if is_set]
+    return f"{', '.join(present)}: set" if present else f"{' or '.join(keys)}: not set"
 
 
 def probe(  # noqa: PLR0913 - a parameter for each option
@@ -303,14 +245,10 @@ def _check_written(path: Path | None, targets: Sequence[Target]) -> None:
 
 
 def _print_probe_forecast(asked: Sequence[FactProbe], most: int | None) -> None:
-    requests, price, unpriced = estimate_cost(asked, most)
     source = " ".join(part for pair in price_version().items() for part in pair)
-    if price is None:
-        cost = "at a cost that is not known"
-    else:
-        cost = f"at most {money(price)}" + (f", and {unpriced} of them at a cost that is not known" if unpriced else "")
     facts = count(len({(each.target.name, each.fact.id) for each in asked}), "fact")
-    typer.echo(plain(f"To be sent: at most {count(requests, 'request')} for {facts}, {cost} ({source})."), err=True)
+    cost = estimated(estimate_cost(asked, most), "at most", f" for {facts}")
+    typer.echo(plain(f"To be sent: {cost} ({source})."), err=True)
 
 
 def _lines(found: ProbeResult, so_far: Sequence[ProbeResult]) -> list[str]:

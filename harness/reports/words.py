@@ -233,18 +233,21 @@ def forecast(parts: Mapping[str, Spending], prices: Mapping[str, str]) -> Iterat
     if not parts:
         return
     source = " ".join(part for pair in prices.items() for part in pair)
-    yield f"To be sent: {_estimate(Spending.together(parts.values()))}; reasoning costs extra ({source})."
+    yield f"To be sent: {estimated(Spending.together(parts.values()))}; reasoning costs extra ({source})."
     for target, part in parts.items():
-        yield f"  {target} ({part.model}): {_estimate(part)}"
+        yield f"  {target} ({part.model}): {estimated(part)}"
 
 
-def _estimate(spending: Spending) -> str:
-    requests = f"about {count(spending.requests, 'request')}"
+def estimated(spending: Spending, about: str = "about", what: str = "") -> str:
+    """Return an estimate: `about 42 requests, about $0.12, and 2 of them at an unknown cost`. `what` follows the number
+    of requests.
+    """
+    requests = f"{about} {count(spending.requests, 'request')}{what}"
     if spending.dollars is None:
         return f"{requests}, at an unknown cost"
     dollars = money(spending.dollars)
     unknown = f", and {spending.unpriced} of them at an unknown cost" if spending.unpriced else ""
-    return f"{requests}, {dollars if dollars.startswith('less') else f'about {dollars}'}{unknown}"
+    return f"{requests}, {dollars if dollars.startswith('less') else f'{about} {dollars}'}{unknown}"
 
 
 def cost_heading(run: RunResult, cell: CellResult) -> str:

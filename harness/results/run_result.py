@@ -9,7 +9,7 @@ import json
 import math
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
@@ -175,6 +175,13 @@ class Spending:
     usage: Usage
     dollars: Decimal | None
     unpriced: int = 0
+
+    @staticmethod
+    def of(model: str, requests: int, usages: Iterable[Usage], prices: Sequence[Decimal | None]) -> Spending:
+        """Return the cost of requests with these prices. `None` is an unknown price."""
+        known = [price for price in prices if price is not None]
+        total = sum(known, Decimal(0)) if known or not prices else None
+        return Spending(model, requests, total_usage(usages), total, len(prices) - len(known))
 
     @staticmethod
     def together(parts: Iterable[Spending]) -> Spending:

@@ -124,8 +124,7 @@ class _Estimator:
         usage = Usage(_tokens(request.body), said)
         self.requests.setdefault(key_of(cell), []).append(PlannedRequest(_tokens(request.body), said, most))
         dollars = cost(target.api, model, usage, url=self._base_urls.get(target.name))
-        part = Spending(model, 1, usage, dollars, int(dollars is None))
-        self.parts.setdefault(target.name, []).append(part)
+        self.parts.setdefault(target.name, []).append(Spending.of(model, 1, [usage], [dollars]))
 
 
 def key_of(cell: Cell) -> CellKey:

@@ -18,7 +18,7 @@ from harness.apis import registry
 from harness.apis.view import WireError
 from harness.model.messages import Usage
 from harness.model.protocols import Capability
-from harness.results import Exchange, Provenance, Spending, total_usage
+from harness.results import Exchange, Provenance, Spending
 from harness.rules.evidence import Evidence, ParsedEmbeddingExchange, ParsedExchange
 
 PACKAGE = "genai-prices"
@@ -113,14 +113,8 @@ def spending(evidence: Evidence, provenance: Provenance) -> Spending:
     sent = [reading for reading in evidence.readings if not reading.is_made_up]
     paid = [(reading, _usage(evidence, reading)) for reading in sent if not _is_refused(reading)]
     prices = [None if reading.is_cut else priced(reading, usage) for reading, usage in paid]
-    known = [dollars for dollars in prices if dollars is not None]
-    return Spending(
-        next(filter(None, map(_requested_model, sent)), None) or transcript.model,
-        len(sent),
-        total_usage(usage for _, usage in paid),
-        sum(known, Decimal(0)) if known or not prices else None,
-        len(prices) - len(known),
-    )
+    model = next(filter(None, map(_requested_model, sent)), None) or transcript.model
+    return Spending.of(model, len(sent), (usage for _, usage in paid), prices)
 
 
 def paid_usage(api: str, exchange: Exchange) -> Usage | None:

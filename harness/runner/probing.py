@@ -8,7 +8,6 @@ import difflib
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any, Literal, Self
 
 import httpx2
@@ -29,6 +28,7 @@ from harness.model.errors import UnknownName, UsageError
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import Usage
 from harness.platform.exceptions import shorten
+from harness.results import Spending
 from harness.runner.backends import TIMEOUT_SECONDS
 from harness.runner.costs import cost
 from harness.runner.live import NO_SUCH_PATH, LiveBackend, reach_hint
@@ -146,32 +146,28 @@ def probe_pair(  # noqa: PLR0913, PLR0917 - a fact, and the server that is probe
     return ProbePair(meant, twin)
 
 
-def estimate_cost(asked: Sequence[FactProbe], most: int | None) -> tuple[int, Decimal | None, int]:
-    """Return the maximum number of requests, their maximum cost, and the number of requests without a known price.
+def estimate_cost(asked: Sequence[FactProbe], most: int | None) -> Spending:
+    """Return the maximum number of requests and their maximum cost.
 
     Every request is counted, although providers do not bill rejected requests.
     """
-    requests = [(each, request) for each in asked for request in _requests(each)][:most]
-    prices = [_price(each, request) for each, request in requests]
-    known = [price for price in prices if price is not None]
-    return len(requests), (sum(known, Decimal(0)) if known else None), len(prices) - len(known)
+    pairs = [(each, each.pair) for each in asked if each.pair is not None]
+    requests = [(each, request) for each, pair in pairs for request in (pair.meant, pair.twin)][:most]
+    usages = [_usage(each, request) for each, request in requests]
+    prices = [
+        cost(each.target.api, each.target.model, usage, url=each.base_url)
+        for (each, _), usage in zip(requests, usages, strict=True)
+    ]
+    return Spending.of("", len(requests), usages, prices)
 
 
-def _requests(question: FactProbe) -> Iterator[HttpRequest]:
-    if question.pair is not None:
-        yield question.pair.meant
-        yield question.pair.twin
-
-
-def _price(question: FactProbe, request: HttpRequest) -> Decimal | None:
-    target = question.target
+def _usage(question: FactProbe, request: HttpRequest) -> Usage:
     try:
-        bound = registry.api(target.api).view(request).settings.get("max_tokens")
+        bound = registry.api(question.target.api).view(request).settings.get("max_tokens")
     except WireError:  # what the fact is about
         bound = None
     said = bound.value if bound is not None and isinstance(bound.value, int) else _UNBOUNDED_TOKENS
-    usage = Usage(-(-len(request.body) // _BYTES_PER_TOKEN), said)
-    return cost(target.api, target.model, usage, url=question.base_url)
+    return Usage(-(-len(request.body) // _BYTES_PER_TOKEN), said)
 
 
 ProbeVerdict = Literal["holds", "no longer holds", "cannot tell"]
