@@ -7,12 +7,10 @@ import json
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-import yaml
 
 from harness.apis import registry
 from harness.apis.fact import Fact, LimitEntry
@@ -28,6 +26,7 @@ from harness.cli import app
 from harness.cli.options import FactFiles, argument
 from harness.cli.settings import fact_files, fact_options
 from harness.model.errors import UsageError
+from harness.platform.files import read_shipped_yaml
 from harness.rules.registry import all_rules
 from harness.rules.rule import Rule
 
@@ -96,8 +95,7 @@ def lines(topic: str, files: Sequence[Path] = ()) -> list[str]:
 @cache
 def _known_words() -> dict[str, dict[str, Any]]:
     """Return the terms, the other words of reports and the capabilities, each with its explanation."""
-    text = (resources.files("harness.cli") / "words.yaml").read_text(encoding="utf-8")
-    return yaml.safe_load(text)
+    return read_shipped_yaml("harness.cli", "words.yaml")
 
 
 def _fact(fact: Fact, limits: list[str]) -> Iterator[str]:

@@ -9,7 +9,9 @@ import re
 import secrets
 import stat
 from collections.abc import Generator, Iterable
+from importlib import resources
 from pathlib import Path
+from typing import Any
 
 _KINDS = (
     (stat.S_ISFIFO, "a named pipe"),
@@ -165,3 +167,11 @@ def _opened(path: Path) -> Generator[int, None, None]:
 
 def _escape_glob(name: str) -> str:
     return re.sub(r"([*?[])", r"[\1]", name)
+
+
+def read_shipped_yaml(package: str, name: str) -> Any:
+    """Parse a YAML file that is part of a package of harness."""
+    import yaml  # noqa: PLC0415 - help and completion need none
+
+    text = (resources.files(package) / name).read_text(encoding="utf-8")
+    return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from importlib import resources
 
-import yaml
 from pydantic import TypeAdapter
 
 from harness.apis.response_rules import RESPONSE_RULES
 from harness.checks.server_checks import answer_checks, conversation_checks
 from harness.checks.server_session import ServerCheck
+from harness.platform.files import read_shipped_yaml
 
 __all__ = ["CHECKS", "RULES", "answer_checks", "conversation_checks"]
 
-_FILE = resources.files("harness.checks.server_checks") / "checks.yaml"
+_LISTED = read_shipped_yaml("harness.checks.server_checks", "checks.yaml")
 
 CHECKS: Mapping[str, ServerCheck] = {
-    check.id: check
-    for check in TypeAdapter(list[ServerCheck]).validate_json(
-        json.dumps(yaml.load(_FILE.read_bytes(), getattr(yaml, "CSafeLoader", yaml.SafeLoader)))  # noqa: S506 - both safe
-    )
+    check.id: check for check in TypeAdapter(list[ServerCheck]).validate_json(json.dumps(_LISTED))
 }
 """Maps ids to checks, in the order in which they run."""
 
