@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import http.client
 import io
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, TypeAlias, cast
@@ -48,13 +48,9 @@ def kept(status: int, headers: Mapping[str, str], pieces: Sequence[bytes], endin
         unpacked = decode(body, plain.get("content-encoding", ""), whole=ending == "complete")
     except ValueError:
         return HttpResponse(status, plain, body, Delivery(ending=ending))
-    cuts = _cuts(pieces) if unpacked == body else ()
+    cuts = tuple(accumulate(len(piece) for piece in pieces if piece))[:-1] if unpacked == body else ()
     without = {name: value for name, value in plain.items() if name != "content-encoding"}
     return HttpResponse(status, without, unpacked, Delivery(cuts, ending=ending))
-
-
-def _cuts(pieces: Iterable[bytes]) -> tuple[int, ...]:
-    return tuple(accumulate(len(piece) for piece in pieces if piece))[:-1]
 
 
 _FRAMING = frozenset({"connection", "content-encoding", "content-length", "transfer-encoding"})
