@@ -173,15 +173,7 @@ class GatewayCheck:
         )
 
     def _cell(self, each: GatewayRoute, cell: Cell) -> tuple[CellResult, JudgedRun]:
-        result = CellResult(
-            cell.scenario.id,
-            each.target.name,
-            each.target.adapter.name,
-            each.upstream.api,
-            cell.variant,
-            Verdict.PASS,
-            covers=tuple(subject.value for subject in cell.scenario.covers),
-        )
+        result = replace(cell.result(), api=each.upstream.api)
         reason = not_applicable(cell, "reference") or extras_unsupported(cell.scenario.id, cell.target)
         if reason is not None:
             return replace(result, verdict=Verdict.NOT_APPLICABLE, reason=reason), JudgedRun()

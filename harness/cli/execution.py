@@ -507,7 +507,7 @@ def _print_stopped(
         return
     force = ("--force",) if recorder.force else ()
     if recorder.force and not recorder.missing and recorder.outdated is None:  # --missing would leave old cassettes
-        verdicts = [_result(cell, Verdict.PASS if id(cell) in complete else Verdict.MISSING) for cell in cells]
+        verdicts = [cell.result(Verdict.PASS if id(cell) in complete else Verdict.MISSING) for cell in cells]
         forced = replace(invocation, record=(*invocation.record, *force))
         commands = [group.record for group in missing(RunResult("record", tuple(verdicts), invocation=forced))]
     else:
@@ -515,11 +515,6 @@ def _print_stopped(
         commands = [invocation.command((*invocation.record, *which, *force), named)]
     for command in commands:
         _print(f"To go on: {command}")
-
-
-def _result(cell: Cell, verdict: Verdict) -> CellResult:
-    target = cell.target
-    return CellResult(cell.scenario.id, target.name, target.adapter.name, target.api, cell.variant, verdict)
 
 
 def _label(cell: Cell) -> str:

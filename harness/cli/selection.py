@@ -278,7 +278,7 @@ class LastFailed:
     def chosen(self, cells: Sequence[Cell]) -> Sequence[Cell]:
         """Return the cells that failed when they were last played, or all if none did; print which it is."""
         failed = self._known().get(self._mode, set())
-        again = [cell for cell in cells if (cell.scenario.id, cell.target.name, cell.variant) in failed]
+        again = [cell for cell in cells if cell.key in failed]
         if again:
             print_error(f"--last-failed: {len(again)} of {count(len(cells), 'cell')}, which failed when last played.")
             return again

@@ -9,16 +9,14 @@ from dataclasses import dataclass, replace
 
 from harness.reports.finding_causes import Cause, causes
 from harness.reports.words import count, listed, spent
-from harness.results import CellResult, RunResult, Severity, Spending, StaleExpectation, Variant, Verdict
+from harness.results import CellResult, RunResult, Severity, Spending, StaleExpectation, Verdict
+from harness.results.run_result import CellKey
 
 _BADNESS = {Verdict.WARN: 1, Verdict.MISSING: 2, Verdict.FAIL: 3, Verdict.ERROR: 3}
 """Ranks of bad verdicts, higher for worse."""
 _PROOF = frozenset({Verdict.PASS, Verdict.NOTE})
 """Verdicts that prove something. If such a cell is no longer applicable, the change counts as worse."""
 _MAX_NAMES = 6
-
-CellKey = tuple[str, str, Variant]
-"""Scenario, target and variant."""
 
 
 @dataclass(frozen=True, slots=True)

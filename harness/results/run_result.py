@@ -202,6 +202,10 @@ def total_usage(usages: Iterable[Usage]) -> Usage:
     return sum(usages, Usage())
 
 
+CellKey: TypeAlias = tuple[str, str, Variant]
+"""Scenario id, target name and variant."""
+
+
 @dataclass(frozen=True, slots=True)
 class CellResult:
     """The result of a cell, which is a scenario on a target in a variant.
@@ -233,7 +237,7 @@ class CellResult:
     hidden: Mapping[str, int] = field(default_factory=dict[str, int])
 
     @property
-    def key(self) -> tuple[str, str, Variant]:
+    def key(self) -> CellKey:
         """The scenario, the target and the variant."""
         return self.scenario, self.target, self.variant
 

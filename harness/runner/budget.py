@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from threading import Lock
-from typing import TypeAlias
 
 from harness.apis import registry
 from harness.apis.api import Api
@@ -23,14 +22,12 @@ from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import Usage
 from harness.reference_server.script_session import ScriptSession
 from harness.results import Exchange, Spending
+from harness.results.run_result import CellKey
 from harness.runner.backends import ReplayBackend
 from harness.runner.cells import Cell, not_applicable
 from harness.runner.costs import cost, paid_usage
 from harness.runner.recorder import Withheld
 from harness.runner.tool_loop import ADAPTER_EXCEPTIONS, run_scenario
-
-CellKey: TypeAlias = tuple[str, str, str]
-"""Scenario id, target name and variant."""
 
 _BYTES_PER_TOKEN = 4
 """A rule of thumb for English."""
@@ -122,14 +119,9 @@ class _Estimator:
             if bound is not None and isinstance(bound.value, int):
                 said, most = min(said, bound.value), bound.value
         usage = Usage(_tokens(request.body), said)
-        self.requests.setdefault(key_of(cell), []).append(PlannedRequest(_tokens(request.body), said, most))
+        self.requests.setdefault(cell.key, []).append(PlannedRequest(_tokens(request.body), said, most))
         dollars = cost(target.api, model, usage, url=self._base_urls.get(target.name))
         self.parts.setdefault(target.name, []).append(Spending.of(model, 1, [usage], [dollars]))
-
-
-def key_of(cell: Cell) -> CellKey:
-    """Return the key of a cell."""
-    return cell.scenario.id, cell.target.name, cell.variant
 
 
 class _LimitReached(Exception):  # not an error: the recording may send nothing more
@@ -177,7 +169,7 @@ class Budget:
         """Return the budget of a cell. `exchanges` is the live list of the cell's exchanges; later ones are appended to
         it.
         """
-        return CellBudget(self, cell.target, self._requests.get(key_of(cell), ()), exchanges)
+        return CellBudget(self, cell.target, self._requests.get(cell.key, ()), exchanges)
 
     def hold(self, dollars: Decimal) -> None:
         """Reserve the cost of a request. Raises `Withheld` if it exceeds the limit."""

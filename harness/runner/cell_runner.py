@@ -68,21 +68,12 @@ class CellRunner:
         Raises:
             UsageError: The adapter cannot be connected, or a key is missing.
         """
-        target = cell.target
-        result = CellResult(
-            cell.scenario.id,
-            target.name,
-            target.adapter.name,
-            target.api,
-            cell.variant,
-            Verdict.PASS,
-            covers=tuple(subject.value for subject in cell.scenario.covers),
-        )
+        result = cell.result()
         reason = not_applicable(cell, self._backend.mode)
         if reason is not None:
             return JudgedCell(replace(result, verdict=Verdict.NOT_APPLICABLE, reason=reason))
         try:
-            if target.adapter.drive is not None:
+            if cell.target.adapter.drive is not None:
                 return self._run_loop_cell(cell, result)
             environment, transcript = self._run_in_environment(cell)
             evidence = Evidence(transcript)

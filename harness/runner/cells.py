@@ -12,7 +12,8 @@ from harness.apis.targets import Target
 from harness.model.loops import Conversation, ConversationTool
 from harness.model.messages import ToolCall, ToolResult
 from harness.model.protocols import Capability, FinalCall
-from harness.results import Mode
+from harness.results import CellResult, Mode, Verdict
+from harness.results.run_result import CellKey
 from harness.scenarios.canonical import settings_of, user_message
 from harness.scenarios.schema import FaultSpec, Scenario, TurnSpec, Variant
 
@@ -24,6 +25,19 @@ class Cell:
     scenario: Scenario
     target: Target
     variant: Variant
+
+    @property
+    def key(self) -> CellKey:
+        """The scenario, the target and the variant, as in `CellResult.key`."""
+        return self.scenario.id, self.target.name, self.variant
+
+    def result(self, verdict: Verdict = Verdict.PASS) -> CellResult:
+        """Return a result of the cell without findings."""
+        covers = tuple(subject.value for subject in self.scenario.covers)
+        target = self.target
+        return CellResult(
+            self.scenario.id, target.name, target.adapter.name, target.api, self.variant, verdict, covers=covers
+        )
 
 
 UNOBSERVABLE = frozenset({Capability.CACHE_MARKS, Capability.EMBEDDINGS, Capability.PROVIDER_TOOLS})

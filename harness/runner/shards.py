@@ -92,7 +92,7 @@ def resumed_cells(run: RunResult, name: str, cells: Sequence[Cell]) -> ResumedCe
     digests = {each.id: digest_prefix(each) for each in scenarios_of(cells)}
     found: dict[int, CellResult] = {}
     for number, cell in enumerate(cells):
-        result = done.get((cell.scenario.id, cell.target.name, cell.variant))
+        result = done.get(cell.key)
         same = run.part.scenarios.get(cell.scenario.id) == digests[cell.scenario.id]
         if result is not None and same and _model(result) in (None, cell.target.model):
             found[number] = result
