@@ -63,7 +63,7 @@ from harness.results import (
 )
 from harness.rules.conversation_report import fit_exchanges, shown_exchange
 from harness.runner.costs import cost
-from harness.runner.exhibits import excerpt, json_lines, marked_line
+from harness.runner.exhibits import around, excerpt, json_lines, marked_line
 from harness.scenarios.schema import Variant
 
 Outcome = Literal["judged", "inconclusive", "inapplicable"]
@@ -151,19 +151,13 @@ class ServerCellBuilder:
             url=server.base_url,
             price=self.price,
         )
-        return CellResult(
-            scenario=check.id,
-            target=server.name,
-            adapter="",
-            api=server.api.name,
-            variant=variant,
-            verdict=verdict,
+        return replace(
+            _cell_of(server, check, variant, verdict),
             provenance=replace(self.provenance, model_served=served) if replies else None,
             findings=findings,
             reason=reason,
             exchanges=len(replies),
             conversation=self._conversation(replies) if self.room else None,
-            covers=(check.subject,),
             spending=spent if replies else None,
         )
 
@@ -184,20 +178,13 @@ class ServerCellBuilder:
         """Return the finding for a failure. `before` is the number of exchanges before its attempt."""
         reply, replies = failure.reply, attempt.session.replies
         came = reply in replies
-        return Finding(
-            rule=check.id,
-            kind=Kind.LOSS,
-            severity=failure.severity,
-            blame=Blame.PROVIDER,
-            message=failure.message,
+        return replace(
+            _finding_of(self.server, check, failure.severity, failure.message),
             pointer=failure.pointer or None,
             actual=failure.actual,
             expected=failure.expected,
-            source=self.server.sources(check.source),
             exchange=before + replies.index(reply) if came else None,
-            of_response=True,
             piece=response_excerpt(reply.request, reply.response if came else None, self.redactor, failure.pointer),
-            subject=check.subject,
         )
 
     def _never(self, check: ServerCheck, attempts: Sequence[CheckAttempt]) -> Iterator[Finding]:
@@ -208,18 +195,32 @@ class ServerCellBuilder:
             return
         times = f"{len(tries)} asked for" + ("; --repeat 10 tells more" if len(tries) < 10 else "")
         last = judged[-1].session.replies[0]
-        yield Finding(
-            rule=check.id,
-            kind=Kind.LOSS,
-            severity=Severity.WARNING,
-            blame=Blame.PROVIDER,
-            message=f"{check.never} ({times})",
-            source=self.server.sources(check.source),
+        yield replace(
+            _finding_of(self.server, check, Severity.WARNING, f"{check.never} ({times})"),
             exchange=0,
-            of_response=True,
             piece=response_excerpt(last.request, last.response, self.redactor),
-            subject=check.subject,
         )
+
+
+def _cell_of(
+    server: ServerUnderTest, about: ServerCheck | ResponseRule, variant: Variant, verdict: Verdict
+) -> CellResult:
+    return CellResult(about.id, server.name, "", server.api.name, variant, verdict, covers=(about.subject,))
+
+
+def _finding_of(
+    server: ServerUnderTest, about: ServerCheck | ResponseRule, severity: Severity, message: str
+) -> Finding:
+    return Finding(
+        about.id,
+        Kind.LOSS,
+        severity,
+        Blame.PROVIDER,
+        message,
+        source=server.sources(about.source),
+        of_response=True,
+        subject=about.subject,
+    )
 
 
 _MILLION = Decimal(1_000_000)
@@ -316,18 +317,12 @@ class ResponseMonitor:
         found = self._found.get((promise.id, variant), [])
         looked = self._looked[promise.id, variant]
         verdict = Verdict.FAIL if found else Verdict.PASS if looked else Verdict.INCONCLUSIVE
-        return CellResult(
-            scenario=promise.id,
-            target=server.name,
-            adapter="",
-            api=server.api.name,
-            variant=variant,
-            verdict=verdict,
+        return replace(
+            _cell_of(server, promise, variant, verdict),
             provenance=provenance if looked else None,
             findings=tuple(self._finding(seen, variant, server) for seen in found),
             reason=None if looked else "no answer could show it",
             exchanges=looked,
-            covers=(promise.subject,),
         )
 
     def _finding(self, seen: _FirstSighting, variant: Variant, server: ServerUnderTest) -> Finding:
@@ -335,19 +330,13 @@ class ResponseMonitor:
         times = self._alike[departure.rule.id, variant, _VALUE.sub("", departure.message)]
         where = "" if departure.event is None else f"event {departure.event + 1}: "
         more = f", and {times - 1} more like it" if times > 1 else ""
-        return Finding(
-            rule=departure.rule.id,
-            kind=Kind.LOSS,
-            severity=Severity.ERROR,
-            blame=Blame.PROVIDER,
-            message=f"{where}{departure.message} (first in {seen.check}{more})",
+        message = f"{where}{departure.message} (first in {seen.check}{more})"
+        return replace(
+            _finding_of(server, departure.rule, Severity.ERROR, message),
             pointer=departure.pointer or None,
             actual=departure.actual,
             expected=departure.expected,
-            source=server.sources(departure.rule.source),
-            of_response=True,
             piece=seen.evidence,
-            subject=departure.rule.subject,
         )
 
     def first_seen(self) -> dict[str, str]:
@@ -432,7 +421,7 @@ def _body(response: HttpResponse, pointer: str) -> Iterator[str]:
         return
     shown = json_lines(body, _WIDTH_COLUMNS, opened=(pointer,) if pointer else ())
     at = marked_line(shown, pointer) if pointer else 0
-    yield from _around([line.text for line in shown], at, _BODY_CONTEXT_LINES)
+    yield from around([line.text for line in shown], at, _BODY_CONTEXT_LINES)
 
 
 def _stream(response: HttpResponse, pointer: str, event: int | None) -> Iterator[str]:
@@ -444,7 +433,7 @@ def _stream(response: HttpResponse, pointer: str, event: int | None) -> Iterator
             number += 1
             if number == event:
                 at = place
-    yield from _around([shorten(line, 2 * _WIDTH_COLUMNS) for line in kept], at, _STREAM_CONTEXT_LINES)
+    yield from around([shorten(line, 2 * _WIDTH_COLUMNS) for line in kept], at, _STREAM_CONTEXT_LINES)
     if event is not None and pointer:
         yield from _place(kept[at].removeprefix("data:"), pointer)
 
@@ -454,12 +443,3 @@ def _place(data: str, pointer: str) -> Iterator[str]:
         yield from excerpt(loads(data), pointer, _WIDTH_COLUMNS)
     except WireError:
         return
-
-
-def _around(shown: list[str], at: int, most: int) -> Iterator[str]:
-    first, last = max(at - most, 0), min(at + most + 1, len(shown))
-    if first:
-        yield f"  ({first} lines above)"
-    yield from (f"{'>' if number == at else ' '} {shown[number]}" for number in range(first, last))
-    if last < len(shown):
-        yield f"  ({len(shown) - last} lines below)"

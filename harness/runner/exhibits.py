@@ -247,12 +247,17 @@ def excerpt(value: JSON, pointer: str, width: int = 100) -> tuple[str, ...]:
         return ()
     root = pointer if _members(resolve(value, pointer)) else pointer.rpartition("/")[0]
     shown = json_lines(resolve(value, root), width, root, (pointer,))
-    at = marked_line(shown, pointer)
-    first, last = max(at - _LINES_AROUND, 0), min(at + _LINES_AROUND + 1, len(shown))
-    kept = [f"{'>' if number == at else ' '} {shown[number].text}" for number in range(first, last)]
-    above = [f"  ({first} lines above)"] if first else []
-    below = [f"  ({len(shown) - last} lines below)"] if last < len(shown) else []
-    return (f"{root or '/'}:", *above, *kept, *below)
+    return (f"{root or '/'}:", *around([line.text for line in shown], marked_line(shown, pointer), _LINES_AROUND))
+
+
+def around(lines: Sequence[str], at: int, most: int) -> Iterator[str]:
+    """Yield a line, marked by `>`, with at most `most` lines on each side and the number of those left out."""
+    first, last = max(at - most, 0), min(at + most + 1, len(lines))
+    if first:
+        yield f"  ({first} lines above)"
+    yield from (f"{'>' if number == at else ' '} {lines[number]}" for number in range(first, last))
+    if last < len(lines):
+        yield f"  ({len(lines) - last} lines below)"
 
 
 def unchanged(value: JSON, other: JSON) -> set[str]:
