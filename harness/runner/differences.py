@@ -11,13 +11,25 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain, pairwise
+from typing import TypeVar
 
 from harness.apis.jsonvalue import equal, parsed, resolve
 from harness.apis.response_rules import Subject
-from harness.apis.view import CallView, JsonView, OpaqueView, PartView, ResultView, TextView, TurnView, WireError
+from harness.apis.view import (
+    CallView,
+    JsonView,
+    OpaqueView,
+    PartView,
+    ResponseView,
+    ResultView,
+    TextView,
+    TurnView,
+    WireError,
+)
 from harness.model.http import endpoint
 from harness.model.messages import JSON, JSON_INSTRUCTION, ArgumentsDelta, JsonMode, JsonSchema, ToolCallEnd
-from harness.results import Difference
+from harness.results import Chat, Difference
 from harness.rules.chat_endings import is_retriable
 from harness.rules.evidence import ChatExchange, Evidence
 
@@ -61,156 +73,78 @@ def results_of(evidence: Evidence) -> Iterator[ResultView]:
     return (part for _, _, part in parts_of(evidence) if isinstance(part, ResultView))
 
 
-def _system_place(evidence: Evidence) -> Iterator[str]:
-    for asked in evidence.chat_exchanges:
-        for part in asked.view.system:
-            if part.text != JSON_INSTRUCTION:
-                yield (
-                    f"{open_pointer(part.pointer)} ({part.place})" if part.place.startswith("message:") else part.place
-                )
+Unit = TypeVar("Unit")
+
+_FACTS: list[ObservedFact] = []
 
 
-def _system_in_text(evidence: Evidence) -> Iterator[str]:
-    for asked in evidence.chat_exchanges:
-        system = asked.chat.request.system
-        if not system or any(system in message.text for message in asked.chat.request.messages):
-            continue
-        inside = [
-            open_pointer(part.pointer)
-            for turn in asked.view.turns
-            for part in turn.parts
-            if isinstance(part, TextView) and system in part.text
-        ]
-        yield from inside or ["no"]
+def _fact(
+    subject: Subject, name: str, places: Callable[[Evidence], Iterable[Unit]]
+) -> Callable[[Callable[[Unit], Iterable[str]]], None]:
+    """Add a row. The function returns the values in one of the places that a cell has for them."""
+
+    def add(observe: Callable[[Unit], Iterable[str]]) -> None:
+        _FACTS.append(ObservedFact(subject, name, lambda evidence: chain.from_iterable(map(observe, places(evidence)))))
+
+    return add
 
 
-def _system_count(evidence: Evidence) -> Iterator[str]:
-    for asked in evidence.chat_exchanges:
-        system = asked.chat.request.system
-        if system:
-            yield str(sum(part.text.count(system) for part in asked.view.system))
+def _whole_cell(evidence: Evidence) -> tuple[Evidence]:
+    return (evidence,)
 
 
-def _system_empty(evidence: Evidence) -> Iterator[str]:
-    for asked in evidence.chat_exchanges:
-        if asked.chat.request.system == "":
-            yield "sent" if asked.view.system else "nothing is sent"
+def _requests(evidence: Evidence) -> Iterable[ChatExchange]:
+    return evidence.chat_exchanges
 
 
-def _system_change(evidence: Evidence) -> Iterator[str]:
-    before: ChatExchange | None = None
-    for asked in evidence.chat_exchanges:
-        if before is not None and before.chat.request.system != asked.chat.request.system:
-            texts = [part.text for part in asked.view.system]
-            old = before.chat.request.system
-            kept = old is not None and old in texts
-            new = asked.chat.request.system or None
-            sent = new is None or new in texts
-            yield ("the old one stays" if kept else "the old one goes") + ("" if sent else ", the new one is not sent")
-        before = asked
+def _responses(evidence: Evidence) -> Iterator[ResponseView]:
+    return (reading.response for reading in evidence.readings if reading.response is not None)
 
 
-_PROMPTS = (
-    ObservedFact(Subject.SYSTEM_PROMPT, "where the system prompt sits", _system_place),
-    ObservedFact(Subject.SYSTEM_PROMPT, "system prompt inside a message", _system_in_text),
-    ObservedFact(Subject.SYSTEM_PROMPT, "copies in one request", _system_count),
-    ObservedFact(Subject.SYSTEM_PROMPT, "when it is empty", _system_empty),
-    ObservedFact(Subject.SYSTEM_PROMPT, "when it changes", _system_change),
-)
+def _issued_calls(evidence: Evidence) -> Iterator[CallView]:
+    return (call for response in _responses(evidence) for call in response.calls)
 
 
-def _declarations(evidence: Evidence) -> Iterator[str]:
-    for asked in evidence.chat_exchanges:
-        yield from (open_pointer(tool.pointer) for tool in asked.view.tools if tool.kind == "function")
-
-
-def _tool_dialect(evidence: Evidence) -> Iterator[str]:
-    for asked in evidence.chat_exchanges:
-        for tool in asked.view.tools:
-            if tool.parameters is not None:
-                yield tool.dialect + {True: ", strict", False: ", not strict", None: ""}[tool.strict]
-
-
-def _no_arguments(evidence: Evidence) -> Iterator[str]:
-    for asked in evidence.chat_exchanges:
-        bare = {tool.name for tool in asked.chat.request.tools if not tool.parameters.get("properties")}
-        for tool in asked.view.tools:
-            if tool.name in bare:
-                yield "no schema" if tool.parameters is None else "an empty object schema"
-
-
-def _arguments(evidence: Evidence) -> Iterator[str]:
-    for asked, _, call in parts_of(evidence):
-        if isinstance(call, CallView):
-            sent = resolve(body_of(asked), call.arguments_pointer)
-            yield "JSON inside a string" if isinstance(sent, str) else "an object"
-
-
-def _payload(evidence: Evidence) -> Iterator[str]:
-    for result in results_of(evidence):
-        for part in result.payload:
-            yield "an object" if isinstance(part, JsonView) else "text" if isinstance(part, TextView) else "media"
-
-
-def _forced(evidence: Evidence) -> Iterator[str]:
-    for asked in evidence.chat_exchanges:
-        if asked.chat.request.tool_choice != "required":
-            continue
-        if asked.view.tool_choice is None:
-            yield "none is sent"
-            continue
-        value = resolve(body_of(asked), asked.view.tool_choice.pointer)
-        word = value.get("type", value.get("mode")) if isinstance(value, dict) else value
-        yield str(word)
-
-
-_TOOLS = (
-    ObservedFact(Subject.TOOLS, "where declarations go", _declarations),
-    ObservedFact(Subject.TOOLS, "dialect of parameters", _tool_dialect),
-    ObservedFact(Subject.TOOLS, "a tool without arguments", _no_arguments),
-    ObservedFact(Subject.TOOLS, "arguments travel as", _arguments),
-    ObservedFact(Subject.TOOLS, "results travel as", _payload),
-    ObservedFact(Subject.TOOLS, "word for a forced call", _forced),
-)
-
-
-def _issuer(evidence: Evidence) -> Iterator[str]:
-    for reading in evidence.readings:
-        for call in reading.response.calls if reading.response else ():
-            yield "the API" if call.id is not None else "nobody: no id on the wire"
-
-
-def _id_format(evidence: Evidence) -> Iterator[str]:
-    for reading in evidence.readings:
-        for call in reading.response.calls if reading.response else ():
-            if call.id is not None:
-                prefix = re.match(r"[a-z]+_", call.id)
-                yield f"{prefix.group() if prefix else ''}… ({len(call.id)} characters)"
-
-
-def _has_foreign_ids(evidence: Evidence) -> bool:
-    """Return whether the history contains ids of another API. Such ids do not show where this API puts its own."""
+def _own_parts(evidence: Evidence) -> Iterator[PartView]:
+    """Yield the parts of the conversation unless its history has ids of another API. These do not show where this API
+    puts its own.
+    """
     scenario = evidence.transcript.scenario
-    return scenario is not None and bool(scenario.history)
+    return () if scenario is not None and scenario.history else (part for _, _, part in parts_of(evidence))
 
 
-def _call_id_field(evidence: Evidence) -> Iterator[str]:
-    for _, _, call in () if _has_foreign_ids(evidence) else parts_of(evidence):
-        if isinstance(call, CallView):
-            yield open_pointer(call.id_pointer) if call.id is not None else "none"
+@_fact(Subject.ID_MATCHING, "who issues a call's id", _issued_calls)
+def _issuer(call: CallView) -> Iterator[str]:
+    yield "the API" if call.id is not None else "nobody: no id on the wire"
 
 
-def _result_id_field(evidence: Evidence) -> Iterator[str]:
-    for result in () if _has_foreign_ids(evidence) else results_of(evidence):
-        yield open_pointer(result.id_pointer) if result.call_id is not None else "none: by name and order"
+@_fact(Subject.ID_MATCHING, "format of issued ids", _issued_calls)
+def _id_format(call: CallView) -> Iterator[str]:
+    if call.id is not None:
+        prefix = re.match(r"[a-z]+_", call.id)
+        yield f"{prefix.group() if prefix else ''}… ({len(call.id)} characters)"
 
 
+@_fact(Subject.ID_MATCHING, "field of the call's id", _own_parts)
+def _call_id_field(part: PartView) -> Iterator[str]:
+    if isinstance(part, CallView):
+        yield open_pointer(part.id_pointer) if part.id is not None else "none"
+
+
+@_fact(Subject.ID_MATCHING, "field of the result's id", _own_parts)
+def _result_id_field(part: PartView) -> Iterator[str]:
+    if isinstance(part, ResultView):
+        yield open_pointer(part.id_pointer) if part.call_id is not None else "none: by name and order"
+
+
+@_fact(Subject.ID_MATCHING, "where results go", _whole_cell)
 def _result_place(evidence: Evidence) -> Iterator[str]:
     for _, turn, part in parts_of(evidence):
         if isinstance(part, ResultView):
             yield f"{open_pointer(part.pointer)}, {turn.wire_role}"
 
 
+@_fact(Subject.ID_MATCHING, "results of parallel calls", _whole_cell)
 def _parallel_results(evidence: Evidence) -> Iterator[str]:
     for asked in evidence.chat_exchanges:
         new = evidence.new_turns(asked)
@@ -224,6 +158,7 @@ def _parallel_results(evidence: Evidence) -> Iterator[str]:
                     yield "an entry each"
 
 
+@_fact(Subject.ID_MATCHING, "how an error is marked", _whole_cell)
 def _error(evidence: Evidence) -> Iterator[str]:
     failed = [execution.chat for execution in evidence.transcript.executions if execution.result.is_error]
     if not failed:
@@ -241,36 +176,69 @@ def _mark(result: ResultView) -> str:
     return "a field of its own" if result.error_mark == "flag" else "words in the text"
 
 
-_CALLS = (
-    ObservedFact(Subject.ID_MATCHING, "who issues a call's id", _issuer),
-    ObservedFact(Subject.ID_MATCHING, "format of issued ids", _id_format),
-    ObservedFact(Subject.ID_MATCHING, "field of the call's id", _call_id_field),
-    ObservedFact(Subject.ID_MATCHING, "field of the result's id", _result_id_field),
-    ObservedFact(Subject.ID_MATCHING, "where results go", _result_place),
-    ObservedFact(Subject.ID_MATCHING, "results of parallel calls", _parallel_results),
-    ObservedFact(Subject.ID_MATCHING, "how an error is marked", _error),
-)
+@_fact(Subject.SYSTEM_PROMPT, "where the system prompt sits", _requests)
+def _system_place(asked: ChatExchange) -> Iterator[str]:
+    for part in asked.view.system:
+        if part.text != JSON_INSTRUCTION:
+            in_message = part.place.startswith("message:")
+            yield f"{open_pointer(part.pointer)} ({part.place})" if in_message else part.place
 
 
-def _json_mode(evidence: Evidence) -> Iterator[str]:
-    for asked in evidence.chat_exchanges:
-        if isinstance(asked.chat.request.response_format, JsonMode):
-            yield _switch(asked)
+@_fact(Subject.SYSTEM_PROMPT, "system prompt inside a message", _requests)
+def _system_in_text(asked: ChatExchange) -> Iterable[str]:
+    system = asked.chat.request.system
+    if not system or any(system in message.text for message in asked.chat.request.messages):
+        return ()
+    inside = [
+        open_pointer(part.pointer)
+        for turn in asked.view.turns
+        for part in turn.parts
+        if isinstance(part, TextView) and system in part.text
+    ]
+    return inside or ["no"]
 
 
-def _json_instruction(evidence: Evidence) -> Iterator[str]:
-    for asked in evidence.chat_exchanges:
-        if isinstance(asked.chat.request.response_format, JsonMode):
-            blocks = [part for part in asked.view.system if part.text == JSON_INSTRUCTION]
-            yield from (f"added to {part.place}" for part in blocks)
-            if not blocks:
-                yield "none added"
+@_fact(Subject.SYSTEM_PROMPT, "copies in one request", _requests)
+def _system_count(asked: ChatExchange) -> Iterator[str]:
+    system = asked.chat.request.system
+    if system:
+        yield str(sum(part.text.count(system) for part in asked.view.system))
 
 
-def _json_schema(evidence: Evidence) -> Iterator[str]:
-    for asked in evidence.chat_exchanges:
-        if isinstance(asked.chat.request.response_format, JsonSchema):
-            yield _switch(asked)
+@_fact(Subject.SYSTEM_PROMPT, "when it is empty", _requests)
+def _system_empty(asked: ChatExchange) -> Iterator[str]:
+    if asked.chat.request.system == "":
+        yield "sent" if asked.view.system else "nothing is sent"
+
+
+@_fact(Subject.SYSTEM_PROMPT, "when it changes", _whole_cell)
+def _system_change(evidence: Evidence) -> Iterator[str]:
+    for before, asked in pairwise(evidence.chat_exchanges):
+        old, new = before.chat.request.system, asked.chat.request.system
+        if old != new:
+            texts = [part.text for part in asked.view.system]
+            kept = old is not None and old in texts
+            sent = not new or new in texts
+            yield ("the old one stays" if kept else "the old one goes") + ("" if sent else ", the new one is not sent")
+
+
+@_fact(Subject.JSON_MODE, "JSON without a schema", _requests)
+def _json_mode(asked: ChatExchange) -> Iterator[str]:
+    if isinstance(asked.chat.request.response_format, JsonMode):
+        yield _switch(asked)
+
+
+@_fact(Subject.JSON_MODE, "instruction block for it", _requests)
+def _json_instruction(asked: ChatExchange) -> Iterable[str]:
+    if not isinstance(asked.chat.request.response_format, JsonMode):
+        return ()
+    return [f"added to {part.place}" for part in asked.view.system if part.text == JSON_INSTRUCTION] or ["none added"]
+
+
+@_fact(Subject.JSON_MODE, "JSON with a schema", _requests)
+def _json_schema(asked: ChatExchange) -> Iterator[str]:
+    if isinstance(asked.chat.request.response_format, JsonSchema):
+        yield _switch(asked)
 
 
 def _switch(asked: ChatExchange) -> str:
@@ -285,20 +253,22 @@ def _switch(asked: ChatExchange) -> str:
     return f"{sent.mechanism}: {word}" if isinstance(word, str) else sent.mechanism
 
 
-def _json_dialect(evidence: Evidence) -> Iterator[str]:
-    for asked in evidence.chat_exchanges:
-        sent = asked.view.response_format
-        if sent is not None and sent.kind == "json-schema":
-            strict = {True: ", strict", False: ", not strict", None: ""}[sent.strict]
-            yield f"{sent.dialect}{strict}"
+_STRICTNESS = {True: ", strict", False: ", not strict", None: ""}
 
 
-def _json_rewrite(evidence: Evidence) -> Iterator[str]:
-    for asked in evidence.chat_exchanges:
-        wanted, sent = asked.chat.request.response_format, asked.view.response_format
-        if isinstance(wanted, JsonSchema) and sent is not None and sent.kind == "json-schema":
-            keywords = sorted(_changed_keywords(wanted.schema, sent.schema))
-            yield f"changed: {', '.join(keywords)}" if keywords else "as given"
+@_fact(Subject.JSON_MODE, "dialect of that schema", _requests)
+def _json_dialect(asked: ChatExchange) -> Iterator[str]:
+    sent = asked.view.response_format
+    if sent is not None and sent.kind == "json-schema":
+        yield f"{sent.dialect}{_STRICTNESS[sent.strict]}"
+
+
+@_fact(Subject.JSON_MODE, "schema on its way", _requests)
+def _json_rewrite(asked: ChatExchange) -> Iterator[str]:
+    wanted, sent = asked.chat.request.response_format, asked.view.response_format
+    if isinstance(wanted, JsonSchema) and sent is not None and sent.kind == "json-schema":
+        keywords = sorted(_changed_keywords(wanted.schema, sent.schema))
+        yield f"changed: {', '.join(keywords)}" if keywords else "as given"
 
 
 def _changed_keywords(given: JSON, sent: JSON) -> set[str]:
@@ -315,6 +285,7 @@ def _changed_keywords(given: JSON, sent: JSON) -> set[str]:
     return changed
 
 
+@_fact(Subject.JSON_MODE, "together with tools", _whole_cell)
 def _json_with_tools(evidence: Evidence) -> Iterator[str]:
     for asked in evidence.chat_exchanges:
         if asked.chat.request.response_format is not None and asked.chat.request.tools:
@@ -324,16 +295,50 @@ def _json_with_tools(evidence: Evidence) -> Iterator[str]:
             yield "refused before anything is sent"
 
 
-_JSON = (
-    ObservedFact(Subject.JSON_MODE, "JSON without a schema", _json_mode),
-    ObservedFact(Subject.JSON_MODE, "instruction block for it", _json_instruction),
-    ObservedFact(Subject.JSON_MODE, "JSON with a schema", _json_schema),
-    ObservedFact(Subject.JSON_MODE, "dialect of that schema", _json_dialect),
-    ObservedFact(Subject.JSON_MODE, "schema on its way", _json_rewrite),
-    ObservedFact(Subject.JSON_MODE, "together with tools", _json_with_tools),
-)
+@_fact(Subject.TOOLS, "where declarations go", _requests)
+def _declarations(asked: ChatExchange) -> Iterator[str]:
+    return (open_pointer(tool.pointer) for tool in asked.view.tools if tool.kind == "function")
 
 
+@_fact(Subject.TOOLS, "dialect of parameters", _requests)
+def _tool_dialect(asked: ChatExchange) -> Iterator[str]:
+    return (tool.dialect + _STRICTNESS[tool.strict] for tool in asked.view.tools if tool.parameters is not None)
+
+
+@_fact(Subject.TOOLS, "a tool without arguments", _requests)
+def _no_arguments(asked: ChatExchange) -> Iterator[str]:
+    bare = {tool.name for tool in asked.chat.request.tools if not tool.parameters.get("properties")}
+    for tool in asked.view.tools:
+        if tool.name in bare:
+            yield "no schema" if tool.parameters is None else "an empty object schema"
+
+
+@_fact(Subject.TOOLS, "arguments travel as", _whole_cell)
+def _arguments(evidence: Evidence) -> Iterator[str]:
+    for asked, _, call in parts_of(evidence):
+        if isinstance(call, CallView):
+            sent = resolve(body_of(asked), call.arguments_pointer)
+            yield "JSON inside a string" if isinstance(sent, str) else "an object"
+
+
+@_fact(Subject.TOOLS, "results travel as", results_of)
+def _payload(result: ResultView) -> Iterator[str]:
+    for part in result.payload:
+        yield "an object" if isinstance(part, JsonView) else "text" if isinstance(part, TextView) else "media"
+
+
+@_fact(Subject.TOOLS, "word for a forced call", _requests)
+def _forced(asked: ChatExchange) -> Iterator[str]:
+    if asked.chat.request.tool_choice != "required":
+        return
+    if asked.view.tool_choice is None:
+        yield "none is sent"
+        return
+    value = resolve(body_of(asked), asked.view.tool_choice.pointer)
+    yield str(value.get("type", value.get("mode")) if isinstance(value, dict) else value)
+
+
+@_fact(Subject.HISTORY, "opaque state that goes back", _whole_cell)
 def _opaque(evidence: Evidence) -> Iterator[str]:
     for _, turn, part in parts_of(evidence):
         if isinstance(part, OpaqueView):
@@ -342,44 +347,43 @@ def _opaque(evidence: Evidence) -> Iterator[str]:
             yield f"signature on the {'call' if isinstance(part, CallView) else 'text'}"
 
 
-def _stop_word(evidence: Evidence) -> Iterator[str]:
-    for reading in evidence.readings:
-        if reading.response is not None and reading.response.calls and reading.response.raw_stop_reason:
-            yield reading.response.raw_stop_reason
+@_fact(Subject.RESPONSES, "stop word with calls", _responses)
+def _stop_word(response: ResponseView) -> Iterator[str]:
+    if response.calls and response.raw_stop_reason:
+        yield response.raw_stop_reason
 
 
-def _limit_word(evidence: Evidence) -> Iterator[str]:
-    for reading in evidence.readings:
-        if reading.response is not None and reading.response.stop_reason == "max_tokens":
-            yield str(reading.response.raw_stop_reason)
+@_fact(Subject.RESPONSES, "stop word at the token limit", _responses)
+def _limit_word(response: ResponseView) -> Iterator[str]:
+    if response.stop_reason == "max_tokens":
+        yield str(response.raw_stop_reason)
 
 
-def _stream_switch(evidence: Evidence) -> Iterator[str]:
-    for asked in evidence.chat_exchanges:
-        if asked.view.stream:
-            body = body_of(asked)
-            asks = isinstance(body, dict) and body.get("stream") is True
-            yield "stream: true" if asks else endpoint(asked.reading.exchange.request.url).rpartition(":")[2]
+@_fact(Subject.STREAMING, "how a stream is asked for", _requests)
+def _stream_switch(asked: ChatExchange) -> Iterator[str]:
+    if asked.view.stream:
+        body = body_of(asked)
+        asks = isinstance(body, dict) and body.get("stream") is True
+        yield "stream: true" if asks else endpoint(asked.reading.exchange.request.url).rpartition(":")[2]
 
 
-def _stream_usage(evidence: Evidence) -> Iterator[str]:
-    for asked in evidence.chat_exchanges:
-        answer = asked.reading.answer
-        if answer is None or not answer.streamed:
-            continue
-        pointer = asked.view.usage_pointer
+@_fact(Subject.STREAMING, "token count of a stream", _requests)
+def _stream_usage(asked: ChatExchange) -> Iterator[str]:
+    answer, pointer = asked.reading.answer, asked.view.usage_pointer
+    if answer is not None and answer.streamed:
         counted = "no count" if answer.usage.output_tokens is None else "unasked"
         yield counted if pointer is None else f"asked for by {open_pointer(pointer)}"
 
 
-def _stream_arguments(evidence: Evidence) -> Iterator[str]:
-    for chat in evidence.transcript.chats:
-        deltas = Counter(event.index for event in chat.events if isinstance(event, ArgumentsDelta))
-        for event in chat.events:
-            if isinstance(event, ToolCallEnd) and deltas[event.index]:
-                yield "in pieces" if deltas[event.index] > 1 else "at once"
+@_fact(Subject.STREAMING, "arguments arrive", lambda evidence: evidence.transcript.chats)
+def _stream_arguments(chat: Chat) -> Iterator[str]:
+    deltas = Counter(event.index for event in chat.events if isinstance(event, ArgumentsDelta))
+    for event in chat.events:
+        if isinstance(event, ToolCallEnd) and deltas[event.index]:
+            yield "in pieces" if deltas[event.index] > 1 else "at once"
 
 
+@_fact(Subject.ERRORS, "requests for an answer that fails", _whole_cell)
 def _requests_after_failure(evidence: Evidence) -> Iterator[str]:
     for chat in range(len(evidence.transcript.chats)):
         exchanges = evidence.exchanges(chat)
@@ -387,20 +391,9 @@ def _requests_after_failure(evidence: Evidence) -> Iterator[str]:
             yield str(len(exchanges))
 
 
-_ANSWERS = (
-    ObservedFact(Subject.HISTORY, "opaque state that goes back", _opaque),
-    ObservedFact(Subject.RESPONSES, "stop word with calls", _stop_word),
-    ObservedFact(Subject.RESPONSES, "stop word at the token limit", _limit_word),
-    ObservedFact(Subject.STREAMING, "how a stream is asked for", _stream_switch),
-    ObservedFact(Subject.STREAMING, "token count of a stream", _stream_usage),
-    ObservedFact(Subject.STREAMING, "arguments arrive", _stream_arguments),
-    ObservedFact(Subject.ERRORS, "requests for an answer that fails", _requests_after_failure),
-)
-
-
 NOT_OBSERVED = "not observed"
 
-FACTS: tuple[ObservedFact, ...] = (*_CALLS, *_PROMPTS, *_JSON, *_TOOLS, *_ANSWERS)
+FACTS = (*_FACTS,)
 
 Observations = Mapping[str, frozenset[str]]
 """Maps the name of each fact to the values that a cell shows. Facts without values are omitted."""
