@@ -211,7 +211,6 @@ def _is_answer(interaction: Interaction, api: str) -> bool:
 
 
 def _is_continued(leftover: Leftover, metadata: Metadata) -> bool:
-    """Return whether a journal was recorded from the same kind of origin."""
     return leftover.metadata is not None and leftover.metadata.origin == metadata.origin
 
 

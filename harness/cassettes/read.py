@@ -45,7 +45,6 @@ def read(path: Path) -> Cassette:
 
 @contextmanager
 def _opening(path: Path) -> Generator[None, None, None]:
-    """Convert file errors to cassette errors."""
     try:
         yield
     except FileNotFoundError:

@@ -265,7 +265,6 @@ def _sentence(text: str) -> str:
 
 
 def _required_route(each: GatewayRoute, origin: str) -> str:
-    """Describe the configuration that the gateway needs for an upstream."""
     base = origin + each.way.upstream.base_url_ending
     return (
         f"It has to route the model name {each.target.model!r} to {each.upstream.model!r} of {each.upstream.api}, at "

@@ -32,7 +32,6 @@ REFUSED = GatewayFact(
     "requests",
     "The gateway accepts requests that the upstream accepts.",
     "the client cannot use a feature of its upstream",
-    lambda _passage: (),
     severity=Severity.WARNING,
 )
 UNREADABLE = GatewayFact(
@@ -40,7 +39,6 @@ UNREADABLE = GatewayFact(
     "answers",
     "The official SDK of the client's API can read the gateway's answers.",
     "the client has no answer",
-    lambda _passage: (),
     of_answer=True,
 )
 TURNED_AWAY = GatewayFact(
@@ -48,14 +46,12 @@ TURNED_AWAY = GatewayFact(
     "requests",
     "The gateway's requests have the headers that a provider requires, and refer only to earlier answers.",
     "the provider refuses it before it looks at the chat",
-    lambda _passage: (),
 )
 UNREACHED = GatewayFact(
     "gateway-unreached",
     "upstreams",
     "The gateway routes each model name to its upstream.",
     "that upstream cannot be used",
-    lambda _passage: (),
 )
 OTHERS = (REFUSED, UNREADABLE, TURNED_AWAY, UNREACHED)
 """Rules that need more than one exchange. They are in no table."""

@@ -212,7 +212,6 @@ STATE = GatewayFact(
     "signatures and state",
     "Signatures and other state that the upstream issued come back to it untouched.",
     "the model goes on without its own reasoning, or the provider refuses it",
-    lambda _passage: (),
 )
 """Fact that is judged over a whole conversation, by the state that is sent back to the upstream."""
 

@@ -260,7 +260,6 @@ def _server(options: ServerOptions, by: FactSelection) -> ServerUnderTest:
 
 
 def _check_selection(options: ServerOptions) -> CheckSelection:
-    """Return the selected checks."""
     place = options.place("only")
     only = frozenset(each for value in options.only or () for each in value.split(",") if each)
     for each in sorted(only - RULES):
@@ -374,7 +373,6 @@ def _open(options: GatewayOptions, pairs: Sequence[GatewayRoute], by: FactSelect
 
 
 def _configuration(options: GatewayOptions, pairs: Sequence[GatewayRoute], origin: str) -> list[str]:
-    """Return lines that describe to the user how to configure the gateway."""
     lines = [f"harness: checking the gateway at {shown(options.url)} with requests of {pairs[0].target.api}."]
     lines.append("Configure these models in it, each with the base URL of its upstream and any key:")
     for each in pairs:

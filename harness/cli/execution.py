@@ -143,7 +143,6 @@ def _play(  # noqa: PLR0913 - what distinguishes a run, a recording and a check
 
 
 def _is_complete(recorder: Recorder, result: RunResult) -> bool:
-    """Return whether no selected cell had to be recorded."""
     if recorder.outdated is not None:
         return all(cell.verdict is Verdict.NOT_APPLICABLE for cell in result.cells)
     return recorder.missing and not result.cells
@@ -482,7 +481,6 @@ def print_cost_forecast(cells: Sequence[Cell], base_urls: Mapping[str, str], max
 
 
 def _print_fresh(number: int, left: int, *, stale: bool) -> None:
-    """Print how many selected cells do not need to be recorded."""
     if number and stale:
         again = f"{count(left, 'cell')} to record again" if left else "nothing to record again"
         _print(f"{count(number, 'chosen cell')} without a stale cassette: --stale leaves what is there; {again}.")

@@ -176,7 +176,6 @@ def _remedies(rule: Rule) -> Iterator[str]:
 
 
 def _of_server(topic: str) -> Iterator[str]:
-    """Explain a promise or a check of a server."""
     if topic in RESPONSE_RULES:
         promise = RESPONSE_RULES[topic]
         yield f"{topic} (promise of a server; subject {promise.subject}; blame provider)"

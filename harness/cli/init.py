@@ -192,7 +192,6 @@ def _shipped(package: str, name: str) -> str:
 
 
 def _add_settings(settings: str) -> str:
-    """Append the settings to the project's file and return a message."""
     if project(Path()).place.startswith(f"{_PROJECT} "):  # not that of a parent folder
         return f"{_PROJECT} has {_TABLE} already, and is not changed."
     before = _PROJECT.read_bytes() if _PROJECT.exists() else b""

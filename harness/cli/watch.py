@@ -246,7 +246,6 @@ def _module(name: str) -> Iterator[FileTree]:
 
 
 def _near(folder: Path) -> Path:
-    """Return the folder relative to the working folder, if it is inside."""
     here = Path.cwd()
     return folder.relative_to(here) if folder.is_relative_to(here) else folder
 

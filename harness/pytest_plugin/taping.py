@@ -181,7 +181,6 @@ class Tape:
         return self._public(told)
 
     def _public(self, told: str) -> str:
-        """Return a text without secrets, for logs."""
         return redactor([each.request for each in self.exchanges]).text(told)
 
     @property

@@ -272,7 +272,6 @@ def _json_rewrite(asked: ChatExchange) -> Iterator[str]:
 
 
 def _changed_keywords(given: JSON, sent: JSON) -> set[str]:
-    """Return the keywords, at any depth, that differ between two schemas."""
     if not isinstance(given, dict) or not isinstance(sent, dict):
         return set()
     changed: set[str] = set()

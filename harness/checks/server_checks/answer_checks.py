@@ -213,7 +213,6 @@ def _undeclared(session: CheckSession) -> None:
 
 
 def _names(session: CheckSession, request: ChatRequest, refused: str) -> Sequence[str]:
-    """Return the names of the called tools."""
     return [call.name for call in conclusive(session.ask(request, refused=refused)).calls]
 
 
