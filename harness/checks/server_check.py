@@ -83,7 +83,7 @@ class CheckSelection:
         """Yield the selected promises with their variants."""
         for promise in RESPONSE_RULES.values():
             if self.only is None or promise.id in self.only or not CHECKS.keys() & self.only:
-                variants: tuple[Variant, ...] = ("stream",) if promise.subject is Subject.STREAMING else BOTH
+                variants: Sequence[Variant] = ("stream",) if promise.subject is Subject.STREAMING else BOTH
                 for variant in variants:
                     if variant in self.variants:
                         yield promise, variant

@@ -105,7 +105,7 @@ def _issued_calls(evidence: Evidence) -> Iterator[CallView]:
     return (call for response in _responses(evidence) for call in response.calls)
 
 
-def _own_parts(evidence: Evidence) -> Iterator[PartView]:
+def _own_parts(evidence: Evidence) -> Iterable[PartView]:
     """Yield the parts of the conversation unless its history has ids of another API. These do not show where this API
     puts its own.
     """
