@@ -18,7 +18,7 @@ from harness.checks.recognition import EndedProgram, Recognised, recognise, run_
 from harness.cli.check import ServerOptions
 from harness.cli.execution import Execution, play_check
 from harness.cli.main import print_error
-from harness.cli.options import NoColour
+from harness.cli.options import NoColour, argument, option
 from harness.cli.outputs import on_screen
 from harness.cli.serve import variables_for
 from harness.cli.settings import combined, fact_options
@@ -64,29 +64,17 @@ class TryOptions:
 
     subject: Annotated[
         str | None,
-        typer.Argument(
-            metavar="MODULE:ATTR|NAME|URL",
-            show_default=False,
-            help="A client, an adapter or a tool loop in Python; a library ('harness list wrappers'); a server's URL.",
+        argument(
+            "MODULE:ATTR|NAME|URL",
+            "A client, an adapter or a tool loop in Python; a library ('harness list wrappers'); a server's URL.",
         ),
     ] = None
     command: Annotated[
         str | None,
-        typer.Option(
-            "--command",
-            metavar="COMMAND",
-            show_default=False,
-            help="A program that calls a model, such as 'npm test', or an adapter in any language.",
-        ),
+        option("--command COMMAND", "A program that calls a model, such as 'npm test', or an adapter in any language."),
     ] = None
-    api: Annotated[
-        str | None,
-        typer.Option("--api", metavar="NAME", show_default=False, help="API that it uses, if that is not recognised."),
-    ] = None
-    models: Annotated[
-        list[str] | None,
-        typer.Option("--model", metavar="NAME", show_default=False, help="Model to request."),
-    ] = None
+    api: Annotated[str | None, option("--api NAME", "API that it uses, if that is not recognised.")] = None
+    models: Annotated[list[str] | None, option("--model NAME", "Model to request.")] = None
     no_colour: NoColour = False
 
 
