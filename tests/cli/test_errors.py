@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Command
+from tests.cli.conftest import Command, without_workers
 
 ROOT = Path(__file__).parent.parent.parent
 BROKEN_ADAPTERS = """
@@ -79,8 +79,14 @@ def inputs(folder: Path) -> None:
 
 @pytest.mark.usefixtures("inputs")
 @pytest.mark.parametrize("example", EXAMPLES, ids=range(len(EXAMPLES)))
-def test_a_message_says_what_is_wrong_where_and_the_way_out(harness: Command, example: str) -> None:
+def test_a_message_says_what_is_wrong_where_and_the_way_out(
+    harness: Command, monkeypatch: pytest.MonkeyPatch, example: str
+) -> None:
     *files, command, message = example.splitlines()
+    if " broken_adapters:" in command:  # those that end their process have a worker, as they would for a user
+        without_workers(monkeypatch)
+        monkeypatch.setattr(sys, "path", [*sys.path])
+        monkeypatch.delitem(sys.modules, "broken_adapters", raising=False)
     for file in files:
         name, _, text = file.partition(" = ")
         Path(name).write_text(json.loads(text))

@@ -366,6 +366,7 @@ def test_a_scenario_that_cannot_be_read_is_an_error_with_its_place(project: pyte
         ({"harness_facts": "none.yaml"}, "*none.yaml: there is no such file."),
         ({"harness_expected_failures": "nowhere.yaml"}, "*nowhere.yaml: cannot be read: No such file*"),
         ({"harness_cell_timeout": "0"}, "harness_cell_timeout 0: it has to be a number of seconds above 0."),
+        ({"harness_cell_timeout": "soon"}, "harness_cell_timeout soon: it has to be a number of seconds above 0."),
     ],
 )
 def test_a_wrong_option_is_a_usage_error(project: pytest.Pytester, options: dict[str, str], words: str) -> None:
