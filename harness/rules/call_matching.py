@@ -16,7 +16,7 @@ from harness.equivalence.result_meaning import carries
 from harness.model.messages import SYNTHESISED_ID, ChatResponse, ToolCall, ToolResult
 from harness.results import Kind, Severity
 from harness.rules.evidence import ClientRequest, Evidence, ExpectedCall
-from harness.rules.rule import Rule, RuleViolation
+from harness.rules.rule import RuleTable, RuleViolation
 
 
 def match_calls(expected: tuple[ExpectedCall, ...], view: RequestView) -> list[CallView | None]:
@@ -126,14 +126,25 @@ def _is_returned_as(call: CallView, given: ToolCall) -> bool:
     return given.id == call.id if call.id else given.name == call.name
 
 
+_IDS = "harness.model.messages: ids"
+RULES = RuleTable(Subject.ID_MATCHING, _IDS)
+
+
+@RULES.add(
+    "call-id-changed",
+    "An id that the API issued returns to it unchanged.",
+    source="anthropic-call-fields, openai-chat-call-form, openai-responses-call-form, gemini-function-response-form",
+    because="a result then answers a call that the API never issued",
+    remedy="send {call_id} back as the API issued it",
+)
 def _call_id_changed(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.client_requests:
         for expected, call in matched_calls(evidence, req):
             if call is None or expected.foreign or expected.id is None or call.id == expected.id:
                 continue
-            yield RuleViolation(
-                f"the call of {expected.name} was issued as {expected.id!r} and is sent back as {call.id!r}",
-                req.reading.index,
+            message = f"the call of {expected.name} was issued as {expected.id!r} and is sent back as {call.id!r}"
+            yield req.reading.violation(
+                message,
                 call.id_pointer,
                 call.id,
                 expected.id,
@@ -153,6 +164,12 @@ def _is_still_paired(evidence: Evidence, req: ClientRequest, expected: ExpectedC
     return is_answered and not any(alike) and (call.id is not None or evidence.api.traits.ids_optional)
 
 
+@RULES.add(
+    "issued-id-lost",
+    "The adapter returns the id that the API issued.",
+    because="the caller has no id for the result",
+    remedy="return {call_id} as `ToolCall.id`",
+)
 def _issued_id_lost(evidence: Evidence) -> Iterator[RuleViolation]:
     """Report a call id that the adapter changed for the caller and does not map back to the issued id.
 
@@ -166,13 +183,12 @@ def _issued_id_lost(evidence: Evidence) -> Iterator[RuleViolation]:
         given_ids = [given.id for given in chat.response.tool_calls]
         for call, given in zip(issued, chat.response.tool_calls, strict=False):
             if call.id and given.id != call.id and not _is_mapped_back(evidence, index, call, given):
-                yield RuleViolation(
-                    f"the API issued {call.id!r} for {call.name}; the adapter returns {given.id!r}",
-                    reading.index,
+                message = f"the API issued {call.id!r} for {call.name}; the adapter returns {given.id!r}"
+                yield reading.response_violation(
+                    message,
                     call.id_pointer,
                     given.id,
                     call.id,
-                    of_response=True,
                     severity=Severity.WARNING if _is_distinct(given, given_ids) else None,
                 )
 
@@ -208,6 +224,12 @@ def _calls_without_id(evidence: Evidence) -> Iterator[tuple[int, CallView, ToolC
             used.add(given.id)
 
 
+@RULES.add(
+    "synthesised-id-unique",
+    "An id that the adapter makes is unique in the conversation.",
+    because="two calls with one id cannot be distinguished",
+    remedy="make an id that no other call of the conversation has, from its place in the history",
+)
 def _synthesised_not_unique(evidence: Evidence) -> Iterator[RuleViolation]:
     for exchange, call, given, used in _calls_without_id(evidence):
         if not given.id or given.id in used:
@@ -222,6 +244,13 @@ def _synthesised_not_unique(evidence: Evidence) -> Iterator[RuleViolation]:
             )
 
 
+@RULES.add(
+    "synthesised-id-marked",
+    "An id that the adapter makes is marked as synthesised.",
+    kind=Kind.CONVENTION,
+    because="the mark is a convention: without it nothing is lost on the wire",
+    remedy="mark an id that the adapter makes as synthesised in `provider_metadata`",
+)
 def _synthesised_not_marked(evidence: Evidence) -> Iterator[RuleViolation]:
     for exchange, call, given, _ in _calls_without_id(evidence):
         mark = given.provider_metadata.get("harness")
@@ -233,6 +262,13 @@ def _synthesised_not_marked(evidence: Evidence) -> Iterator[RuleViolation]:
             yield RuleViolation(message, exchange, call.pointer, mark, {SYNTHESISED_ID: True}, of_response=True)
 
 
+@RULES.add(
+    "synthesised-id-sent",
+    "An id that the adapter made is never sent as if the provider had issued it.",
+    kind=Kind.CONVENTION,
+    because="where ids are optional, providers accepted made-up ids in every recording",
+    remedy="leave an id that the adapter made out of the request",
+)
 def _synthesised_sent(evidence: Evidence) -> Iterator[RuleViolation]:
     if not evidence.api.traits.ids_optional:
         return
@@ -243,13 +279,19 @@ def _synthesised_sent(evidence: Evidence) -> Iterator[RuleViolation]:
                 continue
             if call.id is not None:
                 message = f"the API issued no id for {expected.name}, and {call.id!r} is sent back as if it had"
-                yield RuleViolation(message, req.reading.index, call.id_pointer, call.id)
+                yield req.reading.violation(message, call.id_pointer, call.id)
             for result in pairing.of(call):
                 if result.call_id is not None:
                     message = f"the API issued no id for {expected.name}, and its result has {result.call_id!r}"
-                    yield RuleViolation(message, req.reading.index, result.id_pointer, result.call_id)
+                    yield req.reading.violation(message, result.id_pointer, result.call_id)
 
 
+@RULES.add(
+    "foreign-id-mapping",
+    "Ids of another API map one-to-one, and always the same way.",
+    because="a result then answers another call",
+    remedy="map each id of another API to one legal id, the same in every request",
+)
 def _foreign_ids(evidence: Evidence) -> Iterator[RuleViolation]:
     mapped: dict[str, str | None] = {}
     for req in evidence.chat_exchanges:
@@ -258,24 +300,27 @@ def _foreign_ids(evidence: Evidence) -> Iterator[RuleViolation]:
             if call is None or not expected.foreign or expected.id is None:
                 continue
             if mapped.setdefault(expected.id, call.id) != call.id:
-                yield RuleViolation(
+                message = (
                     f"the id {expected.id!r} of the earlier history became {mapped[expected.id]!r} before and is "
-                    f"{call.id!r} now",
-                    req.reading.index,
-                    call.id_pointer,
-                    call.id,
-                    mapped[expected.id],
-                    kind=Kind.CONVENTION,  # ids are unique per request, and no API issued these
+                    f"{call.id!r} now"
+                )
+                # ids are unique per request, and no API issued these
+                yield req.reading.violation(
+                    message, call.id_pointer, call.id, mapped[expected.id], kind=Kind.CONVENTION
                 )
             if call.id is not None and sent.setdefault(call.id, expected.id) != expected.id:
-                yield RuleViolation(
-                    f"the ids {sent[call.id]!r} and {expected.id!r} of the earlier history both became {call.id!r}",
-                    req.reading.index,
-                    call.id_pointer,
-                    call.id,
+                message = (
+                    f"the ids {sent[call.id]!r} and {expected.id!r} of the earlier history both became {call.id!r}"
                 )
+                yield req.reading.violation(message, call.id_pointer, call.id)
 
 
+@RULES.add(
+    "call-id-unique",
+    "No two calls have one id.",
+    because="two calls with one id cannot be distinguished",
+    remedy="give each call an id of its own",
+)
 def _id_not_unique(evidence: Evidence) -> Iterator[RuleViolation]:
     """Report duplicate ids. A duplicate is allowed if the provider sent it, even in a truncated answer."""
     for req in evidence.chat_exchanges:
@@ -285,7 +330,7 @@ def _id_not_unique(evidence: Evidence) -> Iterator[RuleViolation]:
         seen: set[str] = set()
         for call in req.view.calls:
             if call.id is not None and call.id in seen and issued.count(call.id) <= 1:
-                yield RuleViolation(f"two calls have the id {call.id!r}", req.reading.index, call.id_pointer, call.id)
+                yield req.reading.violation(f"two calls have the id {call.id!r}", call.id_pointer, call.id)
             seen.add(call.id or "")
     if not evidence.transcript.chats:
         yield from _id_not_unique_within_turn(evidence)
@@ -297,78 +342,4 @@ def _id_not_unique_within_turn(evidence: Evidence) -> Iterator[RuleViolation]:
             ids = [part.id for part in turn.parts if isinstance(part, CallView) and part.id]
             for part in turn.parts:
                 if isinstance(part, CallView) and part.id and ids.count(part.id) > 1:
-                    yield RuleViolation(
-                        f"two calls of one turn have the id {part.id!r}", reading.index, part.id_pointer, part.id
-                    )
-
-
-_IDS = "harness.model.messages: ids"
-
-
-RULES = (
-    Rule(
-        "call-id-changed",
-        Subject.ID_MATCHING,
-        "An id that the API issued returns to it unchanged.",
-        "anthropic-call-fields, openai-chat-call-form, openai-responses-call-form, gemini-function-response-form",
-        _call_id_changed,
-        because="a result then answers a call that the API never issued",
-        remedy="send {call_id} back as the API issued it",
-    ),
-    Rule(
-        "issued-id-lost",
-        Subject.ID_MATCHING,
-        "The adapter returns the id that the API issued.",
-        _IDS,
-        _issued_id_lost,
-        because="the caller has no id for the result",
-        remedy="return {call_id} as `ToolCall.id`",
-    ),
-    Rule(
-        "synthesised-id-unique",
-        Subject.ID_MATCHING,
-        "An id that the adapter makes is unique in the conversation.",
-        _IDS,
-        _synthesised_not_unique,
-        because="two calls with one id cannot be distinguished",
-        remedy="make an id that no other call of the conversation has, from its place in the history",
-    ),
-    Rule(
-        "synthesised-id-marked",
-        Subject.ID_MATCHING,
-        "An id that the adapter makes is marked as synthesised.",
-        _IDS,
-        _synthesised_not_marked,
-        kind=Kind.CONVENTION,
-        because="the mark is a convention: without it nothing is lost on the wire",
-        remedy="mark an id that the adapter makes as synthesised in `provider_metadata`",
-    ),
-    Rule(
-        "synthesised-id-sent",
-        Subject.ID_MATCHING,
-        "An id that the adapter made is never sent as if the provider had issued it.",
-        _IDS,
-        _synthesised_sent,
-        kind=Kind.CONVENTION,
-        because="where ids are optional, providers accepted made-up ids in every recording",
-        remedy="leave an id that the adapter made out of the request",
-    ),
-    Rule(
-        "foreign-id-mapping",
-        Subject.ID_MATCHING,
-        "Ids of another API map one-to-one, and always the same way.",
-        _IDS,
-        _foreign_ids,
-        because="a result then answers another call",
-        remedy="map each id of another API to one legal id, the same in every request",
-    ),
-    Rule(
-        "call-id-unique",
-        Subject.ID_MATCHING,
-        "No two calls have one id.",
-        _IDS,
-        _id_not_unique,
-        because="two calls with one id cannot be distinguished",
-        remedy="give each call an id of its own",
-    ),
-)
+                    yield reading.violation(f"two calls of one turn have the id {part.id!r}", part.id_pointer, part.id)

@@ -11,10 +11,19 @@ from harness.equivalence.result_meaning import same_medium
 from harness.model.messages import File, Image
 from harness.rules.call_matching import matched_calls, matched_results
 from harness.rules.evidence import Evidence, ExpectedCall
-from harness.rules.rule import Rule, RuleViolation
+from harness.rules.rule import RuleTable, RuleViolation
 from harness.rules.tool_use import shown_payload, shown_result
 
+_IDS = "harness.model.messages: ids"
+RULES = RuleTable(Subject.ID_MATCHING, _IDS)
 
+
+@RULES.add(
+    "call-missing",
+    "Every call of the history is sent back.",
+    because="the model does not see what it called",
+    remedy="send each call of the earlier answers back as {call}",
+)
 def _missing_calls(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.client_requests:
         if req.view.stateful:
@@ -22,9 +31,15 @@ def _missing_calls(evidence: Evidence) -> Iterator[RuleViolation]:
         for expected, call in matched_calls(evidence, req):
             if call is None:
                 message = f"the call of {expected.name} ({expected.id or 'without id'}) is not sent back"
-                yield RuleViolation(message, req.reading.index, "", [c.name for c in req.view.calls], expected.name)
+                yield req.reading.violation(message, "", [c.name for c in req.view.calls], expected.name)
 
 
+@RULES.add(
+    "call-order",
+    "Calls are sent back in the order in which they came.",
+    because="the model reads its calls in another order",
+    remedy="send calls back in the order in which the answer had them",
+)
 def _reordered_calls(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.client_requests:
         places = {id(call): place for place, call in enumerate(req.view.calls)}
@@ -33,17 +48,21 @@ def _reordered_calls(evidence: Evidence) -> Iterator[RuleViolation]:
             if call is None:
                 continue
             if latest is not None and places[id(call)] < places[id(latest)]:
-                yield RuleViolation(
-                    f"the call of {expected.name} ({expected.id or 'without id'}) is before one that came before it",
-                    req.reading.index,
-                    call.pointer,
-                    call.pointer,
-                    f"after {latest.pointer}",
+                message = (
+                    f"the call of {expected.name} ({expected.id or 'without id'}) is before one that came before it"
                 )
+                yield req.reading.violation(message, call.pointer, call.pointer, f"after {latest.pointer}")
                 break
             latest = call
 
 
+@RULES.add(
+    "calls-split",
+    "Calls of one answer are sent back together, before their results.",
+    source=_IDS + "; anthropic-results-in-one-message, gemini-responses-counted",
+    because="that they were made at the same time is gone, and the model learns to call one tool at a time",
+    remedy="send the calls of one answer back together, in one assistant turn before their results",
+)
 def _calls_split(evidence: Evidence) -> Iterator[RuleViolation]:
     """Report a result between two calls of one answer. It makes the second call look like a later one."""
     for req in evidence.client_requests:
@@ -61,12 +80,7 @@ def _calls_split(evidence: Evidence) -> Iterator[RuleViolation]:
                     f"the calls of {before.name} and {expected.name} were made at the same time, and are sent as two "
                     "turns: the result of the first is between them"
                 )
-                yield RuleViolation(
-                    message, req.reading.index, second.pointer, results[0].pointer, f"after {second.pointer}"
-                )
-
-
-_IDS = "harness.model.messages: ids"
+                yield req.reading.violation(message, second.pointer, results[0].pointer, f"after {second.pointer}")
 
 
 def _requests(evidence: Evidence) -> Iterator[tuple[int, RequestView]]:
@@ -75,6 +89,14 @@ def _requests(evidence: Evidence) -> Iterator[tuple[int, RequestView]]:
             yield reading.index, reading.request
 
 
+@RULES.add(
+    "result-missing",
+    "Every call is answered.",
+    source="anthropic-call-answered-next, openai-chat-calls-answered, openai-responses-result-has-call, "
+    "gemini-responses-counted",
+    because="the model never learns what its call gave",
+    remedy="send {result} for each call, also where the tool failed",
+)
 def _result_missing(evidence: Evidence) -> Iterator[RuleViolation]:
     for exchange, view in _requests(evidence):
         pairing = evidence.pairing(view)
@@ -90,6 +112,14 @@ def _turn_of(view: RequestView, wanted: PartView) -> int:
     return next(index for index, turn in enumerate(view.turns) if any(part is wanted for part in turn.parts))
 
 
+@RULES.add(
+    "result-orphan",
+    "Every result answers a call before it, by its id.",
+    source="anthropic-result-has-call, openai-chat-result-has-call, openai-responses-result-has-call, "
+    "gemini-responses-counted",
+    because="a result that answers no call is lost on the model",
+    remedy="put the id of the call into {result_id}, and send no result without its call",
+)
 def _result_orphan(evidence: Evidence) -> Iterator[RuleViolation]:
     for exchange, view in _requests(evidence):
         if view.stateful:
@@ -99,6 +129,13 @@ def _result_orphan(evidence: Evidence) -> Iterator[RuleViolation]:
             yield RuleViolation(message, exchange, result.id_pointer, result.call_id, [call.id for call in view.calls])
 
 
+@RULES.add(
+    "result-ambiguous",
+    "A result names its call by id where the turn has another call of the same tool.",
+    source="gemini-function-response-form",
+    because="only the order of the results distinguishes them",
+    remedy="put the id of the call into {result_id}: the name alone does not distinguish two calls of one tool",
+)
 def _result_ambiguous(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.client_requests:
         pairing = evidence.pairing(req.view)
@@ -108,15 +145,19 @@ def _result_ambiguous(evidence: Evidence) -> Iterator[RuleViolation]:
                 twins = [each for each in calls if each.name == call.name and each.id != call.id]
                 nameless = [result for result in pairing.of(call) if result.call_id is None] if call.id else []
                 if twins and nameless:
-                    yield RuleViolation(
-                        f"the result of {call.name} ({call.id}) has no id, and its turn has another call of that tool",
-                        req.reading.index,
-                        nameless[0].pointer,
-                        None,
-                        call.id,
+                    message = (
+                        f"the result of {call.name} ({call.id}) has no id, and its turn has another call of that tool"
                     )
+                    yield req.reading.violation(message, nameless[0].pointer, None, call.id)
 
 
+@RULES.add(
+    "result-duplicate",
+    "A call is answered once.",
+    source="anthropic-one-result-a-call, openai-responses-result-has-call, gemini-responses-counted",
+    because="the model reads two answers to one call",
+    remedy="send one result for each call",
+)
 def _result_duplicate(evidence: Evidence) -> Iterator[RuleViolation]:
     for exchange, view in _requests(evidence):
         pairing = evidence.pairing(view)
@@ -126,6 +167,14 @@ def _result_duplicate(evidence: Evidence) -> Iterator[RuleViolation]:
                 yield RuleViolation(message, exchange, result.id_pointer, len(results), 1)
 
 
+@RULES.add(
+    "result-misplaced",
+    "Results directly follow their calls.",
+    source="anthropic-call-answered-next, anthropic-results-first, openai-chat-calls-answered, "
+    "gemini-responses-counted, gemini-turn-order",
+    because="the model reads whatever is between a call and its result as the answer",
+    remedy="put the results into {results}",
+)
 def _result_misplaced(evidence: Evidence) -> Iterator[RuleViolation]:
     """Report anything between a call and its result, except results of the same turn.
 
@@ -172,6 +221,13 @@ def _media_of_results(evidence: Evidence, exchange: int) -> list[Image | File]:
     return [part for part in parts if isinstance(part, Image | File)]
 
 
+@RULES.add(
+    "results-split",
+    "The results of one turn's calls are sent back in one message.",
+    source="anthropic-results-in-one-message",
+    because="documented as wrong: the model learns to stop calling in parallel",
+    remedy="put all results of one turn together, into {results}",
+)
 def _results_split(evidence: Evidence) -> Iterator[RuleViolation]:
     if not evidence.api.traits.one_turn_for_results:
         return
@@ -190,117 +246,26 @@ def _answers_any(turn: TurnView, ids: set[str | None]) -> bool:
     return any(isinstance(part, ResultView) and part.call_id in ids for part in turn.parts)
 
 
+@RULES.add(
+    "result-swapped",
+    "A call is answered with its own result, also when another is of the same tool.",
+    source="harness.model.messages: ids",
+    because="the model takes one call's answer for another's",
+    remedy="match results to calls by their ids, not by the order in which the tools finish",
+)
 def _result_swapped(evidence: Evidence) -> Iterator[RuleViolation]:
     """Report a result with the content of another call's result."""
     for req in evidence.client_requests:
         for answer in matched_results(evidence, req):
             other = answer.taken_from
             if other is not None:
-                yield RuleViolation(
-                    f"the call {_named(answer.expected)} is answered with the result of another call ({_named(other)})",
-                    req.reading.index,
-                    answer.view.pointer,
-                    shown_payload(answer.view),
-                    shown_result(answer.given),
+                message = (
+                    f"the call {_named(answer.expected)} is answered with the result of another call ({_named(other)})"
+                )
+                yield req.reading.violation(
+                    message, answer.view.pointer, shown_payload(answer.view), shown_result(answer.given)
                 )
 
 
 def _named(call: ExpectedCall) -> str:
     return f"{call.id} of {call.name}" if call.id else f"of {call.name}"
-
-
-RULES = (
-    Rule(
-        "call-missing",
-        Subject.ID_MATCHING,
-        "Every call of the history is sent back.",
-        _IDS,
-        _missing_calls,
-        because="the model does not see what it called",
-        remedy="send each call of the earlier answers back as {call}",
-    ),
-    Rule(
-        "call-order",
-        Subject.ID_MATCHING,
-        "Calls are sent back in the order in which they came.",
-        _IDS,
-        _reordered_calls,
-        because="the model reads its calls in another order",
-        remedy="send calls back in the order in which the answer had them",
-    ),
-    Rule(
-        "calls-split",
-        Subject.ID_MATCHING,
-        "Calls of one answer are sent back together, before their results.",
-        _IDS + "; anthropic-results-in-one-message, gemini-responses-counted",
-        _calls_split,
-        because="that they were made at the same time is gone, and the model learns to call one tool at a time",
-        remedy="send the calls of one answer back together, in one assistant turn before their results",
-    ),
-    Rule(
-        "result-missing",
-        Subject.ID_MATCHING,
-        "Every call is answered.",
-        "anthropic-call-answered-next, openai-chat-calls-answered, openai-responses-result-has-call, "
-        "gemini-responses-counted",
-        _result_missing,
-        because="the model never learns what its call gave",
-        remedy="send {result} for each call, also where the tool failed",
-    ),
-    Rule(
-        "result-orphan",
-        Subject.ID_MATCHING,
-        "Every result answers a call before it, by its id.",
-        "anthropic-result-has-call, openai-chat-result-has-call, openai-responses-result-has-call, "
-        "gemini-responses-counted",
-        _result_orphan,
-        because="a result that answers no call is lost on the model",
-        remedy="put the id of the call into {result_id}, and send no result without its call",
-    ),
-    Rule(
-        "result-ambiguous",
-        Subject.ID_MATCHING,
-        "A result names its call by id where the turn has another call of the same tool.",
-        "gemini-function-response-form",
-        _result_ambiguous,
-        because="only the order of the results distinguishes them",
-        remedy="put the id of the call into {result_id}: the name alone does not distinguish two calls of one tool",
-    ),
-    Rule(
-        "result-duplicate",
-        Subject.ID_MATCHING,
-        "A call is answered once.",
-        "anthropic-one-result-a-call, openai-responses-result-has-call, gemini-responses-counted",
-        _result_duplicate,
-        because="the model reads two answers to one call",
-        remedy="send one result for each call",
-    ),
-    Rule(
-        "result-misplaced",
-        Subject.ID_MATCHING,
-        "Results directly follow their calls.",
-        "anthropic-call-answered-next, anthropic-results-first, openai-chat-calls-answered, gemini-responses-counted, "
-        "gemini-turn-order",
-        _result_misplaced,
-        because="the model reads whatever is between a call and its result as the answer",
-        remedy="put the results into {results}",
-    ),
-    Rule(
-        "results-split",
-        Subject.ID_MATCHING,
-        "The results of one turn's calls are sent back in one message.",
-        "anthropic-results-in-one-message",
-        _results_split,
-        because="documented as wrong: the model learns to stop calling in parallel",
-        remedy="put all results of one turn together, into {results}",
-    ),
-    Rule(
-        "result-swapped",
-        Subject.ID_MATCHING,
-        "A call is answered with its own result, also when another is of the same tool.",
-        "harness.model.messages: ids",
-        _result_swapped,
-        because="the model takes one call's answer for another's",
-        remedy="match results to calls by their ids, not by the order in which the tools finish",
-    ),
-)

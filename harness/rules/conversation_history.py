@@ -16,7 +16,7 @@ from harness.equivalence.view_differences import alike
 from harness.model.messages import JSON, JSON_INSTRUCTION, File, Image, Message, Role, Text, Thinking, ToolResult
 from harness.results import Severity
 from harness.rules.evidence import ChatExchange, Evidence
-from harness.rules.rule import Rule, RuleViolation
+from harness.rules.rule import RuleTable, RuleViolation
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +93,17 @@ def _from_first(tail: str, given: Sequence[str]) -> str:
 T = TypeVar("T")
 
 
+_HISTORY = "harness.kit.thread: history is append-only"
+RULES = RuleTable(Subject.HISTORY, _HISTORY)
+
+
+@RULES.add(
+    "history-append-only",
+    "Earlier messages are sent again unchanged, before new ones.",
+    source=_HISTORY + "; anthropic-thinking-bound-to-prefix",
+    because="the model reads another history than it had, and the provider refuses a changed signed prefix",
+    remedy="send the earlier messages unchanged, and add new ones after them",
+)
 def _append_only(evidence: Evidence) -> Iterator[RuleViolation]:
     previous: ChatExchange | None = None
     for req in evidence.chat_exchanges:
@@ -110,12 +121,9 @@ def _append_only(evidence: Evidence) -> Iterator[RuleViolation]:
             if found is None or not _is_continued(
                 _without_trimmed_results(turn, trims), _without_trimmed_results(found, trims), is_last=turn is then[-1]
             ):
-                yield RuleViolation(
-                    "an entry that was sent before is gone or changed: the history is append-only",
-                    req.reading.index,
-                    found.pointer if found else "",
-                    _entry(req, found) if found else None,
-                    _entry(before, turn),
+                message = "an entry that was sent before is gone or changed: the history is append-only"
+                yield req.reading.violation(
+                    message, found.pointer if found else "", _entry(req, found) if found else None, _entry(before, turn)
                 )
                 break
 
@@ -166,6 +174,12 @@ def _without_trimmed_results(turn: TurnView, trims: bool) -> TurnView:
     return replace(turn, parts=tuple(parts))
 
 
+@RULES.add(
+    "text-changed",
+    "Texts of the conversation arrive unchanged.",
+    because="the model reads other words than were given",
+    remedy="send the text as it was given: do not trim, join, escape or reword it",
+)
 def _texts(evidence: Evidence) -> Iterator[RuleViolation]:
     """Report texts that are missing, changed or added, by role and in order.
 
@@ -182,13 +196,9 @@ def _texts(evidence: Evidence) -> Iterator[RuleViolation]:
             else []
         )
         for part in retold:
-            yield RuleViolation(
-                "reasoning of another model is told as a text of the conversation",
-                req.reading.index,
-                part.pointer,
-                part.text,
-                severity=Severity.WARNING,  # no text of the caller is lost, and no API has a field for this one
-            )
+            message = "reasoning of another model is told as a text of the conversation"
+            # no text of the caller is lost, and no API has a field for this one
+            yield req.reading.violation(message, part.pointer, part.text, severity=Severity.WARNING)
         wanted = [*_runs(given_texts)]
         sent = [*_runs((role, part) for role, part in sent_texts if part not in retold)]
         for position in range(max(len(wanted), len(sent))):
@@ -199,9 +209,9 @@ def _texts(evidence: Evidence) -> Iterator[RuleViolation]:
             missing, flawed = _first_difference(wanted[position:], sent[position:])
             if _is_system(req, flawed[1] if flawed else None):
                 break  # reported by system-in-message
-            yield RuleViolation(
-                "a text of the conversation is missing, changed or added",
-                req.reading.index,
+            message = "a text of the conversation is missing, changed or added"
+            yield req.reading.violation(
+                message,
                 flawed[1].pointer if flawed else "",
                 f"{flawed[0]}: {flawed[1].text}" if flawed else None,
                 None if missing is None else f"{missing[0]}: {missing[1]}",
@@ -310,6 +320,12 @@ def _result_media(message: Message) -> Iterator[Image | File]:
                 yield part
 
 
+@RULES.add(
+    "media-changed",
+    "Images and files of the conversation arrive unchanged.",
+    because="the model sees another picture or reads another file",
+    remedy="send the bytes as they were given, in base64 with their own media type",
+)
 def _media(evidence: Evidence) -> Iterator[RuleViolation]:
     """Report the user's media that are missing, changed, or moved relative to the preceding text."""
     for req in evidence.chat_exchanges:
@@ -325,31 +341,27 @@ def _media(evidence: Evidence) -> Iterator[RuleViolation]:
             what = "an image" if isinstance(given, Image) else "a file"
             same = [(medium, before) for medium, before in sent if same_medium(medium, given)]
             if not same:
-                yield RuleViolation(
-                    f"{what} of the conversation is missing or changed",
-                    req.reading.index,
+                message = f"{what} of the conversation is missing or changed"
+                yield req.reading.violation(
+                    message,
                     sent[0][0].pointer if sent else "",
                     [f"{medium.media_type}, {len(medium.data or b'')} bytes" for medium, _ in sent],
                     f"{given.media_type}, {len(given.data or b'')} bytes",
                     case="missing",
                 )
             elif complete and behind not in [before for _, before in same]:
-                yield RuleViolation(
-                    f"{what} of the conversation is in another place",
-                    req.reading.index,
+                message = f"{what} of the conversation is in another place"
+                yield req.reading.violation(
+                    message,
                     same[0][0].pointer,
                     f"behind {same[0][1]} characters of text",
                     f"behind {behind} characters of text",
                     case="moved",
                 )
         for medium in () if evidence.api.traits.files_are_pdf else told_in.inlined:
-            yield RuleViolation(
-                "a text file is sent as a text, and the API accepts it as a file",
-                req.reading.index,
-                medium.pointer,
-                severity=Severity.WARNING,  # the whole text arrives
-                case="inlined",
-            )
+            message = "a text file is sent as a text, and the API accepts it as a file"
+            # the whole text arrives
+            yield req.reading.violation(message, medium.pointer, severity=Severity.WARNING, case="inlined")
 
 
 def _given_media(req: ChatExchange) -> Iterator[tuple[Image | File, int]]:
@@ -377,37 +389,3 @@ def _sent_media(
             elif isinstance(part, MediaView):
                 found.append((part, behind))
     return found
-
-
-_HISTORY = "harness.kit.thread: history is append-only"
-
-
-RULES = (
-    Rule(
-        "history-append-only",
-        Subject.HISTORY,
-        "Earlier messages are sent again unchanged, before new ones.",
-        _HISTORY + "; anthropic-thinking-bound-to-prefix",
-        _append_only,
-        because="the model reads another history than it had, and the provider refuses a changed signed prefix",
-        remedy="send the earlier messages unchanged, and add new ones after them",
-    ),
-    Rule(
-        "text-changed",
-        Subject.HISTORY,
-        "Texts of the conversation arrive unchanged.",
-        _HISTORY,
-        _texts,
-        because="the model reads other words than were given",
-        remedy="send the text as it was given: do not trim, join, escape or reword it",
-    ),
-    Rule(
-        "media-changed",
-        Subject.HISTORY,
-        "Images and files of the conversation arrive unchanged.",
-        _HISTORY,
-        _media,
-        because="the model sees another picture or reads another file",
-        remedy="send the bytes as they were given, in base64 with their own media type",
-    ),
-)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields
+from typing import Any
 
 from harness.apis.jsonvalue import equal, resolve
 from harness.apis.response_rules import Subject
@@ -18,7 +19,7 @@ from harness.platform.exceptions import shorten
 from harness.results import Blame, Kind, Severity
 from harness.rules.call_matching import cut_calls
 from harness.rules.evidence import Evidence, ParsedExchange
-from harness.rules.rule import Check, Rule, RuleViolation
+from harness.rules.rule import RuleTable, RuleViolation
 
 _ENDS = frozenset({"stop", "completed", "finished", "done"})
 """Words of libraries for the end of an answer or for a stop sequence."""
@@ -31,6 +32,18 @@ def _answers(evidence: Evidence) -> Iterator[tuple[ParsedExchange, ResponseView,
             yield reading, reading.answer, chat.response
 
 
+_RESPONSE = "harness.model.messages: ChatResponse"
+_BRIDGE = "harness.bridge"
+RULES = RuleTable(Subject.RESPONSES, "anthropic-usage, openai-chat-usage, openai-responses-usage, gemini-usage")
+
+
+@RULES.add(
+    "response-text",
+    "The text is the answer's, unchanged.",
+    source=_RESPONSE,
+    because="the caller reads other words than the model's; which part type a refusal has is a convention",
+    remedy="return all text of the answer, in its order and unchanged",
+)
 def _text(evidence: Evidence) -> Iterator[RuleViolation]:
     for reading, wire, given in _answers(evidence):
         if given.text == wire.text:
@@ -38,62 +51,71 @@ def _text(evidence: Evidence) -> Iterator[RuleViolation]:
         # the stop reason shows that the text is a refusal
         told = given.stop_reason is StopReason.REFUSAL and given.text == wire.text + wire.refusal
         refused = "a refusal is returned as text, with the stop reason of a refusal"
-        yield RuleViolation(
-            refused if told else "the text that the adapter returns is not the answer's",
-            reading.index,
+        message = refused if told else "the text that the adapter returns is not the answer's"
+        yield reading.response_violation(
+            message,
             next((part.pointer for part in wire.parts if isinstance(part, TextView)), ""),
             given.text,
             wire.text,
             kind=Kind.CONVENTION if told else None,
-            of_response=True,
         )
 
 
+@RULES.add(
+    "response-calls",
+    "The calls are the answer's: all, in order, with their arguments.",
+    source=_RESPONSE,
+    because="the caller runs other calls than the model made",
+    remedy="return each call of the answer with its id, its name and {arguments} parsed, in the answer's order",
+)
 def _calls(evidence: Evidence) -> Iterator[RuleViolation]:
     for reading, wire, given in _answers(evidence):
         issued = [call for call in wire.calls if call.malformed is None]
         cut = [call for _, call in cut_calls(wire, given)]  # reported by truncated-call
         whole = [call for call in given.tool_calls if not any(call is other for other in cut)]
         if [call.name for call in issued] != [call.name for call in whole]:
-            yield RuleViolation(
-                "the calls that the adapter returns are not the answer's",
-                reading.index,
+            message = "the calls that the adapter returns are not the answer's"
+            yield reading.response_violation(
+                message,
                 issued[0].pointer if issued else "",
                 [call.name for call in whole],
                 [call.name for call in issued],
-                of_response=True,
             )
             continue
         told, taken = [call.id for call in issued], [call.id for call in whole]
         if told != taken and len({*told}) == len(told) and {*told} == {*taken}:
             message = "the calls that the adapter returns are in another order than the answer's"
-            yield RuleViolation(message, reading.index, issued[0].pointer, [*taken], [*told], of_response=True)
+            yield reading.response_violation(message, issued[0].pointer, [*taken], [*told])
             continue
         for call, handed in zip(issued, whole, strict=True):
             if not equal(dict(handed.arguments), call.arguments):
-                yield RuleViolation(
-                    f"the arguments of {call.name} that the adapter returns are not the answer's",
-                    reading.index,
-                    call.arguments_pointer,
-                    dict(handed.arguments),
-                    call.arguments,
-                    of_response=True,
+                message = f"the arguments of {call.name} that the adapter returns are not the answer's"
+                yield reading.response_violation(
+                    message, call.arguments_pointer, dict(handed.arguments), call.arguments
                 )
 
 
+@RULES.add(
+    "stop-reason",
+    "The stop reason is the wire's, in canonical words.",
+    source="anthropic-stop-reasons, openai-chat-stop-reasons, openai-responses-stop-reasons, gemini-stop-reasons",
+    because="the caller cannot tell why the model stopped",
+    remedy="map {stop} to the word of `StopReason` that is expected",
+)
 def _stop_reason(evidence: Evidence) -> Iterator[RuleViolation]:
     for reading, wire, given in _answers(evidence):
         if given.stop_reason != wire.stop_reason:
             word = (given.raw_stop_reason or "").lower()
             one_word = word in _ENDS and wire.stop_reason is StopReason.STOP_SEQUENCE
-            yield RuleViolation(
+            message = (
                 f"the provider's stop reason {wire.raw_stop_reason!r}{_of_a_refusal(wire)} means "
-                f"{wire.stop_reason.value}, and the adapter reports {given.stop_reason.value}",
-                reading.index,
+                f"{wire.stop_reason.value}, and the adapter reports {given.stop_reason.value}"
+            )
+            yield reading.response_violation(
+                message,
                 "",
                 given.stop_reason.value,
                 wire.stop_reason.value,
-                of_response=True,
                 kind=Kind.CONVENTION if one_word and given.stop_reason is StopReason.END_TURN else None,
                 case=f"{wire.stop_reason.value}: {given.stop_reason.value}",
             )
@@ -105,22 +127,41 @@ def _of_a_refusal(wire: ResponseView) -> str:
     return f" of a refusal ({shorten(wire.refusal, 100)!r})" if told else ""
 
 
+@RULES.add(
+    "usage",
+    "The usage is the wire's, counted in one convention.",
+    because="the caller computes with other numbers than the provider; a missing count is not wrong",
+    remedy="read the counts from {usage}, and count cached tokens among the input",
+)
 def _usage(evidence: Evidence) -> Iterator[RuleViolation]:
     """Report counts that differ from the provider's. A count that the provider omits may be absent or 0."""
     for reading, name, said, handed in _counts(evidence):
         if handed is not None and handed != (said or 0):
-            yield RuleViolation(
-                f"{name} is not what the answer says", reading.index, "", handed, said, of_response=True
-            )
+            yield reading.response_violation(f"{name} is not what the answer says", "", handed, said)
 
 
+@RULES.add(
+    "usage-offered",
+    "Each count of the answer is returned.",
+    kind=Kind.CONVENTION,
+    because="an adapter may choose which counts it returns",
+    remedy="return each count that {usage} has",
+)
 def _usage_offered(evidence: Evidence) -> Iterator[RuleViolation]:
     for reading, name, said, handed in _counts(evidence):
         if said and handed is None:
             message = f"the answer has {name}, and the adapter does not return it"
-            yield RuleViolation(message, reading.index, "", None, said, of_response=True)
+            yield reading.response_violation(message, "", None, said)
 
 
+@RULES.add(
+    "response-model",
+    "The returned model is the one that the answer names.",
+    source=_RESPONSE,
+    because="the caller takes the answer for another model's, and its price too; to hand on the one "
+    "that was asked for is the adapter's own affair",
+    remedy="return the model that the answer names, or none",
+)
 def _model(evidence: Evidence) -> Iterator[RuleViolation]:
     """Report a model other than the one in the answer."""
     for reading, wire, given in _answers(evidence):
@@ -128,17 +169,12 @@ def _model(evidence: Evidence) -> Iterator[RuleViolation]:
             continue
         requested = reading.request.model if reading.request is not None else None
         told = requested is not None and _is_named(requested, given.model)
-        yield RuleViolation(
+        message = (
             "the model that was asked for is returned, and the answer names another one"
             if told
-            else "the model that is returned is neither the one that the answer names nor the requested one",
-            reading.index,
-            "",
-            given.model,
-            wire.model,
-            kind=Kind.CONVENTION if told else None,
-            of_response=True,
+            else "the model that is returned is neither the one that the answer names nor the requested one"
         )
+        yield reading.response_violation(message, "", given.model, wire.model, kind=Kind.CONVENTION if told else None)
 
 
 def _is_named(model: str, name: str) -> bool:
@@ -151,9 +187,6 @@ def _counts(evidence: Evidence) -> Iterator[tuple[ParsedExchange, str, int | Non
     for reading, wire, given in _answers(evidence):
         for field in fields(Usage):
             yield reading, field.name, getattr(wire.usage, field.name), getattr(given.usage, field.name)
-
-
-_RESPONSE = "harness.model.messages: ChatResponse"
 
 
 _LIBRARY_ENDS = frozenset({"stop", "end_turn"})
@@ -169,6 +202,13 @@ def _library_answers(evidence: Evidence) -> Iterator[tuple[ParsedExchange, Respo
             yield reading, reading.response, chat.response
 
 
+@RULES.add(
+    "library-stop-reason",
+    "A library reports that an answer ends in calls if the provider does.",
+    source=_BRIDGE + "; anthropic-stop-reasons, openai-chat-stop-reasons",
+    because="a loop that follows the stop reason runs none of the calls",
+    remedy="have the library report that an answer with calls ends in calls, as {stop} says",
+)
 def _library_stop_reason(evidence: Evidence) -> Iterator[RuleViolation]:
     for reading, wire, given in _library_answers(evidence):
         said, word = (given.raw_stop_reason or "").lower(), (wire.raw_stop_reason or "").lower()
@@ -177,11 +217,16 @@ def _library_stop_reason(evidence: Evidence) -> Iterator[RuleViolation]:
                 f"the provider said {wire.raw_stop_reason!r} of an answer with calls, and the library returns "
                 f"{given.raw_stop_reason!r}"
             )
-            yield RuleViolation(
-                message, reading.index, "", given.raw_stop_reason, wire.raw_stop_reason, of_response=True
-            )
+            yield reading.response_violation(message, "", given.raw_stop_reason, wire.raw_stop_reason)
 
 
+@RULES.add(
+    "library-empty-arguments",
+    "A library returns empty arguments as an empty object.",
+    source=_BRIDGE + "; openai-chat-call-form",
+    because="a client that parses them gets an error, and runs nothing",
+    remedy="have the library return empty arguments as `{{}}`",
+)
 def _empty_arguments(evidence: Evidence) -> Iterator[RuleViolation]:
     for reading, wire, given in _library_answers(evidence):
         places = given.reported.get("empty-arguments")
@@ -190,9 +235,17 @@ def _empty_arguments(evidence: Evidence) -> Iterator[RuleViolation]:
             sent = None if call is None or call.malformed is not None else resolve(wire.body, call.arguments_pointer)
             if call is not None and sent not in (None, ""):
                 message = f"the library returns no text for the arguments of {call.name}, which is not JSON"
-                yield RuleViolation(message, reading.index, call.arguments_pointer, "", sent, of_response=True)
+                yield reading.response_violation(message, call.arguments_pointer, "", sent)
 
 
+@RULES.add(
+    "library-cut-call",
+    "A library returns no call that is cut short or malformed.",
+    source=_BRIDGE,
+    because="its users have to check themselves whether the call is complete",
+    severity=Severity.WARNING,
+    remedy="drop calls whose arguments are cut or malformed, in the library",
+)
 def _cut_call(evidence: Evidence) -> Iterator[RuleViolation]:
     for reading, wire, given in _library_answers(evidence):
         calls = given.reported.get("unreadable-calls")
@@ -201,33 +254,36 @@ def _cut_call(evidence: Evidence) -> Iterator[RuleViolation]:
             cut = next((call for call in wire.calls if call.malformed is not None and call.name == name), None)
             if cut is not None:
                 message = f"the library returns a call of {cut.name} {_how_cut(wire)}"
-                yield RuleViolation(message, reading.index, cut.arguments_pointer, said, "no call", of_response=True)
+                yield reading.response_violation(message, cut.arguments_pointer, said, "no call")
 
 
 def _how_cut(wire: ResponseView) -> str:
     return "cut by max_tokens" if wire.stop_reason is StopReason.MAX_TOKENS else "whose arguments are not JSON"
 
 
+@RULES.add(
+    "library-call-indices",
+    "A library gives each call of a stream an index of its own.",
+    subject=Subject.STREAMING,
+    source=_BRIDGE + "; openai-chat-call-deltas",
+    because="a client that joins the pieces by index gets one call with the arguments of two",
+    remedy="have the library keep the index that each call of the stream has",
+)
 def _indices(evidence: Evidence) -> Iterator[RuleViolation]:
     for reading, wire, given in _library_answers(evidence):
         said = given.reported.get("indices")
         indices: list[JSON] = [index for index in said if index is not None] if isinstance(said, list) else []
         if len(set(map(str, indices))) < len(indices):
-            yield RuleViolation(
-                "the library gives calls of one stream the same index, so that their arguments are joined",
-                reading.index,
-                _first_call_pointer(wire.calls),
-                said,
-                "an index for each call",
-                of_response=True,
-            )
+            message = "the library gives calls of one stream the same index, so that their arguments are joined"
+            yield reading.response_violation(message, _first_call_pointer(wire.calls), said, "an index for each call")
 
 
 def _first_call_pointer(calls: tuple[CallView, ...]) -> str:
     return calls[0].pointer if calls else ""
 
 
-_BRIDGE = "harness.bridge"
+_PROVIDER: dict[str, Any] = {"severity": Severity.WARNING, "blame": Blame.PROVIDER}
+"""Fields of rules whose violations only the provider can fix."""
 
 
 def _provider_answers(evidence: Evidence) -> Iterator[tuple[ParsedExchange, ResponseView]]:
@@ -236,6 +292,13 @@ def _provider_answers(evidence: Evidence) -> Iterator[tuple[ParsedExchange, Resp
             yield reading, reading.answer
 
 
+@RULES.add(
+    "provider-id-missing",
+    "The API issues an id for each call.",
+    source="anthropic-call-fields, openai-chat-calls-answered, openai-responses-result-has-call",
+    because="nothing says which call a result answers",
+    **_PROVIDER,
+)
 def _missing_ids(evidence: Evidence) -> Iterator[RuleViolation]:
     if evidence.transcript.profile.call_ids is not True:
         return
@@ -243,179 +306,59 @@ def _missing_ids(evidence: Evidence) -> Iterator[RuleViolation]:
         for call in response.calls:
             if not call.id:
                 message = f"the call of {call.name} came without an id"
-                yield RuleViolation(message, reading.index, call.pointer, call.id, of_response=True)
+                yield reading.response_violation(message, call.pointer, call.id)
 
 
+@RULES.add(
+    "provider-signature-missing",
+    "Calls carry a thought signature where the profile of the model has them.",
+    source="gemini-thought-signature",
+    because="the call cannot be sent back as the API requires",
+    **_PROVIDER,
+)
 def _missing_signatures(evidence: Evidence) -> Iterator[RuleViolation]:
     if evidence.transcript.profile.thought_signatures != "required":
         return
     for reading, response in _provider_answers(evidence):
         calls = response.calls
         if calls and not any(call.opaque for call in calls):
-            yield RuleViolation(
-                "the calls came without a thought signature", reading.index, calls[0].pointer, of_response=True
-            )
+            yield reading.response_violation("the calls came without a thought signature", calls[0].pointer)
 
 
+@RULES.add(
+    "provider-stop-reason",
+    "The stop reason is documented, and reports calls if the API has a stop reason for them.",
+    source="anthropic-stop-reasons, openai-chat-stop-reasons, openai-responses-stop-reasons, gemini-stop-reasons",
+    because="the caller cannot tell why the model stopped",
+    **_PROVIDER,
+)
 def _provider_stop_reason(evidence: Evidence) -> Iterator[RuleViolation]:
     for reading, response in _provider_answers(evidence):
         calls = [call for call in response.calls if call.malformed is None]
         if response.stop_reason is StopReason.UNKNOWN:
             message = f"the API has no stop reason {response.raw_stop_reason!r}"
-            yield RuleViolation(message, reading.index, "", response.raw_stop_reason, of_response=True)
+            yield reading.response_violation(message, "", response.raw_stop_reason)
         elif calls and response.stop_reason is StopReason.END_TURN:
-            yield RuleViolation(
-                f"the response calls {calls[0].name} and says {response.raw_stop_reason!r}",
-                reading.index,
-                calls[0].pointer,
-                response.raw_stop_reason,
-                StopReason.TOOL_USE.value,
-                of_response=True,
+            message = f"the response calls {calls[0].name} and says {response.raw_stop_reason!r}"
+            yield reading.response_violation(
+                message, calls[0].pointer, response.raw_stop_reason, StopReason.TOOL_USE.value
             )
 
 
+@RULES.add(
+    "provider-usage-missing",
+    "The response says how many tokens it took.",
+    because="the cost of the answer is unknown",
+    **_PROVIDER,
+)
 def _missing_usage(evidence: Evidence) -> Iterator[RuleViolation]:
     for reading, response in _provider_answers(evidence):
         if response.streamed and evidence.api.traits.counts_when_asked and not _is_counted(reading):
             continue  # reported by stream-requested (openai-chat-stream-usage)
         unfinished = response.stop_reason in (StopReason.PAUSE, StopReason.REFUSAL)  # blocked, or still running
         if not unfinished and not response.usage.input_tokens:
-            yield RuleViolation(
-                "no input tokens are counted", reading.index, "", response.usage.input_tokens, of_response=True
-            )
+            yield reading.response_violation("no input tokens are counted", "", response.usage.input_tokens)
 
 
 def _is_counted(reading: ParsedExchange) -> bool:
     return reading.request is not None and reading.request.usage_pointer is not None
-
-
-def _provider_rule(name: str, requirement: str, source: str, check: Check, because: str) -> Rule:
-    """Make a rule with a warning, since only the provider can fix it."""
-    return Rule(
-        name, Subject.RESPONSES, requirement, source, check, Kind.LOSS, because, Severity.WARNING, Blame.PROVIDER
-    )
-
-
-RULES = (
-    Rule(
-        "response-text",
-        Subject.RESPONSES,
-        "The text is the answer's, unchanged.",
-        _RESPONSE,
-        _text,
-        because="the caller reads other words than the model's; which part type a refusal has is a convention",
-        remedy="return all text of the answer, in its order and unchanged",
-    ),
-    Rule(
-        "response-calls",
-        Subject.RESPONSES,
-        "The calls are the answer's: all, in order, with their arguments.",
-        _RESPONSE,
-        _calls,
-        because="the caller runs other calls than the model made",
-        remedy="return each call of the answer with its id, its name and {arguments} parsed, in the answer's order",
-    ),
-    Rule(
-        "stop-reason",
-        Subject.RESPONSES,
-        "The stop reason is the wire's, in canonical words.",
-        "anthropic-stop-reasons, openai-chat-stop-reasons, openai-responses-stop-reasons, gemini-stop-reasons",
-        _stop_reason,
-        because="the caller cannot tell why the model stopped",
-        remedy="map {stop} to the word of `StopReason` that is expected",
-    ),
-    Rule(
-        "usage",
-        Subject.RESPONSES,
-        "The usage is the wire's, counted in one convention.",
-        "anthropic-usage, openai-chat-usage, openai-responses-usage, gemini-usage",
-        _usage,
-        because="the caller computes with other numbers than the provider; a missing count is not wrong",
-        remedy="read the counts from {usage}, and count cached tokens among the input",
-    ),
-    Rule(
-        "usage-offered",
-        Subject.RESPONSES,
-        "Each count of the answer is returned.",
-        "anthropic-usage, openai-chat-usage, openai-responses-usage, gemini-usage",
-        _usage_offered,
-        kind=Kind.CONVENTION,
-        because="an adapter may choose which counts it returns",
-        remedy="return each count that {usage} has",
-    ),
-    Rule(
-        "response-model",
-        Subject.RESPONSES,
-        "The returned model is the one that the answer names.",
-        _RESPONSE,
-        _model,
-        because="the caller takes the answer for another model's, and its price too; to hand on the one "
-        "that was asked for is the adapter's own affair",
-        remedy="return the model that the answer names, or none",
-    ),
-    Rule(
-        "library-stop-reason",
-        Subject.RESPONSES,
-        "A library reports that an answer ends in calls if the provider does.",
-        _BRIDGE + "; anthropic-stop-reasons, openai-chat-stop-reasons",
-        _library_stop_reason,
-        because="a loop that follows the stop reason runs none of the calls",
-        remedy="have the library report that an answer with calls ends in calls, as {stop} says",
-    ),
-    Rule(
-        "library-empty-arguments",
-        Subject.RESPONSES,
-        "A library returns empty arguments as an empty object.",
-        _BRIDGE + "; openai-chat-call-form",
-        _empty_arguments,
-        because="a client that parses them gets an error, and runs nothing",
-        remedy="have the library return empty arguments as `{{}}`",
-    ),
-    Rule(
-        "library-cut-call",
-        Subject.RESPONSES,
-        "A library returns no call that is cut short or malformed.",
-        _BRIDGE,
-        _cut_call,
-        because="its users have to check themselves whether the call is complete",
-        severity=Severity.WARNING,
-        remedy="drop calls whose arguments are cut or malformed, in the library",
-    ),
-    Rule(
-        "library-call-indices",
-        Subject.STREAMING,
-        "A library gives each call of a stream an index of its own.",
-        _BRIDGE + "; openai-chat-call-deltas",
-        _indices,
-        because="a client that joins the pieces by index gets one call with the arguments of two",
-        remedy="have the library keep the index that each call of the stream has",
-    ),
-    _provider_rule(
-        "provider-id-missing",
-        "The API issues an id for each call.",
-        "anthropic-call-fields, openai-chat-calls-answered, openai-responses-result-has-call",
-        _missing_ids,
-        because="nothing says which call a result answers",
-    ),
-    _provider_rule(
-        "provider-signature-missing",
-        "Calls carry a thought signature where the profile of the model has them.",
-        "gemini-thought-signature",
-        _missing_signatures,
-        because="the call cannot be sent back as the API requires",
-    ),
-    _provider_rule(
-        "provider-stop-reason",
-        "The stop reason is documented, and reports calls if the API has a stop reason for them.",
-        "anthropic-stop-reasons, openai-chat-stop-reasons, openai-responses-stop-reasons, gemini-stop-reasons",
-        _provider_stop_reason,
-        because="the caller cannot tell why the model stopped",
-    ),
-    _provider_rule(
-        "provider-usage-missing",
-        "The response says how many tokens it took.",
-        "anthropic-usage, openai-chat-usage, openai-responses-usage, gemini-usage",
-        _missing_usage,
-        because="the cost of the answer is unknown",
-    ),
-)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import takewhile
 from operator import eq
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar, Unpack
 
 from harness.apis import registry
 from harness.apis.api import Api, elsewhere, endpoint_violation
@@ -24,8 +24,55 @@ from harness.equivalence.request_meaning import Pairing, pair_results
 from harness.kit.thread import failure, trimmed_result
 from harness.model.http import EXHAUSTED
 from harness.model.messages import JSON, Text, ToolCall, ToolResult
-from harness.results import Blame, Chat, EmbeddingTranscript, Exchange, ReplayVariant, ServedTranscript, Transcript
+from harness.results import (
+    Blame,
+    Chat,
+    EmbeddingTranscript,
+    Exchange,
+    Kind,
+    ReplayVariant,
+    ServedTranscript,
+    Severity,
+    Transcript,
+)
 from harness.scenarios.canonical import MissingResult, ToolFailure, UnknownTool, answer, called_before, history
+
+
+@dataclass(frozen=True, slots=True)
+class RuleViolation:
+    """A violation of a rule. `pointer` leads into the request of `exchange`, or into its response if `of_response`.
+
+    `raised` is the class of an unexpected exception. `case` distinguishes several problems of one rule. `rule`, `kind`,
+    `severity`, `blame`, `source` and `remedy` override those of the rule.
+    """
+
+    message: str
+    exchange: int | None = None
+    pointer: str | None = None
+    actual: JSON = None
+    expected: JSON = None
+    rule: str | None = None
+    kind: Kind | None = None
+    severity: Severity | None = None
+    blame: Blame | None = None
+    source: str | None = None
+    of_response: bool = False
+    raised: str | None = None
+    case: str | None = None
+    remedy: str | None = None
+
+
+class ViolationFields(TypedDict, total=False):
+    """The fields of a violation besides its place and values."""
+
+    rule: str | None
+    kind: Kind | None
+    severity: Severity | None
+    blame: Blame | None
+    source: str | None
+    raised: str | None
+    case: str | None
+    remedy: str | None
 
 
 @dataclass(frozen=True)
@@ -56,6 +103,28 @@ class ParsedExchange:
     def is_made_up(self) -> bool:
         """Return whether the harness had no recorded or scripted answer left and made one up."""
         return self.exchange.response is not None and EXHAUSTED in self.exchange.response.headers
+
+    def violation(
+        self,
+        message: str,
+        pointer: str = "",
+        actual: JSON = None,
+        expected: JSON = None,
+        **rest: Unpack[ViolationFields],
+    ) -> RuleViolation:
+        """Return a violation at a place of the request."""
+        return RuleViolation(message, self.index, pointer, actual, expected, **rest)
+
+    def response_violation(
+        self,
+        message: str,
+        pointer: str = "",
+        actual: JSON = None,
+        expected: JSON = None,
+        **rest: Unpack[ViolationFields],
+    ) -> RuleViolation:
+        """Return a violation at a place of the response."""
+        return RuleViolation(message, self.index, pointer, actual, expected, of_response=True, **rest)
 
 
 @dataclass(frozen=True)

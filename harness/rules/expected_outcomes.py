@@ -40,7 +40,7 @@ from harness.rules.chat_endings import (
     wrong_wait,
 )
 from harness.rules.evidence import Evidence
-from harness.rules.rule import Rule, RuleViolation
+from harness.rules.rule import RuleTable, RuleViolation
 from harness.scenarios.match import TurnOutcome, error_name, mismatches
 from harness.scenarios.schema import Scenario
 
@@ -71,6 +71,19 @@ def decline_reason(evidence: Evidence, chat: Chat) -> str:
     return f"the adapter {evidence.transcript.adapter!r} declines {when} is sent: {chat.error_text}"
 
 
+_EXPECT = "harness.scenarios.schema"
+RULES = RuleTable(Subject.ERRORS, _EXPECT)
+
+
+@RULES.add(
+    "declared-and-declined",
+    "An adapter does not decline what it declares: `Unsupported` is for what it does not declare.",
+    subject=Subject.REQUESTS,
+    source="harness.model.protocols: Capability; harness.model.errors: Unsupported",
+    kind=Kind.LOSS,
+    because="the request does not reach the model, although the adapter declares the capability",
+    remedy="send the request, or take what the adapter cannot do out of its capabilities",
+)
 def _declared_but_declined(evidence: Evidence) -> Iterator[RuleViolation]:
     """Report a declined request although the adapter and the model declare all capabilities that it needs.
 
@@ -183,6 +196,14 @@ def _uncommon(schema: JSON) -> Iterator[str]:
         pending.extend(each for _, each in inner(node, "", ("properties", "items")))
 
 
+@RULES.add(
+    "chat-failure",
+    "A chat fails if the provider did, by the canonical error of its status or code, and only then.",
+    source="harness.model.errors; anthropic-stream-error, openai-responses-stream-error",
+    because="the caller takes a failure for an answer, or an answer for a failure",
+    also=("chat-refused",),
+    remedy="raise the error of the contract that is expected there, and only where there is no answer",
+)
 def _chat_failures(evidence: Evidence) -> Iterator[RuleViolation]:
     said_no = declined_chat(evidence)  # reported by declared-and-declined
     for chat, made in enumerate(evidence.transcript.chats):
@@ -191,6 +212,13 @@ def _chat_failures(evidence: Evidence) -> Iterator[RuleViolation]:
             yield flaw
 
 
+@RULES.add(
+    "error-retry-after",
+    "An error has the provider's waiting time, and none if there is none.",
+    source="harness.model.errors: ProviderError",
+    because="the caller does not know how long to wait, and retries too early",
+    remedy="set the error's `retry_after` to what the header or the body says, and to none where they say nothing",
+)
 def _wrong_waits(evidence: Evidence) -> Iterator[RuleViolation]:
     for chat in range(len(evidence.transcript.chats)):
         flaw = wrong_wait(evidence, chat)
@@ -198,6 +226,14 @@ def _wrong_waits(evidence: Evidence) -> Iterator[RuleViolation]:
             yield flaw
 
 
+@RULES.add(
+    "error-message",
+    "An error has the provider's message.",
+    source="harness.model.errors: ProviderError",
+    kind=Kind.CONVENTION,
+    because="programs use the error's class and status; a reader of its text does not learn what was wrong",
+    remedy="put the provider's own message into the error's text",
+)
 def _missing_messages(evidence: Evidence) -> Iterator[RuleViolation]:
     for chat in range(len(evidence.transcript.chats)):
         flaw = missing_message(evidence, chat)
@@ -214,6 +250,13 @@ def _turns(evidence: Evidence) -> Iterator[tuple[int, Scenario, list[tuple[int, 
                 yield turn, scenario, chats
 
 
+@RULES.add(
+    "expectation",
+    "The turn ends as the scenario expects.",
+    subject=Subject.RESPONSES,
+    because="the scenario defines the outcome",
+    remedy="compare what the adapter returned with the expectation: it is what the scenario's answers amount to",
+)
 def _unmet_expectations(evidence: Evidence) -> Iterator[RuleViolation]:
     for turn, scenario, chats in _turns(evidence):
         expectation = scenario.turns[turn].expect
@@ -269,6 +312,13 @@ def _is_mended(evidence: Evidence, chat: int) -> bool:
     return declared and len(evidence.exchanges(chat)) > 1 and evidence.transcript.chats[chat].response is not None
 
 
+@RULES.add(
+    "iteration-bound",
+    "The loop ends within its bound.",
+    subject=Subject.RESPONSES,
+    because="an endless loop keeps costing money",
+    remedy="stop asking when the answer has no calls, and count the answers against the bound",
+)
 def _iteration_bound(evidence: Evidence) -> Iterator[RuleViolation]:
     for turn, scenario, chats in _turns(evidence):
         expectation = scenario.turns[turn].expect
@@ -279,6 +329,14 @@ def _iteration_bound(evidence: Evidence) -> Iterator[RuleViolation]:
             )
 
 
+@RULES.add(
+    "model-choice",
+    "A live model makes the calls of the script.",
+    subject=Subject.RESPONSES,
+    because="the rest of the conversation departs from the scenario",
+    severity=Severity.WARNING,
+    blame=Blame.MODEL,
+)
 def _choice_of_calls(evidence: Evidence) -> Iterator[RuleViolation]:
     """Report calls of a provider's model that differ from the script. The adapter is not to blame."""
     if evidence.transcript.scripted:
@@ -298,77 +356,3 @@ def _choice_of_calls(evidence: Evidence) -> Iterator[RuleViolation]:
                 actual=[f"{name} {arguments}" for name, arguments in made],
                 expected=[f"{name} {arguments}" for name, arguments in scripted],
             )
-
-
-_EXPECT = "harness.scenarios.schema"
-
-
-RULES = (
-    Rule(
-        "declared-and-declined",
-        Subject.REQUESTS,
-        "An adapter does not decline what it declares: `Unsupported` is for what it does not declare.",
-        "harness.model.protocols: Capability; harness.model.errors: Unsupported",
-        _declared_but_declined,
-        Kind.LOSS,
-        "the request does not reach the model, although the adapter declares the capability",
-        remedy="send the request, or take what the adapter cannot do out of its capabilities",
-    ),
-    Rule(
-        "chat-failure",
-        Subject.ERRORS,
-        "A chat fails if the provider did, by the canonical error of its status or code, and only then.",
-        "harness.model.errors; anthropic-stream-error, openai-responses-stream-error",
-        _chat_failures,
-        because="the caller takes a failure for an answer, or an answer for a failure",
-        also=("chat-refused",),
-        remedy="raise the error of the contract that is expected there, and only where there is no answer",
-    ),
-    Rule(
-        "error-retry-after",
-        Subject.ERRORS,
-        "An error has the provider's waiting time, and none if there is none.",
-        "harness.model.errors: ProviderError",
-        _wrong_waits,
-        because="the caller does not know how long to wait, and retries too early",
-        remedy="set the error's `retry_after` to what the header or the body says, and to none where they say nothing",
-    ),
-    Rule(
-        "error-message",
-        Subject.ERRORS,
-        "An error has the provider's message.",
-        "harness.model.errors: ProviderError",
-        _missing_messages,
-        kind=Kind.CONVENTION,
-        because="programs use the error's class and status; a reader of its text does not learn what was wrong",
-        remedy="put the provider's own message into the error's text",
-    ),
-    Rule(
-        "expectation",
-        Subject.RESPONSES,
-        "The turn ends as the scenario expects.",
-        _EXPECT,
-        _unmet_expectations,
-        because="the scenario defines the outcome",
-        remedy="compare what the adapter returned with the expectation: it is what the scenario's answers amount to",
-    ),
-    Rule(
-        "iteration-bound",
-        Subject.RESPONSES,
-        "The loop ends within its bound.",
-        _EXPECT,
-        _iteration_bound,
-        because="an endless loop keeps costing money",
-        remedy="stop asking when the answer has no calls, and count the answers against the bound",
-    ),
-    Rule(
-        "model-choice",
-        Subject.RESPONSES,
-        "A live model makes the calls of the script.",
-        _EXPECT,
-        _choice_of_calls,
-        because="the rest of the conversation departs from the scenario",
-        severity=Severity.WARNING,
-        blame=Blame.MODEL,
-    ),
-)

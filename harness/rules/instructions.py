@@ -15,7 +15,8 @@ from harness.equivalence.schema_changes import accepts, change
 from harness.model.messages import JSON, JSON_INSTRUCTION, ChatRequest, JsonMode, JsonSchema
 from harness.results import Blame, Kind
 from harness.rules.evidence import ChatExchange, Evidence
-from harness.rules.rule import Rule, RuleViolation
+from harness.rules.rule import RuleTable, RuleViolation
+from harness.scenarios.json_schema import UndecidedSchema, Validator
 
 
 def schema_tool(req: ChatExchange) -> ToolView | None:
@@ -49,6 +50,20 @@ def _mechanism(evidence: Evidence, request: ChatRequest) -> str:
     return profile.json_mode
 
 
+_JSON_SOURCE = "harness.model.messages: response_format"
+_SYSTEM = "harness.model.messages: the system prompt is a field"
+RULES = RuleTable(Subject.SYSTEM_PROMPT, _SYSTEM)
+
+
+@RULES.add(
+    "json-mode-ignored",
+    "JSON is requested by the mechanism of the profile, with and without tools.",
+    subject=Subject.JSON_MODE,
+    source=_JSON_SOURCE
+    + "; anthropic-output-format, openai-chat-word-json, openai-responses-word-json, gemini-json-output",
+    because="the caller asked for JSON, and nothing makes the model give it",
+    remedy="ask for JSON by {json}, with tools and without",
+)
 def _missing_json_mode(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.chat_exchanges:
         wanted = req.chat.request.response_format
@@ -60,12 +75,10 @@ def _missing_json_mode(evidence: Evidence) -> Iterator[RuleViolation]:
             if sent is None or sent.kind != kind:
                 tools = " together with tools" if req.chat.request.tools else ""
                 message = f"the request does not ask for {kind}{tools} by the API's own switch"
-                yield RuleViolation(
-                    message, req.reading.index, sent.pointer if sent else "", sent.kind if sent else None, kind
-                )
+                yield req.reading.violation(message, sent.pointer if sent else "", sent.kind if sent else None, kind)
         elif not _has_instruction(req):
             message = "this API has no switch for JSON mode, and no block of the request asks for JSON"
-            yield RuleViolation(message, req.reading.index, "", None, "a system block of its own that asks for JSON")
+            yield req.reading.violation(message, "", None, "a system block of its own that asks for JSON")
 
 
 def _has_instruction(req: ChatExchange) -> bool:
@@ -75,15 +88,30 @@ def _has_instruction(req: ChatExchange) -> bool:
     )
 
 
+@RULES.add(
+    "json-mode-uninvited",
+    "JSON is requested only if the caller requests it.",
+    subject=Subject.JSON_MODE,
+    source=_JSON_SOURCE,
+    because="the caller asked for text, and the model is held to JSON",
+    remedy="leave {json} out if the caller did not request JSON",
+)
 def _unwanted_json(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.chat_exchanges:
         sent = req.view.response_format
         if req.chat.request.response_format is None and sent is not None:
-            yield RuleViolation(
-                "the request asks for JSON, and the caller did not", req.reading.index, sent.pointer, sent.kind, None
-            )
+            message = "the request asks for JSON, and the caller did not"
+            yield req.reading.violation(message, sent.pointer, sent.kind, None)
 
 
+@RULES.add(
+    "json-schema-changed",
+    "The schema arrives intact but for documented rewrites.",
+    subject=Subject.JSON_MODE,
+    source=_JSON_SOURCE + "; anthropic-strict-closed, openai-chat-strict-schema, gemini-json-output",
+    because="the model is held to another schema than the caller's",
+    remedy="send the schema as it was given, in {json}",
+)
 def _changed_schema(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.chat_exchanges:
         wanted, sent = req.chat.request.response_format, req.view.response_format
@@ -92,11 +120,17 @@ def _changed_schema(evidence: Evidence) -> Iterator[RuleViolation]:
         found = change(wanted.schema, sent.schema, sent.dialect)
         if found is not None:
             message = f"the schema of the answer was changed on its way{found.said()}"
-            yield RuleViolation(
-                message, req.reading.index, sent.schema_pointer + found.pointer, found.actual, found.expected
-            )
+            yield req.reading.violation(message, sent.schema_pointer + found.pointer, found.actual, found.expected)
 
 
+@RULES.add(
+    "json-answer",
+    "The answer parses and conforms.",
+    subject=Subject.JSON_MODE,
+    source=_JSON_SOURCE,
+    because="the caller cannot read what it asked for",
+    remedy="return the text of the answer as it came: it is the JSON",
+)
 def _wrong_answer(evidence: Evidence) -> Iterator[RuleViolation]:
     """Report an answer that is not JSON or violates the schema.
 
@@ -113,14 +147,13 @@ def _wrong_answer(evidence: Evidence) -> Iterator[RuleViolation]:
         problem = _problem(chat.response.text, schema)
         if problem is not None:
             on_the_wire = _problem(reading.response.text, schema)
-            yield RuleViolation(
-                f"the answer {problem}",
-                reading.index,
+            message = f"the answer {problem}"
+            yield reading.response_violation(
+                message,
                 next((part.pointer for part in reading.response.parts if isinstance(part, TextView)), ""),
                 chat.response.text,
                 reading.response.text if on_the_wire is None else schema,
                 blame=Blame.ADAPTER if on_the_wire is None else Blame.MODEL,
-                of_response=True,
             )
 
 
@@ -141,9 +174,6 @@ def _problem(text: str, schema: dict[str, JSON] | None) -> str | None:
 def _dotted(path: Sequence[str | int]) -> str:
     """Return a JSON path such as `$.items[0].name`."""
     return "$" + "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in path)
-
-
-_JSON_SOURCE = "harness.model.messages: response_format"
 
 
 def _system_of(req: ChatExchange) -> str | None:
@@ -194,15 +224,25 @@ def _given_texts(req: ChatExchange) -> str:
     return "\0".join(message.text for message in req.chat.request.messages)
 
 
+@RULES.add(
+    "system-missing",
+    "The system prompt is in every request.",
+    because="the model does not know its instructions",
+    remedy="put the system prompt into {system}, in every request",
+)
 def _missing_prompt(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.chat_exchanges:
         system = _system_of(req)
         if system is not None and not any(part.text for part in _prompts(req)):
-            yield RuleViolation(
-                "the system prompt is nowhere in the API's place for it", req.reading.index, "", None, system
-            )
+            yield req.reading.violation("the system prompt is nowhere in the API's place for it", "", None, system)
 
 
+@RULES.add(
+    "system-in-message",
+    "The system prompt is in no message.",
+    because="the model takes the instructions for a message of the user",
+    remedy="put the system prompt into {system}, and not among what the user and the assistant say",
+)
 def _prompt_in_message(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.chat_exchanges:
         system = _system_of(req)
@@ -211,9 +251,15 @@ def _prompt_in_message(evidence: Evidence) -> Iterator[RuleViolation]:
             continue
         for part in found:
             message = "the system prompt is in a message of the conversation"
-            yield RuleViolation(message, req.reading.index, part.pointer, part.text)
+            yield req.reading.violation(message, part.pointer, part.text)
 
 
+@RULES.add(
+    "system-repeated",
+    "The system prompt is sent once.",
+    because="the model reads its instructions twice, at the caller's cost",
+    remedy="put the system prompt into {system} once",
+)
 def _repeated_prompt(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.chat_exchanges:
         system = _system_of(req)
@@ -223,16 +269,22 @@ def _repeated_prompt(evidence: Evidence) -> Iterator[RuleViolation]:
         if sum(count for _, count in copies) > 1:
             part = [part for part, count in copies if count][-1]
             total = sum(count for _, count in copies)
-            yield RuleViolation("the system prompt is sent more than once", req.reading.index, part.pointer, total, 1)
+            yield req.reading.violation("the system prompt is sent more than once", part.pointer, total, 1)
     if not evidence.transcript.chats:
         for reading in evidence.readings:
             seen: set[str] = set()
             for part in reading.request.system if reading.request else ():
                 if part.text in seen:
-                    yield RuleViolation("the same system text is sent twice", reading.index, part.pointer, part.text)
+                    yield reading.violation("the same system text is sent twice", part.pointer, part.text)
                 seen.add(part.text)
 
 
+@RULES.add(
+    "system-verbatim",
+    "The system prompt is sent as given.",
+    because="the model reads other instructions",
+    remedy="send the system prompt as it was given; instructions of the adapter's own go into another block",
+)
 def _changed_prompt(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.chat_exchanges:
         system, previous = _system_of(req), _previous_prompt(evidence, req)
@@ -242,28 +294,40 @@ def _changed_prompt(evidence: Evidence) -> Iterator[RuleViolation]:
             if part.text != system and not stale and not repeated:
                 trimmed = system is not None and part.text.strip() == system.strip()
                 what = "is sent with other blank space around it" if trimmed else "is not what was given"
-                yield RuleViolation(
-                    f"the system prompt {what}",
-                    req.reading.index,
-                    part.pointer,
-                    part.text,
-                    system,
-                    kind=Kind.CONVENTION if trimmed else None,  # it contains no instruction
+                message = f"the system prompt {what}"
+                # it contains no instruction
+                yield req.reading.violation(
+                    message, part.pointer, part.text, system, kind=Kind.CONVENTION if trimmed else None
                 )
 
 
+@RULES.add(
+    "system-place",
+    "The system prompt is in the API's place for it.",
+    source="anthropic-system-field, openai-chat-system-anywhere, openai-responses-system-places, "
+    "gemini-system-instruction",
+    because="instructions in another place have another weight",
+    remedy="put the system prompt into {system}",
+)
 def _misplaced_prompt(evidence: Evidence) -> Iterator[RuleViolation]:
     places = evidence.api.system_places
     for req in evidence.chat_exchanges:
         for part in _prompts(req):
             if part.place not in places:
                 message = f"a system text is in {part.place}"
-                yield RuleViolation(message, req.reading.index, part.pointer, part.place, [*sorted(places)])
+                yield req.reading.violation(message, part.pointer, part.place, [*sorted(places)])
             elif part.before_turn:
                 message = f"a system text comes after {part.before_turn} entries of the conversation"
-                yield RuleViolation(message, req.reading.index, part.pointer, part.before_turn, 0)
+                yield req.reading.violation(message, part.pointer, part.before_turn, 0)
 
 
+@RULES.add(
+    "system-when-absent",
+    "Without a system prompt, or with an empty one, nothing is sent in its place.",
+    source=_SYSTEM + "; anthropic-no-empty-text, anthropic-system-field",
+    because="the model gets instructions that nobody gave",
+    remedy="send nothing as a system prompt where there is none or an empty one",
+)
 def _unwanted_prompt(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.chat_exchanges:
         if _system_of(req) is None:
@@ -271,9 +335,15 @@ def _unwanted_prompt(evidence: Evidence) -> Iterator[RuleViolation]:
             for part in _prompts(req):
                 if part.text != previous:
                     message = "there is no system prompt, and the request has a system text"
-                    yield RuleViolation(message, req.reading.index, part.pointer, part.text)
+                    yield req.reading.violation(message, part.pointer, part.text)
 
 
+@RULES.add(
+    "system-stale",
+    "A changed system prompt replaces the one before.",
+    because="the model follows instructions that are no longer in force",
+    remedy="send the system prompt of this request, not the one of an earlier request",
+)
 def _stale_prompt(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.chat_exchanges:
         previous = _previous_prompt(evidence, req)
@@ -283,7 +353,7 @@ def _stale_prompt(evidence: Evidence) -> Iterator[RuleViolation]:
         for part in _prompts(req):
             if previous in part.text:
                 message = "the system prompt has changed, and the one before still goes out"
-                yield RuleViolation(message, req.reading.index, part.pointer, part.text, system)
+                yield req.reading.violation(message, part.pointer, part.text, system)
 
 
 def _previous_prompt(evidence: Evidence, req: ChatExchange) -> str | None:
@@ -291,111 +361,3 @@ def _previous_prompt(evidence: Evidence, req: ChatExchange) -> str | None:
     system = _system_of(req)
     earlier = [_system_of(other) for other in evidence.chat_exchanges if other.index < req.index]
     return next((prompt for prompt in reversed(earlier) if prompt is not None and prompt != system), None)
-
-
-_SYSTEM = "harness.model.messages: the system prompt is a field"
-
-
-RULES = (
-    Rule(
-        "json-mode-ignored",
-        Subject.JSON_MODE,
-        "JSON is requested by the mechanism of the profile, with and without tools.",
-        _JSON_SOURCE
-        + "; anthropic-output-format, openai-chat-word-json, openai-responses-word-json, gemini-json-output",
-        _missing_json_mode,
-        because="the caller asked for JSON, and nothing makes the model give it",
-        remedy="ask for JSON by {json}, with tools and without",
-    ),
-    Rule(
-        "json-mode-uninvited",
-        Subject.JSON_MODE,
-        "JSON is requested only if the caller requests it.",
-        _JSON_SOURCE,
-        _unwanted_json,
-        because="the caller asked for text, and the model is held to JSON",
-        remedy="leave {json} out if the caller did not request JSON",
-    ),
-    Rule(
-        "json-schema-changed",
-        Subject.JSON_MODE,
-        "The schema arrives intact but for documented rewrites.",
-        _JSON_SOURCE + "; anthropic-strict-closed, openai-chat-strict-schema, gemini-json-output",
-        _changed_schema,
-        because="the model is held to another schema than the caller's",
-        remedy="send the schema as it was given, in {json}",
-    ),
-    Rule(
-        "json-answer",
-        Subject.JSON_MODE,
-        "The answer parses and conforms.",
-        _JSON_SOURCE,
-        _wrong_answer,
-        because="the caller cannot read what it asked for",
-        remedy="return the text of the answer as it came: it is the JSON",
-    ),
-    Rule(
-        "system-missing",
-        Subject.SYSTEM_PROMPT,
-        "The system prompt is in every request.",
-        _SYSTEM,
-        _missing_prompt,
-        because="the model does not know its instructions",
-        remedy="put the system prompt into {system}, in every request",
-    ),
-    Rule(
-        "system-in-message",
-        Subject.SYSTEM_PROMPT,
-        "The system prompt is in no message.",
-        _SYSTEM,
-        _prompt_in_message,
-        because="the model takes the instructions for a message of the user",
-        remedy="put the system prompt into {system}, and not among what the user and the assistant say",
-    ),
-    Rule(
-        "system-repeated",
-        Subject.SYSTEM_PROMPT,
-        "The system prompt is sent once.",
-        _SYSTEM,
-        _repeated_prompt,
-        because="the model reads its instructions twice, at the caller's cost",
-        remedy="put the system prompt into {system} once",
-    ),
-    Rule(
-        "system-verbatim",
-        Subject.SYSTEM_PROMPT,
-        "The system prompt is sent as given.",
-        _SYSTEM,
-        _changed_prompt,
-        because="the model reads other instructions",
-        remedy="send the system prompt as it was given; instructions of the adapter's own go into another block",
-    ),
-    Rule(
-        "system-place",
-        Subject.SYSTEM_PROMPT,
-        "The system prompt is in the API's place for it.",
-        "anthropic-system-field, openai-chat-system-anywhere, openai-responses-system-places, "
-        "gemini-system-instruction",
-        _misplaced_prompt,
-        because="instructions in another place have another weight",
-        remedy="put the system prompt into {system}",
-    ),
-    Rule(
-        "system-when-absent",
-        Subject.SYSTEM_PROMPT,
-        "Without a system prompt, or with an empty one, nothing is sent in its place.",
-        _SYSTEM + "; anthropic-no-empty-text, anthropic-system-field",
-        _unwanted_prompt,
-        because="the model gets instructions that nobody gave",
-        remedy="send nothing as a system prompt where there is none or an empty one",
-    ),
-    Rule(
-        "system-stale",
-        Subject.SYSTEM_PROMPT,
-        "A changed system prompt replaces the one before.",
-        _SYSTEM,
-        _stale_prompt,
-        because="the model follows instructions that are no longer in force",
-        remedy="send the system prompt of this request, not the one of an earlier request",
-    ),
-)

@@ -140,7 +140,7 @@ def missing_system_prompt(given: LoopInputs) -> Iterator[RuleViolation]:
         told = any(system in text for text in texts(view, "user"))
         where = "stands in a message of the user" if told else "is nowhere in the request"
         place = view.system[0].pointer if view.system else ""
-        yield RuleViolation(f"the system prompt {where}", req.reading.index, place, instructions(view) or None, system)
+        yield req.reading.violation(f"the system prompt {where}", place, instructions(view) or None, system)
 
 
 def changed_tools(given: LoopInputs) -> Iterator[RuleViolation]:
@@ -151,18 +151,16 @@ def changed_tools(given: LoopInputs) -> Iterator[RuleViolation]:
             view = sent.get(tool.name)
             if view is None:
                 if sent or given.settings.tool_choice != "none":  # without declarations the model cannot call anything
-                    yield RuleViolation(
-                        f"the tool {tool.name} is not declared", req.reading.index, "", [*sent], tool.name
-                    )
+                    yield req.reading.violation(f"the tool {tool.name} is not declared", "", [*sent], tool.name)
                 continue
             if tool.description.strip() not in (view.description or ""):
                 message = f"the description of {tool.name} is not the one that was given"
-                yield RuleViolation(message, req.reading.index, view.pointer, view.description, tool.description)
+                yield req.reading.violation(message, view.pointer, view.description, tool.description)
             found = change(dict(tool.parameters), view.parameters, view.dialect)
             if found is not None:
                 place = found.pointer or "/"
                 message = f"the parameters of {tool.name} were changed at {place} of their schema{found.said()}"
-                yield RuleViolation(message, req.reading.index, view.pointer, found.actual, found.expected)
+                yield req.reading.violation(message, view.pointer, found.actual, found.expected)
 
 
 def missing_messages(given: LoopInputs) -> Iterator[RuleViolation]:
@@ -189,7 +187,7 @@ def _missing_texts(req: ClientRequest, role: str, wanted: list[str]) -> Iterator
         place = next((index for index in range(at, len(sent)) if text in sent[index]), None)
         if text and place is None:
             who = "the user" if role == "user" else "the model"
-            yield RuleViolation(f"what {who} has said is not in the request", req.reading.index, "", [*sent], text)
+            yield req.reading.violation(f"what {who} has said is not in the request", "", [*sent], text)
         at = at if place is None else place
 
 
@@ -199,7 +197,7 @@ def _missing_media(req: ClientRequest, scenario: Scenario, turn: int) -> Iterato
         for part in user_message(spec).parts:
             if isinstance(part, Image | File) and not any(same_medium(view, part) for view in sent):
                 message = f"{'an image' if isinstance(part, Image) else 'a file'} of the user is not in the request"
-                yield RuleViolation(message, req.reading.index, "", [view.media_type for view in sent], part.media_type)
+                yield req.reading.violation(message, "", [view.media_type for view in sent], part.media_type)
 
 
 def changed_settings(given: LoopInputs) -> Iterator[RuleViolation]:
@@ -209,30 +207,23 @@ def changed_settings(given: LoopInputs) -> Iterator[RuleViolation]:
         yield from _changed_choice(given, req)
         problem = _missing_format(given, req.view)
         if problem is not None:
-            yield RuleViolation(problem, req.reading.index, "", None, _wanted_format(given.settings))
+            yield req.reading.violation(problem, "", None, _wanted_format(given.settings))
         if given.transcript.variant == "stream" and not req.view.stream:
-            yield RuleViolation(
-                "the answer was to be streamed, and the request does not ask for that", req.reading.index, ""
-            )
+            yield req.reading.violation("the answer was to be streamed, and the request does not ask for that")
 
 
 def _changed_values(given: LoopInputs, req: ClientRequest) -> Iterator[RuleViolation]:
     settings, sent = given.settings, req.view.settings
     bound = sent.get("max_tokens")
     if settings.max_tokens is not None and (bound is None or not equal(bound.value, settings.max_tokens)):
-        yield RuleViolation(
-            "max_tokens is not sent as it was given",
-            req.reading.index,
-            bound.pointer if bound else "",
-            bound.value if bound else None,
-            settings.max_tokens,
+        message = "max_tokens is not sent as it was given"
+        yield req.reading.violation(
+            message, bound.pointer if bound else "", bound.value if bound else None, settings.max_tokens
         )
     if settings.thinking is not None:
         yield from thinking_violations(req, settings.thinking.effort)
     if req.view.model is not None and not is_model_name(req.view.model, given.transcript.model):
-        yield RuleViolation(
-            "the request names another model", req.reading.index, "", req.view.model, given.transcript.model
-        )
+        yield req.reading.violation("the request names another model", "", req.view.model, given.transcript.model)
 
 
 def _changed_choice(given: LoopInputs, req: ClientRequest) -> Iterator[RuleViolation]:
@@ -248,9 +239,9 @@ def _changed_choice(given: LoopInputs, req: ClientRequest) -> Iterator[RuleViola
     if not req.view.tools and not requested.forced:
         return
     if found is None or found.forced != requested.forced or found.tools & {*names} != requested.tools:
-        yield RuleViolation(
-            "the tool choice of the request is not the one that was given",
-            req.reading.index,
+        message = "the tool choice of the request is not the one that was given"
+        yield req.reading.violation(
+            message,
             req.view.tool_choice.pointer if req.view.tool_choice else "",
             choice_meaning.describe_choice(found, names),
             choice_meaning.describe_choice(requested, names),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from harness.apis.jsonvalue import equal
 from harness.apis.response_rules import Subject
@@ -27,8 +27,58 @@ from harness.rules.loop_requests import (
     missing_messages,
     missing_system_prompt,
 )
-from harness.rules.rule import Rule, RuleViolation
+from harness.rules.rule import RuleTable, RuleViolation
 from harness.scenarios.canonical import settings_of
+
+RULES = RuleTable(Subject.TOOLS, "harness.model.loops")
+
+_Look: TypeAlias = Callable[[LoopInputs], Iterator[RuleViolation]]
+
+
+def _look(name: str, requirement: str, *, of_clients: bool = False, **fields: Any) -> Callable[[_Look], _Look]:
+    """Return a decorator that adds a rule about loops and, with `of_clients`, about clients of `harness serve`."""
+
+    def add(look: _Look) -> _Look:
+        @RULES.add(name, requirement, **fields)
+        def check(evidence: Evidence) -> Iterator[RuleViolation]:  # pyright: ignore[reportUnusedFunction]
+            given = loop_inputs(evidence)
+            if given is not None and (of_clients or given.driven is not None):
+                yield from look(given)
+
+        return look
+
+    return add
+
+
+_look(
+    "loop-system",
+    "The system prompt that a loop or a client was given is among the instructions of each of its requests.",
+    subject=Subject.SYSTEM_PROMPT,
+    because="the model does not know its instructions",
+    of_clients=True,
+    remedy="give the model the system prompt in each request: put it into {system}",
+)(missing_system_prompt)
+_look(
+    "loop-tools",
+    "The tools that a loop was given are declared in each of its requests, as they were given.",
+    because="the model cannot call what is there, or reads another description of it",
+    remedy="declare all tools in {tools} of each request, with their names, descriptions and schemas unchanged",
+)(changed_tools)
+_look(
+    "loop-history",
+    "Each request has the messages of the user and the model, in order.",
+    subject=Subject.HISTORY,
+    because="the model reads another conversation",
+    of_clients=True,
+    remedy="send what the user and the model said so far with each request, unchanged and in its order",
+)(missing_messages)
+_look(
+    "loop-settings",
+    "The model and the settings that a loop was given are those of the first request of each turn.",
+    subject=Subject.REQUESTS,
+    because="the model answers under other settings than the caller's",
+    remedy="send the model and the settings that the loop was given with the first request of each turn",
+)(changed_settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +128,12 @@ def _fits(run: ToolRun, call: _Call, *, exact: bool) -> bool:
     return same and (not exact or equal(run.arguments, call.view.arguments))
 
 
+@_look(
+    "tool-run-otherwise",
+    "A tool is run with the arguments that the model gave.",
+    because="something else is done than the model asked for",
+    remedy="run the tool with the arguments of the model's call, by its name and id",
+)
 def run_with_other_arguments(given: LoopInputs) -> Iterator[RuleViolation]:
     """Report a tool that ran with arguments other than the call's."""
     for run, call in pair_runs(given)[0]:
@@ -92,6 +148,12 @@ def run_with_other_arguments(given: LoopInputs) -> Iterator[RuleViolation]:
             )
 
 
+@_look(
+    "tool-run-uncalled",
+    "A tool runs only for a call of the model.",
+    because="the tool does something that the model did not ask for",
+    remedy="run a tool only for a call that the model has made",
+)
 def run_uncalled(given: LoopInputs) -> Iterator[RuleViolation]:
     """Report a tool that ran without a call."""
     for run, answered in _runs_without_call(given):
@@ -99,6 +161,12 @@ def run_uncalled(given: LoopInputs) -> Iterator[RuleViolation]:
             yield RuleViolation(f"the tool {run.name} was run, and the model has not called it", actual=run.arguments)
 
 
+@_look(
+    "tool-run-again",
+    "A tool is run once for each call of the model.",
+    because="what was to be done once is done twice",
+    remedy="run a tool once for each call",
+)
 def run_again(given: LoopInputs) -> Iterator[RuleViolation]:
     """Report a tool that ran again for a call that has a result."""
     for run, answered in _runs_without_call(given):
@@ -119,6 +187,12 @@ def _is_again(run: ToolRun, before: ToolRun, call: _Call) -> bool:
     return _fits(run, call, exact=False) and equal(run.arguments, before.arguments)
 
 
+@_look(
+    "tool-run-missing",
+    "A tool that the model calls is run.",
+    because="the model takes something for done that was not",
+    remedy="run the tool that the model calls, and send its result",
+)
 def run_missing(given: LoopInputs) -> Iterator[RuleViolation]:
     """Report a call without a tool run.
 
@@ -135,6 +209,13 @@ def run_missing(given: LoopInputs) -> Iterator[RuleViolation]:
             yield RuleViolation(message, call.exchange, call.view.pointer, None, call.view.arguments, of_response=True)
 
 
+@_look(
+    "cut-call-run",
+    "A tool is not run for a call that was cut off: the answer reached max_tokens, or its stream broke off.",
+    because="a tool runs with half of its arguments",
+    of_clients=True,
+    remedy="look at {stop} and at the end of the stream before running a tool, and drop a call that was cut",
+)
 def cut_call_run(given: LoopInputs) -> Iterator[RuleViolation]:
     """Report a tool that ran for a truncated call."""
     for run, call in pair_runs(given)[0]:
@@ -144,6 +225,13 @@ def cut_call_run(given: LoopInputs) -> Iterator[RuleViolation]:
             yield RuleViolation(message, cut.exchange, cut.view.arguments_pointer, run.arguments, of_response=True)
 
 
+@_look(
+    "cut-call-answered",
+    "A call that was cut off by max_tokens or by the end of its stream does not go back, and has no result.",
+    because="the model reads that its call failed, and not that it was cut off: it writes the same again",
+    of_clients=True,
+    remedy="leave a call that was cut out of the history, and send no result for it",
+)
 def cut_call_answered(given: LoopInputs) -> Iterator[RuleViolation]:
     """Report a truncated call, or its result, in a later request."""
     for cut in given.cut_calls:
@@ -163,9 +251,43 @@ def _cut_call_in_request(given: LoopInputs, cut: CutCall, reading: ParsedExchang
     if calls or results:
         how = "is answered with a result" if results else "is sent back"
         message = f"the call of {cut.view.name} {how}, and it was cut off {cut.when}"
-        yield RuleViolation(message, reading.index, (*results, *calls)[0].pointer)
+        yield reading.violation(message, (*results, *calls)[0].pointer)
 
 
+@_look(
+    "loop-failed",
+    "A loop completes the conversation unless a failure prevents it.",
+    subject=Subject.ERRORS,
+    because="the conversation breaks off",
+    remedy="look at the exception: the loop has to go on, or to end without one, where nothing is lost",
+)
+def _failed_loop(given: LoopInputs) -> Iterator[RuleViolation]:
+    driven = given.driven
+    if driven is None or driven.failure is None or (ends_in_cut_call(given.evidence) and not driven.is_stopped):
+        return
+    yield RuleViolation(f"the conversation broke off: {driven.failure}")
+
+
+@_look(
+    "loop-elsewhere",
+    "A loop sends its requests to the declared API.",
+    subject=Subject.REQUESTS,
+    because="those requests are not checked",
+    remedy="send to `endpoint.base_url` by the API that the loop is declared with",
+)
+def _other_endpoints(given: LoopInputs) -> Iterator[RuleViolation]:
+    for each in given.driven.elsewhere if given.driven is not None else ():
+        yield RuleViolation(f"requests that are none of the API {given.transcript.api}: {each}")
+
+
+@RULES.add(
+    "script-unplayed",
+    "A client sends requests until the script is complete.",
+    subject=Subject.REQUESTS,
+    source="harness help serve",
+    because="a part of the conversation did not happen",
+    remedy="keep asking until the answer has no calls",
+)
 def _unfinished_script(evidence: Evidence) -> Iterator[RuleViolation]:
     transcript = evidence.transcript
     if not isinstance(transcript, ServedTranscript) or not transcript.ended or transcript.played == transcript.script:
@@ -178,6 +300,13 @@ def _unfinished_script(evidence: Evidence) -> Iterator[RuleViolation]:
     yield RuleViolation(message, actual=transcript.played, expected=transcript.script)
 
 
+@RULES.add(
+    "client-tool-missing",
+    "A client declares the tools that the scenario names.",
+    source="harness help serve",
+    because="the script calls a tool that the client does not have",
+    remedy="declare the tool in {tools} by the scenario's name, or have the scenario name the client's own tool",
+)
 def _missing_tools(evidence: Evidence) -> Iterator[RuleViolation]:
     """Report tools that are in no request of a client. `loop-tools` covers loops."""
     transcript, scenario = evidence.transcript, evidence.transcript.scenario
@@ -199,168 +328,16 @@ def _missing_tools(evidence: Evidence) -> Iterator[RuleViolation]:
             )
 
 
+@RULES.add(
+    "request-turned-away",
+    "A request has a key, names an existing model, and uses only ids and signatures of earlier answers.",
+    subject=Subject.LIMITS,
+    source="harness help serve",
+    kind=Kind.LIMIT,
+    because="the provider refuses it before it looks at the chat",
+    remedy="send the key, name a model that exists, and send back only ids and signatures that an answer had",
+)
 def _refused_requests(evidence: Evidence) -> Iterator[RuleViolation]:
     transcript = evidence.transcript
     for each in transcript.turned_away if isinstance(transcript, ServedTranscript) else ():
         yield RuleViolation(f"{each.request} is refused: {each.reason}")
-
-
-_Look: TypeAlias = Callable[[LoopInputs], Iterator[RuleViolation]]
-
-
-def _failed_loop(given: LoopInputs) -> Iterator[RuleViolation]:
-    driven = given.driven
-    if driven is None or driven.failure is None or (ends_in_cut_call(given.evidence) and not driven.is_stopped):
-        return
-    yield RuleViolation(f"the conversation broke off: {driven.failure}")
-
-
-def _other_endpoints(given: LoopInputs) -> Iterator[RuleViolation]:
-    for each in given.driven.elsewhere if given.driven is not None else ():
-        yield RuleViolation(f"requests that are none of the API {given.transcript.api}: {each}")
-
-
-_SOURCE = "harness.model.loops"
-
-
-def _rule(  # noqa: PLR0913 - the fields of a rule, and the code that it applies to
-    name: str, subject: Subject, requirement: str, look: _Look, because: str, *, remedy: str, of_clients: bool = False
-) -> Rule:
-    def check(evidence: Evidence) -> Iterator[RuleViolation]:
-        given = loop_inputs(evidence)
-        if given is not None and (of_clients or given.driven is not None):
-            yield from look(given)
-
-    return Rule(name, subject, requirement, _SOURCE, check, Kind.LOSS, because, remedy=remedy)
-
-
-RULES = (
-    _rule(
-        "loop-system",
-        Subject.SYSTEM_PROMPT,
-        "The system prompt that a loop or a client was given is among the instructions of each of its requests.",
-        missing_system_prompt,
-        "the model does not know its instructions",
-        of_clients=True,
-        remedy="give the model the system prompt in each request: put it into {system}",
-    ),
-    _rule(
-        "loop-tools",
-        Subject.TOOLS,
-        "The tools that a loop was given are declared in each of its requests, as they were given.",
-        changed_tools,
-        "the model cannot call what is there, or reads another description of it",
-        remedy="declare all tools in {tools} of each request, with their names, descriptions and schemas unchanged",
-    ),
-    _rule(
-        "loop-history",
-        Subject.HISTORY,
-        "Each request has the messages of the user and the model, in order.",
-        missing_messages,
-        "the model reads another conversation",
-        of_clients=True,
-        remedy="send what the user and the model said so far with each request, unchanged and in its order",
-    ),
-    _rule(
-        "loop-settings",
-        Subject.REQUESTS,
-        "The model and the settings that a loop was given are those of the first request of each turn.",
-        changed_settings,
-        "the model answers under other settings than the caller's",
-        remedy="send the model and the settings that the loop was given with the first request of each turn",
-    ),
-    _rule(
-        "tool-run-otherwise",
-        Subject.TOOLS,
-        "A tool is run with the arguments that the model gave.",
-        run_with_other_arguments,
-        "something else is done than the model asked for",
-        remedy="run the tool with the arguments of the model's call, by its name and id",
-    ),
-    _rule(
-        "tool-run-uncalled",
-        Subject.TOOLS,
-        "A tool runs only for a call of the model.",
-        run_uncalled,
-        "the tool does something that the model did not ask for",
-        remedy="run a tool only for a call that the model has made",
-    ),
-    _rule(
-        "tool-run-again",
-        Subject.TOOLS,
-        "A tool is run once for each call of the model.",
-        run_again,
-        "what was to be done once is done twice",
-        remedy="run a tool once for each call",
-    ),
-    _rule(
-        "tool-run-missing",
-        Subject.TOOLS,
-        "A tool that the model calls is run.",
-        run_missing,
-        "the model takes something for done that was not",
-        remedy="run the tool that the model calls, and send its result",
-    ),
-    _rule(
-        "cut-call-run",
-        Subject.TOOLS,
-        "A tool is not run for a call that was cut off: the answer reached max_tokens, or its stream broke off.",
-        cut_call_run,
-        "a tool runs with half of its arguments",
-        of_clients=True,
-        remedy="look at {stop} and at the end of the stream before running a tool, and drop a call that was cut",
-    ),
-    _rule(
-        "cut-call-answered",
-        Subject.TOOLS,
-        "A call that was cut off by max_tokens or by the end of its stream does not go back, and has no result.",
-        cut_call_answered,
-        "the model reads that its call failed, and not that it was cut off: it writes the same again",
-        of_clients=True,
-        remedy="leave a call that was cut out of the history, and send no result for it",
-    ),
-    _rule(
-        "loop-failed",
-        Subject.ERRORS,
-        "A loop completes the conversation unless a failure prevents it.",
-        _failed_loop,
-        "the conversation breaks off",
-        remedy="look at the exception: the loop has to go on, or to end without one, where nothing is lost",
-    ),
-    _rule(
-        "loop-elsewhere",
-        Subject.REQUESTS,
-        "A loop sends its requests to the declared API.",
-        _other_endpoints,
-        "those requests are not checked",
-        remedy="send to `endpoint.base_url` by the API that the loop is declared with",
-    ),
-    Rule(
-        "script-unplayed",
-        Subject.REQUESTS,
-        "A client sends requests until the script is complete.",
-        "harness help serve",
-        _unfinished_script,
-        because="a part of the conversation did not happen",
-        remedy="keep asking until the answer has no calls",
-    ),
-    Rule(
-        "client-tool-missing",
-        Subject.TOOLS,
-        "A client declares the tools that the scenario names.",
-        "harness help serve",
-        _missing_tools,
-        because="the script calls a tool that the client does not have",
-        remedy="declare the tool in {tools} by the scenario's name, or have the scenario name the client's own tool",
-    ),
-    Rule(
-        "request-turned-away",
-        Subject.LIMITS,
-        "A request has a key, names an existing model, and uses only ids and signatures of earlier answers.",
-        "harness help serve",
-        _refused_requests,
-        kind=Kind.LIMIT,
-        because="the provider refuses it before it looks at the chat",
-        remedy="send the key, name a model that exists, and send back only ids and signatures that an answer had",
-    ),
-)

@@ -12,11 +12,22 @@ from harness.apis.view import CallView, OpaqueView, PartView, ResponseView, Text
 from harness.model.messages import JSON
 from harness.results import Kind, Severity
 from harness.rules.evidence import ClientRequest, Evidence
-from harness.rules.rule import Rule, RuleViolation
+from harness.rules.rule import RuleTable, RuleViolation
 
 _FINAL: JSON = {"phase": "final_answer"}
 
 
+RULES = RuleTable(Subject.HISTORY)
+
+
+@RULES.add(
+    "opaque-state-lost",
+    "Signatures, reasoning items and unknown parts are sent back unchanged, in their place.",
+    source="anthropic-thinking-verbatim, openai-responses-reasoning-back, openai-responses-phase, "
+    "gemini-thought-signature",
+    because="the model goes on without its own reasoning, or the provider refuses it; nulls are a convention",
+    remedy="send {state} back unchanged, where they were",
+)
 def _lost_state(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.client_requests:
         if not req.view.stateful:
@@ -126,13 +137,9 @@ def _moved_state(
     places = [i for i, other in enumerate(behind) if i not in matched and _is_back(part, other)]
     state = [other for other in behind[places[0] :] if isinstance(other, OpaqueView)] if places else []
     if state:
-        yield RuleViolation(
-            f"opaque state of an earlier answer ({state[0].kind}) comes after a part that it preceded",
-            req.reading.index,
-            state[0].pointer,
-            state[0].pointer,
-            f"before {behind[places[0]].pointer}",
-            case="moved",
+        message = f"opaque state of an earlier answer ({state[0].kind}) comes after a part that it preceded"
+        yield req.reading.violation(
+            message, state[0].pointer, state[0].pointer, f"before {behind[places[0]].pointer}", case="moved"
         )
 
 
@@ -205,7 +212,7 @@ def _changed_nulls(req: ClientRequest, issued: PartView, sent: PartView) -> Iter
     """Report state that differs only in nulls."""
     if isinstance(issued, OpaqueView) and isinstance(sent, OpaqueView) and not _is_same(sent, issued):
         message = f"opaque state of an earlier answer ({issued.kind}) was sent back with other nulls"
-        yield RuleViolation(message, req.reading.index, sent.pointer, sent.raw, issued.raw, kind=Kind.CONVENTION)
+        yield req.reading.violation(message, sent.pointer, sent.raw, issued.raw, kind=Kind.CONVENTION)
 
 
 def _lost_violation(req: ClientRequest, part: PartView, behind: list[PartView]) -> RuleViolation:
@@ -216,13 +223,9 @@ def _lost_violation(req: ClientRequest, part: PartView, behind: list[PartView]) 
     near = next(bare, None) or next(
         (other for other in behind if type(other) is type(part) and _state_of(other) is not None), None
     )
-    return RuleViolation(
-        f"opaque state of an earlier answer ({kind} on {holder}) was not sent back unchanged in its place",
-        req.reading.index,
-        near.pointer if near else "",
-        _state_of(near) if near else None,
-        state,
-        case=f"{kind} on {holder}",
+    message = f"opaque state of an earlier answer ({kind} on {holder}) was not sent back unchanged in its place"
+    return req.reading.violation(
+        message, near.pointer if near else "", _state_of(near) if near else None, state, case=f"{kind} on {holder}"
     )
 
 
@@ -247,17 +250,3 @@ def _kind(part: PartView, state: JSON) -> str:
     if isinstance(part, OpaqueView):
         return part.kind
     return ", ".join(state) if isinstance(state, dict) else "signature" if isinstance(state, str) else "state"
-
-
-RULES = (
-    Rule(
-        "opaque-state-lost",
-        Subject.HISTORY,
-        "Signatures, reasoning items and unknown parts are sent back unchanged, in their place.",
-        "anthropic-thinking-verbatim, openai-responses-reasoning-back, openai-responses-phase, "
-        "gemini-thought-signature",
-        _lost_state,
-        because="the model goes on without its own reasoning, or the provider refuses it; nulls are a convention",
-        remedy="send {state} back unchanged, where they were",
-    ),
-)

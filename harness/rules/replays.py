@@ -38,7 +38,7 @@ from harness.rules.response_diff import (
     response_differences,
     scalars,
 )
-from harness.rules.rule import Rule, RuleViolation
+from harness.rules.rule import RuleTable, RuleViolation
 
 
 def _blame(evidence: Evidence) -> Blame | None:
@@ -46,6 +46,19 @@ def _blame(evidence: Evidence) -> Blame | None:
     return Blame.CASSETTE if evidence.transcript.stale else None
 
 
+_REPLAY = "harness.cassettes.compare"
+CASSETTE_AGE_RULE = "cassette-old"
+"""Id of the rule that is an error in a strict run and a warning in any other run."""
+
+RULES = RuleTable(Subject.REQUESTS, _REPLAY)
+
+
+@RULES.add(
+    "recorded-request",
+    "The request that is sent now means what the recorded one meant.",
+    because="the recorded answer belongs to another question",
+    remedy="send what was recorded again, or record the cell anew if the change is meant: 'harness record'",
+)
 def _changed_requests(evidence: Evidence) -> Iterator[RuleViolation]:
     """Report requests that differ from the recording.
 
@@ -69,9 +82,9 @@ def _changed_requests(evidence: Evidence) -> Iterator[RuleViolation]:
                 if asked_for
                 else "not as it was recorded, where the scenario leaves it open"
             )
-            yield RuleViolation(
-                f"{what}: {found.message}",
-                reading.index,
+            message = f"{what}: {found.message}"
+            yield reading.violation(
+                message,
                 found.pointer,
                 found.sent,
                 found.recorded,
@@ -118,12 +131,18 @@ def _is_library_default(evidence: Evidence, reading: ParsedExchange, found: Requ
     return given.get(found.setting) is None
 
 
+@RULES.add(
+    "request-unexpected",
+    "No request is sent beyond the script.",
+    because="there is no answer to it",
+    remedy="send no request after the last answer of the script",
+)
 def _requests_beyond(evidence: Evidence) -> Iterator[RuleViolation]:
     for reading in evidence.readings if not ends_in_cut_call(evidence) else ():
         if reading.is_made_up:
             message = "a request for which no answer is left"
-            yield RuleViolation(
-                message, reading.index, "", severity=_severity(evidence, reading.exchange.chat), blame=_blame(evidence)
+            yield reading.violation(
+                message, severity=_severity(evidence, reading.exchange.chat), blame=_blame(evidence)
             )
 
 
@@ -134,6 +153,12 @@ def _severity(evidence: Evidence, chat: int | None) -> Severity | None:
     return Severity.WARNING if contested else None
 
 
+@RULES.add(
+    "exchange-unplayed",
+    "Every recorded exchange is used.",
+    because="a part of the recorded conversation did not happen",
+    remedy="send the requests that were recorded, or record the cell anew if fewer are meant: 'harness record'",
+)
 def _unplayed_exchanges(evidence: Evidence) -> Iterator[RuleViolation]:
     if evidence.transcript.unplayed and declined_chat(evidence) is None:
         total = evidence.transcript.unplayed + len(evidence.transcript.exchanges)
@@ -141,20 +166,29 @@ def _unplayed_exchanges(evidence: Evidence) -> Iterator[RuleViolation]:
         yield RuleViolation(message, actual=len(evidence.transcript.exchanges), expected=total, blame=_blame(evidence))
 
 
+@RULES.add(
+    "cassette-stale",
+    "A cassette belongs to the current version of the scenario.",
+    source="harness.cassettes.cassette",
+    because="what was recorded answers another scenario",
+    blame=Blame.CASSETTE,
+)
 def _stale_cassette(evidence: Evidence) -> Iterator[RuleViolation]:
     if evidence.transcript.stale:
         yield RuleViolation("the scenario has changed since this cassette was recorded; record it again")
 
 
+@RULES.add(
+    CASSETTE_AGE_RULE,
+    "A dated cassette is no older than --max-age.",
+    source="harness.cassettes.survey",
+    because="what a provider answers may have changed since",
+    severity=Severity.WARNING,
+    blame=Blame.CASSETTE,
+)
 def _old_cassette(evidence: Evidence) -> Iterator[RuleViolation]:
     if evidence.transcript.too_old is not None:
         yield RuleViolation(f"{evidence.transcript.too_old}; record it again: harness record --stale")
-
-
-CASSETTE_AGE_RULE = "cassette-old"
-"""Id of the rule that is an error in a strict run and a warning in any other run."""
-
-_REPLAY = "harness.cassettes.compare"
 
 
 def _issued_values(evidence: Evidence) -> IssuedValues:
@@ -196,6 +230,14 @@ def is_same_answer(evidence: Evidence, whole: Sequence[Chat]) -> bool:
     )
 
 
+@RULES.add(
+    "stream-equals-whole",
+    "A streamed answer equals the answer of the whole body.",
+    subject=Subject.STREAMING,
+    source="harness.model.messages: Finish",
+    because="one of the two versions of an answer is wrong; provider fields are a convention",
+    remedy="collect every text, call, count and the stop reason of a stream, as they are in the whole answer",
+)
 def _equals_whole(evidence: Evidence) -> Iterator[RuleViolation]:
     answered = list(takewhile(lambda chat: chat.response is not None, evidence.transcript.chats))
     for retelling in evidence.transcript.retellings:
@@ -250,6 +292,14 @@ def _values_at(place: str, response: ChatResponse, wire: ResponseView) -> tuple[
             return None
 
 
+@RULES.add(
+    "stream-recut",
+    "Where the network cuts a stream makes no difference.",
+    subject=Subject.STREAMING,
+    source="harness.results: ReplayVariant",
+    because="the answer depends on the network; a framing that official SDKs cannot parse is a convention",
+    remedy="collect bytes until an event is complete: a piece may end anywhere, also inside a character",
+)
 def _changed_by_variants(evidence: Evidence) -> Iterator[RuleViolation]:
     """Report the first variant whose result differs. Variants that an official SDK cannot parse are tried last."""
     recuts = [retelling for retelling in evidence.transcript.retellings if retelling.variant == "stream"]
@@ -357,71 +407,3 @@ def _join_words(places: Sequence[str]) -> str:
 def _by_place(values: Sequence[tuple[str, JSON]]) -> JSON:
     """Return the only value, or all values by place."""
     return values[0][1] if len(values) == 1 else dict(values)
-
-
-RULES = (
-    Rule(
-        "recorded-request",
-        Subject.REQUESTS,
-        "The request that is sent now means what the recorded one meant.",
-        _REPLAY,
-        _changed_requests,
-        because="the recorded answer belongs to another question",
-        remedy="send what was recorded again, or record the cell anew if the change is meant: 'harness record'",
-    ),
-    Rule(
-        "request-unexpected",
-        Subject.REQUESTS,
-        "No request is sent beyond the script.",
-        _REPLAY,
-        _requests_beyond,
-        because="there is no answer to it",
-        remedy="send no request after the last answer of the script",
-    ),
-    Rule(
-        "exchange-unplayed",
-        Subject.REQUESTS,
-        "Every recorded exchange is used.",
-        _REPLAY,
-        _unplayed_exchanges,
-        because="a part of the recorded conversation did not happen",
-        remedy="send the requests that were recorded, or record the cell anew if fewer are meant: 'harness record'",
-    ),
-    Rule(
-        "cassette-stale",
-        Subject.REQUESTS,
-        "A cassette belongs to the current version of the scenario.",
-        "harness.cassettes.cassette",
-        _stale_cassette,
-        because="what was recorded answers another scenario",
-        blame=Blame.CASSETTE,
-    ),
-    Rule(
-        CASSETTE_AGE_RULE,
-        Subject.REQUESTS,
-        "A dated cassette is no older than --max-age.",
-        "harness.cassettes.survey",
-        _old_cassette,
-        because="what a provider answers may have changed since",
-        severity=Severity.WARNING,
-        blame=Blame.CASSETTE,
-    ),
-    Rule(
-        "stream-equals-whole",
-        Subject.STREAMING,
-        "A streamed answer equals the answer of the whole body.",
-        "harness.model.messages: Finish",
-        _equals_whole,
-        because="one of the two versions of an answer is wrong; provider fields are a convention",
-        remedy="collect every text, call, count and the stop reason of a stream, as they are in the whole answer",
-    ),
-    Rule(
-        "stream-recut",
-        Subject.STREAMING,
-        "Where the network cuts a stream makes no difference.",
-        "harness.results: ReplayVariant",
-        _changed_by_variants,
-        because="the answer depends on the network; a framing that official SDKs cannot parse is a convention",
-        remedy="collect bytes until an event is complete: a piece may end anywhere, also inside a character",
-    ),
-)

@@ -4,38 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from harness.apis import registry
 from harness.apis.response_rules import Subject
 from harness.apis.traits import ApiTerms
-from harness.model.messages import JSON
 from harness.results import Blame, Finding, Kind, Severity
-from harness.rules.evidence import Evidence
-
-
-@dataclass(frozen=True, slots=True)
-class RuleViolation:
-    """A violation of a rule. `pointer` leads into the request of `exchange`, or into its response if `of_response`.
-
-    `raised` is the class of an unexpected exception. `case` distinguishes several problems of one rule. `rule`, `kind`,
-    `severity`, `blame`, `source` and `remedy` override those of the rule.
-    """
-
-    message: str
-    exchange: int | None = None
-    pointer: str | None = None
-    actual: JSON = None
-    expected: JSON = None
-    rule: str | None = None
-    kind: Kind | None = None
-    severity: Severity | None = None
-    blame: Blame | None = None
-    source: str | None = None
-    of_response: bool = False
-    raised: str | None = None
-    case: str | None = None
-    remedy: str | None = None
-
+from harness.rules.evidence import Evidence, RuleViolation
 
 Check = Callable[[Evidence], Iterable[RuleViolation]]
 
@@ -46,8 +21,7 @@ class Rule:
 
     `requirement` states the requirement in one sentence, and `source` names the document for it. `because` explains the
     `kind`: the harm to the provider, the model or the caller, or that it is only a convention. `also` lists further ids
-    of
-    its findings. `remedy` describes the fix; names such as `{system}` are replaced by terms of the API
+    of its findings. `remedy` describes the fix; names such as `{system}` are replaced by terms of the API
     (`harness.apis.traits`).
     """
 
@@ -71,10 +45,10 @@ class Rule:
     def finding(self, flaw: RuleViolation, terms: ApiTerms) -> Finding:
         """Build the finding for a violation. It has a remedy only if the blame is the rule's."""
         blame = flaw.blame or self.blame
-        kind = flaw.kind or self.kind
+        remedy = terms.fill(self.remedy) if flaw.remedy is None else flaw.remedy
         return Finding(
             rule=flaw.rule or self.id,
-            kind=kind,
+            kind=flaw.kind or self.kind,
             severity=flaw.severity or self.severity,
             blame=blame,
             message=flaw.message,
@@ -87,8 +61,22 @@ class Rule:
             subject=self.subject,
             raised=flaw.raised,
             case=flaw.case,
-            remedy=self._remedy(flaw, terms) if blame is self.blame else "",
+            remedy=remedy if blame is self.blame else "",
         )
 
-    def _remedy(self, flaw: RuleViolation, terms: ApiTerms) -> str:
-        return terms.fill(self.remedy) if flaw.remedy is None else flaw.remedy
+
+class RuleTable(list[Rule]):
+    """The rules of a module. `subject` and `source` are those of rules that name no others."""
+
+    def __init__(self, subject: Subject, source: str = "") -> None:
+        super().__init__()
+        self._defaults: dict[str, Any] = {"subject": subject, "source": source}
+
+    def add(self, name: str, requirement: str, **fields: Any) -> Callable[[Check], Check]:
+        """Return a decorator that adds a rule with this id. The decorated function is its check."""
+
+        def add(check: Check) -> Check:
+            self.append(Rule(id=name, requirement=requirement, check=check, **self._defaults | fields))
+            return check
+
+        return add

@@ -13,16 +13,29 @@ from harness.model.protocols import Capability
 from harness.results import Blame, Kind, Severity
 from harness.rules.chat_endings import has_broken_answers, is_retriable
 from harness.rules.evidence import ChatExchange, ClientRequest, Evidence, ParsedEmbeddingExchange, ParsedExchange
-from harness.rules.rule import Rule, RuleViolation
+from harness.rules.rule import RuleTable, RuleViolation
+
+RULES = RuleTable(
+    Subject.REQUESTS, "anthropic-endpoint, openai-chat-endpoint, openai-responses-endpoint, gemini-endpoint"
+)
 
 
+@RULES.add(
+    "limits",
+    "Nothing is sent that the provider refuses; each limit reports under an id of its own.",
+    subject=Subject.LIMITS,
+    source="harness list facts",
+    kind=Kind.LIMIT,
+    because="the provider refuses it, by the evidence that each limit names",
+    remedy="leave out or change what the provider refuses, as the message says",
+)
 def _limits(evidence: Evidence) -> Iterator[RuleViolation]:
     for reading in evidence.readings:
         for violation in evidence.violations(reading):
             left_out = evidence.is_left_out_by_caller(reading, violation)
-            yield RuleViolation(
-                f"{violation.message} The caller has left it out." if left_out else violation.message,
-                reading.index,
+            message = f"{violation.message} The caller has left it out." if left_out else violation.message
+            yield reading.violation(
+                message,
                 violation.pointer,
                 violation.actual,
                 violation.expected,
@@ -37,6 +50,13 @@ def _limits(evidence: Evidence) -> Iterator[RuleViolation]:
 _MAX_RETRIES = 5
 
 
+@RULES.add(
+    "one-request-per-chat",
+    "One chat is one HTTP request: no continuation, no second question, no undeclared retry.",
+    source="harness.model.protocols: ChatClient; gemini-sdk-automatic",
+    because="the caller pays for extra requests, and the answer belongs to another question",
+    remedy="send one request for each chat, without retries or follow-up questions that are not declared",
+)
 def _one_request(evidence: Evidence) -> Iterator[RuleViolation]:
     for index, chat in enumerate(evidence.transcript.chats):
         sent = evidence.exchanges(index)
@@ -58,6 +78,14 @@ _MIN_WAIT_RATIO = 0.8
 """Fraction of the requested wait after which a retry is not early. Clocks and rounding differ."""
 
 
+@RULES.add(
+    "retry-early",
+    "A failed request is not sent again before the provider's waiting time is over.",
+    subject=Subject.ERRORS,
+    source="harness.model.errors: ProviderError",
+    because="the provider refuses it again, until no retry is left",
+    remedy="wait at least as long as the response asks before sending the request again",
+)
 def _early_retries(evidence: Evidence) -> Iterator[RuleViolation]:
     """Report a retry that comes too early. Replays record no times."""
     if evidence.transcript.mode == "replay":
@@ -68,7 +96,7 @@ def _early_retries(evidence: Evidence) -> Iterator[RuleViolation]:
             continue
         if _is_alike(before, after) and waited < _MIN_WAIT_RATIO * requested:
             message = f"the request is sent again before the {requested:g} seconds of the provider are over"
-            yield RuleViolation(message, after.index, "", round(waited, 1), requested)
+            yield after.violation(message, "", round(waited, 1), requested)
 
 
 def _asked_to_wait(reading: ParsedExchange) -> float | None:
@@ -112,6 +140,12 @@ def _is_alike(one: ParsedExchange, other: ParsedExchange) -> bool:
     return (sent.method, sent.url, sent.body) == (again.method, again.url, again.body)
 
 
+@RULES.add(
+    "exchange-unreadable",
+    "Requests and responses are of the API that the adapter names.",
+    because="the exchange cannot be judged",
+    remedy="send JSON as the API has it, to its own path",
+)
 def _unparsed_exchanges(evidence: Evidence) -> Iterator[RuleViolation]:
     for reading in evidence.readings:
         played = reading.exchange.chat is not None
@@ -119,9 +153,7 @@ def _unparsed_exchanges(evidence: Evidence) -> Iterator[RuleViolation]:
             continue  # stream-cut and chat-failure report the adapter's reaction
         if reading.unread is not None:
             message = f"this exchange cannot be parsed: {reading.unread}"
-            yield RuleViolation(
-                message, reading.index, "", blame=_response_blame(evidence) if _is_read(reading) else None
-            )
+            yield reading.violation(message, blame=_response_blame(evidence) if _is_read(reading) else None)
 
 
 def _is_read(reading: ParsedExchange) -> bool:
@@ -149,15 +181,20 @@ def requested_settings(request: ChatRequest) -> dict[str, JSON]:
     }
 
 
+@RULES.add(
+    "setting-lost",
+    "Settings that were given are sent.",
+    source="harness.model.messages: ChatRequest",
+    because="the model answers under other settings than the caller's",
+    remedy="send the setting in the API's own field for it",
+)
 def _settings(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.chat_exchanges:
         for name, value in requested_settings(req.chat.request).items():
             sent = req.view.settings.get(name)
             if value is not None and (sent is None or not equal(sent.value, value)):
                 message = f"{name} is not sent as it was given"
-                yield RuleViolation(
-                    message, req.reading.index, sent.pointer if sent else "", sent.value if sent else None, value
-                )
+                yield req.reading.violation(message, sent.pointer if sent else "", sent.value if sent else None, value)
         wanted = req.chat.request.thinking
         if wanted is not None:
             yield from thinking_violations(req, wanted.effort)
@@ -167,14 +204,20 @@ def thinking_violations(req: ClientRequest, effort: str | None) -> Iterator[Rule
     """Report missing reasoning, or a different effort. A token budget may replace an effort."""
     sent = req.view.effort
     if "thinking" not in req.view.settings and sent is None:
-        yield RuleViolation("thinking was requested and is not in the request", req.reading.index, "", None, "thinking")
+        yield req.reading.violation("thinking was requested and is not in the request", "", None, "thinking")
     elif effort is not None and (sent is None or (isinstance(sent.value, str) and sent.value != effort)):
         message = "the effort of thinking is not sent as it was given"
-        yield RuleViolation(
-            message, req.reading.index, sent.pointer if sent else "", sent.value if sent else None, effort
-        )
+        yield req.reading.violation(message, sent.pointer if sent else "", sent.value if sent else None, effort)
 
 
+@RULES.add(
+    "setting-uninvited",
+    "Settings that were not given are left to the provider.",
+    source="harness.model.messages: ChatRequest",
+    kind=Kind.CONVENTION,
+    because="a library may have defaults of its own; what the model refuses is a limit",
+    remedy="leave out settings that the request does not have",
+)
 def _unwanted_settings(evidence: Evidence) -> Iterator[RuleViolation]:
     """Report settings that the caller did not set. Where the API requires `max_tokens`, it is allowed
     (anthropic-required-fields)."""
@@ -182,12 +225,10 @@ def _unwanted_settings(evidence: Evidence) -> Iterator[RuleViolation]:
         for name, value in requested_settings(req.chat.request).items():
             sent = req.view.settings.get(name)
             if value is None and sent is not None and name != "max_tokens":
-                yield RuleViolation(
-                    f"nobody gave {name}, and it is sent",
-                    req.reading.index,
-                    sent.pointer,
-                    sent.value,
-                    kind=Kind.LOSS if name == "stop" else None,  # it truncates answers that would have been longer
+                message = f"nobody gave {name}, and it is sent"
+                # it truncates answers that would have been longer
+                yield req.reading.violation(
+                    message, sent.pointer, sent.value, kind=Kind.LOSS if name == "stop" else None
                 )
         yield from _unwanted_limits(evidence, req)
 
@@ -200,17 +241,22 @@ def _unwanted_limits(evidence: Evidence, req: ChatExchange) -> Iterator[RuleViol
     answers, one_call = (req.view.settings.get(name) for name in ("answers", "one_call"))
     if answers is not None:
         message = "several answers are requested, of which the caller gets one"
-        yield RuleViolation(message, req.reading.index, answers.pointer, answers.value, 1, kind=Kind.LOSS)
+        yield req.reading.violation(message, answers.pointer, answers.value, 1, kind=Kind.LOSS)
     request, capabilities = req.chat.request, evidence.transcript.capabilities
     if one_call is not None and request.tools and request.response_format is None:
-        yield RuleViolation(
-            "the request allows one call per turn, and the caller did not ask for that",
-            req.reading.index,
-            one_call.pointer,
-            kind=Kind.LOSS if Capability.PARALLEL_TOOL_CALLS in capabilities else None,
+        message = "the request allows one call per turn, and the caller did not ask for that"
+        yield req.reading.violation(
+            message, one_call.pointer, kind=Kind.LOSS if Capability.PARALLEL_TOOL_CALLS in capabilities else None
         )
 
 
+@RULES.add(
+    "cache-mark",
+    "Tools and system prompt have cache marks if the caller requests them, where the API has them.",
+    source="harness.model.messages: ChatRequest; anthropic-four-cache-marks",
+    because="the caller pays for what was to be cached",
+    remedy="set a cache mark on the tools and on the system prompt where `cache` is on",
+)
 def _wrong_cache_marks(evidence: Evidence) -> Iterator[RuleViolation]:
     """Report missing or unwanted cache marks, for APIs that have them (anthropic-four-cache-marks)."""
     for req in evidence.chat_exchanges:
@@ -220,116 +266,36 @@ def _wrong_cache_marks(evidence: Evidence) -> Iterator[RuleViolation]:
         for there, place in ((req.view.tools, "/tools"), (req.view.system, "/system")):
             found = [mark for mark in marks if mark.startswith(place)]
             if request.cache and there and not found:
-                yield RuleViolation(
-                    "a cache mark was requested and is not sent", req.reading.index, place, None, "a cache mark"
-                )
+                yield req.reading.violation("a cache mark was requested and is not sent", place, None, "a cache mark")
             elif found and not request.cache:
-                yield RuleViolation(
-                    "a cache mark is sent, and the caller did not request it",
-                    req.reading.index,
-                    found[0],
-                    "a cache mark",
-                    kind=Kind.CONVENTION,  # it may change the cost, but never the answer
-                )
+                message = "a cache mark is sent, and the caller did not request it"
+                # it may change the cost, but never the answer
+                yield req.reading.violation(message, found[0], "a cache mark", kind=Kind.CONVENTION)
 
 
+@RULES.add(
+    "model-named",
+    "The request names the model that was given.",
+    because="another model answers",
+    remedy="send the model that `connect` was given",
+)
 def _model(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.chat_exchanges:
         if req.view.model is not None and not is_model_name(req.view.model, req.chat.request.model):
             message = "the request names another model"
-            yield RuleViolation(message, req.reading.index, "", req.view.model, req.chat.request.model)
+            yield req.reading.violation(message, "", req.view.model, req.chat.request.model)
 
 
+@RULES.add(
+    "request-changed-in-place",
+    "An adapter leaves the request, its tools and its messages as the caller gave them.",
+    source="harness.model.protocols: ChatClient",
+    because="the caller's own tools and history are changed, and each later request carries that",
+    remedy="copy what has to be changed: leave the request, its tools and its messages as they were given",
+)
 def _changed_in_place(evidence: Evidence) -> Iterator[RuleViolation]:
     for index, chat in enumerate(evidence.transcript.chats):
         sent = evidence.exchanges(index)
         for change in chat.changes:
             message = f"the adapter changed {change.place}, an object of its caller, in place"
             yield RuleViolation(message, sent[0].index if sent else None, None, change.after, change.before)
-
-
-RULES = (
-    Rule(
-        "limits",
-        Subject.LIMITS,
-        "Nothing is sent that the provider refuses; each limit reports under an id of its own.",
-        "harness list facts",
-        _limits,
-        kind=Kind.LIMIT,
-        because="the provider refuses it, by the evidence that each limit names",
-        remedy="leave out or change what the provider refuses, as the message says",
-    ),
-    Rule(
-        "one-request-per-chat",
-        Subject.REQUESTS,
-        "One chat is one HTTP request: no continuation, no second question, no undeclared retry.",
-        "harness.model.protocols: ChatClient; gemini-sdk-automatic",
-        _one_request,
-        because="the caller pays for extra requests, and the answer belongs to another question",
-        remedy="send one request for each chat, without retries or follow-up questions that are not declared",
-    ),
-    Rule(
-        "retry-early",
-        Subject.ERRORS,
-        "A failed request is not sent again before the provider's waiting time is over.",
-        "harness.model.errors: ProviderError",
-        _early_retries,
-        because="the provider refuses it again, until no retry is left",
-        remedy="wait at least as long as the response asks before sending the request again",
-    ),
-    Rule(
-        "exchange-unreadable",
-        Subject.REQUESTS,
-        "Requests and responses are of the API that the adapter names.",
-        "anthropic-endpoint, openai-chat-endpoint, openai-responses-endpoint, gemini-endpoint",
-        _unparsed_exchanges,
-        because="the exchange cannot be judged",
-        remedy="send JSON as the API has it, to its own path",
-    ),
-    Rule(
-        "setting-lost",
-        Subject.REQUESTS,
-        "Settings that were given are sent.",
-        "harness.model.messages: ChatRequest",
-        _settings,
-        because="the model answers under other settings than the caller's",
-        remedy="send the setting in the API's own field for it",
-    ),
-    Rule(
-        "setting-uninvited",
-        Subject.REQUESTS,
-        "Settings that were not given are left to the provider.",
-        "harness.model.messages: ChatRequest",
-        _unwanted_settings,
-        kind=Kind.CONVENTION,
-        because="a library may have defaults of its own; what the model refuses is a limit",
-        remedy="leave out settings that the request does not have",
-    ),
-    Rule(
-        "cache-mark",
-        Subject.REQUESTS,
-        "Tools and system prompt have cache marks if the caller requests them, where the API has them.",
-        "harness.model.messages: ChatRequest; anthropic-four-cache-marks",
-        _wrong_cache_marks,
-        because="the caller pays for what was to be cached",
-        remedy="set a cache mark on the tools and on the system prompt where `cache` is on",
-    ),
-    Rule(
-        "model-named",
-        Subject.REQUESTS,
-        "The request names the model that was given.",
-        "anthropic-endpoint, openai-chat-endpoint, openai-responses-endpoint, gemini-endpoint",
-        _model,
-        because="another model answers",
-        remedy="send the model that `connect` was given",
-    ),
-    Rule(
-        "request-changed-in-place",
-        Subject.REQUESTS,
-        "An adapter leaves the request, its tools and its messages as the caller gave them.",
-        "harness.model.protocols: ChatClient",
-        _changed_in_place,
-        because="the caller's own tools and history are changed, and each later request carries that",
-        remedy="copy what has to be changed: leave the request, its tools and its messages as they were given",
-    ),
-)

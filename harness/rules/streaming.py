@@ -25,7 +25,7 @@ from harness.results import Chat, Kind
 from harness.rules.call_matching import cut_calls
 from harness.rules.chat_endings import wrong_ending
 from harness.rules.evidence import Evidence, ParsedExchange
-from harness.rules.rule import Rule, RuleViolation
+from harness.rules.rule import RuleTable, RuleViolation
 
 
 @dataclass(slots=True)
@@ -138,6 +138,17 @@ def _answered_chats(evidence: Evidence) -> Iterator[tuple[_Streamed, ChatRespons
             yield streamed, streamed.chat.response
 
 
+_EVENTS = "harness.model.messages: StreamEvent"
+RULES = RuleTable(Subject.STREAMING, _EVENTS)
+
+
+@RULES.add(
+    "stream-life-cycle",
+    "Each call starts, arrives and ends, in that order and under one number; Finish comes last, once.",
+    kind=Kind.CONVENTION,
+    because="the order of events is a convention; other rules report what is lost",
+    remedy="emit start, arguments and end of each call in that order under one index, and one Finish, the last",
+)
 def _life_cycle(evidence: Evidence) -> Iterator[RuleViolation]:
     for streamed in _streamed_chats(evidence):
         problem = _out_of_order(streamed.chat) or _wrong_end(evidence, streamed)
@@ -222,6 +233,12 @@ def _wrong_end(evidence: Evidence, streamed: _Streamed) -> tuple[int, str] | Non
     return None
 
 
+@RULES.add(
+    "stream-text",
+    "The pieces of text and thinking add up to the response's.",
+    because="a client that shows the pieces shows another text than the answer",
+    remedy="emit each piece of text and thinking once: together they are the response's",
+)
 def _text(evidence: Evidence) -> Iterator[RuleViolation]:
     for streamed, response in _answered_chats(evidence):
         events = streamed.chat.events
@@ -244,6 +261,14 @@ def _first_text(reading: ParsedExchange | None) -> str:
     return next((part.pointer for part in view.parts if isinstance(part, TextView)), "") if view else ""
 
 
+@RULES.add(
+    "stream-arguments",
+    "The pieces of a call's arguments add up to its arguments.",
+    source=_EVENTS + "; anthropic-stream-arguments, openai-chat-call-deltas, openai-chat-no-arguments, "
+    "openai-responses-stream-order",
+    because="a client that reads the pieces runs another call than the answer's",
+    remedy="emit each piece of arguments once, under the index of its call: together they are its arguments",
+)
 def _arguments(evidence: Evidence) -> Iterator[RuleViolation]:
     for streamed in _streamed_chats(evidence):
         response = streamed.chat.response
@@ -283,6 +308,13 @@ def _is_whole(text: str) -> bool:
         return False
 
 
+@RULES.add(
+    "stream-call-identity",
+    "A call starts with the id and the name that it has in the response.",
+    source=_EVENTS + "; openai-chat-call-deltas",
+    because="a client that reads the pieces answers another call",
+    remedy="start a call with the id and the name that it has in the response",
+)
 def _identity(evidence: Evidence) -> Iterator[RuleViolation]:
     for streamed in _streamed_chats(evidence):
         response = streamed.chat.response
@@ -311,6 +343,13 @@ def _identity(evidence: Evidence) -> Iterator[RuleViolation]:
                 yield RuleViolation(message, streamed.exchange, "", told_of, None, of_response=True)
 
 
+@RULES.add(
+    "truncated-call",
+    "A call whose arguments are cut short or malformed is not returned, and has no end event.",
+    source="harness.model.messages: ToolCall; anthropic-broken-arguments, openai-chat-message-answer",
+    because="a tool runs with half of its arguments",
+    remedy="return no call whose arguments are cut or no JSON object, and emit no end for it",
+)
 def _truncated_calls(evidence: Evidence) -> Iterator[RuleViolation]:
     """Report truncated calls in responses, and in streams also their end events, even if the stream failed later."""
     for index, chat in enumerate(evidence.transcript.chats):
@@ -329,9 +368,7 @@ def _truncated_calls(evidence: Evidence) -> Iterator[RuleViolation]:
                     f"the arguments of {call.name} ({call.id or 'without id'}) are cut short or malformed, and {how} "
                     "(response body)"
                 )
-                yield RuleViolation(
-                    message, reading.index, call.arguments_pointer, how, call.malformed, of_response=True
-                )
+                yield reading.response_violation(message, call.arguments_pointer, how, call.malformed)
 
 
 def _how_accepted(call: CallView, given: list[CallView], ended: list[CallFromEvents]) -> str | None:
@@ -342,6 +379,13 @@ def _how_accepted(call: CallView, given: list[CallView], ended: list[CallFromEve
     return None
 
 
+@RULES.add(
+    "stream-cut",
+    "An answer that ends too early is an error, never a response.",
+    source="anthropic-stream-cut-unnoticed, openai-chat-stream-cut-unnoticed, openai-responses-stream-cut",
+    because="the caller takes part of an answer for the whole",
+    remedy="raise MalformedResponse or ConnectionFailed where the stream ends without {end}",
+)
 def _cut_answers(evidence: Evidence) -> Iterator[RuleViolation]:
     for index in range(len(evidence.transcript.chats)):
         flaw = wrong_ending(evidence, index)
@@ -349,6 +393,14 @@ def _cut_answers(evidence: Evidence) -> Iterator[RuleViolation]:
             yield flaw
 
 
+@RULES.add(
+    "stream-requested",
+    "The request asks for a stream, with its token count, exactly if the caller does.",
+    source="harness.model.protocols; openai-chat-stream-usage",
+    because="the caller waits for pieces, or for a count, that nobody asked for; of a stream that is gathered "
+    "nothing is lost",
+    remedy="request a stream by {stream}, and a whole answer without it",
+)
 def _wrong_stream_request(evidence: Evidence) -> Iterator[RuleViolation]:
     if not evidence.transcript.chats:
         return
@@ -362,80 +414,7 @@ def _wrong_stream_request(evidence: Evidence) -> Iterator[RuleViolation]:
             # an adapter that collects a stream still returns what the caller requested
             kind = None if wanted else Kind.CONVENTION
             flaw = f"{message}, and the request asks for {asks}"
-            yield RuleViolation(flaw, reading.index, "", not wanted, wanted, kind=kind)
+            yield reading.violation(flaw, "", not wanted, wanted, kind=kind)
         elif wanted and evidence.api.traits.counts_when_asked and reading.request.usage_pointer is None:
             message = "the request does not ask for the tokens of its stream to be counted"
-            yield RuleViolation(message, reading.index, "/stream_options", None, {"include_usage": True})
-
-
-_EVENTS = "harness.model.messages: StreamEvent"
-
-
-RULES = (
-    Rule(
-        "stream-life-cycle",
-        Subject.STREAMING,
-        "Each call starts, arrives and ends, in that order and under one number; Finish comes last, once.",
-        _EVENTS,
-        _life_cycle,
-        kind=Kind.CONVENTION,
-        because="the order of events is a convention; other rules report what is lost",
-        remedy="emit start, arguments and end of each call in that order under one index, and one Finish, the last",
-    ),
-    Rule(
-        "stream-text",
-        Subject.STREAMING,
-        "The pieces of text and thinking add up to the response's.",
-        _EVENTS,
-        _text,
-        because="a client that shows the pieces shows another text than the answer",
-        remedy="emit each piece of text and thinking once: together they are the response's",
-    ),
-    Rule(
-        "stream-arguments",
-        Subject.STREAMING,
-        "The pieces of a call's arguments add up to its arguments.",
-        _EVENTS + "; anthropic-stream-arguments, openai-chat-call-deltas, openai-chat-no-arguments, "
-        "openai-responses-stream-order",
-        _arguments,
-        because="a client that reads the pieces runs another call than the answer's",
-        remedy="emit each piece of arguments once, under the index of its call: together they are its arguments",
-    ),
-    Rule(
-        "stream-call-identity",
-        Subject.STREAMING,
-        "A call starts with the id and the name that it has in the response.",
-        _EVENTS + "; openai-chat-call-deltas",
-        _identity,
-        because="a client that reads the pieces answers another call",
-        remedy="start a call with the id and the name that it has in the response",
-    ),
-    Rule(
-        "truncated-call",
-        Subject.STREAMING,
-        "A call whose arguments are cut short or malformed is not returned, and has no end event.",
-        "harness.model.messages: ToolCall; anthropic-broken-arguments, openai-chat-message-answer",
-        _truncated_calls,
-        because="a tool runs with half of its arguments",
-        remedy="return no call whose arguments are cut or no JSON object, and emit no end for it",
-    ),
-    Rule(
-        "stream-cut",
-        Subject.STREAMING,
-        "An answer that ends too early is an error, never a response.",
-        "anthropic-stream-cut-unnoticed, openai-chat-stream-cut-unnoticed, openai-responses-stream-cut",
-        _cut_answers,
-        because="the caller takes part of an answer for the whole",
-        remedy="raise MalformedResponse or ConnectionFailed where the stream ends without {end}",
-    ),
-    Rule(
-        "stream-requested",
-        Subject.STREAMING,
-        "The request asks for a stream, with its token count, exactly if the caller does.",
-        "harness.model.protocols; openai-chat-stream-usage",
-        _wrong_stream_request,
-        because="the caller waits for pieces, or for a count, that nobody asked for; of a stream that is gathered "
-        "nothing is lost",
-        remedy="request a stream by {stream}, and a whole answer without it",
-    ),
-)
+            yield reading.violation(message, "/stream_options", None, {"include_usage": True})

@@ -16,7 +16,7 @@ from harness.results import Kind, Severity
 from harness.rules.call_matching import MatchedResult, matched_calls, matched_results
 from harness.rules.evidence import ChatExchange, ClientRequest, Evidence, ExpectedCall
 from harness.rules.instructions import schema_tool
-from harness.rules.rule import Rule, RuleViolation
+from harness.rules.rule import RuleTable, RuleViolation
 
 
 def is_verbatim(view: ResultView, result: ToolResult) -> bool:
@@ -69,6 +69,16 @@ def _functions(req: ChatExchange) -> dict[str, ToolView]:
     return {tool.name: tool for tool in req.view.tools if tool.kind == "function"}
 
 
+_TOOLS = "harness.model.messages: Tool, ToolCall, ToolResult"
+RULES = RuleTable(Subject.TOOLS, _TOOLS)
+
+
+@RULES.add(
+    "tools-declared",
+    "The tools that were given are declared, and no others.",
+    because="the model can call what is not there, or cannot call what is",
+    remedy="declare exactly the tools of the request in {tools}",
+)
 def _wrong_declarations(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.chat_exchanges:
         yield from _wrong_provider_tools(req)
@@ -79,9 +89,7 @@ def _wrong_declarations(evidence: Evidence) -> Iterator[RuleViolation]:
             continue
         if not sent and req.chat.request.tool_choice == "none":
             continue  # without declarations the model cannot call anything, as `none` requires
-        yield RuleViolation(
-            "the tools of the request are not those that were given", req.reading.index, "", [*sent], [*wanted]
-        )
+        yield req.reading.violation("the tools of the request are not those that were given", "", [*sent], [*wanted])
 
 
 def _wrong_provider_tools(req: ChatExchange) -> Iterator[RuleViolation]:
@@ -92,14 +100,20 @@ def _wrong_provider_tools(req: ChatExchange) -> Iterator[RuleViolation]:
     uninvited = [tool for tool in sent if tool_family(tool.kind) not in wanted]
     if uninvited and not any(api in tool.provider_metadata for tool in request.tools):
         message = "the request has tools of the provider that the caller did not request"
-        yield RuleViolation(
-            message, req.reading.index, uninvited[0].pointer, [tool.kind for tool in uninvited], [*sorted(wanted)]
-        )
+        yield req.reading.violation(message, uninvited[0].pointer, [tool.kind for tool in uninvited], [*sorted(wanted)])
     if missing := wanted - {tool_family(tool.kind) for tool in sent}:
         message = "a tool of the provider was requested and is not in the request"
-        yield RuleViolation(message, req.reading.index, "", [tool.kind for tool in sent], [*sorted(missing)])
+        yield req.reading.violation(message, "", [tool.kind for tool in sent], [*sorted(missing)])
 
 
+@RULES.add(
+    "tool-declaration-changed",
+    "Names, descriptions and schemas arrive intact but for documented rewrites.",
+    source=_TOOLS
+    + "; anthropic-tool-schema-object, openai-chat-tools-form, openai-responses-tool-form, gemini-schema-fields",
+    because="the model reads another description of the tool",
+    remedy="send name, description and {parameters} of the tool as they were given",
+)
 def _declaration_changed(evidence: Evidence) -> Iterator[RuleViolation]:
     kept: set[tuple[int, int]] = set()  # ids of pairs already compared: requests repeat the same objects
     for req in evidence.chat_exchanges:
@@ -111,16 +125,23 @@ def _declaration_changed(evidence: Evidence) -> Iterator[RuleViolation]:
             is_described = (view.description or "") == tool.description
             if not is_described:
                 message = f"the description of {tool.name} was changed"
-                yield RuleViolation(message, req.reading.index, view.pointer, view.description, tool.description)
+                yield req.reading.violation(message, view.pointer, view.description, tool.description)
             found = change(tool.parameters, view.parameters, view.dialect)
             if found is not None:
                 place = found.pointer or "/"
                 message = f"the parameters of {tool.name} were changed at {place} of their schema{found.said()}"
-                yield RuleViolation(message, req.reading.index, view.pointer, found.actual, found.expected)
+                yield req.reading.violation(message, view.pointer, found.actual, found.expected)
             elif is_described:
                 kept.add((id(tool), id(view)))
 
 
+@RULES.add(
+    "tool-choice",
+    "The tool choice is the one that was given.",
+    source="anthropic-choice-form, openai-chat-choice-form, openai-responses-choice-form, gemini-allowed-names",
+    because="the model is free where it was bound, or bound where it was free",
+    remedy="send the tool choice of the request in {choice}",
+)
 def _choice(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.chat_exchanges:
         if schema_tool(req) is not None:
@@ -132,9 +153,9 @@ def _choice(evidence: Evidence) -> Iterator[RuleViolation]:
         if not req.view.tools and not wanted.forced:
             continue  # the model cannot call anything; tools-declared checks the declarations
         if found != wanted:
-            yield RuleViolation(
-                "the tool choice of the request is not the one that was given",
-                req.reading.index,
+            message = "the tool choice of the request is not the one that was given"
+            yield req.reading.violation(
+                message,
                 sent.pointer if sent else "",
                 choice_meaning.describe_choice(found, names),
                 choice_meaning.describe_choice(wanted, names),
@@ -148,6 +169,12 @@ def _carried_calls(evidence: Evidence) -> Iterator[tuple[ClientRequest, Expected
                 yield req, call, view
 
 
+@RULES.add(
+    "arguments-changed",
+    "The arguments of a call are sent back as the model gave them.",
+    because="the model reads another call than it made",
+    remedy="send the arguments of an earlier call back as the model gave them, in {arguments}",
+)
 def _arguments(evidence: Evidence) -> Iterator[RuleViolation]:
     kept: set[tuple[int, int]] = set()
     for req, expected, call in _carried_calls(evidence):
@@ -156,15 +183,22 @@ def _arguments(evidence: Evidence) -> Iterator[RuleViolation]:
         if call.malformed is None and equal(call.arguments, expected.arguments):
             kept.add((id(expected), id(call)))
         else:
-            yield RuleViolation(
-                f"the arguments of {call.name} ({call.id or 'without id'}) are sent back changed",
-                req.reading.index,
+            message = f"the arguments of {call.name} ({call.id or 'without id'}) are sent back changed"
+            yield req.reading.violation(
+                message,
                 call.arguments_pointer,
                 call.malformed if call.malformed is not None else call.arguments,
                 expected.arguments,
             )
 
 
+@RULES.add(
+    "arguments-no-object",
+    "Arguments are an object.",
+    source="anthropic-call-fields, openai-chat-call-form, openai-responses-call-form, gemini-function-call-form",
+    because="no tool can be called so",
+    remedy="send an object as the arguments of a call, `{{}}` where there are none",
+)
 def _arguments_unlike_objects(evidence: Evidence) -> Iterator[RuleViolation]:
     """Report arguments that are not an object, in an audit (anthropic-call-fields, openai-chat-call-form,
     openai-responses-call-form, gemini-function-call-form)."""
@@ -174,7 +208,7 @@ def _arguments_unlike_objects(evidence: Evidence) -> Iterator[RuleViolation]:
         for call in reading.request.calls if reading.request else ():
             if call.malformed is None and not isinstance(call.arguments, dict):
                 message = f"the arguments of {call.name} are not an object"
-                yield RuleViolation(message, reading.index, call.arguments_pointer, call.arguments)
+                yield reading.violation(message, call.arguments_pointer, call.arguments)
 
 
 def _answers(evidence: Evidence) -> Iterator[tuple[int, MatchedResult]]:
@@ -183,6 +217,12 @@ def _answers(evidence: Evidence) -> Iterator[tuple[int, MatchedResult]]:
             yield req.reading.index, answer
 
 
+@RULES.add(
+    "result-changed",
+    "What the tool answered arrives intact.",
+    because="the model reads another answer than the tool's",
+    remedy="send what the tool returned, unchanged, as the content of {result}",
+)
 def _result_changed(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.client_requests:
         for answer in matched_results(evidence, req):
@@ -190,16 +230,24 @@ def _result_changed(evidence: Evidence) -> Iterator[RuleViolation]:
                 continue  # reported by result-swapped
             itemised = is_sent_by_item(answer.view, answer.given)
             fault = "is sent as a part for each item of a list" if itemised else "is not what the tool answered"
-            yield RuleViolation(
-                f"the result of {answer.expected.name} ({answer.view.call_id or 'without id'}) {fault}",
-                req.reading.index,
+            message = f"the result of {answer.expected.name} ({answer.view.call_id or 'without id'}) {fault}"
+            # the effect on models is unknown
+            yield req.reading.violation(
+                message,
                 answer.view.pointer,
                 shown_payload(answer.view),
                 shown_result(answer.given),
-                kind=Kind.CONVENTION if itemised else None,  # the effect on models is unknown
+                kind=Kind.CONVENTION if itemised else None,
             )
 
 
+@RULES.add(
+    "result-renamed",
+    "A result has the name of its call.",
+    source="gemini-function-response-form",
+    because="the model reads the answer of another tool",
+    remedy="give the result the name of its call",
+)
 def _result_renamed(evidence: Evidence) -> Iterator[RuleViolation]:
     for exchange, answer in _answers(evidence):
         if answer.view.name is not None and answer.view.name != answer.expected.name:
@@ -207,6 +255,13 @@ def _result_renamed(evidence: Evidence) -> Iterator[RuleViolation]:
             yield RuleViolation(message, exchange, answer.view.pointer, answer.view.name, answer.expected.name)
 
 
+@RULES.add(
+    "error-flag",
+    "A failed tool's result is marked.",
+    source="anthropic-result-is-error, gemini-function-response-form",
+    because="the model takes a failure for an answer, or an answer for a failure",
+    remedy="mark the result of a failed tool by {failed}",
+)
 def _error_mark(evidence: Evidence) -> Iterator[RuleViolation]:
     for exchange, answer in _answers(evidence):
         name, view = answer.expected.name, answer.view
@@ -234,83 +289,3 @@ def _is_marked_by_adapter(answer: MatchedResult) -> bool:
     """Return whether the adapter added the error mark, as opposed to the tool's own output."""
     mark = answer.view.error_mark
     return mark == "flag" or (mark == "error-key" and not is_verbatim(answer.view, answer.given))
-
-
-_TOOLS = "harness.model.messages: Tool, ToolCall, ToolResult"
-
-
-RULES = (
-    Rule(
-        "tools-declared",
-        Subject.TOOLS,
-        "The tools that were given are declared, and no others.",
-        _TOOLS,
-        _wrong_declarations,
-        because="the model can call what is not there, or cannot call what is",
-        remedy="declare exactly the tools of the request in {tools}",
-    ),
-    Rule(
-        "tool-declaration-changed",
-        Subject.TOOLS,
-        "Names, descriptions and schemas arrive intact but for documented rewrites.",
-        _TOOLS
-        + "; anthropic-tool-schema-object, openai-chat-tools-form, openai-responses-tool-form, gemini-schema-fields",
-        _declaration_changed,
-        because="the model reads another description of the tool",
-        remedy="send name, description and {parameters} of the tool as they were given",
-    ),
-    Rule(
-        "tool-choice",
-        Subject.TOOLS,
-        "The tool choice is the one that was given.",
-        "anthropic-choice-form, openai-chat-choice-form, openai-responses-choice-form, gemini-allowed-names",
-        _choice,
-        because="the model is free where it was bound, or bound where it was free",
-        remedy="send the tool choice of the request in {choice}",
-    ),
-    Rule(
-        "arguments-changed",
-        Subject.TOOLS,
-        "The arguments of a call are sent back as the model gave them.",
-        _TOOLS,
-        _arguments,
-        because="the model reads another call than it made",
-        remedy="send the arguments of an earlier call back as the model gave them, in {arguments}",
-    ),
-    Rule(
-        "arguments-no-object",
-        Subject.TOOLS,
-        "Arguments are an object.",
-        "anthropic-call-fields, openai-chat-call-form, openai-responses-call-form, gemini-function-call-form",
-        _arguments_unlike_objects,
-        because="no tool can be called so",
-        remedy="send an object as the arguments of a call, `{{}}` where there are none",
-    ),
-    Rule(
-        "result-changed",
-        Subject.TOOLS,
-        "What the tool answered arrives intact.",
-        _TOOLS,
-        _result_changed,
-        because="the model reads another answer than the tool's",
-        remedy="send what the tool returned, unchanged, as the content of {result}",
-    ),
-    Rule(
-        "result-renamed",
-        Subject.TOOLS,
-        "A result has the name of its call.",
-        "gemini-function-response-form",
-        _result_renamed,
-        because="the model reads the answer of another tool",
-        remedy="give the result the name of its call",
-    ),
-    Rule(
-        "error-flag",
-        Subject.TOOLS,
-        "A failed tool's result is marked.",
-        "anthropic-result-is-error, gemini-function-response-form",
-        _error_mark,
-        because="the model takes a failure for an answer, or an answer for a failure",
-        remedy="mark the result of a failed tool by {failed}",
-    ),
-)

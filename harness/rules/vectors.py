@@ -12,9 +12,9 @@ from itertools import zip_longest
 from harness.apis.embeddings import VectorView
 from harness.apis.response_rules import Subject
 from harness.apis.view import TextView
-from harness.results import Blame, Embedded, EmbeddingTranscript, Kind
+from harness.results import Blame, Embedded, EmbeddingTranscript
 from harness.rules.evidence import Evidence, ParsedEmbeddingExchange
-from harness.rules.rule import Check, Rule, RuleViolation
+from harness.rules.rule import RuleTable, RuleViolation
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,15 @@ def _made(evidence: Evidence) -> Iterator[_Step]:
     return (step for step in _steps(evidence) if not step.made.refuses)
 
 
+RULES = RuleTable(Subject.EMBEDDINGS, "harness.model.protocols: EmbeddingProvider")
+
+
+@RULES.add(
+    "embedding-text",
+    "Each text is sent once, unchanged and in order, for a vector of its own.",
+    because="another text has another vector",
+    remedy="send each text once, unchanged and in the order of the list",
+)
 def _texts(evidence: Evidence) -> Iterator[RuleViolation]:
     """Report texts that are missing, changed, added or out of order."""
     for step in _made(evidence):
@@ -56,15 +65,21 @@ def _texts(evidence: Evidence) -> Iterator[RuleViolation]:
             continue  # reported by embedding-failed
         for place, (sent, given) in enumerate(zip_longest(step.texts, step.made.texts)):
             if sent is None:
-                yield RuleViolation(f"{step.name}: text {place} is not sent", step.readings[-1].index, "", None, given)
+                yield step.readings[-1].violation(f"{step.name}: text {place} is not sent", "", None, given)
                 break
             reading, text = sent
             if given is None or text.text != given:
                 what = "is one too many" if given is None else "is not the one that was given"
-                yield RuleViolation(f"{step.name}: text {place} {what}", reading.index, text.pointer, text.text, given)
+                yield reading.violation(f"{step.name}: text {place} {what}", text.pointer, text.text, given)
                 break
 
 
+@RULES.add(
+    "embedding-vector",
+    "Each text gets the vector that the provider made of it, in its place.",
+    because="a vector in another place is compared with the wrong text",
+    remedy="return the vectors in the order of the texts, by their `index` where the API has one",
+)
 def _vectors(evidence: Evidence) -> Iterator[RuleViolation]:
     for step in _made(evidence):
         if step.made.vectors is None:
@@ -76,12 +91,16 @@ def _vectors(evidence: Evidence) -> Iterator[RuleViolation]:
         for place, ((reading, vector), given) in enumerate(zip(step.vectors, step.made.vectors, strict=True)):
             if vector.values != given:
                 message = f"{step.name}: vector {place} is not the one of its text"
-                yield RuleViolation(
-                    message, reading.index, vector.pointer, [*given[:4]], [*vector.values[:4]], of_response=True
-                )
+                yield reading.response_violation(message, vector.pointer, [*given[:4]], [*vector.values[:4]])
                 break
 
 
+@RULES.add(
+    "embedding-dimensions",
+    "Vectors have the length that was asked for and is declared, and the provider is asked for that.",
+    because="vectors of another length fit no index",
+    remedy="send the dimensions that were asked for, and declare the length that the vectors have",
+)
 def _dimensions(evidence: Evidence) -> Iterator[RuleViolation]:
     scenario = evidence.transcript.scenario
     wanted = scenario.embeddings.dimensions if scenario and scenario.embeddings else None
@@ -95,7 +114,7 @@ def _dimensions(evidence: Evidence) -> Iterator[RuleViolation]:
             view = reading.embedding_request
             if view is not None and view.dimensions != declared:
                 message = f"{step.name}: the vectors are declared to have {declared} dimensions"
-                yield RuleViolation(message, reading.index, view.dimensions_pointer, view.dimensions, declared)
+                yield reading.violation(message, view.dimensions_pointer, view.dimensions, declared)
         lengths = {len(vector) for vector in step.made.vectors or ()} - {declared}
         if lengths:
             yield RuleViolation(
@@ -103,15 +122,27 @@ def _dimensions(evidence: Evidence) -> Iterator[RuleViolation]:
             )
 
 
+@RULES.add(
+    "embedding-model",
+    "The requested model is the declared one.",
+    because="vectors of two models cannot be compared",
+    remedy="send the model that the provider object declares",
+)
 def _model(evidence: Evidence) -> Iterator[RuleViolation]:
     for step in _steps(evidence):
         for reading in step.readings:
             view = reading.embedding_request
             if view is not None and step.made.declared is not None and view.model != step.made.declared[1]:
                 message = f"{step.name}: the vectors are declared to be of another model"
-                yield RuleViolation(message, reading.index, "", view.model, step.made.declared[1])
+                yield reading.violation(message, "", view.model, step.made.declared[1])
 
 
+@RULES.add(
+    "embedding-mismatch",
+    "A query of an index that something else has made is refused before anything is sent.",
+    because="a comparison of vectors of two models gives an answer that means nothing",
+    remedy="compare name, model and dimensions with those of the index, and raise EmbeddingMismatch before sending",
+)
 def _mismatch(evidence: Evidence) -> Iterator[RuleViolation]:
     for step in _steps(evidence):
         if not step.made.refuses:
@@ -120,12 +151,18 @@ def _mismatch(evidence: Evidence) -> Iterator[RuleViolation]:
             message = (
                 f"{step.name}: nothing may be sent, since its vector could not be compared with those of the index"
             )
-            yield RuleViolation(message, step.readings[0].index, "")
+            yield step.readings[0].violation(message)
         elif step.made.error != "EmbeddingMismatch":
             message = f"{step.name}: the index was made by another model, and the query is not refused"
             yield RuleViolation(message, None, None, step.made.error, "EmbeddingMismatch")
 
 
+@RULES.add(
+    "embedding-failed",
+    "Embedding returns vectors, unless it must be refused.",
+    because="the provider returned vectors, and the caller has none",
+    remedy="read the answer at the line of the exception: the vectors are in it",
+)
 def _failed(evidence: Evidence) -> Iterator[RuleViolation]:
     for step in _made(evidence):
         if step.made.error is None:
@@ -147,54 +184,3 @@ def _is_right(reading: ParsedEmbeddingExchange) -> bool:
     if view is None or vectors is None or len(vectors) != len(view.texts):
         return False
     return all(view.dimensions in (None, len(vector.values)) for vector in vectors)
-
-
-def _rule(name: str, requirement: str, check: Check, *, because: str, remedy: str) -> Rule:
-    source = "harness.model.protocols: EmbeddingProvider"
-    return Rule(name, Subject.EMBEDDINGS, requirement, source, check, Kind.LOSS, because, remedy=remedy)
-
-
-RULES = (
-    _rule(
-        "embedding-text",
-        "Each text is sent once, unchanged and in order, for a vector of its own.",
-        _texts,
-        because="another text has another vector",
-        remedy="send each text once, unchanged and in the order of the list",
-    ),
-    _rule(
-        "embedding-vector",
-        "Each text gets the vector that the provider made of it, in its place.",
-        _vectors,
-        because="a vector in another place is compared with the wrong text",
-        remedy="return the vectors in the order of the texts, by their `index` where the API has one",
-    ),
-    _rule(
-        "embedding-dimensions",
-        "Vectors have the length that was asked for and is declared, and the provider is asked for that.",
-        _dimensions,
-        because="vectors of another length fit no index",
-        remedy="send the dimensions that were asked for, and declare the length that the vectors have",
-    ),
-    _rule(
-        "embedding-model",
-        "The requested model is the declared one.",
-        _model,
-        because="vectors of two models cannot be compared",
-        remedy="send the model that the provider object declares",
-    ),
-    _rule(
-        "embedding-mismatch",
-        "A query of an index that something else has made is refused before anything is sent.",
-        _mismatch,
-        because="a comparison of vectors of two models gives an answer that means nothing",
-        remedy="compare name, model and dimensions with those of the index, and raise EmbeddingMismatch before sending",
-    ),
-    _rule(
-        "embedding-failed",
-        "Embedding returns vectors, unless it must be refused.",
-        _failed,
-        because="the provider returned vectors, and the caller has none",
-        remedy="read the answer at the line of the exception: the vectors are in it",
-    ),
-)
