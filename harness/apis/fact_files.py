@@ -16,8 +16,7 @@ from pydantic import ValidationError
 from harness.apis.fact import Breach, Example, Fact, FactFile, LimitEntry
 from harness.apis.jsonvalue import keys, parsed, resolve
 from harness.apis.limits import Limit, Violation, adapt_words, filled, full, lesser, remedy
-from harness.apis.matching import Conditions, RequestData, SchemaPlaces
-from harness.apis.prefilter import Prefilter
+from harness.apis.matching import ConditionFilter, Conditions, RequestData, SchemaPlaces
 from harness.apis.view import WireError
 from harness.documents.diagnostics import describe, explain
 from harness.documents.document import MAX_BYTES, YamlDocument, read
@@ -138,7 +137,7 @@ class CompiledFacts:
         self._schemas = schemas
         self._spelled = spelled
         self._conditions = [Conditions(breach.when) for _, breach in self.breaches]
-        self._prefilter = Prefilter([*self._conditions, *(fact.conditions for fact in self.facts)], schemas)
+        self._filter = ConditionFilter([*self._conditions, *(fact.conditions for fact in self.facts)], schemas)
 
     def judge(self, request: HttpRequest) -> tuple[list[Violation], list[Violation]]:
         """Return the limits that a request breaks and the facts that refuse it. Never raises."""
@@ -148,7 +147,7 @@ class CompiledFacts:
         except WireError:
             return limits, refused
         asked = RequestData(body, {name.lower(): value for name, value in request.headers.items()}, self._schemas)
-        for number in self._prefilter.passing(asked):
+        for number in self._filter.selected(asked):
             if number < len(self.breaches):
                 limits += (self._broken(number, pointer, body) for pointer in self._conditions[number].places(asked))
             else:

@@ -17,12 +17,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from typing import Literal, TypeAlias
 
 from harness.apis.condition import Condition, comparison
-from harness.apis.jsonvalue import equal, join, resolve
+from harness.apis.jsonvalue import cached_per_element, equal, join, resolve
 from harness.apis.schemas import referenced, schema_depth, subschemas
 from harness.model.messages import JSON
 
@@ -113,6 +113,13 @@ class Conditions:
         """Pickle the conditions only; a worker process compiles them again."""
         return Conditions, (self._conditions,)
 
+    def only_list(self, schemas: SchemaPlaces) -> str | None:
+        """Return the key of a list in the body if one of its elements alone can meet the conditions, else `None`."""
+        paths = [steps for test in self.tests for steps in test.all_steps(schemas)]
+        keys = {steps[0].spellings[0] if steps and any(steps[0].groups[:1]) else None for steps in paths}
+        is_local = len(keys) == 1 and all(test.is_about_an_element for test in self.tests)
+        return keys.pop() if is_local and not self.tests[0].wants_nothing else None
+
     def met(self, asked: RequestData) -> str | None:
         """Return the pointer at which a request meets the first condition, or `None` unless it meets all conditions."""
         return next(self.places(asked), None)
@@ -152,6 +159,35 @@ class Conditions:
         """Return the groups that more than one test uses."""
         through = [test.through(schemas) for test in self.tests]
         return frozenset(each for one in through for each in one if sum(each in other for other in through) > 1)
+
+
+class ConditionFilter:
+    """Selects the conditions of many facts that a request may meet.
+
+    Conditions about one element of a list are tried on each element alone, once for equal elements, since each request
+    of a conversation repeats the previous ones. All others are selected.
+    """
+
+    def __init__(self, conditions: Sequence[Conditions], schemas: SchemaPlaces) -> None:
+        keys = [each.only_list(schemas) for each in conditions]
+        self._others = [number for number, key in enumerate(keys) if key is None]
+        self._met: dict[str, Callable[[object, str], Sequence[list[int]]]] = {}
+        for key in {*keys} - {None}:
+            held = {number: each for number, each in enumerate(conditions) if keys[number] == key}
+            self._met[key or ""] = cached_per_element(partial(_met_by, held, key or "", schemas))
+
+    def selected(self, asked: RequestData) -> list[int]:
+        """Return the numbers of the conditions that a request may meet, in order."""
+        found = set(self._others)
+        for key, met in self._met.items():
+            for _, elements, _ in asked.at(steps_of(key), frozenset()):
+                found.update(*met(elements, ""))
+        return sorted(found)
+
+
+def _met_by(held: Mapping[int, Conditions], key: str, schemas: SchemaPlaces, element: JSON, _pointer: str) -> list[int]:
+    alone = RequestData({key: [element]}, {}, schemas)
+    return [number for number, each in held.items() if each.met(alone) is not None]
 
 
 def met(conditions: Sequence[Condition], asked: RequestData) -> str | None:
@@ -228,6 +264,13 @@ class ConditionTest:
         return self.condition.operator in ("there", "kind", "not_kind", "out")
 
     @property
+    def is_about_an_element(self) -> bool:
+        """Return whether other elements than the chosen one make no difference."""
+        condition = self.condition
+        compares = condition.every is not None or condition.repeated or (condition.outside and condition.at)
+        return not (self.is_relative or compares or condition.header)
+
+    @property
     def goes_through_elements(self) -> bool:
         """Return whether the test may choose an element or a schema for other conditions."""
         return self.condition.schemas is not None or any(group for step in self.steps for group in step.groups)
@@ -273,6 +316,10 @@ class ConditionTest:
                 return schemas.response
             case _:
                 return schemas.tools
+
+    def all_steps(self, schemas: SchemaPlaces) -> tuple[tuple[PathStep, ...], ...]:
+        """Return the paths that the test reads, as steps."""
+        return tuple(map(steps_of, self.paths(schemas))) if self.condition.schemas else (self.steps,)
 
     def _candidates(self, asked: RequestData, shared: frozenset[str], chosen: _Chosen) -> Iterator[_Found]:
         condition = self.condition

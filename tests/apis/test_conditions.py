@@ -9,8 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from harness.apis.condition import Condition
-from harness.apis.matching import Conditions, RequestData, SchemaPlaces, met
-from harness.apis.prefilter import Prefilter
+from harness.apis.matching import ConditionFilter, Conditions, RequestData, SchemaPlaces, met
 
 PLACES = SchemaPlaces(("tools[].input_schema",), ("format.schema",))
 BODY: dict[str, Any] = {
@@ -173,8 +172,7 @@ def test_conditions_about_other_places(conditions: list[dict[str, Any]], pointer
     made = [Condition.model_validate_json(json.dumps(each)) for each in conditions]
     asked = RequestData(CHAT, {}, PLACES)
     assert met(made, asked) == pointer
-    passing = {*Prefilter([Conditions(made)], PLACES).passing(asked)}
-    assert pointer is None or passing == {0}, "the sieve lets pass what is met"
+    assert pointer is None or ConditionFilter([Conditions(made)], PLACES).selected(asked) == [0]
 
 
 def _nested(levels: int) -> dict[str, Any]:
@@ -263,7 +261,13 @@ def test_every_place_that_meets_the_first_condition_is_found(
     made = Conditions([Condition.model_validate_json(json.dumps(each)) for each in conditions])
     asked = RequestData(CHAT, {}, PLACES)
     assert [*made.places(asked)] == pointers
-    assert {*Prefilter([made], PLACES).passing(asked)} == ({0} if pointers else set())
+    assert not pointers or ConditionFilter([made], PLACES).selected(asked) == [0]
+
+
+def test_conditions_about_one_element_are_tried_on_each_element_alone() -> None:
+    local = Conditions([Condition(at="messages[].role", like="nobody")])
+    other = Conditions([Condition(at="messages[].role", like="nobody"), Condition(at="flag", there=True)])
+    assert ConditionFilter([local, other], PLACES).selected(RequestData(CHAT, {}, PLACES)) == [1]
 
 
 def test_all_hold_together_and_the_first_says_where() -> None:
