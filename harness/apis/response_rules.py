@@ -40,12 +40,7 @@ class ResponseRule:
     source: str
 
     def broken(
-        self,
-        message: str,
-        pointer: str = "",
-        event: int | None = None,
-        actual: JSON = None,
-        expected: JSON = None,
+        self, message: str, pointer: str = "", event: int | None = None, actual: JSON = None, expected: JSON = None
     ) -> ResponseViolation:
         """Return a violation of this rule."""
         return ResponseViolation(self, message, pointer, event, actual, expected)

@@ -92,11 +92,7 @@ def _show_reading(number: int, reading: ParsedExchange, redactor: Redactor) -> S
 
 
 def shown_exchange(
-    number: int,
-    request: HttpRequest,
-    response: HttpResponse | None,
-    view: ResponseView | None,
-    redactor: Redactor,
+    number: int, request: HttpRequest, response: HttpResponse | None, view: ResponseView | None, redactor: Redactor
 ) -> Sent:
     """Return an exchange for reports, without secrets. `view` is the parsed response."""
     told = Sent(

@@ -158,10 +158,7 @@ def _provider_error(error: openai.APIStatusError) -> ProviderError:
         case _:
             pass
     return provider_error(
-        error.status_code,
-        message,
-        code=error.code or error.type,
-        retry_after=retry_after(error.response.headers),
+        error.status_code, message, code=error.code or error.type, retry_after=retry_after(error.response.headers)
     )
 
 

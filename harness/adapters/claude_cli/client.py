@@ -7,13 +7,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, cast
 
-from harness.model.errors import (
-    ConnectionFailed,
-    MalformedResponse,
-    ProviderError,
-    Unsupported,
-    provider_error,
-)
+from harness.model.errors import ConnectionFailed, MalformedResponse, ProviderError, Unsupported, provider_error
 from harness.model.messages import ChatResponse, Message, Opaque, Refusal, Role, StopReason, Text, Usage
 from harness.model.process import Command
 

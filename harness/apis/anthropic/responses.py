@@ -63,12 +63,7 @@ def _refusal(response: HttpResponse) -> ResponseView:
 
 
 def _message(
-    message: JSON,
-    *,
-    streamed: bool = False,
-    complete: bool = True,
-    error: ErrorView | None = None,
-    body: JSON = None,
+    message: JSON, *, streamed: bool = False, complete: bool = True, error: ErrorView | None = None, body: JSON = None
 ) -> ResponseView:
     if not isinstance(message, dict):
         raise WireError("not an object")

@@ -28,37 +28,12 @@ from harness.model.protocols import Capability
 
 PROFILES = (
     Profile(  # no recording shows whether calls have ids
-        "gemini-4",
-        r"gemini-4.*",
-        call_ids=None,
-        strict_pairing=True,
-        thinking="level",
+        "gemini-4", r"gemini-4.*", call_ids=None, strict_pairing=True, thinking="level"
     ),
-    Profile(
-        "gemini-3.7",
-        r"gemini-3\.[78]\b.*",
-        strict_pairing=True,
-        thinking="level",
-    ),
-    Profile(
-        "gemini-3.6",
-        r"gemini-3\.(6\b|5-flash-lite).*",
-        strict_pairing=True,
-        thinking="level",
-    ),
-    Profile(
-        "gemini-3-ids",
-        r"gemini-3\.[1-9].*",
-        strict_pairing=True,
-        thinking="level",
-    ),
-    Profile(
-        "gemini-3",
-        r"gemini-3.*",
-        call_ids=None,
-        strict_pairing=True,
-        thinking="level",
-    ),
+    Profile("gemini-3.7", r"gemini-3\.[78]\b.*", strict_pairing=True, thinking="level"),
+    Profile("gemini-3.6", r"gemini-3\.(6\b|5-flash-lite).*", strict_pairing=True, thinking="level"),
+    Profile("gemini-3-ids", r"gemini-3\.[1-9].*", strict_pairing=True, thinking="level"),
+    Profile("gemini-3", r"gemini-3.*", call_ids=None, strict_pairing=True, thinking="level"),
     Profile(
         "gemini-2",
         r"gemini-2.*",
@@ -91,10 +66,7 @@ API = Api(
     ),
     minimal_request=MinimalRequest(
         "/v1beta/models/{}:generateContent",
-        {
-            "contents": [{"role": "user", "parts": [{"text": "Hello."}]}],
-            "generationConfig": {"maxOutputTokens": 16},
-        },
+        {"contents": [{"role": "user", "parts": [{"text": "Hello."}]}], "generationConfig": {"maxOutputTokens": 16}},
         "x-goog-api-key",
     ),
     profiles=PROFILES,

@@ -317,5 +317,5 @@ def _ends(chunk: dict[str, JSON]) -> bool:
 
 
 SHAPES: Mapping[str, StreamShape] = {
-    "calls-in-the-last-chunk": StreamShape(_calls_with_the_end),  # 16 of 25 calls recorded from the API
+    "calls-in-the-last-chunk": StreamShape(_calls_with_the_end)  # 16 of 25 calls recorded from the API
 }

@@ -118,10 +118,7 @@ def _media(part: ProtoMessage, kind: str) -> MediaView:
     medium = _required(part, kind)
     data = medium.text("data")
     return MediaView(
-        medium.text("mimeType"),
-        part.pointer,
-        data=None if data is None else decoded(data),
-        uri=medium.text("fileUri"),
+        medium.text("mimeType"), part.pointer, data=None if data is None else decoded(data), uri=medium.text("fileUri")
     )
 
 

@@ -350,9 +350,7 @@ def _sum(usage: ProtoMessage, *names: str) -> int | None:
 
 class _ChunkOrder(EventOrder):
     grammar = EventGrammar(
-        stable=("responseId",),
-        finish="/candidates/0/finishReason",
-        content=("/candidates/0/content/parts",),
+        stable=("responseId",), finish="/candidates/0/finishReason", content=("/candidates/0/content/parts",)
     )
 
     def check(self, event: ReceivedEvent) -> Iterator[ResponseViolation]:

@@ -98,10 +98,7 @@ def _error(status: int, said: str, name: str) -> dict[str, JSON]:
 
 
 def _response(error: dict[str, JSON], seed: str) -> HttpResponse:
-    headers = {
-        "content-type": "application/json; charset=UTF-8",
-        "x-goog-request-id": token(seed, "request", 23),
-    }
+    headers = {"content-type": "application/json; charset=UTF-8", "x-goog-request-id": token(seed, "request", 23)}
     return HttpResponse(int(str(error["code"])), headers, json.dumps({"error": error}, indent=2).encode())
 
 
@@ -131,9 +128,7 @@ def respond(request: HttpRequest, models: Sequence[str]) -> HttpResponse | None:
     path = urlsplit(request.url).path
     if request.method == "POST" and path.endswith(":countTokens"):
         count = tokens(request.body)
-        return _as_response(
-            {"totalTokens": count, "promptTokensDetails": [{"modality": "TEXT", "tokenCount": count}]},
-        )
+        return _as_response({"totalTokens": count, "promptTokensDetails": [{"modality": "TEXT", "tokenCount": count}]})
     found = _LIST.search(path)
     if request.method != "GET" or found is None:
         return None

@@ -24,44 +24,12 @@ _LACKS = frozenset({Capability.THINKING, Capability.AUDIO})
 """Capabilities that models without audio do not have (openai-chat-audio-models)."""
 
 PROFILES = (
-    Profile(
-        "gpt-6-astra-chat",
-        r"gpt-6-astra.*",
-        reasons_by_default=True,
-        lacks=_LACKS,
-    ),
-    Profile(
-        "gpt-6.1-chat",
-        r"gpt-6\.[12].*",
-        sampling="unclear",
-        reasons_by_default=True,
-        lacks=_LACKS,
-    ),
-    Profile(
-        "gpt-5.5-chat",
-        r"gpt-(5\.[5-9]|6).*",
-        sampling="unclear",
-        reasons_by_default=True,
-        lacks=_LACKS,
-    ),
-    Profile(
-        "gpt-5-chat",
-        r"gpt-5\.4.*",
-        lacks=_LACKS,
-    ),
-    Profile(
-        "o1-preview-chat",
-        r"o1-(mini|preview).*",
-        sampling="unclear",
-        reasons_by_default=True,
-        lacks=_LACKS,
-    ),
-    Profile(
-        "gpt-5-mini-chat",
-        r"gpt-5-(mini|nano).*",
-        reasons_by_default=True,
-        lacks=_LACKS,
-    ),
+    Profile("gpt-6-astra-chat", r"gpt-6-astra.*", reasons_by_default=True, lacks=_LACKS),
+    Profile("gpt-6.1-chat", r"gpt-6\.[12].*", sampling="unclear", reasons_by_default=True, lacks=_LACKS),
+    Profile("gpt-5.5-chat", r"gpt-(5\.[5-9]|6).*", sampling="unclear", reasons_by_default=True, lacks=_LACKS),
+    Profile("gpt-5-chat", r"gpt-5\.4.*", lacks=_LACKS),
+    Profile("o1-preview-chat", r"o1-(mini|preview).*", sampling="unclear", reasons_by_default=True, lacks=_LACKS),
+    Profile("gpt-5-mini-chat", r"gpt-5-(mini|nano).*", reasons_by_default=True, lacks=_LACKS),
     Profile(
         "o-series-chat",
         r"(o[134]|gpt-5(\.[1-3])?)(-(?!chat).*)?",
@@ -70,10 +38,7 @@ PROFILES = (
         lacks=_LACKS,
     ),
     Profile(
-        "mistral-chat",
-        r"(mistral|ministral|magistral|codestral|devstral|pixtral)-.*",
-        lacks=_LACKS,
-        dialect="mistral",
+        "mistral-chat", r"(mistral|ministral|magistral|codestral|devstral|pixtral)-.*", lacks=_LACKS, dialect="mistral"
     ),
     Profile("openai-chat", r".*", lacks=frozenset({Capability.THINKING})),
 )

@@ -104,11 +104,7 @@ def _usage(step: ModelStep, seed: str, *, reasons: bool) -> JSON:
         "prompt_tokens": prompt,
         "completion_tokens": completion,
         "total_tokens": prompt + completion,
-        "prompt_tokens_details": {
-            "cached_tokens": cached,
-            "cache_write_tokens": 0,
-            "audio_tokens": 0,
-        },
+        "prompt_tokens_details": {"cached_tokens": cached, "cache_write_tokens": 0, "audio_tokens": 0},
         "completion_tokens_details": {
             "reasoning_tokens": reasoning,
             "audio_tokens": 0,

@@ -20,30 +20,10 @@ from harness.apis.view import Provocation
 from harness.model.protocols import Capability
 
 PROFILES = (
-    Profile(
-        "gpt-5.6-responses",
-        r"(gpt-5\.[26]|gpt-6-astra)\b.*",
-        thinking="effort",
-        strict_requests=True,
-    ),
-    Profile(
-        "gpt-5-responses",
-        r"(gpt-[56]|o[134]).*",
-        sampling="unclear",
-        thinking="effort",
-        strict_requests=True,
-    ),
-    Profile(
-        "gpt-4-responses",
-        r"(gpt-4|chatgpt-4).*",
-        strict_requests=True,
-        lacks=frozenset({Capability.THINKING}),
-    ),
-    Profile(
-        "deepseek-responses",
-        r"deepseek.*",
-        lacks=frozenset({Capability.THINKING}),
-    ),
+    Profile("gpt-5.6-responses", r"(gpt-5\.[26]|gpt-6-astra)\b.*", thinking="effort", strict_requests=True),
+    Profile("gpt-5-responses", r"(gpt-[56]|o[134]).*", sampling="unclear", thinking="effort", strict_requests=True),
+    Profile("gpt-4-responses", r"(gpt-4|chatgpt-4).*", strict_requests=True, lacks=frozenset({Capability.THINKING})),
+    Profile("deepseek-responses", r"deepseek.*", lacks=frozenset({Capability.THINKING})),
     Profile("openai-responses", r".*", lacks=frozenset({Capability.THINKING})),
 )
 

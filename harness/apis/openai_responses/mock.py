@@ -336,5 +336,5 @@ def _in_one_delta(stream: bytes, _seed: str) -> bytes:
 
 
 SHAPES: Mapping[str, StreamShape] = {
-    "arguments-in-one-delta": StreamShape(_in_one_delta),  # 20 of 32 calls recorded from the API and xAI
+    "arguments-in-one-delta": StreamShape(_in_one_delta)  # 20 of 32 calls recorded from the API and xAI
 }

@@ -16,15 +16,7 @@ from urllib.parse import urlsplit
 
 from harness.apis.openai_common import failure, has_key, headers, meant_status, refusal
 from harness.apis.openai_responses.requests import string
-from harness.apis.server import (
-    ServerEndpoints,
-    StateNotFound,
-    StoredAnswers,
-    error_view,
-    json_response,
-    sent,
-    tokens,
-)
+from harness.apis.server import ServerEndpoints, StateNotFound, StoredAnswers, error_view, json_response, sent, tokens
 from harness.apis.view import ErrorView, ResponseView
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import JSON

@@ -11,12 +11,7 @@ from harness.apis.openai_responses.requests import string
 from harness.apis.view import WireError
 from harness.model.messages import JSON
 
-TERMINAL = (
-    "response.completed",
-    "response.incomplete",
-    "response.failed",
-    "response.cancelled",
-)
+TERMINAL = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
 FIELDS = {
     "response.function_call_arguments": "arguments",
     "response.mcp_call_arguments": "arguments",
