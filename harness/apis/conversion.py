@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from harness.apis.jsonvalue import resolve
+from harness.apis.jsonvalue import as_list, as_object, resolve
 from harness.apis.view import (
     CallView,
     JsonView,
@@ -60,8 +60,9 @@ class RequestBuilder:
     `write(request, bound)`: the body of a request without streaming; the field `bound` limits the answer.
     `bounds`: such fields, in order of preference.
     `streaming`: fields that request a stream.
-    `append_answer(body, answer, results)`: the conversation with an unchanged answer and the results of its calls.
-    `append_text(body, text)`: the conversation with another user message.
+    `conversation`: the field with the entries of the conversation.
+    `continued(answer, results)`: the entries for an unchanged answer and the results of its calls.
+    `user_entry(text)`: the entry for a user message.
     `one_call(body)`: the request with at most one call per answer (`None`: the API has no switch for it).
     `parted(body)`: the request with user texts as lists of parts (`None`: they always are).
     `plain(body)`: the request with messages of one text as strings (`None`: always or never).
@@ -75,8 +76,9 @@ class RequestBuilder:
     stream_path: str
     bounds: tuple[str, ...]
     write: Callable[[ChatRequest, str], Body]
-    append_answer: Callable[[Body, JSON, Sequence[AnsweredCall]], Body]
-    append_text: Callable[[Body, str], Body]
+    continued: Callable[[JSON, Sequence[AnsweredCall]], Sequence[JSON]]
+    conversation: str = "messages"
+    user_entry: Callable[[str], JSON] = lambda text: {"role": "user", "content": text}
     streaming: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
     one_call: Callable[[Body], Body] | None = None
     parted: Callable[[Body], Body] | None = None
@@ -85,6 +87,14 @@ class RequestBuilder:
     keeps_schemas: str = "strict"
     stop_sequences: bool = True
     exact_integers: bool = True
+
+    def append_answer(self, body: Body, answer: JSON, results: Sequence[AnsweredCall]) -> Body:
+        """Return the conversation with an unchanged answer and the results of its calls."""
+        return {**body, self.conversation: [*as_list(body[self.conversation]), *self.continued(answer, results)]}
+
+    def append_text(self, body: Body, text: str) -> Body:
+        """Return the conversation with another user message."""
+        return {**body, self.conversation: [*as_list(body[self.conversation]), self.user_entry(text)]}
 
 
 ContentPart: TypeAlias = Text | Image | File | Opaque
@@ -182,13 +192,22 @@ class CanonicalReader(ABC):
         places = dict.fromkeys("/".join(text.pointer.split("/")[:3]) for text in texts)
         return tuple(resolve(self._body, place) for place in places)
 
+    def _result(  # noqa: PLR0913 - the parts of a result
+        self, view: ResultView, call_id: str, name: str, field: str, taken: Sequence[str], *, is_error: bool = False
+    ) -> ToolResult:
+        """Return a result with the content in a field. Fields that are `taken` have a canonical place."""
+        raw = as_object(self.raw(view))
+        content = raw.get(field)
+        parts = tuple(self.part(part) for part in view.payload)
+        kept = self._kept(without(raw, field, *taken))
+        said = content if isinstance(content, str) else parts
+        return ToolResult(call_id, name, said, is_error=is_error, provider_metadata=kept)
+
     def _tool(self, tool: ToolView) -> Tool:
         raw = self.raw(tool)
         parameters = _json_schema(tool.parameters) if tool.dialect == "openapi" else tool.parameters
         fields = self._function(raw) if isinstance(raw, dict) else {}
-        return Tool(
-            tool.name, tool.description or "", parameters if isinstance(parameters, dict) else {}, self._kept(fields)
-        )
+        return Tool(tool.name, tool.description or "", as_object(parameters), self._kept(fields))
 
     def _kept(self, fields: Mapping[str, JSON] | None) -> dict[str, JSON]:
         return {self.api: dict(fields)} if fields else {}

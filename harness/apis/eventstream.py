@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from harness.apis.jsonvalue import loads
 from harness.apis.view import WireError
 from harness.model.messages import JSON
 
@@ -88,6 +89,17 @@ def written(data: JSON, name: str | None = None) -> bytes:
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     head = f"event: {name}\n" if name else ""
     return f"{head}data: {text}\n\n".encode(errors="backslashreplace")
+
+
+def sent_objects(stream: bytes) -> list[dict[str, JSON]]:
+    """Return the JSON objects of a stream, without other events."""
+    read = (loads(event.data) for event in events(stream) if event.data.startswith("{"))
+    return [event for event in read if isinstance(event, dict)]
+
+
+def written_by_type(objects: Iterable[dict[str, JSON]]) -> bytes:
+    """Return a stream of these events, each under the name of its type."""
+    return b"".join(written(event, str(event.get("type"))) for event in objects)
 
 
 _SEPARATORS = {separator.encode(): f"\\u{ord(separator):04x}".encode() for separator in "\u2028\u2029\u0085"}

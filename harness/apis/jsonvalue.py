@@ -80,14 +80,39 @@ def is_deeper(value: JSON, levels: int) -> bool:
 _STRICT = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
 
 
-def scan(text: str, position: int) -> tuple[JSON, int]:
-    """Parse the strict JSON value at a position of a text, and return it with its end. The depth is not checked.
+def string(value: JSON) -> str | None:
+    """Return a string, or `None` for another value."""
+    return value if isinstance(value, str) else None
 
-    Raises:
-        WireError: it has NaN, an infinity, or a number beyond doubles.
-        ValueError, RecursionError: there is no readable value.
-    """
-    return _STRICT.raw_decode(text, position)
+
+def as_object(value: JSON) -> dict[str, JSON]:
+    """Return an object, or an empty one for another value."""
+    return value if isinstance(value, dict) else {}
+
+
+def as_list(value: JSON) -> list[JSON]:
+    """Return a list, or an empty one for another value."""
+    return value if isinstance(value, list) else []
+
+
+def count(value: JSON) -> int | None:
+    """Return a whole number, or `None` for another value."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def objects(value: JSON, pointer: str = "") -> Iterator[tuple[str, dict[str, JSON]]]:
+    """Yield the objects in a list with their pointers; other values have none."""
+    for index, member in enumerate(as_list(value)):
+        if isinstance(member, dict):
+            yield join(pointer, index), member
+
+
+def parsed_object(body: bytes) -> dict[str, JSON]:
+    """Parse the body of a request; return an empty object unless it is a JSON object."""
+    try:
+        return as_object(parsed(body))
+    except WireError:
+        return {}
 
 
 def equal(one: JSON, other: JSON) -> bool:
@@ -110,6 +135,11 @@ def equal(one: JSON, other: JSON) -> bool:
     if isinstance(one, int | float) and isinstance(other, int | float):
         return one == other  # Python compares an int with a float exactly
     return type(one) is type(other) and one == other
+
+
+def is_blank(value: JSON) -> bool:
+    """Return whether a field is equivalent to an absent one: null, empty, or containing only such values."""
+    return not any(each and not isinstance(each, dict | list) for each in every(value))
 
 
 def join(pointer: str, *keys: str | int) -> str:

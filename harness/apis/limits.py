@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from harness.apis.condition import Condition
 from harness.apis.fact import Fact, Ruling
-from harness.apis.jsonvalue import join, resolve
+from harness.apis.jsonvalue import as_list, join, resolve
 from harness.model.messages import JSON
 
 Severity: TypeAlias = Literal["error", "warning"]
@@ -259,6 +259,6 @@ def _shown(value: JsonValue) -> str:
 
 
 def _listed(value: JsonValue) -> str:
-    values = value if isinstance(value, list) else []
+    values = as_list(value)
     *others, last = dict.fromkeys(map(_shown, values)) or ["none"]
     return f"{', '.join(others)} or {last}" if others else last

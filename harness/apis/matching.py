@@ -22,7 +22,7 @@ from itertools import chain
 from typing import Literal, TypeAlias
 
 from harness.apis.condition import Condition, comparison
-from harness.apis.jsonvalue import cached_per_element, equal, join, resolve
+from harness.apis.jsonvalue import as_object, cached_per_element, equal, join, resolve
 from harness.apis.schemas import referenced, schema_depth, subschemas
 from harness.model.messages import JSON
 
@@ -156,7 +156,6 @@ class Conditions:
                 return  # with the same choice, all further places would end the same way
 
     def _shared(self, schemas: SchemaPlaces) -> frozenset[str]:
-        """Return the groups that more than one test uses."""
         through = [test.through(schemas) for test in self.tests]
         return frozenset(each for one in through for each in one if sum(each in other for other in through) > 1)
 
@@ -435,7 +434,6 @@ _Fits: TypeAlias = "Callable[[RequestData, str, JSON], bool]"
 
 
 def _context(condition: Condition, steps: tuple[PathStep, ...]) -> _Fits | None:
-    """Return the test of a value's surroundings."""
     if condition.beside is not None:
         allowed = {*condition.beside}
         return lambda asked, pointer, _: _has_others(asked.body, pointer, allowed)
@@ -484,7 +482,7 @@ def _has_others(body: JSON, pointer: str, allowed: AbstractSet[str]) -> bool:
 
 def _sibling(body: JSON, pointer: str, key: str) -> JSON:
     holder = _holder(body, pointer)
-    return holder.get(key) if isinstance(holder, dict) else None
+    return as_object(holder).get(key)
 
 
 def _names(value: JSON | _Absent) -> AbstractSet[str]:

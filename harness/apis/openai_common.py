@@ -10,13 +10,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TypeAlias, cast
 
+from harness.apis.conversion import Body
 from harness.apis.fact_files import Facts
-from harness.apis.jsonvalue import join
+from harness.apis.jsonvalue import as_list, as_object, count, is_blank, join, loads
 from harness.apis.limits import Limit, Violation, bracketed
 from harness.apis.schemas import inner, schema_fault
 from harness.apis.server import message, number, token, wait_headers
+from harness.apis.view import ChoiceView, ErrorMark, WireError
 from harness.model.http import HttpRequest, HttpResponse
-from harness.model.messages import JSON
+from harness.model.messages import JSON, Usage
 
 _HEX = "0123456789abcdef"
 
@@ -118,6 +120,66 @@ def meant_status(error: dict[str, JSON]) -> int | None:
         if isinstance(number_, int) and 400 <= number_ < 600:
             return number_
     return next((_STATUS_OF[word] for word in (code, kind) if isinstance(word, str) and word in _STATUS_OF), None)
+
+
+def cached_prompt(repeated: int) -> int:
+    """Return the cached tokens of a prompt of which so many are repeated.
+
+    Repeated prompts of 1,024 tokens or more have cached tokens, in steps of 128, as in recordings (1,408 of 1,542,
+    1,536 of 1,586, 2,048 of 2,087). No recording reports cache writes.
+    """
+    return repeated // 128 * 128 if repeated >= 1024 else 0
+
+
+def one_call(body: Body) -> Body:
+    """Return the request with at most one tool call per response."""
+    return {**body, "parallel_tool_calls": False}
+
+
+def parted(body: Body, conversation: str, kind: str) -> Body:
+    """Return the request with user texts as lists of parts of a type, like clients that send images."""
+    said: list[JSON] = []
+    for entry in as_list(body[conversation]):
+        is_user = isinstance(entry, dict) and entry.get("role") == "user"
+        said.append({**entry, "content": [{"type": kind, "text": entry["content"]}]} if is_user else entry)
+    return {**body, conversation: said}
+
+
+def error_mark(text: str) -> ErrorMark | None:
+    """Return the error mark in the text of a result. The APIs have no field for it."""
+    if text.lstrip().startswith("{"):
+        try:
+            value = loads(text)
+        except WireError:
+            return None
+        is_marked = isinstance(value, dict) and next(iter(value), None) == "error" and not is_blank(value["error"])
+        return "error-key" if is_marked else None
+    return "error-text" if text.lstrip()[:5].lower() == "error" else None
+
+
+def allowed_tools(mode: JSON, names: Sequence[str | None], pointer: str) -> ChoiceView | None:
+    """Return a tool choice that is limited to some of the tools, or `None` for an unknown mode."""
+    if mode not in ("auto", "required"):
+        return None
+    allowed = tuple(name for name in names if name is not None)
+    return ChoiceView("auto" if mode == "auto" else "required", pointer, allowed=allowed)
+
+
+def read_usage(usage: JSON, received: str, sent: str) -> Usage:
+    """Return the token counts, given the names of the totals, which include the counts in their details
+    (openai-chat-usage, openai-responses-usage)."""
+    counts = as_object(usage)
+    input_details, output_details = (
+        as_object(counts.get(f"{received}_details")),
+        as_object(counts.get(f"{sent}_details")),
+    )
+    return Usage(
+        input_tokens=count(counts.get(received)),
+        output_tokens=count(counts.get(sent)),
+        cache_read_tokens=count(input_details.get("cached_tokens")),
+        cache_write_tokens=count(input_details.get("cache_write_tokens")),
+        reasoning_tokens=count(output_details.get("reasoning_tokens")),
+    )
 
 
 _NAMES = {
@@ -238,7 +300,7 @@ def open_objects(nodes: Nodes) -> Iterator[tuple[str, dict[str, JSON], list[str]
     for place, node in nodes:
         properties, required = node.get("properties"), node.get("required")
         if _is_of(node, "object") or isinstance(properties, dict):
-            given = required if isinstance(required, list) else []
+            given = as_list(required)
             missing = [name for name in (properties if isinstance(properties, dict) else ()) if name not in given]
             if missing or node.get("additionalProperties") is not False:
                 yield place, node, missing

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from harness.apis.jsonvalue import join, resolve
+from harness.apis.jsonvalue import as_list, join, resolve
 from harness.documents.json_schema import Path, is_simple, schema_error
 from harness.model.messages import JSON
 
@@ -30,7 +30,7 @@ def inner(schema: dict[str, JSON], pointer: str, keywords: Iterable[str]) -> Ite
             if keyword in schema:
                 yield join(pointer, keyword), value
         elif keyword in LISTS:
-            for index, member in enumerate(value if isinstance(value, list) else ()):
+            for index, member in enumerate(as_list(value)):
                 yield join(pointer, keyword, index), member
         elif keyword in MAPS:
             for name, member in value.items() if isinstance(value, dict) else ():

@@ -11,13 +11,13 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
-from harness.apis.jsonvalue import loads
+from harness.apis.jsonvalue import as_object, loads
 from harness.apis.view import ErrorView, ResponseView, WireError
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import JSON
@@ -110,7 +110,6 @@ def _number(text: str) -> float | None:
 
 
 def _date(text: str) -> datetime | None:
-    """Return an HTTP date, in UTC."""
     try:
         date = parsedate_to_datetime(text)
     except (ValueError, OverflowError):
@@ -130,10 +129,6 @@ class StateNotFound(Exception):
         self.response = response
 
 
-def _nothing(_seed: str, _model: str) -> dict[str, str]:
-    return {}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerEndpoints:
     """Endpoints of a server besides chats.
@@ -150,7 +145,7 @@ class ServerEndpoints:
     """
 
     variables: tuple[str, ...] = ()
-    headers: Callable[[str, str], Mapping[str, str]] = _nothing
+    headers: Callable[[str, str], Mapping[str, str]] = lambda _seed, _model: {}
     has_key: Callable[[HttpRequest], bool] = lambda _request: True
     status_without_key: int = 401
     respond: Callable[[HttpRequest, Sequence[str]], HttpResponse | None] = lambda _request, _models: None
@@ -166,13 +161,35 @@ def sent(request: HttpRequest) -> dict[str, JSON]:
         body = loads(request.body)
     except WireError:
         return {}
-    return body if isinstance(body, dict) else {}
+    return as_object(body)
 
 
 def json_response(body: Mapping[str, JSON], status: int = 200) -> HttpResponse:
     """Return a response with a JSON body."""
     encoded = json.dumps(body, ensure_ascii=False).encode()
     return HttpResponse(status, {"content-type": "application/json"}, encoded)
+
+
+def event_stream(body: bytes) -> HttpResponse:
+    """Return a response with an event stream."""
+    return HttpResponse(200, {"content-type": "text/event-stream; charset=utf-8"}, body)
+
+
+T = TypeVar("T")
+
+
+def interleaved(lanes: Sequence[Iterator[T]], seed: str) -> Iterator[T]:
+    """Yield the pieces of several calls that are open at the same time: all starts in order, then the rest in turn."""
+    for lane in lanes:
+        yield next(lane)
+    waiting, turn = list(lanes), 0
+    while waiting:
+        lane = waiting[number(seed, f"turn {turn}", 0, len(waiting) - 1)]
+        try:
+            yield next(lane)
+        except StopIteration:
+            waiting.remove(lane)
+        turn += 1
 
 
 def tokens(body: bytes) -> int:

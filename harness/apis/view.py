@@ -6,8 +6,9 @@ into the folded body of an event stream.
 
 from __future__ import annotations
 
+import base64
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -61,6 +62,14 @@ class MediaView:
     pointer: str
     data: bytes | None = None
     uri: str | None = None
+
+    @staticmethod
+    def inline(media_type: str | None, pointer: str, base64_text: str) -> MediaView | None:
+        """Return a medium with its data, or `None` if the text is not base64."""
+        try:
+            return MediaView(media_type, pointer, data=base64.b64decode(base64_text, validate=True))
+        except ValueError:  # binascii.Error, or non-ASCII text
+            return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +164,24 @@ class SystemView:
     before_turn: int = 0
 
 
+def split_system(
+    turns: Iterable[TurnView], roles: Collection[str]
+) -> tuple[tuple[SystemView, ...], tuple[TurnView, ...]]:
+    """Return the texts of turns with these roles, and the other turns. Parts that are no texts stay in a turn."""
+    system: list[SystemView] = []
+    others: list[TurnView] = []
+    for turn in turns:
+        if turn.wire_role in roles:
+            texts = [part for part in turn.parts if isinstance(part, TextView)]
+            place = f"message:{turn.wire_role}"
+            system += [SystemView(text.text, place, text.pointer, len(others)) for text in texts]
+            rest = tuple(part for part in turn.parts if not isinstance(part, TextView))
+            others += [TurnView("user", rest, turn.pointer, turn.wire_role)] if rest else []
+        else:
+            others.append(turn)
+    return tuple(system), tuple(others)
+
+
 @dataclass(frozen=True, slots=True)
 class ToolView:
     """A tool declaration. `parameters` is the schema on the wire (`None`: absent), in the language `dialect`. Server
@@ -203,10 +230,6 @@ class SettingView:
     pointer: str
 
 
-def _no_settings() -> dict[str, SettingView]:
-    return {}
-
-
 @dataclass(frozen=True)
 class RequestView:
     """A whole request.
@@ -229,7 +252,7 @@ class RequestView:
     tools: tuple[ToolView, ...] = ()
     tool_choice: ChoiceView | None = None
     response_format: FormatView | None = None
-    settings: Mapping[str, SettingView] = field(default_factory=_no_settings)
+    settings: Mapping[str, SettingView] = field(default_factory=dict[str, SettingView])
     stream: bool = False
     stateful: str | None = None
     usage_pointer: str | None = None

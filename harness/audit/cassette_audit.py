@@ -143,7 +143,11 @@ class Audit:
         for found in redrive.disagreements if redrive else ():
             self._add(found.file, found.api, 0, [_disagreement(found)])
         counts = {api: ApiCounts(**counter) for api, counter in self._counts.items()}
-        missing = (_unread(each) for each in skipped if each.damaged)
+        missing = (
+            CellResult(each.file, "unread", "", "", "whole", Verdict.MISSING, reason=each.reason)
+            for each in skipped
+            if each.damaged
+        )
         audited = Audited(
             self._files, counts, self._unknown, tuple(skipped), redrive, unexplained=tuple(self._unexplained)
         )
@@ -281,10 +285,6 @@ def _disagreement(found: PairDisagreement) -> Finding:
         file=found.file,
         index=found.j,
     )
-
-
-def _unread(skipped: Skipped) -> CellResult:
-    return CellResult(skipped.file, "unread", "", "", "whole", Verdict.MISSING, reason=skipped.reason)
 
 
 def candidate_files(paths: Sequence[Path]) -> Iterator[tuple[Path, bool]]:

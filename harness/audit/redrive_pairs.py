@@ -17,7 +17,7 @@ from typing import Literal, TypeAlias
 from harness.apis import registry
 from harness.apis.api import Api
 from harness.apis.conversion import CanonicalReader
-from harness.apis.jsonvalue import canonical, equal, loads
+from harness.apis.jsonvalue import as_object, canonical, equal, loads
 from harness.apis.view import (
     CallView,
     OpaqueView,
@@ -379,5 +379,5 @@ def _texts(view: RequestView) -> Iterator[str]:
 
 
 def _field(body: JSON, name: str) -> str:
-    value = body.get(name) if isinstance(body, dict) else None
+    value = as_object(body).get(name)
     return value if isinstance(value, str) else ""

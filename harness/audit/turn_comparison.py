@@ -71,10 +71,6 @@ REASONING_NAMES = frozenset({"reasoning", "reasoning_content"})
 _CACHE_MARK = "cache_control"
 
 
-def _no_labels() -> dict[str, JSON]:
-    return {}
-
-
 @dataclass(frozen=True, slots=True)
 class TurnFact:
     """Content of one part.
@@ -90,7 +86,7 @@ class TurnFact:
     fields: Mapping[str, JSON]
     pointer: str
     name: str = ""
-    labels: Mapping[str, JSON] = field(default_factory=_no_labels)
+    labels: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
     id: str | None = None
     item_id: str | None = None
     answers: int | None = None

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from harness.apis.jsonvalue import as_list, as_object
 from harness.apis.view import ChoiceView
 from harness.model.messages import JSON, NamedTool, ToolChoice
 
@@ -92,8 +93,8 @@ def tool_families(fields: JSON) -> frozenset[str]:
     """Return the families of the tools in body fields, named by `type` or by their only field (Gemini)."""
     tools = fields.get("tools") if isinstance(fields, Mapping) else None
     found: set[str] = set()
-    for tool in tools if isinstance(tools, list) else ():
-        kind = tool.get("type") if isinstance(tool, dict) else None
+    for tool in as_list(tools):
+        kind = as_object(tool).get("type")
         found |= {kind} if isinstance(kind, str) else {*tool} if isinstance(tool, dict) else set()
     return frozenset(map(tool_family, found))
 

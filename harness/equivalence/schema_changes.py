@@ -10,7 +10,7 @@ from itertools import chain, islice
 from random import Random
 from typing import Any, Literal
 
-from harness.apis.jsonvalue import equal, join, resolve
+from harness.apis.jsonvalue import as_list, as_object, equal, join, resolve
 from harness.equivalence.schema_documents import Dialect, SchemaDocument, UnreadableError, find_wording_change
 from harness.equivalence.schema_forms import (
     KINDS,
@@ -186,9 +186,9 @@ class _InnerPair:
     def around(self, base: JSON, value: JSON) -> JSON:
         """Return `base` with `value` inserted at `key`."""
         if isinstance(self.key, int):
-            items = base if isinstance(base, list) else []
+            items = as_list(base)
             return [*items[: self.key], value, *items[self.key + 1 :]]
-        return {**(base if isinstance(base, dict) else {}), "another" if self.key is None else self.key: value}
+        return {**as_object(base), "another" if self.key is None else self.key: value}
 
 
 def _steps(

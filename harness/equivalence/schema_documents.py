@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from harness.apis.jsonvalue import canonical, join, resolve
+from harness.apis.jsonvalue import as_list, canonical, join, resolve
 from harness.apis.schemas import LISTS, MAPS, ONE
 from harness.documents.json_schema import is_simple, schema_error
 from harness.model.messages import JSON
@@ -199,7 +199,7 @@ def _saying(document: SchemaDocument, schema: JSON, within: tuple[int, ...] = ()
     inner: list[JSON] = [document.target(schema["$ref"])] if "$ref" in schema else []
     for name in _SAME_VALUE:
         options = schema.get(name)
-        inner += options if isinstance(options, list) else []
+        inner += as_list(options)
     for each in inner:
         for one in _saying(document, each, (*within, id(schema))):
             is_overruled = "description" in schema and "description" in one and ("$ref" in schema or "allOf" in schema)
@@ -252,7 +252,6 @@ def _members(schemas: list[dict[str, JSON]]) -> dict[str, list[JSON]]:
         for keyword in ("items", "additionalProperties"):
             if isinstance(schema.get(keyword), dict):
                 found.setdefault(f"/{keyword}", []).append(schema[keyword])
-        prefix = schema.get("prefixItems")
-        for index, each in enumerate(prefix if isinstance(prefix, list) else ()):
+        for index, each in enumerate(as_list(schema.get("prefixItems"))):
             found.setdefault(join("", "prefixItems", index), []).append(each)
     return found

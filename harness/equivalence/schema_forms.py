@@ -17,7 +17,7 @@ from functools import cached_property
 from itertools import combinations
 from typing import Any, cast
 
-from harness.apis.jsonvalue import canonical, join
+from harness.apis.jsonvalue import as_list, canonical, join
 from harness.documents.json_schema import UndecidedSchema, Validator
 from harness.equivalence.schema_documents import SchemaDocument, UnreadableError
 from harness.model.messages import JSON
@@ -299,13 +299,14 @@ class _Reading:
         form = NormalForm(dict(self._own_kinds(schema, above)), pointer)
         if "$ref" in schema:
             form = self._both(form, self._form(self._document.target(schema["$ref"]), above, inside))
-        for each in _list(schema.get("allOf")):
+        for each in as_list(schema.get("allOf")):
             form = self._both(form, self._form(each, above, inside))
         if "anyOf" in schema:
-            options = [self._form(each, above, inside) for each in _list(schema["anyOf"])]
+            options = [self._form(each, above, inside) for each in as_list(schema["anyOf"])]
             form = self._both(form, union(options, pointer))
         if "oneOf" in schema:
-            form = self._both(form, self._one_of([self._form(each, above, inside) for each in _list(schema["oneOf"])]))
+            options = [self._form(each, above, inside) for each in as_list(schema["oneOf"])]
+            form = self._both(form, self._one_of(options))
         form = self._conditions(form, schema, above, inside)
         return nullable(form) if schema.get("nullable") is True and self._document.reads_nullable else form
 
@@ -339,15 +340,15 @@ class _Reading:
                 form = self.place(schema[name], above)
                 if form.key != anything().key:
                     keywords[name] = form
-        if kind == "array" and _list(schema.get("prefixItems")):
-            keywords["prefixItems"] = tuple(self.place(each, above) for each in _list(schema["prefixItems"]))
+        if kind == "array" and as_list(schema.get("prefixItems")):
+            keywords["prefixItems"] = tuple(self.place(each, above) for each in as_list(schema["prefixItems"]))
         if kind == "object":
             for name in ("properties", "patternProperties"):
                 members = schema.get(name)
                 if isinstance(members, dict):
                     keywords[name] = {key: self.place(each, above) for key, each in members.items()}
-            if _list(schema.get("required")):
-                keywords["required"] = sorted({name for name in _list(schema["required"]) if isinstance(name, str)})
+            if as_list(schema.get("required")):
+                keywords["required"] = sorted({name for name in as_list(schema["required"]) if isinstance(name, str)})
         return _whole_bounds(keywords) if whole else keywords
 
     def _conditions(
@@ -461,7 +462,3 @@ def _kind(value: JSON) -> str:
             return "array"
         case _:
             return "object"
-
-
-def _list(value: JSON) -> list[JSON]:
-    return value if isinstance(value, list) else []

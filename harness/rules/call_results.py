@@ -212,7 +212,6 @@ def _result_misplaced(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 def _media_of_results(evidence: Evidence, exchange: int) -> list[Image | File]:
-    """Return the media that tools returned before a request."""
     chat = evidence.readings[exchange].exchange.chat
     if chat is None or not evidence.transcript.chats:
         return []
@@ -254,7 +253,6 @@ def _answers_any(turn: TurnView, ids: set[str | None]) -> bool:
     remedy="match results to calls by their ids, not by the order in which the tools finish",
 )
 def _result_swapped(evidence: Evidence) -> Iterator[RuleViolation]:
-    """Report a result with the content of another call's result."""
     for req in evidence.client_requests:
         for answer in matched_results(evidence, req):
             other = answer.taken_from

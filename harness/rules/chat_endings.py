@@ -144,7 +144,6 @@ def has_broken_answers(evidence: Evidence) -> bool:
 
 
 def _is_expected(evidence: Evidence, chat: int) -> bool:
-    """Return whether the scenario expects the error that the chat raised."""
     expectation = _expectation(evidence, chat)
     if expectation is None or expectation.error is None:
         return False
@@ -292,7 +291,6 @@ def _status_violation(made: Chat, failure: ErrorView, wanted: ExpectedEnding) ->
 
 
 def _other_error_violation(evidence: Evidence, chat: int, wanted: ExpectedEnding) -> RuleViolation | None:
-    """Check an unexpected error."""
     made = evidence.transcript.chats[chat]
     if wanted.fate in ("unsent", "unreadable", "answered") and _is_expected(evidence, chat):
         return None

@@ -129,7 +129,6 @@ def _append_only(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 def _repeats(before: RequestView, now: RequestView) -> bool:
-    """Return whether a request repeats all earlier entries unchanged."""
     then, again = before.turns, now.turns[: len(before.turns)]
     return len(then) == len(again) and all(
         one is other or alike(one, other) for one, other in zip(then, again, strict=True)
@@ -146,7 +145,6 @@ def _without_instruction(req: ChatExchange, view: RequestView) -> RequestView:
 
 
 def _entry(req: ChatExchange, turn: TurnView) -> JSON:
-    """Return an entry as it appears in the request."""
     return resolve(parsed(req.reading.exchange.request.body), turn.pointer)
 
 
@@ -239,7 +237,6 @@ def _first_difference(
 
 
 def _count_equal(given: list[tuple[str, str]], told: list[tuple[str, str]]) -> int:
-    """Count equal texts at the start."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(given, told, strict=False)))
 
 
@@ -327,7 +324,6 @@ def _result_media(message: Message) -> Iterator[Image | File]:
     remedy="send the bytes as they were given, in base64 with their own media type",
 )
 def _media(evidence: Evidence) -> Iterator[RuleViolation]:
-    """Report the user's media that are missing, changed, or moved relative to the preceding text."""
     for req in evidence.chat_exchanges:
         given_media = [] if req.view.stateful else [*_given_media(req)]
         if not given_media:

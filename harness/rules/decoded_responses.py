@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
-from harness.apis.jsonvalue import equal, resolve
+from harness.apis.jsonvalue import as_list, as_object, equal, resolve
 from harness.apis.response_rules import Subject
-from harness.apis.view import CallView, ResponseView, TextView
+from harness.apis.view import ResponseView, TextView
 from harness.model.messages import JSON, ChatResponse, StopReason, Usage
 from harness.platform.exceptions import shorten
 from harness.results import Blame, Kind, Severity
@@ -163,7 +163,6 @@ def _usage_offered(evidence: Evidence) -> Iterator[RuleViolation]:
     remedy="return the model that the answer names, or none",
 )
 def _model(evidence: Evidence) -> Iterator[RuleViolation]:
-    """Report a model other than the one in the answer."""
     for reading, wire, given in _answers(evidence):
         if wire.model is None or given.model is None or _is_named(wire.model, given.model):
             continue
@@ -229,8 +228,7 @@ def _library_stop_reason(evidence: Evidence) -> Iterator[RuleViolation]:
 )
 def _empty_arguments(evidence: Evidence) -> Iterator[RuleViolation]:
     for reading, wire, given in _library_answers(evidence):
-        places = given.reported.get("empty-arguments")
-        for place in places if isinstance(places, list) else ():
+        for place in as_list(given.reported.get("empty-arguments")):
             call = wire.calls[place] if isinstance(place, int) and place < len(wire.calls) else None
             sent = None if call is None or call.malformed is not None else resolve(wire.body, call.arguments_pointer)
             if call is not None and sent not in (None, ""):
@@ -248,17 +246,14 @@ def _empty_arguments(evidence: Evidence) -> Iterator[RuleViolation]:
 )
 def _cut_call(evidence: Evidence) -> Iterator[RuleViolation]:
     for reading, wire, given in _library_answers(evidence):
-        calls = given.reported.get("unreadable-calls")
-        for said in calls if isinstance(calls, list) else ():
-            name = said.get("name") if isinstance(said, dict) else None
+        for said in as_list(given.reported.get("unreadable-calls")):
+            name = as_object(said).get("name")
             cut = next((call for call in wire.calls if call.malformed is not None and call.name == name), None)
             if cut is not None:
-                message = f"the library returns a call of {cut.name} {_how_cut(wire)}"
+                by_limit = wire.stop_reason is StopReason.MAX_TOKENS
+                how = "cut by max_tokens" if by_limit else "whose arguments are not JSON"
+                message = f"the library returns a call of {cut.name} {how}"
                 yield reading.response_violation(message, cut.arguments_pointer, said, "no call")
-
-
-def _how_cut(wire: ResponseView) -> str:
-    return "cut by max_tokens" if wire.stop_reason is StopReason.MAX_TOKENS else "whose arguments are not JSON"
 
 
 @RULES.add(
@@ -272,14 +267,12 @@ def _how_cut(wire: ResponseView) -> str:
 def _indices(evidence: Evidence) -> Iterator[RuleViolation]:
     for reading, wire, given in _library_answers(evidence):
         said = given.reported.get("indices")
-        indices: list[JSON] = [index for index in said if index is not None] if isinstance(said, list) else []
+        indices: list[JSON] = [index for index in as_list(said) if index is not None]
         if len(set(map(str, indices))) < len(indices):
             message = "the library gives calls of one stream the same index, so that their arguments are joined"
-            yield reading.response_violation(message, _first_call_pointer(wire.calls), said, "an index for each call")
-
-
-def _first_call_pointer(calls: tuple[CallView, ...]) -> str:
-    return calls[0].pointer if calls else ""
+            yield reading.response_violation(
+                message, wire.calls[0].pointer if wire.calls else "", said, "an index for each call"
+            )
 
 
 _PROVIDER: dict[str, Any] = {"severity": Severity.WARNING, "blame": Blame.PROVIDER}
@@ -353,12 +346,9 @@ def _provider_stop_reason(evidence: Evidence) -> Iterator[RuleViolation]:
 )
 def _missing_usage(evidence: Evidence) -> Iterator[RuleViolation]:
     for reading, response in _provider_answers(evidence):
-        if response.streamed and evidence.api.traits.counts_when_asked and not _is_counted(reading):
+        is_counted = reading.request is not None and reading.request.usage_pointer is not None
+        if response.streamed and evidence.api.traits.counts_when_asked and not is_counted:
             continue  # reported by stream-requested (openai-chat-stream-usage)
         unfinished = response.stop_reason in (StopReason.PAUSE, StopReason.REFUSAL)  # blocked, or still running
         if not unfinished and not response.usage.input_tokens:
             yield reading.response_violation("no input tokens are counted", "", response.usage.input_tokens)
-
-
-def _is_counted(reading: ParsedExchange) -> bool:
-    return reading.request is not None and reading.request.usage_pointer is not None

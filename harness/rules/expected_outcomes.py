@@ -105,7 +105,6 @@ def _declared_but_declined(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 def _capabilities(request: ChatRequest) -> frozenset[Capability]:
-    """Return the capabilities that a request needs."""
     results = [result for message in request.messages for result in message.tool_results]
     said = [message for message in request.messages if message.role is Role.USER and not message.tool_results]
     choice, form = request.tool_choice, request.response_format
@@ -307,7 +306,6 @@ def _wire_stop_reason(evidence: Evidence, chat: int) -> str | None:
 
 
 def _is_mended(evidence: Evidence, chat: int) -> bool:
-    """Return whether a declared retry succeeded."""
     declared = Capability.RETRIES in evidence.transcript.capabilities
     return declared and len(evidence.exchanges(chat)) > 1 and evidence.transcript.chats[chat].response is not None
 

@@ -16,7 +16,6 @@ from harness.model.messages import JSON, JSON_INSTRUCTION, ChatRequest, JsonMode
 from harness.results import Blame, Kind
 from harness.rules.evidence import ChatExchange, Evidence
 from harness.rules.rule import RuleTable, RuleViolation
-from harness.scenarios.json_schema import UndecidedSchema, Validator
 
 
 def schema_tool(req: ChatExchange) -> ToolView | None:
@@ -193,7 +192,6 @@ def _prompts(req: ChatExchange) -> list[SystemView]:
 
 
 def _is_instruction(part: SystemView, system: str | None, words: tuple[str, ...]) -> bool:
-    """Return whether a block is an instruction to answer in JSON."""
     if system and system.strip() in part.text:
         return False
     return part.text == JSON_INSTRUCTION or _mentions(part.text, words)
@@ -214,14 +212,6 @@ def _is_reworded_prompt(text: str, system: str) -> bool:
 
 def _mentions(text: str, words: tuple[str, ...]) -> bool:
     return any(word in text.lower() for word in words)
-
-
-def _texts(req: ChatExchange) -> list[TextView]:
-    return [part for turn in req.view.turns for part in turn.parts if isinstance(part, TextView)]
-
-
-def _given_texts(req: ChatExchange) -> str:
-    return "\0".join(message.text for message in req.chat.request.messages)
 
 
 @RULES.add(
@@ -246,8 +236,9 @@ def _missing_prompt(evidence: Evidence) -> Iterator[RuleViolation]:
 def _prompt_in_message(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.chat_exchanges:
         system = _system_of(req)
-        found = [part for part in _texts(req) if system is not None and system in part.text]
-        if system is None or not found or system in _given_texts(req):
+        texts = [part for turn in req.view.turns for part in turn.parts if isinstance(part, TextView)]
+        found = [part for part in texts if system is not None and system in part.text]
+        if system is None or not found or any(system in message.text for message in req.chat.request.messages):
             continue
         for part in found:
             message = "the system prompt is in a message of the conversation"
@@ -357,7 +348,6 @@ def _stale_prompt(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 def _previous_prompt(evidence: Evidence, req: ChatExchange) -> str | None:
-    """Return the previous system prompt."""
     system = _system_of(req)
     earlier = [_system_of(other) for other in evidence.chat_exchanges if other.index < req.index]
     return next((prompt for prompt in reversed(earlier) if prompt is not None and prompt != system), None)

@@ -166,7 +166,8 @@ def changed_tools(given: LoopInputs) -> Iterator[RuleViolation]:
 def missing_messages(given: LoopInputs) -> Iterator[RuleViolation]:
     """Report missing messages of the user or the model. A client of `harness serve` may word its user messages
     freely."""
-    for req, turn in given.client_requests if not _is_stateful(given) else ():
+    is_stateful = any(req.view.stateful for req, _ in given.client_requests)
+    for req, turn in given.client_requests if not is_stateful else ():
         answers = (given.evidence.answer(at) for at in range(req.index))
         views = [answer.response for answer in answers if answer is not None and answer.response is not None]
         yield from _missing_texts(req, "assistant", [view.text for view in views if not is_cut_off(view)])
@@ -174,10 +175,6 @@ def missing_messages(given: LoopInputs) -> Iterator[RuleViolation]:
             parts = [part for each in given.scenario.turns[: turn + 1] for part in user_message(each).parts]
             yield from _missing_texts(req, "user", [part.text for part in parts if isinstance(part, Text)])
             yield from _missing_media(req, given.scenario, turn)
-
-
-def _is_stateful(given: LoopInputs) -> bool:
-    return any(req.view.stateful for req, _ in given.client_requests)
 
 
 def _missing_texts(req: ClientRequest, role: str, wanted: list[str]) -> Iterator[RuleViolation]:
@@ -207,7 +204,9 @@ def changed_settings(given: LoopInputs) -> Iterator[RuleViolation]:
         yield from _changed_choice(given, req)
         problem = _missing_format(given, req.view)
         if problem is not None:
-            yield req.reading.violation(problem, "", None, _wanted_format(given.settings))
+            yield req.reading.violation(
+                problem, "", None, "json-schema" if isinstance(given.settings.format(), JsonSchema) else "json"
+            )
         if given.transcript.variant == "stream" and not req.view.stream:
             yield req.reading.violation("the answer was to be streamed, and the request does not ask for that")
 
@@ -264,7 +263,3 @@ def _missing_format(given: LoopInputs, view: RequestView) -> str | None:
         said = said.replace(own, "") if own else said
     told = sent is not None or "json" in said.lower()
     return None if told else "JSON was asked for, and no part of the request says so"
-
-
-def _wanted_format(settings: Settings) -> str:
-    return "json-schema" if isinstance(settings.format(), JsonSchema) else "json"

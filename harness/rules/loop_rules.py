@@ -83,8 +83,6 @@ _look(
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A call of one of the scenario's tools, with its answer and exchange."""
-
     answer: int
     exchange: int
     view: CallView

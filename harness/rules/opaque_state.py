@@ -115,7 +115,8 @@ def _place_after_neighbour(part: TextView, sent: list[PartView], roles: list[str
 
 
 def _has_state(part: PartView, state: JSON) -> bool:
-    return any(equal(own, state) for own in _states(part))
+    signature = part.signature if isinstance(part, OpaqueView) else None
+    return equal(_state_of(part), state) or equal(signature, state)
 
 
 def _is_all_of(text: TextView, sent: PartView) -> bool:
@@ -123,11 +124,6 @@ def _is_all_of(text: TextView, sent: PartView) -> bool:
     if isinstance(sent, TextView):
         return sent.text == text.text
     return isinstance(sent, OpaqueView) and _has_state(sent, text.opaque)
-
-
-def _states(part: PartView) -> tuple[JSON, JSON]:
-    """Return the state of a part, and a signature inside it."""
-    return _state_of(part), part.signature if isinstance(part, OpaqueView) else None
 
 
 def _moved_state(
@@ -230,7 +226,6 @@ def _lost_violation(req: ClientRequest, part: PartView, behind: list[PartView]) 
 
 
 def _has_lost_its_state(issued: PartView, sent: PartView) -> bool:
-    """Return whether the issued text or call was sent back without state."""
     return _is_same_part(issued, sent) and _state_of(sent) is None
 
 

@@ -73,7 +73,9 @@ def _changed_requests(evidence: Evidence) -> Iterator[RuleViolation]:
         if recorded is None:
             continue
         for found in differences(recorded, reading.exchange.request, evidence.api, issued=evidence.issued_ids):
-            at_fault = found.neutral and not faulty().isdisjoint(_places(reading, found))
+            at_fault = found.neutral and not faulty().isdisjoint(
+                {(reading.index, _entry(found.pointer)), (reading.index, "")}
+            )
             asked_for = is_own or (at_fault and not _is_library_default(evidence, reading, found))
             if not asked_for and (not found.neutral or found.fact in _JUDGED_FACTS):
                 continue
@@ -110,11 +112,6 @@ def _faulty_places(evidence: Evidence) -> frozenset[tuple[int | None, str]]:
         for each in found
         if each.kind is not Kind.CONVENTION and each.severity is Severity.ERROR and not each.of_response
     )
-
-
-def _places(reading: ParsedExchange, found: RequestDifference) -> tuple[tuple[int | None, str], ...]:
-    """Return the places of findings that may explain a difference: in the same entry, or the whole request."""
-    return (reading.index, _entry(found.pointer)), (reading.index, "")
 
 
 def _entry(pointer: str) -> str:

@@ -242,7 +242,6 @@ def _difference_at(place: str, one: JSON, other: JSON, kind: Kind = Kind.LOSS) -
 
 
 def _value_differences(one: JSON, other: JSON, pointer: str) -> Iterator[tuple[str, JSON, JSON]]:
-    """Yield the differences of two values by pointer."""
     if isinstance(one, dict) and isinstance(other, dict):
         for key in one | other:
             yield from _value_differences(one.get(key), other.get(key), join(pointer, key))

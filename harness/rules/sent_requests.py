@@ -157,14 +157,12 @@ def _unparsed_exchanges(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 def _is_read(reading: ParsedExchange) -> bool:
-    """Return whether the wire reader could parse the request."""
     return reading.request is not None or (
         isinstance(reading, ParsedEmbeddingExchange) and reading.embedding_request is not None
     )
 
 
 def _response_blame(evidence: Evidence) -> Blame:
-    """Return the blame for a response."""
     transcript = evidence.transcript
     if not transcript.scripted:
         return Blame.PROVIDER

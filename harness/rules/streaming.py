@@ -82,8 +82,6 @@ def calls_from_events(events: Iterable[StreamEvent]) -> list[CallFromEvents]:
 
 @dataclass(frozen=True, slots=True)
 class _Streamed:
-    """A streamed chat with the exchange that answered it."""
-
     index: int
     chat: Chat
     reading: ParsedExchange | None
@@ -169,7 +167,6 @@ def _finishes(chat: Chat) -> bool:
 
 
 def _event_text(event: object) -> str:
-    """Describe an event in words."""
     match event:
         case ToolCallStart(index, call_id, name):
             return f"the start of call {index}: {name} ({call_id})"

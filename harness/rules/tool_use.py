@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from harness.apis.jsonvalue import equal, loads
 from harness.apis.response_rules import Subject
-from harness.apis.view import CallView, JsonView, MediaView, OpaqueView, ResultView, TextView, ToolView, WireError
+from harness.apis.view import CallView, JsonView, MediaView, OpaqueView, ResultView, TextView, WireError
 from harness.equivalence import choice_meaning
 from harness.equivalence.choice_meaning import tool_families, tool_family
 from harness.equivalence.result_meaning import is_sent_by_item, says_no_more
@@ -65,10 +65,6 @@ def shown_result(result: ToolResult) -> JSON:
     return [part.text if isinstance(part, Text) else f"<{type(part).__name__.lower()}>" for part in result.content]
 
 
-def _functions(req: ChatExchange) -> dict[str, ToolView]:
-    return {tool.name: tool for tool in req.view.tools if tool.kind == "function"}
-
-
 _TOOLS = "harness.model.messages: Tool, ToolCall, ToolResult"
 RULES = RuleTable(Subject.TOOLS, _TOOLS)
 
@@ -117,7 +113,7 @@ def _wrong_provider_tools(req: ChatExchange) -> Iterator[RuleViolation]:
 def _declaration_changed(evidence: Evidence) -> Iterator[RuleViolation]:
     kept: set[tuple[int, int]] = set()  # ids of pairs already compared: requests repeat the same objects
     for req in evidence.chat_exchanges:
-        sent = _functions(req)
+        sent = {tool.name: tool for tool in req.view.tools if tool.kind == "function"}
         for tool in req.chat.request.tools:
             view = sent.get(tool.name)
             if view is None or (id(tool), id(view)) in kept:

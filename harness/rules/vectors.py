@@ -19,8 +19,6 @@ from harness.rules.rule import RuleTable, RuleViolation
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A step with its exchanges."""
-
     name: str
     made: Embedded
     readings: Sequence[ParsedEmbeddingExchange]
@@ -59,7 +57,6 @@ RULES = RuleTable(Subject.EMBEDDINGS, "harness.model.protocols: EmbeddingProvide
     remedy="send each text once, unchanged and in the order of the list",
 )
 def _texts(evidence: Evidence) -> Iterator[RuleViolation]:
-    """Report texts that are missing, changed, added or out of order."""
     for step in _made(evidence):
         if not step.readings:
             continue  # reported by embedding-failed
@@ -179,7 +176,6 @@ def _failed(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 def _is_right(reading: ParsedEmbeddingExchange) -> bool:
-    """Return whether the provider returned the requested vectors."""
     view, vectors = reading.embedding_request, reading.vectors
     if view is None or vectors is None or len(vectors) != len(view.texts):
         return False

@@ -11,8 +11,8 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from harness.apis.anthropic.pairing import FACTS, Entry, dotted, entries, limit, nested, pairing_limits, turns
-from harness.apis.anthropic.requests import body_of, is_continued, is_invoked, objects
-from harness.apis.jsonvalue import cached_per_element, join, resolve
+from harness.apis.anthropic.requests import body_of, is_continued, is_invoked
+from harness.apis.jsonvalue import as_list, cached_per_element, join, objects, resolve
 from harness.apis.limits import Severity, Violation, severity_of
 from harness.apis.schemas import schema_fault, subschemas
 from harness.apis.services import RuleSet
@@ -100,8 +100,6 @@ def _forms() -> dict[str, Any]:
 
 
 class _Forms:
-    """Checks objects against their forms."""
-
     def __init__(self, surface: _Surface) -> None:
         self._surface = surface
 
@@ -180,7 +178,6 @@ def _members(surface: _Surface, form: str) -> Callable[[object, str], Sequence[l
 
 @cache
 def _kind(kind: str) -> tuple[tuple[type, ...], str, str]:
-    """Return the Python types, the nested form and the description of a field's type."""
     kinds = kind.split("|")
     names = [each if each in _TYPES else "list" if each.endswith("[]") else "object" for each in kinds]
     form = next((each for each in kinds if each[:1].isupper()), "")
@@ -286,8 +283,7 @@ def is_custom(tool: dict[str, JSON]) -> bool:
 
 def example_limits(tool: dict[str, JSON], schema: dict[str, JSON], pointer: str) -> Iterator[Violation]:
     """Check that `input_examples` match the tool's schema (anthropic-tool-examples-valid)."""
-    examples = tool.get("input_examples")
-    for index, example in enumerate(examples if isinstance(examples, list) else ()):
+    for index, example in enumerate(as_list(tool.get("input_examples"))):
         if not _is_valid(example, schema):
             place = join(pointer, "input_examples", index)
             yield limit("tool-examples").broken(
@@ -341,7 +337,7 @@ def _together(schemas: list[tuple[str, dict[str, JSON]]]) -> Iterator[Violation]
     if len(optional) > _MOST_OPTIONAL:
         place = optional[_MOST_OPTIONAL]
         yield limit("strict-optional").broken(message, place, actual=len(optional), expected=_MOST_OPTIONAL)
-    unions = [place for place, member in members for place in _unions(member, place)]
+    unions = [place for at, schema in members for _, place, member in _properties(schema, at) if _is_union(member)]
     if len(unions) > _MOST_UNIONS:
         place = unions[_MOST_UNIONS]
         yield limit("strict-unions").broken(message, place, actual=len(unions), expected=_MOST_UNIONS)
@@ -355,14 +351,8 @@ def _properties(schema: dict[str, JSON], pointer: str) -> Iterator[tuple[str, st
 
 def _optional(schema: dict[str, JSON], pointer: str) -> list[str]:
     """Return the pointers of an object's optional properties."""
-    required = schema.get("required")
-    needed = required if isinstance(required, list) else []
+    needed = as_list(schema.get("required"))
     return [place for name, place, _ in _properties(schema, pointer) if name not in needed]
-
-
-def _unions(schema: dict[str, JSON], pointer: str) -> list[str]:
-    """Return the pointers of an object's properties that are unions or have more than one type."""
-    return [place for _, place, member in _properties(schema, pointer) if _is_union(member)]
 
 
 def _is_union(schema: JSON) -> bool:

@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from harness.apis.api import ClientForm
 from harness.apis.conversion import AnsweredCall, Body, CanonicalReader, RequestBuilder, SystemText, without
-from harness.apis.jsonvalue import resolve
+from harness.apis.jsonvalue import as_list, as_object, resolve
 from harness.apis.view import MediaView, ResultView, TextView
 from harness.model.messages import JSON, ChatRequest, JsonSchema, Message, NamedTool, Role, Tool, ToolResult
 
@@ -34,15 +34,14 @@ def _system_blocks(body: dict[str, JSON]) -> None:
 
 
 def _text(blocks: JSON) -> str:
-    texts = (block.get("text") for block in blocks if isinstance(block, dict)) if isinstance(blocks, list) else ()
+    texts = (block.get("text") for block in as_list(blocks) if isinstance(block, dict))
     return "".join(text for text in texts if isinstance(text, str))
 
 
 def _text_before_result(body: dict[str, JSON]) -> None:
     """Insert a user text before the tool result in the same message."""
-    messages = body.get("messages")
-    for message in messages if isinstance(messages, list) else ():
-        content = message.get("content") if isinstance(message, dict) else None
+    for message in as_list(body.get("messages")):
+        content = as_object(message).get("content")
         if isinstance(content, list) and any(_is_result(block) for block in content):
             content.insert(0, {"type": "text", "text": REMINDER})
 
@@ -74,13 +73,8 @@ class AnthropicReader(CanonicalReader):
 
     @override
     def result(self, view: ResultView, call_id: str, name: str) -> ToolResult:
-        raw = self.raw(view)
-        block = raw if isinstance(raw, dict) else {}
-        content = block.get("content")
-        parts = tuple(self.part(part) for part in view.payload)
-        fields = self._kept(without(block, "type", "tool_use_id", "content", "is_error"))
-        said = content if isinstance(content, str) else parts
-        return ToolResult(call_id, name, said, is_error=block.get("is_error") is True, provider_metadata=fields)
+        failed = as_object(self.raw(view)).get("is_error") is True
+        return self._result(view, call_id, name, "content", ("type", "tool_use_id", "is_error"), is_error=failed)
 
     @override
     def _function(self, raw: dict[str, JSON]) -> dict[str, JSON]:
@@ -118,7 +112,7 @@ def write(request: ChatRequest, bound: str) -> Body:
 def _tool(tool: Tool) -> Body:
     marks = tool.provider_metadata.get("anthropic")
     named: Body = {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
-    return {**named, **(marks if isinstance(marks, dict) else {})}
+    return {**named, **as_object(marks)}
 
 
 def _entry(message: Message) -> JSON:
@@ -137,22 +131,11 @@ def _result(call_id: str | None, text: str, *, failed: bool = False) -> JSON:
     return result | ({"is_error": True} if failed else {})
 
 
-def _with(body: Body, *entries: JSON) -> Body:
-    messages = body["messages"]
-    return {**body, "messages": [*(messages if isinstance(messages, list) else ()), *entries]}
-
-
-def append_answer(body: Body, answer: JSON, results: Sequence[AnsweredCall]) -> Body:
-    """Append the response's blocks unchanged, then one message with all results (anthropic-results-in-one-message)."""
-    said: Body = {"role": "assistant", "content": resolve(answer, "/content")}
+def continued(answer: JSON, results: Sequence[AnsweredCall]) -> Sequence[JSON]:
+    """Return the response's blocks unchanged, then one message with all results (anthropic-results-in-one-message)."""
     blocks: list[JSON] = [_result(call.id, json.dumps({**value}, ensure_ascii=False)) for call, value in results]
-    answered: Body = {"role": "user", "content": blocks}
-    return _with(body, said, *([answered] if blocks else ()))
-
-
-def append_text(body: Body, text: str) -> Body:
-    """Append a user message."""
-    return _with(body, {"role": "user", "content": text})
+    said: JSON = {"role": "assistant", "content": resolve(answer, "/content")}
+    return (said, {"role": "user", "content": blocks}) if blocks else (said,)
 
 
 def one_call(body: Body) -> Body:
@@ -164,8 +147,7 @@ def one_call(body: Body) -> Body:
 
 def plain(body: Body) -> Body:
     """Replace message content that is a single text block by a string (anthropic-content-form)."""
-    messages = body["messages"]
-    return {**body, "messages": [_plain(each) for each in (messages if isinstance(messages, list) else ())]}
+    return {**body, "messages": [_plain(each) for each in as_list(body["messages"])]}
 
 
 def _plain(message: JSON) -> JSON:
@@ -181,8 +163,7 @@ REQUEST_BUILDER = RequestBuilder(
     stream_path="/v1/messages",
     bounds=("max_tokens",),
     write=write,
-    append_answer=append_answer,
-    append_text=append_text,
+    continued=continued,
     streaming={"stream": True},
     one_call=one_call,
     plain=plain,

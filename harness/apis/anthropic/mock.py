@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
 
 from harness.apis.api import StreamShape
-from harness.apis.eventstream import events, written
-from harness.apis.jsonvalue import loads
-from harness.apis.profiles import Profile
-from harness.apis.server import fragments, number, signature, token
+from harness.apis.eventstream import sent_objects, written_by_type
+from harness.apis.jsonvalue import as_list, as_object
+from harness.apis.server import event_stream, fragments, number, signature, token
+from harness.apis.targets import Profile
 from harness.apis.view import ModelStep, Provocation, RequestView
 from harness.model.http import HttpResponse
 from harness.model.messages import JSON, StopReason
@@ -53,16 +53,12 @@ def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str,
 
 def build_stream(step: ModelStep, seed: str, model: str, profile: Profile, _request: RequestView) -> HttpResponse:
     """Return the same response as an event stream. This API has only one stream format."""
-    return _stream(spell(build(step, seed, model, profile), seed, step.provocations))
+    return event_stream(spell(build(step, seed, model, profile), seed, step.provocations))
 
 
 def stream_of(body: dict[str, JSON], seed: str, _profile: Profile, _request: RequestView) -> HttpResponse:
     """Convert a complete message to an event stream."""
-    return _stream(spell(body, seed))
-
-
-def _stream(body: bytes) -> HttpResponse:
-    return HttpResponse(200, {"content-type": "text/event-stream; charset=utf-8"}, body)
+    return event_stream(spell(body, seed))
 
 
 def _derived(step: ModelStep) -> StopReason:
@@ -176,12 +172,12 @@ def _with_unknown_events(events: Iterable[dict[str, JSON]]) -> Iterator[dict[str
 
 def _events(message: dict[str, JSON], seed: str) -> Iterator[dict[str, JSON]]:
     usage, content = message.get("usage"), message.get("content")
-    counts = usage if isinstance(usage, dict) else {}
+    counts = as_object(usage)
     known = {key: value for key, value in counts.items() if key in _KNOWN_AT_START}
     begun: dict[str, JSON] = {"output_tokens": number(seed, "begun", 1, 8)} if "output_tokens" in known else {}
     nothing_yet: dict[str, JSON] = {key: None for key in _AT_THE_END if key in message}
     yield {"type": "message_start", "message": {**message, **nothing_yet, "content": [], "usage": known | begun}}
-    for index, block in enumerate(content if isinstance(content, list) else ()):
+    for index, block in enumerate(as_list(content)):
         if isinstance(block, dict):
             yield from _block(index, block, seed)
     # All 37 recorded streams repeat the input token counts at the end.
@@ -219,8 +215,7 @@ def _taken_apart(block: dict[str, JSON], seed: str, label: str) -> tuple[dict[st
 
 
 def _text(block: dict[str, JSON], seed: str, label: str) -> Iterator[dict[str, JSON]]:
-    citations = block.get("citations")
-    for citation in citations if isinstance(citations, list) else ():
+    for citation in as_list(block.get("citations")):
         yield {"type": "citations_delta", "citation": citation}
     for fragment in fragments(str(block["text"]), seed, label):
         yield {"type": "text_delta", "text": fragment}
@@ -251,15 +246,6 @@ def _input(value: JSON, seed: str, label: str) -> Iterator[dict[str, JSON]]:
 Fields = dict[str, JSON]
 
 
-def _read(stream: bytes) -> list[Fields]:
-    read = (loads(event.data) for event in events(stream) if event.data.startswith("{"))
-    return [event for event in read if isinstance(event, dict)]
-
-
-def _write(told: Iterable[Fields]) -> bytes:
-    return b"".join(written(event, str(event.get("type"))) for event in told)
-
-
 def _is_argument_delta(event: Fields) -> bool:
     delta = event.get("delta")
     return isinstance(delta, dict) and delta.get("type") == "input_json_delta"
@@ -268,13 +254,13 @@ def _is_argument_delta(event: Fields) -> bool:
 def _in_one_delta(stream: bytes, _seed: str) -> bytes:
     """Join all arguments of a call into one delta, and omit the empty delta before it."""
     told: list[Fields] = []
-    for event in _read(stream):
+    for event in sent_objects(stream):
         last = told[-1] if told else {}
         if _is_argument_delta(event) and _is_argument_delta(last) and event.get("index") == last.get("index"):
             told[-1] = {**last, "delta": _joined(last["delta"], event["delta"])}
         else:
             told.append(event)
-    return _write(told)
+    return written_by_type(told)
 
 
 def _joined(one: JSON, other: JSON) -> JSON:
@@ -285,15 +271,15 @@ def _joined(one: JSON, other: JSON) -> JSON:
 
 def _output_tokens_alone(stream: bytes, _seed: str) -> bytes:
     """Reduce the final usage to the output tokens. The other counts are sent only in `message_start`."""
-    told = _read(stream)
+    told = sent_objects(stream)
     first = next((event["message"] for event in told if event.get("type") == "message_start"), None)
-    begun = first.get("usage") if isinstance(first, dict) else None
+    begun = as_object(first).get("usage")
     for at, event in enumerate(told):
         usage = event.get("usage")
         if event.get("type") == "message_delta" and isinstance(usage, dict) and isinstance(begun, dict):
             kept = {key: value for key, value in usage.items() if key == "output_tokens" or begun.get(key) != value}
             told[at] = {**event, "usage": kept}
-    return _write(told)
+    return written_by_type(told)
 
 
 SHAPES: Mapping[str, StreamShape] = {

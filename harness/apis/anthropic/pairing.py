@@ -8,9 +8,9 @@ from itertools import groupby, pairwise, takewhile
 from operator import attrgetter
 from typing import NamedTuple
 
-from harness.apis.anthropic.requests import is_continued, objects
+from harness.apis.anthropic.requests import is_continued
 from harness.apis.fact_files import Facts
-from harness.apis.jsonvalue import cached_per_element, canonical, join
+from harness.apis.jsonvalue import cached_per_element, canonical, join, objects, string
 from harness.apis.limits import Limit, Violation, severity_of
 from harness.apis.profiles import Profile
 from harness.apis.traits import IssuedState
@@ -39,8 +39,7 @@ class Block(NamedTuple):
 
     def string(self, key: str) -> str | None:
         """Return the value of `key` if it is a string."""
-        value = self.data.get(key)
-        return value if isinstance(value, str) else None
+        return string(self.data.get(key))
 
 
 @dataclass(frozen=True, eq=False)

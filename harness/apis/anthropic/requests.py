@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Iterator
 from urllib.parse import unquote, urlsplit
 
-from harness.apis.jsonvalue import cached_per_element, equal, join, parsed
+from harness.apis.jsonvalue import (
+    as_object,
+    cached_per_element,
+    equal,
+    join,
+    objects,
+    parsed,
+    parsed_object,
+    string,
+)
 from harness.apis.view import (
     CallView,
     ChoiceView,
@@ -24,6 +32,7 @@ from harness.apis.view import (
     ToolView,
     TurnView,
     WireError,
+    split_system,
 )
 from harness.model.http import HttpRequest
 from harness.model.messages import JSON
@@ -56,12 +65,7 @@ def recognises(request: HttpRequest) -> bool:
     path = urlsplit(request.url).path
     if request.method.upper() != "POST":
         return False
-    try:
-        body = parsed(request.body)
-    except WireError:
-        return False
-    if not isinstance(body, dict):
-        return False
+    body = parsed_object(request.body)
     if path.endswith("/v1/messages"):
         return sum(key in body for key in ("model", "messages", "max_tokens")) >= 2
     return _HOSTED.search(path) is not None and "anthropic_version" in body and "messages" in body
@@ -76,10 +80,9 @@ def is_invoked(request: HttpRequest) -> bool:
 def model_of(request: HttpRequest) -> str | None:
     """Return the model from the body, or from a cloud's URL path."""
     try:
-        body = body_of(request)
+        return string(as_object(body_of(request)).get("model"))
     except WireError:
         return None
-    return _string(body.get("model")) if isinstance(body, dict) else None
 
 
 def body_of(request: HttpRequest) -> JSON:
@@ -102,25 +105,14 @@ def view(request: HttpRequest) -> RequestView:
     """Return the neutral view of a request. Raises `WireError` if messages, blocks or tools have the wrong JSON
     type."""
     body = _object(body_of(request), "")
-    turns: list[TurnView] = []
-    system = [SystemView(text.text, "system", text.pointer) for text in _texts(body.get("system"), "/system")]
-    for turn in _turns(_list(body.get("messages"), "/messages"), "/messages"):
-        if turn.wire_role != "system":
-            turns.append(turn)
-            continue
-        system.extend(
-            SystemView(part.text, "message:system", part.pointer, len(turns))
-            for part in turn.parts
-            if isinstance(part, TextView)
-        )
-        others = tuple(part for part in turn.parts if not isinstance(part, TextView))
-        if others:  # tool_addition and similar blocks change the tools during the conversation, so they must be kept
-            turns.append(TurnView("user", others, turn.pointer, "system"))
+    system = tuple(SystemView(text.text, "system", text.pointer) for text in _texts(body.get("system"), "/system"))
+    # tool_addition and similar blocks change the tools during the conversation, so they stay in a turn
+    inside, turns = split_system(_turns(_list(body.get("messages"), "/messages"), "/messages"), {"system"})
     return RequestView(
         api="anthropic",
-        model=_string(body.get("model")),
-        system=tuple(system),
-        turns=tuple(turns),
+        model=string(body.get("model")),
+        system=(*system, *inside),
+        turns=turns,
         tools=tuple(_tools(_list(body.get("tools"), "/tools"), "/tools")),
         tool_choice=_choice(body.get("tool_choice")),
         response_format=_format(body),
@@ -182,7 +174,7 @@ def _turns(message: JSON, pointer: str) -> TurnView:
     entry = _object(message, pointer)
     role = entry.get("role")
     parts = content_parts(entry.get("content"), join(pointer, "content"))
-    return TurnView("assistant" if role == "assistant" else "user", parts, pointer, _string(role) or "")
+    return TurnView("assistant" if role == "assistant" else "user", parts, pointer, string(role) or "")
 
 
 def _part(block: dict[str, JSON], pointer: str) -> PartView:
@@ -202,19 +194,16 @@ def _plain(block: dict[str, JSON], pointer: str) -> TextView | MediaView | Opaqu
         media = _media(source, pointer, "application/pdf" if kind == "document" else None)
         if media is not None:
             return media
-    return OpaqueView(_string(kind) or "", block, pointer, labels=frozenset({"cache_control"}))
+    return OpaqueView(string(kind) or "", block, pointer, labels=frozenset({"cache_control"}))
 
 
 def _media(source: dict[str, JSON], pointer: str, assumed: str | None) -> MediaView | None:
     kind, data = source.get("type"), source.get("data")
-    media_type = _string(source.get("media_type")) or assumed
+    media_type = string(source.get("media_type")) or assumed
     if kind == "base64" and isinstance(data, str):
-        try:
-            return MediaView(media_type, pointer, data=base64.b64decode(data, validate=True))
-        except ValueError:  # binascii.Error, or non-ASCII text
-            return None
+        return MediaView.inline(media_type, pointer, data)
     if kind == "text" and isinstance(data, str):
-        return MediaView(_string(source.get("media_type")) or "text/plain", pointer, data=data.encode())
+        return MediaView(string(source.get("media_type")) or "text/plain", pointer, data=data.encode())
     uri = source.get("url") if kind == "url" else source.get("file_id") if kind == "file" else None
     return MediaView(media_type if kind == "url" else None, pointer, uri=uri) if isinstance(uri, str) else None
 
@@ -225,13 +214,13 @@ def _call(block: dict[str, JSON], pointer: str) -> CallView:
     if equal(marks.get("caller"), _DIRECT):  # the default if there is no caller
         del marks["caller"]
     return CallView(
-        id=_string(block.get("id")),
-        name=_string(block.get("name")) or "",
+        id=string(block.get("id")),
+        name=string(block.get("name")) or "",
         arguments=None if isinstance(arguments, str) else arguments,
         pointer=pointer,
         id_pointer=join(pointer, "id"),
         arguments_pointer=join(pointer, "input"),
-        malformed=arguments if isinstance(arguments, str) else None,
+        malformed=string(arguments),
         opaque=marks or None,
     )
 
@@ -249,7 +238,7 @@ def _result(block: dict[str, JSON], pointer: str) -> ResultView:
     elif content is not None:
         payload.append(JsonView(content, place))
     return ResultView(
-        call_id=_string(block.get("tool_use_id")),
+        call_id=string(block.get("tool_use_id")),
         name=None,
         payload=tuple(payload),
         pointer=pointer,
@@ -267,10 +256,10 @@ def _texts(system: JSON, pointer: str) -> Iterator[TextView]:
 @cached_per_element
 def _tools(member: JSON, pointer: str) -> ToolView:
     tool = _object(member, pointer)
-    kind = _string(tool.get("type")) or "custom"
+    kind = string(tool.get("type")) or "custom"
     return ToolView(
-        name=_string(tool.get("name")) or "",
-        description=_string(tool.get("description")),
+        name=string(tool.get("name")) or "",
+        description=string(tool.get("description")),
         parameters=tool.get("input_schema"),
         pointer=pointer,
         strict=True if tool.get("strict") is True else None,  # false is the documented default
@@ -283,19 +272,18 @@ def _choice(choice: JSON) -> ChoiceView | None:
         return None
     if not isinstance(choice, dict):
         return ChoiceView("other", "/tool_choice")
-    match _MODES.get(_string(choice.get("type")) or ""):
+    match _MODES.get(string(choice.get("type")) or ""):
         case "auto" | "none" | "required" as mode:
             return ChoiceView(mode, "/tool_choice")
         case "named":
-            return ChoiceView("named", "/tool_choice", _string(choice.get("name")))
+            return ChoiceView("named", "/tool_choice", string(choice.get("name")))
         case _:
             return ChoiceView("other", "/tool_choice")
 
 
 def _format(body: dict[str, JSON]) -> FormatView | None:
-    config = body.get("output_config")
     places = [
-        ("output_config.format", "/output_config/format", config.get("format") if isinstance(config, dict) else None),
+        ("output_config.format", "/output_config/format", as_object(body.get("output_config")).get("format")),
         ("output_format", "/output_format", body.get("output_format")),  # its name during the beta
     ]
     for mechanism, pointer, value in places:
@@ -303,10 +291,6 @@ def _format(body: dict[str, JSON]) -> FormatView | None:
             schema_pointer = join(pointer, "schema")
             return FormatView("json-schema", mechanism, pointer, value.get("schema"), schema_pointer, strict=True)
     return None
-
-
-def _string(value: JSON) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 def _object(value: JSON, pointer: str) -> dict[str, JSON]:
@@ -321,10 +305,3 @@ def _list(value: JSON, pointer: str) -> list[JSON]:
     if not isinstance(value, list):
         raise WireError("not a list", pointer)
     return value
-
-
-def objects(value: JSON, pointer: str) -> Iterator[tuple[str, dict[str, JSON]]]:
-    """Yield the elements of a list that are objects, with their pointers."""
-    for index, member in enumerate(value if isinstance(value, list) else ()):
-        if isinstance(member, dict):
-            yield join(pointer, index), member

@@ -11,7 +11,7 @@ from pathlib import Path
 from harness.apis.anthropic.requests import content_parts
 from harness.apis.anthropic.server import read_error
 from harness.apis.eventstream import events_of, is_event_stream
-from harness.apis.jsonvalue import body_of, join, loads, resolve
+from harness.apis.jsonvalue import as_object, body_of, count, join, loads, resolve, string
 from harness.apis.response_checks import EventGrammar, EventOrder, ReceivedEvent, ResponseChecks
 from harness.apis.response_rules import EVENTS, ResponseViolation
 from harness.apis.server import error_view
@@ -80,9 +80,9 @@ def _message(
         api="anthropic",
         parts=parts,
         stop_reason=stop_reason,
-        raw_stop_reason=raw if isinstance(raw, str) else None,
-        usage=_usage(usage if isinstance(usage, dict) else {}),
-        model=model if isinstance(model, str) else None,
+        raw_stop_reason=string(raw),
+        usage=_usage(as_object(usage)),
+        model=string(model),
         body=message if body is None else body,
         streamed=streamed,
         complete=complete,
@@ -112,33 +112,20 @@ def _cut_short(call: CallView) -> CallView:
 
 def _usage(usage: dict[str, JSON]) -> Usage:
     fresh, written, read_ = (
-        _count(usage.get(key)) for key in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+        count(usage.get(key)) for key in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
     )
-    details = usage.get("output_tokens_details")
     return Usage(
         input_tokens=None if fresh is None else fresh + (written or 0) + (read_ or 0),
-        output_tokens=_count(usage.get("output_tokens")),
+        output_tokens=count(usage.get("output_tokens")),
         cache_read_tokens=read_,
         cache_write_tokens=written,
-        reasoning_tokens=_count(details.get("thinking_tokens")) if isinstance(details, dict) else None,
+        reasoning_tokens=count(as_object(usage.get("output_tokens_details")).get("thinking_tokens")),
     )
-
-
-def _count(value: JSON) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 _DONE = "[DONE]"
 """Last event of OpenAI's streams. Compatible servers send it in this API, too. The SDKs skip events with an unknown
 name."""
-
-
-def _empty() -> dict[str, JSON]:
-    return {}
-
-
-def _no_blocks() -> dict[int, _Block]:
-    return {}
 
 
 @dataclass(slots=True)
@@ -188,7 +175,7 @@ class FoldedMessage:
     """Result of folding a stream. `complete` is set once `message_stop` arrives. `error` is the body of an `error`
     event."""
 
-    message: dict[str, JSON] = field(default_factory=_empty)
+    message: dict[str, JSON] = field(default_factory=dict[str, JSON])
     complete: bool = False
     error: JSON = None
 
@@ -196,7 +183,7 @@ class FoldedMessage:
 @dataclass(slots=True)
 class _Fold:
     result: FoldedMessage = field(default_factory=FoldedMessage)
-    blocks: dict[int, _Block] = field(default_factory=_no_blocks)
+    blocks: dict[int, _Block] = field(default_factory=dict[int, _Block])
 
     def take(self, event: dict[str, JSON]) -> None:
         match event.get("type"):
@@ -234,7 +221,7 @@ class _Fold:
         said = {key: value for key, value in event.items() if key not in ("type", "delta", "usage")}
         self.result.message = _updated(_updated(message, _member(event, "delta")), said)
         if isinstance(counted, dict):
-            self.result.message["usage"] = _updated(known if isinstance(known, dict) else {}, counted)
+            self.result.message["usage"] = _updated(as_object(known), counted)
 
 
 def _updated(known: dict[str, JSON], said: dict[str, JSON]) -> dict[str, JSON]:

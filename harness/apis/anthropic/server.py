@@ -9,6 +9,7 @@ from typing import cast
 from urllib.parse import urlsplit
 
 from harness.apis.eventstream import written
+from harness.apis.jsonvalue import as_list, string
 from harness.apis.limits import Violation
 from harness.apis.server import (
     ServerEndpoints,
@@ -73,7 +74,7 @@ def read_error(body: JSON, response: HttpResponse) -> ErrorView | None:
     error = body.get("error")
     if isinstance(error, dict):
         kind, said = error.get("type"), error.get("message")
-        code = kind if isinstance(kind, str) else None
+        code = string(kind)
         return error_view(response, said if isinstance(said, str) else "", code, stands_for=_STATUSES.get(code or ""))
     said = body.get("message")
     return error_view(response, said) if isinstance(said, str) and response.status >= 400 else None
@@ -153,7 +154,7 @@ def restore(request: HttpRequest, kept: StoredAnswers) -> HttpRequest:
                 _error(404, "not_found_error", f"thread state not found: {named}", "thread_not_found"),
             )
         said, new = held["messages"], body.get("messages")
-        both = [*(said if isinstance(said, list) else ()), *(new if isinstance(new, list) else ())]
+        both = [*as_list(said), *as_list(new)]
         body = {**{key: held[key] for key in _HELD if key in held}, **body, "messages": both}
     return replace(request, body=json.dumps(body, ensure_ascii=False).encode())
 

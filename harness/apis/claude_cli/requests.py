@@ -183,7 +183,9 @@ def view(request: HttpRequest) -> RequestView:
         system=_system(given),
         turns=_turns(command, given),
         tools=tuple(_tools(given)),
-        response_format=_format(schema) if schema else None,
+        response_format=FormatView("json-schema", "--json-schema", schema.pointer, loads(schema.text), schema.pointer)
+        if schema
+        else None,
         settings=_settings(command, given),
         effort=SettingView(effort.text, effort.pointer) if (effort := given.value("--effort")) else None,
         stream=output is not None and output.text == "stream-json",
@@ -211,10 +213,6 @@ def _tools(given: CliArguments) -> list[ToolView]:
 
 def _split(value: CliArgument) -> list[str]:
     return value.text.replace(",", " ").split(" ")
-
-
-def _format(schema: CliArgument) -> FormatView:
-    return FormatView("json-schema", "--json-schema", schema.pointer, loads(schema.text), schema.pointer)
 
 
 def _settings(command: Command, given: CliArguments) -> dict[str, SettingView]:

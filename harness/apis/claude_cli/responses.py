@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 
-from harness.apis.jsonvalue import loads
+from harness.apis.jsonvalue import as_object, count, loads, string
 from harness.apis.limits import Violation
 from harness.apis.profiles import Profile
 from harness.apis.server import number, token
@@ -42,7 +42,7 @@ def read(response: HttpResponse) -> ResponseView:
         said = completed.stderr.strip() or completed.stdout.strip()
         return _view({}, ErrorView(response.status, said))
     stop = result.get("stop_reason")
-    if _has_failed(result):
+    if result.get("subtype") != "success" or result.get("is_error") not in (False, None):
         if stop == "refusal":
             return _view(result, parts=(OpaqueView("refusal", result.get("result"), "/result"),))
         return _view(result, _error(result, response.status))
@@ -67,10 +67,6 @@ def _result(completed: Completed) -> dict[str, JSON] | None:
     return None
 
 
-def _has_failed(result: dict[str, JSON]) -> bool:
-    return result.get("subtype") != "success" or result.get("is_error") not in (False, None)
-
-
 def _error(result: dict[str, JSON], http_status: int) -> ErrorView:
     """Return the error of a result, with the provider's status if the result has one."""
     status, text, subtype, errors = (result.get(key) for key in ("api_error_status", "result", "subtype", "errors"))
@@ -83,8 +79,7 @@ def _error(result: dict[str, JSON], http_status: int) -> ErrorView:
 
 
 def _view(result: dict[str, JSON], error: ErrorView | None = None, parts: tuple[PartView, ...] = ()) -> ResponseView:
-    stop = result.get("stop_reason")
-    raw = stop if isinstance(stop, str) else None
+    raw = string(result.get("stop_reason"))
     models = result.get("modelUsage")
     return ResponseView(
         api="claude-cli",
@@ -101,15 +96,11 @@ def _view(result: dict[str, JSON], error: ErrorView | None = None, parts: tuple[
 def _usage(usage: JSON) -> Usage:
     """Return the usage. As in the Messages API, `input_tokens` excludes cached tokens."""
     fresh, written, read_, output = (
-        _count(usage.get(key)) if isinstance(usage, dict) else None
+        count(as_object(usage).get(key))
         for key in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
     )
     total = None if fresh is None else fresh + (written or 0) + (read_ or 0)
     return Usage(total, output, read_, written)
-
-
-def _count(value: JSON) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 _HEX = "0123456789abcdef"
@@ -132,7 +123,7 @@ def build(step: ModelStep, seed: str, model: str, _profile: Profile) -> dict[str
         message = "API Error: the answer exceeded the output token maximum."
         result |= {"is_error": True, "result": message, "stop_reason": "stop_sequence"}
     for fields in step.raw:
-        result |= fields if isinstance(fields, dict) else {}
+        result |= as_object(fields)
     return _left_behind(result)
 
 

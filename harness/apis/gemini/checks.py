@@ -157,8 +157,6 @@ def _inner(fields: ProtoMessage) -> Iterator[tuple[JSON, str, str]]:
 
 
 class _Turn(NamedTuple):
-    """A turn with its calls and results."""
-
     pointer: str
     role: str
     calls: tuple[CallView, ...]

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing_extensions import override
 
 from harness.apis.conversion import AnsweredCall, Body, CanonicalReader, RequestBuilder, SystemText, without
-from harness.apis.jsonvalue import resolve
+from harness.apis.jsonvalue import as_object, resolve
 from harness.apis.view import JsonView, MediaView, ResultView, TextView
 from harness.model.messages import (
     JSON,
@@ -92,7 +92,7 @@ def _content(payload: JSON) -> tuple[JSON, bool]:
 
 def _camelised(value: JSON) -> dict[str, JSON]:
     """Convert the keys of the object itself (not nested ones) to camelCase (gemini-casing)."""
-    fields = value if isinstance(value, dict) else {}
+    fields = as_object(value)
     return {_UNDERSCORED.sub(lambda match: match[1].upper(), key): each for key, each in fields.items()}
 
 
@@ -146,26 +146,15 @@ def _content_of(message: Message, names: dict[str, str]) -> JSON:
     return {"role": "user" if message.role is Role.USER else "model", "parts": parts}
 
 
-def _with(body: Body, *entries: JSON) -> Body:
-    contents = body["contents"]
-    return {**body, "contents": [*(contents if isinstance(contents, list) else ()), *entries]}
-
-
-def append_answer(body: Body, answer: JSON, results: Sequence[AnsweredCall]) -> Body:
-    """Append the model's content unchanged, then one user message with all results (gemini-responses-counted). Results
+def continued(answer: JSON, results: Sequence[AnsweredCall]) -> Sequence[JSON]:
+    """Return the model's content unchanged, then one user message with all results (gemini-responses-counted). Results
     have an id only if their call has one."""
     parts: list[JSON] = []
     for call, value in results:
         payload: Body = {"name": call.name, "response": {**value}}
         parts.append({"functionResponse": payload if call.id is None else {**payload, "id": call.id}})
     said = resolve(answer, "/candidates/0/content")
-    answered: Body = {"role": "user", "parts": parts}
-    return _with(body, said, *([answered] if parts else ()))
-
-
-def append_text(body: Body, text: str) -> Body:
-    """Append a user message."""
-    return _with(body, {"role": "user", "parts": [{"text": text}]})
+    return (said, {"role": "user", "parts": parts}) if parts else (said,)
 
 
 REQUEST_BUILDER = RequestBuilder(
@@ -173,8 +162,9 @@ REQUEST_BUILDER = RequestBuilder(
     stream_path=f"{_PATH}:streamGenerateContent?alt=sse",
     bounds=("maxOutputTokens",),
     write=write,
-    append_answer=append_answer,
-    append_text=append_text,
+    conversation="contents",
+    continued=continued,
+    user_entry=lambda text: {"role": "user", "parts": [{"text": text}]},
     keeps_schemas="forced",
     exact_integers=False,
 )

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from harness.apis.api import StreamShape
 from harness.apis.eventstream import events, is_event_stream, starts_as_one, written
 from harness.apis.gemini.requests import asks_for_array
-from harness.apis.jsonvalue import loads
+from harness.apis.jsonvalue import as_list, as_object, loads, objects
 from harness.apis.profiles import Profile
 from harness.apis.server import fragments, number, signature, token
 from harness.apis.view import ModelStep, Prefix, RequestView, WireError
@@ -157,7 +157,7 @@ def _chunks(body: dict[str, JSON], seed: str) -> list[dict[str, JSON]]:
     """Split a response into chunks (gemini-chunks). Each chunk is a complete response object with all fields and the
     usage up to that point."""
     candidates = [
-        chunk for candidate in _objects(body.get("candidates")) for chunk in _candidate_chunks(candidate, seed)
+        chunk for _, candidate in objects(body.get("candidates")) for chunk in _candidate_chunks(candidate, seed)
     ]
     if not candidates:
         return [body]
@@ -184,7 +184,7 @@ def _candidate_chunks(candidate: dict[str, JSON], seed: str) -> Iterator[dict[st
         yield candidate
         return
     going_on = {key: value for key, value in candidate.items() if key not in _ENDING}
-    *pieces, last = _ended(_pieces(_objects(content.get("parts")), seed), seed)
+    *pieces, last = _ended(_pieces([part for _, part in objects(content.get("parts"))], seed), seed)
     for parts in pieces:
         yield {**going_on, "content": {**content, "parts": [*parts]}}
     yield {**candidate, "content": {**content, "parts": [*last]}}
@@ -230,10 +230,6 @@ def _is_call(part: dict[str, JSON]) -> bool:
     return "functionCall" in part
 
 
-def _objects(value: JSON) -> list[dict[str, JSON]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
 _JSON = "application/json"
 _SEPARATOR, _END = "\n,\r\n", "\n]"
 _OF_THE_BODY = frozenset({"content-encoding", "content-length", "content-type", "transfer-encoding"})
@@ -276,11 +272,9 @@ def _is_whole(text: str) -> bool:
 
 
 def _parts_of(chunk: JSON) -> list[JSON]:
-    candidates = chunk.get("candidates") if isinstance(chunk, dict) else None
+    candidates = as_object(chunk).get("candidates")
     first = candidates[0] if isinstance(candidates, list) and candidates else None
-    content = first.get("content") if isinstance(first, dict) else None
-    parts = content.get("parts") if isinstance(content, dict) else None
-    return parts if isinstance(parts, list) else []
+    return as_list(as_object(as_object(first).get("content")).get("parts"))
 
 
 def _with_parts(chunk: dict[str, JSON], parts: list[JSON]) -> dict[str, JSON]:

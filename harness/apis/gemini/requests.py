@@ -300,13 +300,9 @@ def _format(config: ProtoMessage) -> FormatView | None:
                 pointer,
                 dialect="openapi" if openapi else "json-schema",
             )
-    if _is_json(config):
+    if config.text("responseMimeType") == "application/json":
         return FormatView("json", "responseMimeType", config.at("responseMimeType"))
     return None
-
-
-def _is_json(config: ProtoMessage) -> bool:
-    return config.text("responseMimeType") == "application/json"
 
 
 def _settings(config: ProtoMessage) -> Iterator[tuple[str, SettingView]]:

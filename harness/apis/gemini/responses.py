@@ -13,7 +13,7 @@ from harness.apis.eventstream import events, events_of, is_event_stream
 from harness.apis.gemini.proto import ProtoMessage
 from harness.apis.gemini.requests import part_views
 from harness.apis.gemini.server import read_error
-from harness.apis.jsonvalue import body_of, is_json, loads
+from harness.apis.jsonvalue import as_list, as_object, body_of, is_json, loads, objects
 from harness.apis.response_checks import EventGrammar, EventOrder, ReceivedEvent, ResponseChecks, sent
 from harness.apis.response_rules import ResponseViolation
 from harness.apis.server import error_view
@@ -52,8 +52,7 @@ class _GrowingCall:
         self.part: dict[str, JSON] = {**part, "functionCall": self._call}
 
     def grow(self, call: dict[str, JSON]) -> None:
-        pieces = call.get("partialArgs")
-        for piece in pieces if isinstance(pieces, list) else ():
+        for piece in as_list(call.get("partialArgs")):
             if isinstance(piece, dict):
                 self._set(piece)
 
@@ -164,17 +163,16 @@ def fold(chunks: Iterable[dict[str, JSON]]) -> dict[str, JSON]:
     parts: dict[int, list[dict[str, JSON]]] = {}
     for chunk in chunks:
         body |= {name: value for name, value in chunk.items() if name != "candidates"}
-        for candidate in _objects(chunk.get("candidates")):
+        for _, candidate in objects(chunk.get("candidates")):
             index = candidate.get("index")
             index = index if isinstance(index, int) else 0
             content = candidate.get("content")
-            content = content if isinstance(content, dict) else {}
+            content = as_object(content)
             known = candidates.setdefault(index, {})
             known |= {name: value for name, value in candidate.items() if name != "content"}
             if content:
-                before = known.get("content")
-                known["content"] = {**(before if isinstance(before, dict) else {}), **content, "parts": []}
-            parts.setdefault(index, []).extend(_objects(content.get("parts")))
+                known["content"] = {**as_object(known.get("content")), **content, "parts": []}
+            parts.setdefault(index, []).extend(part for _, part in objects(content.get("parts")))
     for index, candidate in candidates.items():
         content = candidate.get("content")
         if isinstance(content, dict):
@@ -182,10 +180,6 @@ def fold(chunks: Iterable[dict[str, JSON]]) -> dict[str, JSON]:
     if candidates:
         body["candidates"] = [candidate for _, candidate in sorted(candidates.items())]
     return body
-
-
-def _objects(value: JSON) -> list[dict[str, JSON]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def _joined(parts: list[dict[str, JSON]]) -> Iterator[JSON]:

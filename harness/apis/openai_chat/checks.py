@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from harness.apis.fact_files import Facts
-from harness.apis.jsonvalue import join, loads, parsed
+from harness.apis.jsonvalue import as_list, as_object, join, loads, objects, parsed
 from harness.apis.limits import Violation, bracketed
 from harness.apis.openai_chat.parts import content_views
 from harness.apis.openai_common import (
@@ -59,23 +59,17 @@ def violations(request: HttpRequest, law: RuleSet) -> list[Violation]:
     return found
 
 
-def _objects(holder: dict[str, JSON], key: str, pointer: str) -> Iterator[tuple[str, dict[str, JSON]]]:
-    """Yield the elements of a list that are objects, with their pointers."""
-    listed = holder.get(key)
-    for index, each in enumerate(listed if isinstance(listed, list) else ()):
-        if isinstance(each, dict):
-            yield f"{pointer}/{key}/{index}", each
-
-
 def _calls(message: dict[str, JSON], pointer: str) -> Iterator[tuple[str, dict[str, JSON]]]:
-    return _objects(message, "tool_calls", pointer) if message.get("role") == "assistant" else iter(())
+    return (
+        objects(message.get("tool_calls"), f"{pointer}/tool_calls") if message.get("role") == "assistant" else iter(())
+    )
 
 
 def _arguments(body: dict[str, JSON]) -> Iterator[Violation]:
-    for pointer, message in _objects(body, "messages", ""):
+    for pointer, message in objects(body.get("messages"), "/messages"):
         for at, call in _calls(message, pointer):
             function = call.get("function")
-            text = function.get("arguments") if isinstance(function, dict) else None
+            text = as_object(function).get("arguments")
             if call.get("type") == "custom" or not isinstance(text, str) or not _has_name(function):
                 continue
             place = join(at, "function", "arguments")
@@ -105,7 +99,7 @@ class _Batch:
 def _pairing(body: dict[str, JSON]) -> Iterator[Violation]:
     """Check for calls without a result, results without a call, and duplicate results."""
     batch: _Batch | None = None
-    for pointer, message in _objects(body, "messages", ""):
+    for pointer, message in objects(body.get("messages"), "/messages"):
         if message.get("role") == "tool":
             yield from _result(batch, message.get("tool_call_id"), pointer)
             continue
@@ -157,9 +151,8 @@ def _result(batch: _Batch | None, call_id: JSON, pointer: str) -> Iterator[Viola
 
 def _duplicates(body: dict[str, JSON]) -> Iterator[Violation]:
     names: set[str] = set()
-    for pointer, tool in _objects(body, "tools", ""):
-        held = tool.get("function", tool.get("custom"))
-        name = held.get("name") if isinstance(held, dict) else None
+    for pointer, tool in objects(body.get("tools"), "/tools"):
+        name = as_object(tool.get("function", tool.get("custom"))).get("name")
         if not isinstance(name, str):
             continue
         if name in names:
@@ -181,7 +174,7 @@ def _fields(body: dict[str, JSON]) -> Iterator[Violation]:
 
 def _tool_schemas(body: dict[str, JSON]) -> Iterator[Violation]:
     code = "invalid_function_parameters"
-    for pointer, tool in _objects(body, "tools", ""):
+    for pointer, tool in objects(body.get("tools"), "/tools"):
         function = tool.get("function")
         if tool.get("type") not in (None, "function") or not isinstance(function, dict) or not _has_name(function):
             continue
@@ -219,7 +212,7 @@ def _strict(nodes: Nodes, pointer: str, subject: str, code: str) -> Iterator[Vio
             yield LIMITS["strict-required"].broken(
                 f"{told} 'required' has to name every property. Missing: {', '.join(missing)}.",
                 place,
-                actual=given if isinstance(given, list) else [],
+                actual=as_list(given),
                 expected=[*properties] if isinstance(properties, dict) else [],
                 code=code,
             )
@@ -245,7 +238,7 @@ def _format(body: dict[str, JSON]) -> Iterator[Violation]:
 
 
 def _texts(body: dict[str, JSON]) -> Iterator[str]:
-    for pointer, message in _objects(body, "messages", ""):
+    for pointer, message in objects(body.get("messages"), "/messages"):
         for part in content_views(message.get("content"), join(pointer, "content")):
             if isinstance(part, TextView):
                 yield part.text

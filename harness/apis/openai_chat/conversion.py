@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from typing_extensions import override
 
 from harness.apis.api import ClientForm
 from harness.apis.conversion import AnsweredCall, Body, CanonicalReader, RequestBuilder, SystemText, without
-from harness.apis.jsonvalue import resolve
+from harness.apis.jsonvalue import as_list, as_object, resolve
+from harness.apis.openai_common import one_call, parted
 from harness.apis.view import MediaView, ResultView, TextView
 from harness.model.messages import JSON, ChatRequest, JsonSchema, Message, NamedTool, Opaque, Role, Tool, ToolResult
 
@@ -19,7 +21,7 @@ REMINDER = "Answer in one sentence."
 def _system_turn(body: dict[str, JSON]) -> None:
     """Insert a system message after the first user message (openai-chat-system-anywhere)."""
     messages = body.get("messages")
-    roles = [each.get("role") for each in messages if isinstance(each, dict)] if isinstance(messages, list) else []
+    roles = [each.get("role") for each in as_list(messages) if isinstance(each, dict)]
     if isinstance(messages, list) and "user" in roles:
         messages.insert(roles.index("user") + 1, {"role": "system", "content": REMINDER})
 
@@ -61,7 +63,7 @@ class OpenAIChatReader(CanonicalReader):
     @override
     def result(self, view: ResultView, call_id: str, name: str) -> ToolResult:
         raw = self.raw(view)
-        message = raw if isinstance(raw, dict) else {}
+        message = as_object(raw)
         content = message.get("content")
         # results contain only text (openai-chat-result-text-only), so a media part is a client's extension and is kept
         parts = tuple(
@@ -118,7 +120,7 @@ def write(request: ChatRequest, bound: str) -> Body:
 def _tool(tool: Tool) -> Body:
     marks = tool.provider_metadata.get("openai-chat")
     function: Body = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-    return {"type": "function", "function": {**function, **(marks if isinstance(marks, dict) else {})}}
+    return {"type": "function", "function": {**function, **as_object(marks)}}
 
 
 def _entries(message: Message) -> list[JSON]:
@@ -145,44 +147,17 @@ def _result(call_id: str | None, text: str) -> JSON:
     return {"role": "tool", "tool_call_id": call_id, "content": text}
 
 
-def _with(body: Body, *entries: JSON) -> Body:
-    messages = body["messages"]
-    return {**body, "messages": [*(messages if isinstance(messages, list) else ()), *entries]}
-
-
-def append_answer(body: Body, answer: JSON, results: Sequence[AnsweredCall]) -> Body:
-    """Append the response's message unchanged, then one message for each result."""
+def continued(answer: JSON, results: Sequence[AnsweredCall]) -> Sequence[JSON]:
+    """Return the response's message unchanged, then one message for each result."""
     entries = (_result(call.id, json.dumps({**value}, ensure_ascii=False)) for call, value in results)
-    return _with(body, resolve(answer, "/choices/0/message"), *entries)
-
-
-def append_text(body: Body, text: str) -> Body:
-    """Append a user message."""
-    return _with(body, {"role": "user", "content": text})
-
-
-def one_call(body: Body) -> Body:
-    """Allow only one tool call per response."""
-    return {**body, "parallel_tool_calls": False}
-
-
-def parted(body: Body) -> Body:
-    """Write user texts as lists of parts, like clients that send images."""
-    messages = body["messages"]
-    said: list[JSON] = []
-    for message in messages if isinstance(messages, list) else ():
-        if isinstance(message, dict) and message["role"] == "user":
-            said.append({**message, "content": [{"type": "text", "text": message["content"]}]})
-        else:
-            said.append(message)
-    return {**body, "messages": said}
+    return (resolve(answer, "/choices/0/message"), *entries)
 
 
 def developer(body: Body) -> Body:
     """Write the system prompt as a developer message (openai-chat-system-anywhere)."""
     messages = body["messages"]
     said: list[JSON] = []
-    for message in messages if isinstance(messages, list) else ():
+    for message in as_list(messages):
         if isinstance(message, dict) and message["role"] == "system":
             said.append({**message, "role": "developer"})
         else:
@@ -195,10 +170,9 @@ REQUEST_BUILDER = RequestBuilder(
     stream_path="/chat/completions",
     bounds=("max_tokens", "max_completion_tokens"),
     write=write,
-    append_answer=append_answer,
-    append_text=append_text,
+    continued=continued,
     streaming={"stream": True, "stream_options": {"include_usage": True}},
     one_call=one_call,
-    parted=parted,
+    parted=partial(parted, conversation="messages", kind="text"),
     developer=developer,
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from harness.apis.embeddings import EmbeddingFormat, EmbeddingView, VectorView, seeded_vector, vector_of
-from harness.apis.jsonvalue import body_of, join, parsed
+from harness.apis.jsonvalue import as_object, body_of, join, parsed, string
 from harness.apis.limits import Violation
 from harness.apis.openai_chat.checks import FACTS
 from harness.apis.openai_common import LimitTable
@@ -41,7 +41,7 @@ def view(request: HttpRequest) -> EmbeddingView:
         raise WireError("the body is no JSON object")
     model, dimensions = body.get("model"), body.get("dimensions")
     return EmbeddingView(
-        model if isinstance(model, str) else None,
+        string(model),
         tuple(_texts(body.get("input"))),
         dimensions if isinstance(dimensions, int) else None,
         "/dimensions" if "dimensions" in body else "",
@@ -98,7 +98,7 @@ def read(response: HttpResponse) -> tuple[VectorView, ...]:
         WireError: the body has no vectors, or their indices are not consecutive from 0.
     """
     body = body_of(response)
-    entries = body.get("data") if isinstance(body, dict) else None
+    entries = as_object(body).get("data")
     if not isinstance(entries, list):
         raise WireError("a body without vectors", "/data")
     placed: dict[JSON, VectorView] = {}

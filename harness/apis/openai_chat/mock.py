@@ -11,11 +11,12 @@ from typing import TypeAlias
 
 from harness.apis.api import StreamShape
 from harness.apis.eventstream import written
-from harness.apis.openai_chat.parts import is_blank
+from harness.apis.jsonvalue import as_list, as_object, is_blank
 from harness.apis.openai_chat.responses import DIALECTS, OPENAI, ChatDialect, call_as, dialect_of
 from harness.apis.openai_chat.streams import WHOLE, fold
-from harness.apis.profiles import Profile
-from harness.apis.server import fragments, number, token
+from harness.apis.openai_common import cached_prompt
+from harness.apis.server import event_stream, fragments, interleaved, number, token
+from harness.apis.targets import Profile
 from harness.apis.view import ModelStep, Provocation, RequestView
 from harness.model.http import HttpResponse
 from harness.model.messages import JSON, StopReason
@@ -90,12 +91,8 @@ def _finish_reason(step: ModelStep, *, has_calls: bool) -> str:
 
 
 def _usage(step: ModelStep, seed: str, *, reasons: bool) -> JSON:
-    """Return the usage. Cached tokens are included in the prompt tokens.
-
-    Repeated prompts of 1,024 tokens or more have cached tokens, in steps of 128, as in recordings (1,408 of 1,542,
-    1,536 of 1,586, 2,048 of 2,087). No recording reports cache writes.
-    """
-    cached = step.prefix.repeated // 128 * 128 if step.prefix.repeated >= 1024 else 0
+    """Return the usage. Cached tokens are included in the prompt tokens."""
+    cached = cached_prompt(step.prefix.repeated)
     prompt = cached + number(seed, "prompt", 20, 400)
     reasoning = 64 * number(seed, "reasoning", 1, 9) if reasons else 0
     said = len(step.text or "") + len(step.refusal or "") + sum(len(name) + 20 for name, _ in step.calls)
@@ -137,7 +134,7 @@ def stream_of(body: Fields, seed: str, profile: Profile, request: RequestView) -
 def _stream(body: Fields, seed: str, profile: Profile, request: RequestView, *, at_once: bool) -> HttpResponse:
     usage = request.usage_pointer is not None
     stream = streamed(body, seed, usage=usage, dialect=dialect_of(profile), at_once=at_once)
-    return HttpResponse(200, {"content-type": "text/event-stream; charset=utf-8"}, stream)
+    return event_stream(stream)
 
 
 def streamed(body: Fields, seed: str, *, usage: bool, dialect: ChatDialect = OPENAI, at_once: bool = False) -> bytes:
@@ -181,9 +178,8 @@ def _counted_early(chunks: list[Fields], usage: Fields) -> list[Fields]:
 
 def _choices(body: Fields, seed: str, dialect: ChatDialect, *, at_once: bool) -> Iterator[Fields]:
     """Yield the pieces of every choice: its deltas, then an empty delta with the finish reason."""
-    choices = body.get("choices")
-    for index, choice in enumerate(choices if isinstance(choices, list) else ()):
-        message = choice.get("message") if isinstance(choice, dict) else None
+    for index, choice in enumerate(as_list(body.get("choices"))):
+        message = as_object(choice).get("message")
         if not isinstance(choice, dict) or not isinstance(message, dict):
             continue
         unsaid: Fields = {key: None for key in ("logprobs", "finish_reason") if key in choice}
@@ -212,23 +208,8 @@ def _deltas(message: Fields, seed: str, dialect: ChatDialect, *, at_once: bool) 
     yield announced
     for key in spoken:
         yield from _pieces(key, message[key], seed)
-    for piece in _woven(starts, seed) if at_once and len(calls) > 1 else chain.from_iterable(starts):
+    for piece in interleaved(starts, seed) if at_once and len(calls) > 1 else chain.from_iterable(starts):
         yield {"tool_calls": [piece]}
-
-
-def _woven(calls: list[Iterator[Fields]], seed: str) -> Iterator[Fields]:
-    """Interleave calls that are open at the same time: start all in order, then alternate their pieces."""
-    for call in calls:
-        yield next(call)
-    waiting, turn = list(calls), 0
-    while waiting:
-        call = waiting[number(seed, f"turn {turn}", 0, len(waiting) - 1)]
-        piece = next(call, None)
-        if piece is None:
-            waiting.remove(call)
-        else:
-            yield piece
-        turn += 1
 
 
 def _pieces(key: str, value: JSON, seed: str) -> Iterator[Fields]:
@@ -240,8 +221,7 @@ def _pieces(key: str, value: JSON, seed: str) -> Iterator[Fields]:
 
 
 def _calls(message: Fields) -> list[Fields]:
-    calls = message.get("tool_calls")
-    return [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+    return [call for call in as_list(message.get("tool_calls")) if isinstance(call, dict)]
 
 
 def _call_pieces(call: Fields, position: int, seed: str, dialect: ChatDialect) -> Iterator[Fields]:
@@ -250,7 +230,7 @@ def _call_pieces(call: Fields, position: int, seed: str, dialect: ChatDialect) -
     counted = 0 if dialect.one_index else position
     index: Fields = {} if dialect.first_index is None else {"index": dialect.first_index + counted}
     function = call.get("function")
-    arguments = function.get("arguments") if isinstance(function, dict) else None
+    arguments = as_object(function).get("arguments")
     if not isinstance(function, dict) or not isinstance(arguments, str):
         yield {**index, **call}  # no recording shows how other types are split
         return
@@ -294,8 +274,8 @@ def _shaped(dialect: ChatDialect, stream: bytes, seed: str) -> bytes:
 
 
 def _choice(dialect: ChatDialect, choice: JSON) -> JSON:
-    message = choice.get("message") if isinstance(choice, dict) else None
-    calls = message.get("tool_calls") if isinstance(message, dict) else None
+    message = as_object(choice).get("message")
+    calls = as_object(message).get("tool_calls")
     if not isinstance(choice, dict) or not isinstance(message, dict) or not isinstance(calls, list):
         return choice
     return {**choice, "message": {**message, "tool_calls": [call_as(dialect, call) for call in calls]}}

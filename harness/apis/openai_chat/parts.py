@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import mimetypes
 from typing import TypeAlias
 
-from harness.apis.jsonvalue import join, loads
+from harness.apis.jsonvalue import is_blank, join, loads, string
 from harness.apis.view import CallView, MediaView, OpaqueView, TextView, WireError
 from harness.model.messages import JSON
 
@@ -18,20 +16,6 @@ _REASONING = ("reasoning_content", "reasoning", "reasoning_details")
 
 _TYPED = frozenset({"role", "content", "tool_calls", "function_call", "tool_call_id"})
 """Fields with a neutral type. Every other field becomes an `OpaqueView` under its own name."""
-
-
-def is_blank(value: JSON) -> bool:
-    """Return whether a field is equivalent to an absent one: null, empty, or containing only such values."""
-    waiting = [value]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, dict):
-            waiting += one.values()
-        elif isinstance(one, list):
-            waiting += one
-        elif one:
-            return False
-    return True
 
 
 def content_views(content: JSON, pointer: str) -> list[ContentView]:
@@ -169,27 +153,17 @@ def _media_view(part: dict[str, JSON], kind: str, pointer: str) -> MediaView | N
     if isinstance(url, str):
         return _by_url(url, pointer)
     if isinstance(data, str):
-        return _inline(data, f"audio/{audio}" if isinstance(audio, str) else None, pointer)
+        return MediaView.inline(f"audio/{audio}" if isinstance(audio, str) else None, pointer, data)
     if isinstance(file_data, str):
         bare = not file_data.startswith("data:")
-        return _inline(file_data, _named_type(held.get("filename")), pointer) if bare else _by_url(file_data, pointer)
+        name = string(held.get("filename"))
+        media_type = mimetypes.guess_type(name)[0] if name else None
+        return MediaView.inline(media_type, pointer, file_data) if bare else _by_url(file_data, pointer)
     return MediaView(None, pointer, uri=file_id) if isinstance(file_id, str) else None
-
-
-def _named_type(filename: JSON) -> str | None:
-    """Return the media type for a file name."""
-    return mimetypes.guess_type(filename)[0] if isinstance(filename, str) else None
 
 
 def _by_url(url: str, pointer: str) -> MediaView | None:
     if not url.startswith("data:"):
         return MediaView(None, pointer, uri=url)
     head, _, data = url.removeprefix("data:").partition(",")
-    return _inline(data, head.partition(";")[0] or None, pointer)
-
-
-def _inline(data: str, media_type: str | None, pointer: str) -> MediaView | None:
-    try:
-        return MediaView(media_type, pointer, data=base64.b64decode(data, validate=True))
-    except (binascii.Error, ValueError):
-        return None
+    return MediaView.inline(head.partition(";")[0] or None, pointer, data)

@@ -6,11 +6,20 @@ import re
 from typing import Literal
 from urllib.parse import urlsplit
 
-from harness.apis.jsonvalue import cached_per_element, canonical, join, loads, parsed
-from harness.apis.openai_chat.parts import assistant_views, content_views, is_blank, other_fields
+from harness.apis.jsonvalue import (
+    as_object,
+    cached_per_element,
+    canonical,
+    join,
+    objects,
+    parsed,
+    parsed_object,
+    string,
+)
+from harness.apis.openai_chat.parts import assistant_views, content_views, other_fields
+from harness.apis.openai_common import allowed_tools, error_mark
 from harness.apis.view import (
     ChoiceView,
-    ErrorMark,
     FormatView,
     PartView,
     RequestView,
@@ -21,6 +30,7 @@ from harness.apis.view import (
     ToolView,
     TurnView,
     WireError,
+    split_system,
 )
 from harness.model.http import HttpRequest
 from harness.model.messages import JSON
@@ -48,20 +58,13 @@ def recognises(request: HttpRequest) -> bool:
     """Return whether a request is a POST to …/chat/completions with messages or a model."""
     if request.method.upper() != "POST" or not urlsplit(request.url).path.endswith("/chat/completions"):
         return False
-    try:
-        body = parsed(request.body)
-    except WireError:
-        return False
-    return isinstance(body, dict) and ("messages" in body or "model" in body)
+    body = parsed_object(request.body)
+    return "messages" in body or "model" in body
 
 
 def model_of(request: HttpRequest) -> str | None:
     """Return the model from the body, or the deployment from Azure's URL path."""
-    try:
-        body = parsed(request.body)
-    except WireError:
-        body = None
-    model = body.get("model") if isinstance(body, dict) else None
+    model = parsed_object(request.body).get("model")
     if isinstance(model, str):
         return model
     deployment = _DEPLOYMENT.search(urlsplit(request.url).path)
@@ -81,8 +84,8 @@ def view(request: HttpRequest) -> RequestView:
     return RequestView(
         api="openai-chat",
         model=model_of(request),
-        system=tuple(system),
-        turns=tuple(turns),
+        system=system,
+        turns=turns,
         tools=(*_tools(body.get("tools"), "/tools"), *_functions(body.get("functions"), "/functions")),
         tool_choice=_choice(body),
         response_format=_format(body.get("response_format")),
@@ -98,26 +101,13 @@ def _usage_pointer(options: JSON) -> str | None:
     return "/stream_options/include_usage" if asked else None
 
 
-def _conversation(messages: JSON) -> tuple[list[SystemView], list[TurnView]]:
+def _conversation(messages: JSON) -> tuple[tuple[SystemView, ...], tuple[TurnView, ...]]:
     if not isinstance(messages, list):
         raise WireError("messages is no list", "/messages")
-    system: list[SystemView] = []
-    turns: list[TurnView] = []
-    for turn in _turns(messages, "/messages"):
-        if turn.wire_role in _SYSTEM_ROLES:
-            place = f"message:{turn.wire_role}"
-            texts = [part for part in turn.parts if isinstance(part, TextView)]
-            system += [SystemView(text.text, place, text.pointer, len(turns)) for text in texts]
-            rest = tuple(part for part in turn.parts if not isinstance(part, TextView))
-            if rest:
-                turns.append(TurnView("user", rest, turn.pointer, turn.wire_role))
-        else:
-            turns.append(turn)
-    return system, turns
+    return split_system(_turns(messages, "/messages"), _SYSTEM_ROLES)
 
 
 def _said_by_system(message: dict[str, JSON], pointer: str) -> list[PartView]:
-    """Return the parts of a system message."""
     place = join(pointer, "content")
     views = content_views(message.get("content"), place)
     if not views:  # an empty system message is kept
@@ -146,25 +136,13 @@ def _result(message: dict[str, JSON], pointer: str) -> list[PartView]:
     call_id, name = message.get("tool_call_id"), message.get("name")
     result = ResultView(
         call_id=call_id if isinstance(call_id, str) and call_id else None,
-        name=name if isinstance(name, str) else None,
+        name=string(name),
         payload=tuple(payload),
         pointer=pointer,
         id_pointer=join(pointer, "tool_call_id") if "tool_call_id" in message else pointer,
-        error_mark=_error_mark("".join(part.text for part in payload if isinstance(part, TextView))),
+        error_mark=error_mark("".join(part.text for part in payload if isinstance(part, TextView))),
     )
     return [result, *(field for field in other_fields(message, pointer) if field.kind != "name")]
-
-
-def _error_mark(text: str) -> ErrorMark | None:
-    """Return the error marker in a result's text; the API has no error field."""
-    if text.lstrip().startswith("{"):
-        try:
-            value = loads(text)
-        except WireError:
-            value = None
-        if isinstance(value, dict) and next(iter(value), None) == "error" and not is_blank(value["error"]):
-            return "error-key"
-    return "error-text" if text.lstrip()[:5].lower() == "error" else None
 
 
 @cached_per_element
@@ -210,34 +188,25 @@ def _choice(body: dict[str, JSON]) -> ChoiceView | None:
     if isinstance(choice, str) and choice in _CHOICES:
         return ChoiceView(_CHOICES[choice], pointer)
     if isinstance(choice, dict) and choice.get("type") == "allowed_tools":
-        return _subset(choice, pointer)
+        held = as_object(choice.get("allowed_tools"))
+        names = [string(as_object(tool.get("function")).get("name")) for _, tool in objects(held.get("tools"))]
+        other = ChoiceView("other", pointer, canonical(choice))
+        return allowed_tools(held.get("mode"), names, pointer) or other
     named = choice.get("function", choice) if isinstance(choice, dict) else None
-    name = named.get("name") if isinstance(named, dict) else None
+    name = as_object(named).get("name")
     if isinstance(name, str):
         return ChoiceView("named", pointer, name)
     return ChoiceView("other", pointer, canonical(choice))
 
 
-def _subset(choice: dict[str, JSON], pointer: str) -> ChoiceView:
-    """Return a tool choice that is limited to some of the tools."""
-    held = choice.get("allowed_tools")
-    mode, tools = (held.get("mode"), held.get("tools")) if isinstance(held, dict) else (None, None)
-    functions = [tool.get("function") for tool in tools if isinstance(tool, dict)] if isinstance(tools, list) else []
-    names = [name for each in functions if isinstance(each, dict) and isinstance(name := each.get("name"), str)]
-    if mode not in ("auto", "required"):
-        return ChoiceView("other", pointer, canonical(choice))
-    return ChoiceView("auto" if mode == "auto" else "required", pointer, allowed=(*names,))
-
-
 def _format(wanted: JSON) -> FormatView | None:
     pointer = "/response_format"
-    kind = wanted.get("type") if isinstance(wanted, dict) else None
+    kind = as_object(wanted).get("type")
     if not isinstance(wanted, dict) or kind not in ("json_object", "json_schema"):
         return None
     if kind == "json_object":
         return FormatView("json", "response_format", pointer)
-    held = wanted.get("json_schema")
-    described = held if isinstance(held, dict) else {}
+    described = as_object(wanted.get("json_schema"))
     return FormatView(
         "json-schema",
         "response_format",

@@ -9,18 +9,19 @@ from pathlib import Path
 from typing import Any, Literal
 
 from harness.apis.eventstream import is_event_stream
-from harness.apis.jsonvalue import body_of, join, loads, resolve
+from harness.apis.jsonvalue import as_list, as_object, body_of, join, loads, resolve, string
 from harness.apis.openai_chat.checks import MISTRAL
 from harness.apis.openai_chat.parts import assistant_views
 from harness.apis.openai_chat.server import read_error
 from harness.apis.openai_chat.streams import fold
+from harness.apis.openai_common import read_usage
 from harness.apis.profiles import Profile
 from harness.apis.response_checks import EventGrammar, EventOrder, ReceivedEvent, ResponseChecks
 from harness.apis.response_rules import CALL_ID, FIELDS, INDEX, ResponseViolation
 from harness.apis.server import error_view
 from harness.apis.view import CallView, ErrorView, OpaqueView, PartView, ResponseView, WireError
 from harness.model.http import HttpResponse
-from harness.model.messages import JSON, StopReason, Usage
+from harness.model.messages import JSON, StopReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +151,7 @@ def read(response: HttpResponse) -> ResponseView:
             raise
         text = response.body.decode("utf-8", errors="replace")
         return _view({}, error_view(response, text), streamed=False, complete=True)
-    whole = body if isinstance(body, dict) else {}
+    whole = as_object(body)
     error = read_error(whole, _choice(whole), response)
     if error is None and not isinstance(whole.get("choices"), list):
         raise WireError("a body without choices", "/choices")
@@ -167,14 +168,14 @@ def _view(body: dict[str, JSON], error: ErrorView | None, *, streamed: bool, com
     parts = marked(parts, model if isinstance(model, str) else "")
     if word == "length":
         parts = _cut_short(parts, body)
-    raw = word if isinstance(word, str) else None
+    raw = string(word)
     return ResponseView(
         api="openai-chat",
         parts=parts,
         stop_reason=StopReason.ERROR if error else _stop_reason(raw, parts),
         raw_stop_reason=raw,
-        usage=_usage(body.get("usage")),
-        model=model if isinstance(model, str) else None,
+        usage=read_usage(body.get("usage"), "prompt_tokens", "completion_tokens"),
+        model=string(model),
         body=body,
         streamed=streamed,
         complete=complete,
@@ -185,7 +186,7 @@ def _view(body: dict[str, JSON], error: ErrorView | None, *, streamed: bool, com
 def _choice(body: dict[str, JSON]) -> dict[str, JSON]:
     choices = body.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
-    return first if isinstance(first, dict) else {}
+    return as_object(first)
 
 
 def _cut_short(parts: tuple[PartView, ...], body: dict[str, JSON]) -> tuple[PartView, ...]:
@@ -222,26 +223,6 @@ def _stop_reason(raw: str | None, parts: tuple[PartView, ...]) -> StopReason:
     return _STOPS.get(raw or "", StopReason.UNKNOWN)
 
 
-def _usage(usage: JSON) -> Usage:
-    """Return the usage. Prompt tokens include cached ones, and completion tokens include reasoning
-    (openai-chat-usage)."""
-    if not isinstance(usage, dict):
-        return Usage()
-    prompt, completion = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
-    return Usage(
-        input_tokens=_count(usage, "prompt_tokens"),
-        output_tokens=_count(usage, "completion_tokens"),
-        cache_read_tokens=_count(prompt, "cached_tokens"),
-        cache_write_tokens=_count(prompt, "cache_write_tokens"),
-        reasoning_tokens=_count(completion, "reasoning_tokens"),
-    )
-
-
-def _count(counts: JSON, key: str) -> int | None:
-    value = counts.get(key) if isinstance(counts, dict) else None
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
 _DELTA = "/choices/0/delta"
 
 
@@ -269,8 +250,7 @@ class _ChatChunkOrder(EventOrder):
             said = "the first delta has not the role of the assistant"
             yield FIELDS.broken(said, f"{_DELTA}/role", at, delta.get("role"), "assistant")
         self._has_role = True
-        pieces = delta.get("tool_calls")
-        for number, piece in enumerate(pieces if isinstance(pieces, list) else ()):
+        for number, piece in enumerate(as_list(delta.get("tool_calls"))):
             if isinstance(piece, dict):
                 yield from self._piece(piece, join(f"{_DELTA}/tool_calls", number), at)
 

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from harness.apis.eventstream import events, written
-from harness.apis.openai_chat.parts import is_blank
+from harness.apis.jsonvalue import is_blank
 from harness.apis.openai_common import error_object, failure, has_key, headers, meant_status, refusal, type_and_code
 from harness.apis.server import ServerEndpoints, error_view, json_response, message
 from harness.apis.view import ErrorView, RequestView

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from harness.apis.eventstream import events_of
-from harness.apis.jsonvalue import loads
+from harness.apis.jsonvalue import as_list, as_object, loads
 from harness.apis.view import WireError
 from harness.model.messages import JSON
 
@@ -65,21 +65,16 @@ def fold(stream: bytes) -> tuple[dict[str, JSON], bool]:
 def _take(whole: dict[str, JSON], choices: dict[int, _Choice], chunk: dict[str, JSON]) -> None:
     for key, value in chunk.items():
         if key == "usage" and isinstance(value, dict):
-            whole["usage"] = _usage(whole.get("usage"), value)
+            counted = {name: number for name, number in value.items() if number is not None}
+            whole["usage"] = as_object(whole.get("usage")) | counted  # absent counts keep their value
         elif key not in _NOISE and (value is not None or key not in whole):
             whole[key] = value
     if chunk.get("error") is not None:
         whole["error"] = chunk["error"]
-    pieces = chunk.get("choices")
-    for piece in pieces if isinstance(pieces, list) else []:
+    for piece in as_list(chunk.get("choices")):
         if isinstance(piece, dict):
             index = piece.get("index")
             _grow(choices.setdefault(index if isinstance(index, int) else 0, _Choice()), piece)
-
-
-def _usage(old: JSON, new: dict[str, JSON]) -> dict[str, JSON]:
-    """Return the token counts updated from a later chunk. Absent counts keep their value."""
-    return (old if isinstance(old, dict) else {}) | {key: value for key, value in new.items() if value is not None}
 
 
 def _grow(choice: _Choice, piece: dict[str, JSON]) -> None:
@@ -91,7 +86,7 @@ def _grow(choice: _Choice, piece: dict[str, JSON]) -> None:
     delta = piece.get("delta")
     for key, value in delta.items() if isinstance(delta, dict) else ():
         if key == "tool_calls":
-            for call in value if isinstance(value, list) else []:
+            for call in as_list(value):
                 if isinstance(call, dict):
                     _grow_call(choice.calls, call)
         else:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from harness.apis.fact_files import Facts
-from harness.apis.jsonvalue import join, keys, parsed
+from harness.apis.jsonvalue import as_list, as_object, join, keys, parsed, string
 from harness.apis.limits import Limit, Violation, bracketed
 from harness.apis.openai_common import (
     LimitTable,
@@ -17,7 +17,7 @@ from harness.apis.openai_common import (
     open_objects,
     schema_nodes,
 )
-from harness.apis.openai_responses.requests import item_kind, state, string
+from harness.apis.openai_responses.requests import item_kind, state
 from harness.apis.services import RuleSet
 from harness.apis.view import WireError
 from harness.model.http import HttpRequest
@@ -86,7 +86,7 @@ def _pairing(body: dict[str, JSON], law: RuleSet) -> Iterator[Violation]:
     entries = body.get("input")
     if not isinstance(entries, list):
         return
-    items = [item if isinstance(item, dict) else {} for item in entries]
+    items = [as_object(item) for item in entries]
     yield from _results(items, stateful=state(body) is not None, adjacent=law.profile.results_adjacent)
     # reasoning that is not stored cannot be compared (openai-responses-reasoning-back)
     if law.is_own and body.get("store") is not False:
@@ -161,15 +161,14 @@ def _tools(body: dict[str, JSON], law: RuleSet) -> Iterator[Violation]:
     for pointer, tool in declared:
         yield from _tool(tool, pointer, own=law.is_own)
     yield from _duplicates([(pointer, tool) for pointer, tool in declared if pointer.count("/") == 2])
-    yield from _choice(body.get("tool_choice"), {_named(tool) for _, tool in declared})
+    yield from _choice(body.get("tool_choice"), {string(as_object(tool).get("name")) or "" for _, tool in declared})
 
 
 def _declared(body: dict[str, JSON]) -> Iterator[tuple[str, JSON]]:
     """Yield every tool declaration with its pointer: from the request, from namespaces, and from `additional_tools`
     items."""
     lists = [("/tools", body.get("tools"))]
-    entries = body.get("input")
-    for index, item in enumerate(entries if isinstance(entries, list) else ()):
+    for index, item in enumerate(as_list(body.get("input"))):
         if isinstance(item, dict) and item.get("type") == "additional_tools":
             lists.append((join("/input", index, "tools"), item.get("tools")))
     for pointer, tools in lists:
@@ -180,12 +179,12 @@ def _declared(body: dict[str, JSON]) -> Iterator[tuple[str, JSON]]:
 
 
 def _listed(tools: JSON, pointer: str) -> Iterator[tuple[str, JSON]]:
-    for index, tool in enumerate(tools if isinstance(tools, list) else ()):
+    for index, tool in enumerate(as_list(tools)):
         yield join(pointer, index), tool
 
 
 def _tool(tool: JSON, pointer: str, *, own: bool) -> Iterator[Violation]:
-    kind = tool.get("type") if isinstance(tool, dict) else None
+    kind = as_object(tool).get("type")
     if not isinstance(tool, dict) or not isinstance(kind, str):
         text = f"Missing required parameter: '{bracketed(pointer)}.type'."
         yield LIMITS["tool-shape"].broken(text, pointer, code=_MISSING, actual=tool)
@@ -279,7 +278,7 @@ def _context(place: str, root: str) -> tuple[str, ...]:
 def _duplicates(declared: list[tuple[str, JSON]]) -> Iterator[Violation]:
     seen: set[str] = set()
     for pointer, tool in declared:
-        name = tool.get("name") if isinstance(tool, dict) else None
+        name = as_object(tool).get("name")
         if not isinstance(name, str):
             continue
         if name in seen:
@@ -298,13 +297,8 @@ def _choice(choice: JSON, names: set[str]) -> Iterator[Violation]:
         yield LIMITS["tool-choice-toolless"].broken(text, "/tool_choice", actual=choice)
 
 
-def _named(tool: JSON) -> str:
-    return (string(tool.get("name")) or "") if isinstance(tool, dict) else ""
-
-
 def _format(body: dict[str, JSON]) -> Iterator[Violation]:
-    text = body.get("text")
-    wanted = text.get("format") if isinstance(text, dict) else None
+    wanted = as_object(body.get("text")).get("format")
     if not isinstance(wanted, dict):
         return
     kind, schema, place = wanted.get("type"), wanted.get("schema"), "/text/format/schema"
@@ -325,7 +319,7 @@ def _says_json(entries: JSON) -> bool:
     """Return whether a message or an output contains "json". Instructions do not count (openai-responses-word-json)."""
     if isinstance(entries, str):
         return "json" in entries.lower()
-    items = [item for item in entries if isinstance(item, dict)] if isinstance(entries, list) else []
+    items = [item for item in as_list(entries) if isinstance(item, dict)]
     return any(
         "json" in text.lower()
         for item in items
@@ -337,7 +331,7 @@ def _says_json(entries: JSON) -> bool:
 def _texts(content: JSON) -> Iterator[str]:
     if isinstance(content, str):
         yield content
-    for part in content if isinstance(content, list) else ():
-        text = part.get("text") if isinstance(part, dict) else None
+    for part in as_list(content):
+        text = as_object(part).get("text")
         if isinstance(text, str):
             yield text

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 
 from typing_extensions import override
 
 from harness.apis.conversion import AnsweredCall, Body, CanonicalReader, RequestBuilder, SystemText, without
-from harness.apis.jsonvalue import resolve
+from harness.apis.jsonvalue import as_list, as_object, resolve
+from harness.apis.openai_common import one_call, parted
 from harness.apis.view import MediaView, ResultView, TextView
 from harness.model.messages import JSON, ChatRequest, JsonSchema, Message, NamedTool, Role, Tool, ToolResult
 
@@ -35,12 +37,7 @@ class OpenAIResponsesReader(CanonicalReader):
 
     @override
     def result(self, view: ResultView, call_id: str, name: str) -> ToolResult:
-        raw = self.raw(view)
-        item = raw if isinstance(raw, dict) else {}
-        output = item.get("output")
-        parts = tuple(self.part(part) for part in view.payload)
-        fields = self._kept(without(item, "type", "call_id", "output"))
-        return ToolResult(call_id, name, output if isinstance(output, str) else parts, provider_metadata=fields)
+        return self._result(view, call_id, name, "output", ("type", "call_id"))
 
     @override
     def _function(self, raw: dict[str, JSON]) -> dict[str, JSON]:
@@ -90,7 +87,7 @@ def _tool(tool: Tool) -> Body:
     """Return a tool. It is strict only if the caller asks for it (openai-responses-strict-default)."""
     marks = tool.provider_metadata.get("openai-responses")
     named: Body = {"type": "function", "name": tool.name, "description": tool.description}
-    return {**named, "parameters": tool.parameters, "strict": False, **(marks if isinstance(marks, dict) else {})}
+    return {**named, "parameters": tool.parameters, "strict": False, **as_object(marks)}
 
 
 def _entries(message: Message) -> list[JSON]:
@@ -115,38 +112,10 @@ def _result(call_id: str | None, text: str) -> JSON:
     return {"type": "function_call_output", "call_id": call_id, "output": text}
 
 
-def _with(body: Body, *entries: JSON) -> Body:
-    given = body["input"]
-    return {**body, "input": [*(given if isinstance(given, list) else ()), *entries]}
-
-
-def append_answer(body: Body, answer: JSON, results: Sequence[AnsweredCall]) -> Body:
-    """Append the response's items unchanged, then one item for each result."""
-    output = resolve(answer, "/output")
+def continued(answer: JSON, results: Sequence[AnsweredCall]) -> Sequence[JSON]:
+    """Return the response's items unchanged, then one item for each result."""
     entries = (_result(call.id, json.dumps({**value}, ensure_ascii=False)) for call, value in results)
-    return _with(body, *(output if isinstance(output, list) else ()), *entries)
-
-
-def append_text(body: Body, text: str) -> Body:
-    """Append a user message."""
-    return _with(body, {"role": "user", "content": text})
-
-
-def one_call(body: Body) -> Body:
-    """Allow only one tool call per response."""
-    return {**body, "parallel_tool_calls": False}
-
-
-def parted(body: Body) -> Body:
-    """Write user texts as lists of parts, like clients that send images."""
-    given = body["input"]
-    said: list[JSON] = []
-    for item in given if isinstance(given, list) else ():
-        if isinstance(item, dict) and item.get("role") == "user":
-            said.append({**item, "content": [{"type": "input_text", "text": item["content"]}]})
-        else:
-            said.append(item)
-    return {**body, "input": said}
+    return (*as_list(resolve(answer, "/output")), *entries)
 
 
 def developer(body: Body) -> Body:
@@ -154,7 +123,7 @@ def developer(body: Body) -> Body:
     given = body["input"]
     bare = {key: value for key, value in body.items() if key != "instructions"}
     said: Body = {"role": "developer", "content": body["instructions"]}
-    return {**bare, "input": [said, *(given if isinstance(given, list) else ())]}
+    return {**bare, "input": [said, *as_list(given)]}
 
 
 REQUEST_BUILDER = RequestBuilder(
@@ -162,11 +131,11 @@ REQUEST_BUILDER = RequestBuilder(
     stream_path="/responses",
     bounds=("max_output_tokens",),
     write=write,
-    append_answer=append_answer,
-    append_text=append_text,
+    conversation="input",
+    continued=continued,
     streaming={"stream": True},
     one_call=one_call,
-    parted=parted,
+    parted=partial(parted, conversation="input", kind="input_text"),
     developer=developer,
     stop_sequences=False,
 )

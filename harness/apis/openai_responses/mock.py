@@ -9,14 +9,14 @@ from typing import TypeAlias
 
 from harness.apis import registry
 from harness.apis.api import StreamShape
-from harness.apis.eventstream import events, written
-from harness.apis.jsonvalue import loads
-from harness.apis.openai_common import error_object, type_and_code
-from harness.apis.openai_responses.requests import NAME, item_kind, string
+from harness.apis.eventstream import sent_objects, written, written_by_type
+from harness.apis.jsonvalue import as_list, string
+from harness.apis.openai_common import cached_prompt, error_object, type_and_code
+from harness.apis.openai_responses.requests import NAME, item_kind
 from harness.apis.openai_responses.responses import OPENAI, ResponsesDialect, dialect_of
 from harness.apis.openai_responses.streams import FIELDS, TERMINAL, TEXTS
-from harness.apis.profiles import Profile
-from harness.apis.server import fragments, message, number, signature, token
+from harness.apis.server import event_stream, fragments, interleaved, message, number, signature, token
+from harness.apis.targets import Profile
 from harness.apis.view import ModelStep, Provocation, RequestView
 from harness.model.http import HttpResponse
 from harness.model.messages import JSON, StopReason
@@ -134,12 +134,8 @@ def _message(step: ModelStep, seed: str) -> dict[str, JSON]:
 
 
 def _usage(step: ModelStep, seed: str, profile: Profile) -> dict[str, JSON]:
-    """Return the token counts. They include cached and reasoning tokens.
-
-    Repeated prompts of 1,024 tokens or more have cached tokens, in steps of 128, as in recordings (1,408 of 1,542,
-    1,536 of 1,586, 2,048 of 2,087). No recording from OpenAI reports cache writes.
-    """
-    cached = step.prefix.repeated // 128 * 128 if step.prefix.repeated >= 1024 else 0
+    """Return the token counts. They include cached and reasoning tokens."""
+    cached = cached_prompt(step.prefix.repeated)
     reasoning = 64 * number(seed, "reasoning", 1, 6) if step.thinking is not None else 0
     if step.thinking is None and profile.thinking == "effort":
         reasoning = 64 * number(seed, "silent reasoning", 0, 2)
@@ -185,16 +181,12 @@ def build_stream(step: ModelStep, seed: str, model: str, profile: Profile, reque
     del request  # the stream has all data of the body, whatever the request includes
     body = build(step, seed, model, profile)
     at_once = Provocation.INTERLEAVED_CALLS in step.provocations
-    return _stream(streamed(body, seed, dialect_of(profile), at_once=at_once))
+    return event_stream(streamed(body, seed, dialect_of(profile), at_once=at_once))
 
 
 def stream_of(body: Fields, seed: str, profile: Profile, _request: RequestView) -> HttpResponse:
     """Convert a complete body to a stream."""
-    return _stream(streamed(body, seed, dialect_of(profile)))
-
-
-def _stream(body: bytes) -> HttpResponse:
-    return HttpResponse(200, {"content-type": "text/event-stream; charset=utf-8"}, body)
+    return event_stream(streamed(body, seed, dialect_of(profile)))
 
 
 def streamed(body: Fields, seed: str, dialect: ResponsesDialect = OPENAI, *, at_once: bool = False) -> bytes:
@@ -214,31 +206,15 @@ def _events(body: Fields, seed: str, dialect: ResponsesDialect, *, at_once: bool
     begun = {**body, **{key: None for key in _UNKNOWN_YET if key in body}, "status": "in_progress", "output": []}
     yield "response.created", {"response": begun}
     yield "response.in_progress", {"response": begun}
-    output = body.get("output")
-    items = [(index, item) for index, item in enumerate(output if isinstance(output, list) else ())]
+    items = [(index, item) for index, item in enumerate(as_list(body.get("output")))]
     dicts = [(index, item) for index, item in items if isinstance(item, dict)]
     whole = body.get("status") == "completed"  # a truncated response must end in its last item
     for is_call, run in groupby(dicts, lambda entry: item_kind(entry[1]) in _STRINGS):
         lanes = [_item(item, index, f"{seed} {index}") for index, item in run]
-        yield from _woven(lanes, seed) if at_once and is_call and whole else chain.from_iterable(lanes)
+        yield from interleaved(lanes, seed) if at_once and is_call and whole else chain.from_iterable(lanes)
     end = f"response.{body.get('status')}"
     if end in TERMINAL:
         yield end, {"response": body if dialect.repeats else {**body, "output": []}}
-
-
-def _woven(lanes: list[Iterator[tuple[str, Fields]]], seed: str) -> Iterator[tuple[str, Fields]]:
-    """Interleave items that are open at the same time: start all in order, then alternate their events."""
-    for lane in lanes:
-        yield next(lane)
-    waiting, turn = list(lanes), 0
-    while waiting:
-        lane = waiting[number(seed, f"turn {turn}", 0, len(waiting) - 1)]
-        event = next(lane, None)
-        if event is None:
-            waiting.remove(lane)
-        else:
-            yield event
-        turn += 1
 
 
 def _item(item: Fields, index: int, seed: str) -> Iterator[tuple[str, Fields]]:
@@ -268,7 +244,7 @@ def _item(item: Fields, index: int, seed: str) -> Iterator[tuple[str, Fields]]:
 
 def _list(parts: JSON, where: str, place: Fields, seed: str) -> Iterator[tuple[str, Fields]]:
     family, counter = _LISTS[where]
-    for index, part in enumerate(parts if isinstance(parts, list) else ()):
+    for index, part in enumerate(as_list(parts)):
         if not isinstance(part, dict):
             continue
         here: Fields = {**place, counter: index}
@@ -321,18 +297,15 @@ _DELTA = "response.function_call_arguments.delta"
 
 def _in_one_delta(stream: bytes, _seed: str) -> bytes:
     """Join all arguments of a call into one delta."""
-    told: list[dict[str, JSON]] = []
-    for event in events(stream):
-        read = loads(event.data) if event.data.startswith("{") else None
-        if not isinstance(read, dict):
-            continue
+    told: list[Fields] = []
+    for read in sent_objects(stream):
         last = told[-1] if told else {}
         same_item = read.get("item_id") == last.get("item_id")
         if read.get("type") == last.get("type") == _DELTA and same_item:
             told[-1] = {**last, "delta": f"{last.get('delta')}{read.get('delta')}"}
         else:
             told.append(read)
-    return b"".join(written(event, str(event.get("type"))) for event in told)
+    return written_by_type(told)
 
 
 SHAPES: Mapping[str, StreamShape] = {

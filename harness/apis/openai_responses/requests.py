@@ -5,17 +5,26 @@ Reading an item never fails. An item without a neutral type becomes an `OpaqueVi
 
 from __future__ import annotations
 
-import base64
 import mimetypes
 import re
 from itertools import chain
 from urllib.parse import urlsplit
 
-from harness.apis.jsonvalue import cached_per_element, equal, join, loads, parsed
+from harness.apis.jsonvalue import (
+    as_object,
+    cached_per_element,
+    equal,
+    join,
+    loads,
+    objects,
+    parsed,
+    parsed_object,
+    string,
+)
+from harness.apis.openai_common import allowed_tools, error_mark
 from harness.apis.view import (
     CallView,
     ChoiceView,
-    ErrorMark,
     FormatView,
     JsonView,
     MediaView,
@@ -29,6 +38,7 @@ from harness.apis.view import (
     ToolView,
     TurnView,
     WireError,
+    split_system,
 )
 from harness.model.http import HttpRequest
 from harness.model.messages import JSON
@@ -79,11 +89,6 @@ def message_parts(item: dict[str, JSON], pointer: str) -> tuple[TextView | Media
     return (_content_part(content, place, opaque),)
 
 
-def string(value: JSON) -> str | None:
-    """Return the value if it is a string, else `None`."""
-    return value if isinstance(value, str) else None
-
-
 def _content_part(part: JSON, pointer: str, opaque: JSON = None) -> TextView | MediaView | OpaqueView:
     if isinstance(part, str):
         return TextView(part, pointer, opaque)
@@ -114,12 +119,11 @@ def _media(kind: str, part: dict[str, JSON], pointer: str) -> MediaView | None:
 
 def _inline(data: str, media_type: str | None, pointer: str) -> MediaView | None:
     head = _DATA_URL.match(data)
-    if head:
-        data, media_type = data[head.end() :], head[1] or None
-    try:
-        return MediaView(media_type, pointer, data=base64.b64decode(data, validate=True))
-    except ValueError:  # binascii.Error, or non-ASCII text
-        return None
+    return (
+        MediaView.inline(head[1] or None, pointer, data[head.end() :])
+        if head
+        else MediaView.inline(media_type, pointer, data)
+    )
 
 
 def _call(item: dict[str, JSON], pointer: str) -> CallView:
@@ -167,24 +171,8 @@ def _result(item: dict[str, JSON], pointer: str) -> ResultView:
         payload=payload,
         pointer=pointer,
         id_pointer=join(pointer, "call_id"),
-        error_mark=_error_mark(payload),
+        error_mark=error_mark(payload[0].text) if len(payload) == 1 and isinstance(payload[0], TextView) else None,
     )
-
-
-def _error_mark(payload: tuple[TextView | MediaView | JsonView | OpaqueView, ...]) -> ErrorMark | None:
-    """Return the error marker in a result's text. The API has no error flag."""
-    if len(payload) != 1 or not isinstance(payload[0], TextView):
-        return None
-    text = payload[0].text.strip()
-    if text.startswith("{"):
-        try:
-            value = loads(text)
-        except WireError:
-            return None
-        return (
-            "error-key" if isinstance(value, dict) and next(iter(value), None) == "error" and value["error"] else None
-        )
-    return "error-text" if text.lower().startswith("error") else None
 
 
 _SETTINGS = {"max_output_tokens": "max_tokens", "temperature": "temperature", "top_p": "top_p"}
@@ -198,20 +186,13 @@ def recognises(request: HttpRequest) -> bool:
     """Return whether the request is a chat: a POST to …/responses with one of its fields."""
     if request.method.upper() != "POST" or not urlsplit(request.url).path.endswith("/responses"):
         return False
-    try:
-        body = parsed(request.body)
-    except WireError:
-        return False
-    return isinstance(body, dict) and any(key in body for key in _HALLMARKS)
+    body = parsed_object(request.body)
+    return any(key in body for key in _HALLMARKS)
 
 
 def model_of(request: HttpRequest) -> str | None:
     """Return the model from the body."""
-    try:
-        body = parsed(request.body)
-    except WireError:
-        return None
-    return string(body.get("model")) if isinstance(body, dict) else None
+    return string(parsed_object(request.body).get("model"))
 
 
 def view(request: HttpRequest) -> RequestView:
@@ -259,16 +240,8 @@ def _conversation(body: dict[str, JSON]) -> tuple[tuple[SystemView, ...], tuple[
     if isinstance(entries, str):  # shorthand for one user message
         turns.append(TurnView("user", (TextView(entries, "/input"),), "/input", "user"))
     elif isinstance(entries, list):
-        for turn in _turns(entries, "/input"):
-            if turn.wire_role in _SYSTEM_ROLES:
-                texts = [part for part in turn.parts if isinstance(part, TextView)]
-                place = f"message:{turn.wire_role}"
-                system.extend(SystemView(part.text, place, part.pointer, len(turns)) for part in texts)
-                others = tuple(part for part in turn.parts if not isinstance(part, TextView))
-                if others:  # not text, but must be kept
-                    turns.append(TurnView("user", others, turn.pointer, turn.wire_role))
-            else:
-                turns.append(turn)
+        inside, others = split_system(_turns(entries, "/input"), _SYSTEM_ROLES)
+        return (*system, *inside), others
     elif entries is not None:
         raise WireError("neither a string nor a list", "/input")
     return tuple(system), tuple(turns)
@@ -321,23 +294,15 @@ def _choice(choice: JSON) -> ChoiceView | None:
         return ChoiceView("none" if choice == "none" else "required", "/tool_choice")
     if isinstance(choice, dict) and choice.get("type") == "function":
         return ChoiceView("named", "/tool_choice", string(choice.get("name")))
+    allowed = None
     if isinstance(choice, dict) and choice.get("type") == "allowed_tools":
-        return _subset(choice)
-    return ChoiceView("other", "/tool_choice")
-
-
-def _subset(choice: dict[str, JSON]) -> ChoiceView:
-    """Return a tool choice that is limited to some of the tools."""
-    tools = choice.get("tools")
-    listed = tools if isinstance(tools, list) else []
-    names = [name for tool in listed if isinstance(tool, dict) and isinstance(name := tool.get("name"), str)]
-    if choice.get("mode") not in ("auto", "required"):
-        return ChoiceView("other", "/tool_choice")
-    return ChoiceView("auto" if choice["mode"] == "auto" else "required", "/tool_choice", allowed=(*names,))
+        names = [string(tool.get("name")) for _, tool in objects(choice.get("tools"))]
+        allowed = allowed_tools(choice.get("mode"), names, "/tool_choice")
+    return allowed or ChoiceView("other", "/tool_choice")
 
 
 def _format(text: JSON) -> FormatView | None:
-    wanted = text.get("format") if isinstance(text, dict) else None
+    wanted = as_object(text).get("format")
     if not isinstance(wanted, dict):
         return None
     pointer, strict = "/text/format", wanted.get("strict")
@@ -358,8 +323,7 @@ def _format(text: JSON) -> FormatView | None:
 
 
 def _effort(body: dict[str, JSON]) -> SettingView | None:
-    reasoning = body.get("reasoning")
-    asked = reasoning.get("effort") if isinstance(reasoning, dict) else None
+    asked = as_object(body.get("reasoning")).get("effort")
     return None if asked is None else SettingView(asked, "/reasoning/effort")
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.apis.eventstream import is_event_stream
-from harness.apis.jsonvalue import body_of, equal, join, loads, resolve
-from harness.apis.openai_responses.requests import NAME, item_kind, item_parts, string
+from harness.apis.jsonvalue import as_list, as_object, body_of, equal, join, loads, resolve, string
+from harness.apis.openai_common import read_usage
+from harness.apis.openai_responses.requests import NAME, item_kind, item_parts
 from harness.apis.openai_responses.server import read_error
 from harness.apis.openai_responses.streams import FIELDS as STRINGS
 from harness.apis.openai_responses.streams import TERMINAL, TEXTS, fold
@@ -89,7 +90,7 @@ def _refusal(response: HttpResponse) -> ResponseView:
         body: JSON = loads(response.body)
     except WireError:
         body = response.body.decode(errors="replace")
-    error = body.get("error") if isinstance(body, dict) else None
+    error = as_object(body).get("error")
     return ResponseView(
         api=NAME,
         parts=(),
@@ -122,7 +123,7 @@ def _view(
         parts=parts,
         stop_reason=stop,
         raw_stop_reason=word,
-        usage=_usage(body.get("usage")),
+        usage=read_usage(body.get("usage"), "input_tokens", "output_tokens"),
         model=string(body.get("model")),
         body=body,
         streamed=streamed,
@@ -148,7 +149,7 @@ def _unless_cut_short(part: PartView, item: dict[str, JSON], *, last: bool) -> P
 def _items(body: dict[str, JSON]) -> list[tuple[str, dict[str, JSON]]]:
     output = body.get("output")
     items: list[tuple[str, dict[str, JSON]]] = []
-    for index, item in enumerate(output if isinstance(output, list) else ()):
+    for index, item in enumerate(as_list(output)):
         pointer = join("/output", index)
         if not isinstance(item, dict):
             raise WireError("not an object", pointer)
@@ -171,24 +172,6 @@ def _stop(body: dict[str, JSON], kinds: tuple[str, ...], parts: tuple[PartView, 
         reason = string(details.get("reason")) if isinstance(details, dict) else None
         return _INCOMPLETE.get(reason or "", StopReason.UNKNOWN), reason or status
     return _STATUS.get(status or "", StopReason.UNKNOWN), status
-
-
-def _usage(usage: JSON) -> Usage:
-    """Return the usage. The totals include the counts in the details (openai-responses-usage)."""
-    if not isinstance(usage, dict):
-        return Usage()
-    return Usage(
-        input_tokens=_count(usage, "input_tokens"),
-        output_tokens=_count(usage, "output_tokens"),
-        cache_read_tokens=_count(usage.get("input_tokens_details"), "cached_tokens"),
-        cache_write_tokens=_count(usage.get("input_tokens_details"), "cache_write_tokens"),
-        reasoning_tokens=_count(usage.get("output_tokens_details"), "reasoning_tokens"),
-    )
-
-
-def _count(counts: JSON, key: str) -> int | None:
-    value = counts.get(key) if isinstance(counts, dict) else None
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 _FAMILIES = {**STRINGS, **{family: key for family, (_, _, key) in TEXTS.items()}}
@@ -247,8 +230,7 @@ class _ResponseEventOrder(EventOrder):
         if event.kind in TERMINAL:
             yield from self._repeated(data, at)
         elif index in self.open and event.kind == self.grammar.closes:
-            item = data.get("item")
-            yield from self._closed(index, item if isinstance(item, dict) else {}, at)
+            yield from self._closed(index, as_object(data.get("item")), at)
         elif index in self.open and event.kind in _PIECES:
             yield from self._piece(index, event.kind, data, at)
 

@@ -14,8 +14,8 @@ from dataclasses import replace
 from functools import partial
 from urllib.parse import urlsplit
 
+from harness.apis.jsonvalue import as_list, string
 from harness.apis.openai_common import failure, has_key, headers, meant_status, refusal
-from harness.apis.openai_responses.requests import string
 from harness.apis.server import ServerEndpoints, StateNotFound, StoredAnswers, error_view, json_response, sent, tokens
 from harness.apis.view import ErrorView, ResponseView
 from harness.model.http import HttpRequest, HttpResponse
@@ -95,7 +95,7 @@ def echo(body: dict[str, JSON], request: HttpRequest) -> dict[str, JSON]:
 def _items(value: JSON) -> list[JSON]:
     if isinstance(value, str):
         return [{"role": "user", "content": value}]
-    return value if isinstance(value, list) else []
+    return as_list(value)
 
 
 SERVER_ENDPOINTS = ServerEndpoints(
