@@ -57,6 +57,16 @@ def string(value: JSON) -> str | None:
     return value if isinstance(value, str) else None
 
 
+def as_object(value: JSON) -> dict[str, JSON]:
+    """Return the value if it is an object, else an empty object."""
+    return value if isinstance(value, dict) else {}
+
+
+def as_list(value: JSON) -> list[JSON]:
+    """Return the value if it is a list, else an empty list."""
+    return value if isinstance(value, list) else []
+
+
 def count(fields: JSON, key: str) -> int | None:
     """Return a token count, or `None` if it is missing."""
     value = fields.get(key) if isinstance(fields, dict) else None

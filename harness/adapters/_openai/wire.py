@@ -6,14 +6,15 @@ import base64
 import hashlib
 import mimetypes
 import re
-from itertools import count
+from itertools import count as numbers
 from typing import TYPE_CHECKING
 
+from harness.adapters._common import as_object, count
 from harness.model.errors import Unsupported
-from harness.model.messages import Role, Text
+from harness.model.messages import NamedTool, Role, Text, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
     from collections.abc import Set as AbstractSet
 
     from harness.model.messages import (
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
         Message,
         Part,
         ThinkingSettings,
-        ToolChoice,
         ToolResult,
     )
 
@@ -40,7 +40,7 @@ def is_legal(call_id: str, longest: int) -> bool:
 
 def synthesised(position: int, taken: Collection[str]) -> str:
     """Return an id for a call without one; `position` is the number of calls before it in the history."""
-    return next(call_id for n in count(position) if (call_id := f"call_{n}") not in taken)
+    return next(call_id for n in numbers(position) if (call_id := f"call_{n}") not in taken)
 
 
 class OpenAIIds:
@@ -83,7 +83,7 @@ class OpenAIIds:
         return call_id if call_id in self._issued or is_legal(call_id, self._longest) else self._substitute(call_id)
 
     def _substitute(self, text: str) -> str:
-        digests = (hashlib.sha256(f"{n}:{text}".encode(errors="surrogatepass")).hexdigest() for n in count())
+        digests = (hashlib.sha256(f"{n}:{text}".encode(errors="surrogatepass")).hexdigest() for n in numbers())
         return next(wire for digest in digests if (wire := f"call_{digest[:24]}") not in self._taken)
 
 
@@ -127,6 +127,19 @@ def unsupported(api: str, part: Part, reason: str) -> Unsupported:
     return Unsupported(api, type(part).__name__, reason)
 
 
+def read_usage(usage: JSON, received: str, sent: str) -> Usage:
+    """Return the usage, given the names of the totals, which include the counts in their details (openai-chat-usage,
+    openai-responses-usage)."""
+    counts = as_object(usage)
+    return Usage(
+        input_tokens=count(counts, received),
+        output_tokens=count(counts, sent),
+        cache_read_tokens=count(counts.get(f"{received}_details"), "cached_tokens"),
+        cache_write_tokens=count(counts.get(f"{received}_details"), "cache_write_tokens"),
+        reasoning_tokens=count(counts.get(f"{sent}_details"), "reasoning_tokens"),
+    )
+
+
 # --- settings ---
 
 
@@ -157,15 +170,19 @@ def user_says_json(messages: Iterable[Message]) -> bool:
     return any("json" in part.text.lower() for part in parts if isinstance(part, Text))
 
 
-def tool_choice(request: ChatRequest, api: str) -> ToolChoice | None:
-    """Return the tool choice to send. The API rejects the field without tools (openai-chat-choice-needs-tools).
+def tool_choice(request: ChatRequest, api: str, by_name: Callable[[str], JSON]) -> dict[str, JSON]:
+    """Return the field for the tool choice. The API rejects it without tools (openai-chat-choice-needs-tools).
+
+    `by_name` returns the choice of the tool with a name.
 
     Raises:
         Unsupported: the request forces a tool call, but has no tools.
     """
     choice = request.tool_choice
-    if request.tools or choice in (None, "auto", "none"):
-        return choice if request.tools else None
+    if choice is None or (not request.tools and choice in ("auto", "none")):
+        return {}
+    if request.tools:
+        return {"tool_choice": by_name(choice.name) if isinstance(choice, NamedTool) else choice}
     raise Unsupported(api, "tool_choice", "a call is forced, but there are no tools")
 
 

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from harness.adapters import CHAT_CAPABILITIES
 from harness.model.protocols import Adapter, Capability, Requirement, Route
 from harness.platform.environment import importing_sdk
 
@@ -49,27 +50,7 @@ def connect(endpoint: Endpoint, model: str) -> AnthropicClient:
 ADAPTER = Adapter(
     "anthropic",
     "anthropic",
-    frozenset(
-        {
-            Capability.SYSTEM_PROMPT,
-            Capability.TOOLS,
-            Capability.PARALLEL_TOOL_CALLS,
-            Capability.TOOL_CHOICE,
-            Capability.FORCED_TOOL_CHOICE,
-            Capability.JSON_MODE,
-            Capability.JSON_SCHEMA,
-            Capability.JSON_WITH_TOOLS,
-            Capability.VISION,
-            Capability.IMAGE_RESULTS,
-            Capability.FILES,
-            Capability.THINKING,
-            Capability.CACHE_MARKS,
-            Capability.PROVIDER_TOOLS,
-            Capability.HISTORY,
-            Capability.TRUNCATION,
-            Capability.STREAMING,
-        }
-    ),
+    CHAT_CAPABILITIES | {Capability.THINKING, Capability.PROVIDER_TOOLS},
     connect,
     requires=SDK,
     route=Route.CLIENT,

@@ -9,7 +9,7 @@ import anthropic
 import httpx2
 from anthropic.types.message_create_params import MessageCreateParamsNonStreaming
 
-from harness.adapters._common import loads, retry_after
+from harness.adapters._common import loads, retry_after, string
 from harness.adapters.anthropic.requests import encode
 from harness.adapters.anthropic.responses import error_details, read_response, read_stream
 from harness.model.errors import (
@@ -113,6 +113,6 @@ def _status_error(error: anthropic.APIStatusError) -> ChatError:
     return provider_error(
         error.status_code,
         message if isinstance(message, str) else error.response.text[:500],
-        code=code if isinstance(code, str) else None,
+        code=string(code),
         retry_after=retry_after(error.response.headers),
     )

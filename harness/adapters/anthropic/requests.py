@@ -7,7 +7,7 @@ import hashlib
 import re
 from typing import TYPE_CHECKING
 
-from harness.adapters._common import compact, merged, own
+from harness.adapters._common import as_object, compact, merged, own, string
 from harness.model.errors import Unsupported
 from harness.model.messages import (
     JSON,
@@ -96,17 +96,13 @@ def _tools(request: ChatRequest) -> list[JSON]:
 
 def _tool(tool: Tool, mark: dict[str, JSON]) -> dict[str, JSON]:
     # anthropic-tool-schema-object: the root has the type object; in the contract `{}` means no arguments.
-    schema: dict[str, JSON] = {"type": "object", **tool.parameters} if tool.parameters else _no_arguments()
+    schema: dict[str, JSON] = {"type": "object", **(tool.parameters or {"properties": {}})}
     wire: dict[str, JSON] = {"name": tool.name, "input_schema": schema}
     if tool.description:
         wire["description"] = tool.description
     if tool.shown_while_written:
         wire["eager_input_streaming"] = True  # also without streaming: different tools would miss the prompt cache
     return {**wire, **mark, **own(tool.provider_metadata, "anthropic")}
-
-
-def _no_arguments() -> dict[str, JSON]:
-    return {"type": "object", "properties": {}}
 
 
 def _with_tool_choice(request: ChatRequest, result: dict[str, JSON]) -> dict[str, JSON]:
@@ -149,8 +145,7 @@ def _refuse_gated(body: dict[str, JSON], model: str) -> None:
 
 
 def _type_of(value: JSON) -> str | None:
-    kind = value.get("type") if isinstance(value, dict) else None
-    return kind if isinstance(kind, str) else None
+    return string(as_object(value).get("type"))
 
 
 def _is_prefilled(messages: JSON) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, Final, cast, get_args
 from anthropic._streaming import ServerSentEvent, SSEDecoder
 from anthropic.types import StopReason as AnthropicStopReason
 
-from harness.adapters._common import compact, count, loads, without_mark
+from harness.adapters._common import as_object, compact, count, loads, string, without_mark
 from harness.model.errors import MalformedResponse, ProviderError, provider_error
 from harness.model.messages import (
     JSON,
@@ -54,7 +54,7 @@ def read_response(body: JSON) -> ChatResponse:
     Raises:
         MalformedResponse: the body is not a message.
     """
-    blocks = body.get("content") if isinstance(body, dict) else None
+    blocks = as_object(body).get("content")
     if not isinstance(body, dict) or not isinstance(blocks, list):
         raise MalformedResponse("the body is no message: it has no list `content`")
     raw_reason = body.get("stop_reason")
@@ -65,13 +65,12 @@ def read_response(body: JSON) -> ChatResponse:
         parts = (*parts[:-1], Opaque("anthropic", blocks[-1]))
     elif reason in _COMPLETE and any(_is_call(each) for each in parts):
         reason = StopReason.MALFORMED_CALL
-    model = body.get("model")
     return ChatResponse(
         message=Message(Role.ASSISTANT, parts),
         stop_reason=reason,
         usage=_usage(body.get("usage")),
-        model=model if isinstance(model, str) else None,
-        raw_stop_reason=raw_reason if isinstance(raw_reason, str) else None,
+        model=string(body.get("model")),
+        raw_stop_reason=string(raw_reason),
     )
 
 
@@ -105,8 +104,7 @@ def _with_citations(rest: ProviderMetadata, citations: list[JSON]) -> ProviderMe
         {key: value for key, value in each.items() if key != "file_id"} if isinstance(each, dict) else each
         for each in citations
     ]
-    own = rest.get("anthropic")
-    fields = own if isinstance(own, dict) else {}
+    fields = as_object(rest.get("anthropic"))
     shown: dict[str, JSON] = {} if taken == citations else {RECEIVED: {"citations": citations}}
     return {"anthropic": {**fields, "citations": taken}, **shown}
 
@@ -158,7 +156,7 @@ def error_in_stream(event: dict[str, JSON]) -> ProviderError:
     return provider_error(
         _STATUSES.get(code, 500) if isinstance(code, str) else 500,
         message if isinstance(message, str) else compact(event)[:500],
-        code=code if isinstance(code, str) else None,
+        code=string(code),
     )
 
 
@@ -196,17 +194,13 @@ def read_stream(body: Iterable[bytes]) -> Iterator[StreamEvent]:
     yield from message.finish()
 
 
-def _no_fragments() -> list[str]:
-    return []
-
-
 @dataclass(slots=True)
 class _OpenBlock:
     """A content block under construction. `call` is its index among the calls, if it is a call."""
 
     data: dict[str, JSON]
     call: int | None
-    fragments: list[str] = field(default_factory=_no_fragments)
+    fragments: list[str] = field(default_factory=list[str])
     stopped: bool = False
     ended: bool = False
 
@@ -279,8 +273,6 @@ class _OpenBlock:
 
 
 class _MessageBuilder:
-    """A message under construction, built from the events of a stream."""
-
     def __init__(self) -> None:
         self._fields: dict[str, JSON] | None = None
         self._usage: dict[str, JSON] = {}

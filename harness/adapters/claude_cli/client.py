@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, cast
 
+from harness.adapters._common import string
 from harness.model.errors import ConnectionFailed, MalformedResponse, ProviderError, Unsupported, provider_error
 from harness.model.messages import ChatResponse, Message, Opaque, Refusal, Role, StopReason, Text, Usage
 from harness.model.process import Command
@@ -169,7 +170,7 @@ def decode(completed: Completed) -> ChatResponse:
         _STOP_REASONS.get(stop, StopReason.UNKNOWN) if isinstance(stop, str) else StopReason.UNKNOWN,
         _usage(result.get("usage")),
         _model(result.get("modelUsage")),
-        stop if isinstance(stop, str) else None,
+        string(stop),
     )
 
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from harness.adapters import CHAT_CAPABILITIES
 from harness.model.protocols import Adapter, Capability, Embeddings, Requirement, Route
 from harness.platform.environment import importing_sdk
 
@@ -56,29 +57,8 @@ def connect_embeddings(endpoint: Endpoint, model: str, dimensions: int) -> Embed
 ADAPTER = Adapter(
     name="gemini",
     api="gemini",
-    capabilities=frozenset(
-        {
-            Capability.SYSTEM_PROMPT,
-            Capability.TOOLS,
-            Capability.PARALLEL_TOOL_CALLS,
-            Capability.TOOL_CHOICE,
-            Capability.FORCED_TOOL_CHOICE,
-            Capability.JSON_MODE,
-            Capability.JSON_SCHEMA,
-            Capability.JSON_WITH_TOOLS,
-            Capability.VISION,
-            Capability.IMAGE_RESULTS,
-            Capability.FILES,
-            Capability.AUDIO,
-            Capability.THINKING,
-            Capability.CACHE_MARKS,
-            Capability.PROVIDER_TOOLS,
-            Capability.HISTORY,
-            Capability.TRUNCATION,
-            Capability.STREAMING,
-            Capability.EMBEDDINGS,
-        }
-    ),
+    capabilities=CHAT_CAPABILITIES
+    | {Capability.AUDIO, Capability.THINKING, Capability.PROVIDER_TOOLS, Capability.EMBEDDINGS},
     connect=connect,
     embeddings=Embeddings("gemini-embedding-2", 768, connect_embeddings),
     requires=SDK,

@@ -15,9 +15,9 @@ import httpx2
 from google import genai
 from google.genai import errors, types
 
-from harness.adapters._common import loads, vector
+from harness.adapters._common import as_object, loads, vector
 from harness.adapters.gemini.requests import encode
-from harness.adapters.gemini.responses import as_object, build_error, read_response, read_stream
+from harness.adapters.gemini.responses import build_error, read_response, read_stream
 from harness.model.errors import ChatError, ConnectionFailed, MalformedResponse, Unsupported
 
 if TYPE_CHECKING:

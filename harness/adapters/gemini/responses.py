@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, cast
 
-from harness.adapters._common import compact, count, loads, retry_after, without_mark
+from harness.adapters._common import as_list, as_object, compact, count, loads, retry_after, string, without_mark
 from harness.model.errors import MalformedResponse, ProviderError, provider_error
 from harness.model.messages import (
     JSON,
@@ -111,20 +111,18 @@ def read_response(body: JSON, request: ChatRequest) -> ChatResponse:
         reason = _stop_reason(raw_reason, parts)
     else:
         raise MalformedResponse("there is neither a candidate nor a reason why the prompt was blocked")
-    model = body.get("modelVersion")
     return ChatResponse(
         message=Message(Role.ASSISTANT, parts),
         stop_reason=reason,
         usage=_usage(body.get("usageMetadata")),
-        model=model if isinstance(model, str) else None,
-        raw_stop_reason=raw_reason if isinstance(raw_reason, str) else None,
+        model=string(body.get("modelVersion")),
+        raw_stop_reason=string(raw_reason),
     )
 
 
 def block_reason(body: dict[str, JSON]) -> JSON:
     """Return the reason why the prompt or a response was blocked, if any (gemini-no-candidates)."""
-    feedback = body.get("promptFeedback")
-    return feedback.get("blockReason") if isinstance(feedback, dict) else None
+    return as_object(body.get("promptFeedback")).get("blockReason")
 
 
 def _stop_reason(raw: JSON, parts: tuple[Part, ...]) -> StopReason:
@@ -145,8 +143,7 @@ def _is_broken_call(part: Part) -> bool:
 
 
 def _parts(candidate: dict[str, JSON], request: ChatRequest) -> tuple[Part, ...]:
-    content = candidate.get("content")
-    raw_parts = content.get("parts") if isinstance(content, dict) else None
+    raw_parts = as_object(candidate.get("content")).get("parts")
     ids = FreshIds(request)
     return tuple(read_part(raw, ids) for raw in raw_parts) if isinstance(raw_parts, list) else ()
 
@@ -260,7 +257,7 @@ def build_error(status: int, details: Mapping[str, Any], text: str, headers: Map
     return provider_error(
         status,
         message if isinstance(message, str) else text,
-        code=code if isinstance(code, str) else None,
+        code=string(code),
         retry_after=_retry_after(headers, details),
     )
 
@@ -269,17 +266,11 @@ def _retry_after(headers: Mapping[str, str], details: Mapping[str, Any]) -> floa
     """Return the seconds to wait, from the header `retry-after` or from a RetryInfo in the body ("34.5s")."""
     if "retry-after" in headers:
         return retry_after(headers)
-    entries = details.get("details")
-    for entry in cast("list[object]", entries) if isinstance(entries, list) else []:
+    for entry in as_list(details.get("details")):
         delay = as_object(entry).get("retryDelay")
         if isinstance(delay, str) and re.fullmatch(r"\d+(\.\d+)?s", delay):
             return float(delay[:-1])
     return None
-
-
-def as_object(value: object) -> Mapping[str, Any]:
-    """Return the value if it is an object, else an empty object."""
-    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
 
 
 # --- streams ---
@@ -321,9 +312,7 @@ class _CandidateBuilder:
         self._fields |= {name: value for name, value in chunk.items() if name != "candidates" and value is not None}
         candidate = _candidate(chunk)
         self._candidate |= {name: value for name, value in candidate.items() if value is not None}
-        content = candidate.get("content")
-        parts = content.get("parts") if isinstance(content, dict) else None
-        for raw in parts if isinstance(parts, list) else ():
+        for raw in as_list(as_object(candidate.get("content")).get("parts")):
             self._parts.append(raw)
             yield from self._events(read_part(raw, self._ids))
 
@@ -333,8 +322,7 @@ class _CandidateBuilder:
             raise MalformedResponse("the stream was cut before its finishReason")
         body = dict(self._fields)
         if self._candidate:
-            content = self._candidate.get("content")
-            fields = content if isinstance(content, dict) else {}
+            fields = as_object(self._candidate.get("content"))
             whole: JSON = {**fields, "parts": [*_with_joined_texts(self._parts)]}
             body["candidates"] = [{**self._candidate, "content": whole}]
         return Finish(read_response(body, self._request))
@@ -355,8 +343,7 @@ class _CandidateBuilder:
 
 
 def _candidate(chunk: dict[str, JSON]) -> dict[str, JSON]:
-    candidates = chunk.get("candidates")
-    for candidate in candidates if isinstance(candidates, list) else ():
+    for candidate in as_list(chunk.get("candidates")):
         if isinstance(candidate, dict) and candidate.get("index") in (0, None):
             return candidate
     return {}

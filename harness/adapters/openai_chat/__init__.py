@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from harness.adapters import CHAT_CAPABILITIES
 from harness.adapters._openai import SDK
 from harness.model.protocols import Adapter, Capability, Embeddings, Route
 from harness.platform.environment import importing_sdk
@@ -63,27 +64,7 @@ def connect_embeddings(endpoint: Endpoint, model: str, dimensions: int) -> Embed
 ADAPTER = Adapter(
     name=API,
     api=API,
-    capabilities=frozenset(
-        {
-            Capability.SYSTEM_PROMPT,
-            Capability.TOOLS,
-            Capability.PARALLEL_TOOL_CALLS,
-            Capability.TOOL_CHOICE,
-            Capability.FORCED_TOOL_CHOICE,
-            Capability.JSON_MODE,
-            Capability.JSON_SCHEMA,
-            Capability.JSON_WITH_TOOLS,
-            Capability.VISION,
-            Capability.IMAGE_RESULTS,
-            Capability.FILES,
-            Capability.AUDIO,
-            Capability.CACHE_MARKS,
-            Capability.HISTORY,
-            Capability.TRUNCATION,
-            Capability.STREAMING,
-            Capability.EMBEDDINGS,
-        }
-    ),
+    capabilities=CHAT_CAPABILITIES | {Capability.AUDIO, Capability.EMBEDDINGS},
     connect=connect,
     embeddings=Embeddings("text-embedding-3-small", 1536, connect_embeddings),
     requires=SDK,

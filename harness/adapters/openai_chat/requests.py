@@ -31,7 +31,6 @@ from harness.model.messages import (
     JsonMode,
     JsonSchema,
     Message,
-    NamedTool,
     Opaque,
     Refusal,
     Role,
@@ -61,7 +60,7 @@ def encode(request: ChatRequest, model: str, max_tokens_field: str | None = None
     field = max_tokens_field or ("max_tokens" if is_of_mistral(model) else "max_completion_tokens")
     bound: dict[str, JSON] = {} if request.max_tokens is None else {field: request.max_tokens}
     settings = sampling(request, model, API, stop=list(request.stop) or None) | bound | _reasoning(request, model)
-    return body | _tool_choice(request) | _response_format(request.response_format) | settings
+    return body | tool_choice(request, API, _named) | _response_format(request.response_format) | settings
 
 
 def _preamble(request: ChatRequest, model: str) -> list[JSON]:
@@ -85,11 +84,8 @@ def _tool(tool: Tool) -> dict[str, JSON]:
     return {"type": "function", "function": merged(function, own(tool.provider_metadata, API))}
 
 
-def _tool_choice(request: ChatRequest) -> dict[str, JSON]:
-    choice = tool_choice(request, API)
-    if isinstance(choice, NamedTool):
-        return {"tool_choice": {"type": "function", "function": {"name": choice.name}}}
-    return {"tool_choice": choice} if choice else {}
+def _named(name: str) -> JSON:
+    return {"type": "function", "function": {"name": name}}
 
 
 def _response_format(response_format: ResponseFormat | None) -> dict[str, JSON]:
@@ -199,8 +195,6 @@ def _assistant(message: Message, ids: OpenAIIds, answered: set[str]) -> dict[str
 
 
 class _Assistant:
-    """An assistant message under construction."""
-
     def __init__(self, ids: OpenAIIds, answered: set[str]) -> None:
         self._ids = ids
         self._answered = answered
@@ -265,7 +259,6 @@ def _call(call: ToolCall, ids: OpenAIIds) -> dict[str, JSON]:
 
 
 def _parts(parts: Iterable[Part]) -> list[JSON]:
-    """Return the content parts of a user or tool message."""
     result: list[JSON] = []
     for part in parts:
         match part:

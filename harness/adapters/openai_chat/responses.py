@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.adapters._common import count, own, string
+from harness.adapters._common import as_list, own, string
 from harness.adapters._openai.client import arguments_in, error_in
-from harness.adapters._openai.wire import is_legal, split_fields, synthesised
+from harness.adapters._openai.wire import is_legal, read_usage, split_fields, synthesised
 from harness.adapters.openai_chat import API, MAX_ID_CHARACTERS, RECEIVED
 from harness.model.errors import MalformedResponse
 from harness.model.messages import (
@@ -25,7 +25,6 @@ from harness.model.messages import (
     Text,
     Thinking,
     ToolCall,
-    Usage,
 )
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ def read_response(body: JSON, status: int, history: Sequence[Message]) -> ChatRe
     return ChatResponse(
         Message(Role.ASSISTANT, parts),
         _stop_reason(raw_stop, parts),
-        _usage(rest.get("usage")),
+        read_usage(rest.get("usage"), "prompt_tokens", "completion_tokens"),
         string(rest.get("model")),
         raw_stop,
     )
@@ -117,7 +116,7 @@ def _calls(message: dict[str, JSON], raw_stop: str | None, history: Sequence[Mes
     calls = message.get("tool_calls")
     taken = [call.id for turn in history for call in turn.tool_calls]
     parts: list[Part] = []
-    made = calls if isinstance(calls, list) else []
+    made = as_list(calls)
     for number, raw in enumerate(made, 1):
         call_id = identify(raw, taken)
         taken.append(call_id)
@@ -175,18 +174,6 @@ def _stop_reason(raw: str | None, parts: Sequence[Part]) -> StopReason:
     if any(isinstance(part, ToolCall) for part in parts):
         return StopReason.TOOL_USE
     return StopReason.REFUSAL if any(isinstance(part, Refusal) for part in parts) else reason
-
-
-def _usage(usage: JSON) -> Usage:
-    """Return the usage. Prompt tokens include cached ones; completion tokens include reasoning (openai-chat-usage)."""
-    fields = usage if isinstance(usage, dict) else {}
-    return Usage(
-        input_tokens=count(fields, "prompt_tokens"),
-        output_tokens=count(fields, "completion_tokens"),
-        cache_read_tokens=count(fields.get("prompt_tokens_details"), "cached_tokens"),
-        cache_write_tokens=count(fields.get("prompt_tokens_details"), "cache_write_tokens"),
-        reasoning_tokens=count(fields.get("completion_tokens_details"), "reasoning_tokens"),
-    )
 
 
 REASONING = ("reasoning_content", "reasoning", "reasoning_text")

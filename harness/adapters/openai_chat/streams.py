@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.adapters._common import loads
+from harness.adapters._common import as_list, as_object, loads
 from harness.adapters._openai.client import DONE, error_in, payloads
 from harness.adapters.openai_chat.responses import REASONING, identify, read_response
 from harness.model.errors import MalformedResponse
@@ -50,8 +50,6 @@ def read_stream(chunks: Iterable[bytes], status: int, history: Sequence[Message]
 
 
 class _CompletionBuilder:
-    """A completion under construction, built from the chunks of a stream."""
-
     def __init__(self, history: Sequence[Message]) -> None:
         self.finish_reason: str | None = None
         self._history = history
@@ -71,8 +69,7 @@ class _CompletionBuilder:
         usage = chunk.get("usage")
         if isinstance(usage, dict):  # later counts replace earlier ones
             self._usage |= {key: value for key, value in usage.items() if value is not None}
-        choices = chunk.get("choices")
-        for choice in choices if isinstance(choices, list) else ():
+        for choice in as_list(chunk.get("choices")):
             if isinstance(choice, dict) and not choice.get("index"):
                 yield from self._take_choice(choice)
 
@@ -100,7 +97,7 @@ class _CompletionBuilder:
         for key, value in delta.items():
             message[key] = with_piece(key, message.get(key), value)
         yield from _text_events(delta)
-        for piece in pieces if isinstance(pieces, list) else ():
+        for piece in as_list(pieces):
             if isinstance(piece, dict):
                 yield from self._take_piece(piece)
 
@@ -275,7 +272,7 @@ def _with_details(old: list[JSON], new: list[JSON]) -> list[JSON]:
     """
     joined = list(old)
     for piece in new:
-        index = piece.get("index") if isinstance(piece, dict) else None
+        index = as_object(piece).get("index")
         places = [place for place, one in enumerate(joined) if isinstance(one, dict) and one.get("index") == index]
         entry = joined[places[-1]] if places and index is not None else None
         if isinstance(entry, dict) and isinstance(piece, dict) and _is_continuation(entry, piece):
@@ -307,8 +304,7 @@ def _text_part(text: str) -> list[JSON]:
 
 
 def _function(call: dict[str, JSON]) -> dict[str, JSON]:
-    function = call.get("function")
-    return function if isinstance(function, dict) else {}
+    return as_object(call.get("function"))
 
 
 def _text(value: JSON) -> str:

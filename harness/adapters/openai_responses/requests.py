@@ -29,7 +29,6 @@ from harness.model.messages import (
     Image,
     JsonMode,
     JsonSchema,
-    NamedTool,
     Opaque,
     Refusal,
     Role,
@@ -78,7 +77,7 @@ def encode(request: ChatRequest, model: str) -> dict[str, JSON]:
         body["instructions"] = request.system
     if request.tools:
         body["tools"] = [_tool(tool) for tool in request.tools]
-    return body | _tool_choice(request) | _text(request.response_format) | _settings(request, model)
+    return body | tool_choice(request, API, _named) | _text(request.response_format) | _settings(request, model)
 
 
 def _preamble(request: ChatRequest) -> list[JSON]:
@@ -102,11 +101,8 @@ def _tool(tool: Tool) -> dict[str, JSON]:
     return merged(wire, own(tool.provider_metadata, API))
 
 
-def _tool_choice(request: ChatRequest) -> dict[str, JSON]:
-    choice = tool_choice(request, API)
-    if isinstance(choice, NamedTool):
-        return {"tool_choice": {"type": "function", "name": choice.name}}
-    return {"tool_choice": choice} if choice else {}
+def _named(name: str) -> JSON:
+    return {"type": "function", "name": name}
 
 
 def _text(response_format: ResponseFormat | None) -> dict[str, JSON]:
@@ -269,7 +265,6 @@ def _is_content(raw: JSON) -> bool:
 
 
 def _content(parts: Iterable[Part]) -> list[JSON]:
-    """Return the content parts of a user message or a result."""
     result: list[JSON] = []
     for part in parts:
         match part:

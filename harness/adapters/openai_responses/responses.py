@@ -6,9 +6,9 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.adapters._common import count, string
+from harness.adapters._common import as_list, string
 from harness.adapters._openai.client import DONE, arguments_in, error_in, payloads
-from harness.adapters._openai.wire import is_legal, split_fields, synthesised
+from harness.adapters._openai.wire import is_legal, read_usage, split_fields, synthesised
 from harness.adapters.openai_responses import API, MAX_ID_CHARACTERS, RECEIVED
 from harness.model.errors import MalformedResponse
 from harness.model.messages import (
@@ -28,7 +28,6 @@ from harness.model.messages import (
     ToolCall,
     ToolCallEnd,
     ToolCallStart,
-    Usage,
 )
 
 if TYPE_CHECKING:
@@ -79,7 +78,11 @@ def read_response(body: JSON, status: int, history: Sequence[Message]) -> ChatRe
     parts = tuple(_parts(output, history))
     stop_reason, raw = _stop_reason(rest, parts)
     return ChatResponse(
-        Message(Role.ASSISTANT, parts), stop_reason, _usage(rest.get("usage")), string(rest.get("model")), raw
+        Message(Role.ASSISTANT, parts),
+        stop_reason,
+        read_usage(rest.get("usage"), "input_tokens", "output_tokens"),
+        string(rest.get("model")),
+        raw,
     )
 
 
@@ -123,10 +126,7 @@ def _content(part: JSON, message: dict[str, JSON]) -> Part:
 def reasoning_of(item: dict[str, JSON]) -> str:
     """Return the visible reasoning: the summary, or the full text if a server sends it."""
     for key in ("summary", "content"):
-        shown = item.get(key)
-        texts = (
-            [string(part.get("text")) for part in shown if isinstance(part, dict)] if isinstance(shown, list) else []
-        )
+        texts = [string(part.get("text")) for part in as_list(item.get(key)) if isinstance(part, dict)]
         if any(texts):
             return "\n\n".join(text for text in texts if text)
     return ""
@@ -174,18 +174,6 @@ def _completed(parts: Sequence[Part]) -> StopReason:
     if "custom_tool_call" in kinds or any(isinstance(part, ToolCall) for part in parts):
         return StopReason.TOOL_USE
     return StopReason.REFUSAL if any(isinstance(part, Refusal) for part in parts) else StopReason.END_TURN
-
-
-def _usage(usage: JSON) -> Usage:
-    """Return the usage. Input includes cached tokens; output includes reasoning (openai-responses-usage)."""
-    fields = usage if isinstance(usage, dict) else {}
-    return Usage(
-        input_tokens=count(fields, "input_tokens"),
-        output_tokens=count(fields, "output_tokens"),
-        cache_read_tokens=count(fields.get("input_tokens_details"), "cached_tokens"),
-        cache_write_tokens=count(fields.get("input_tokens_details"), "cache_write_tokens"),
-        reasoning_tokens=count(fields.get("output_tokens_details"), "reasoning_tokens"),
-    )
 
 
 # --- streams ---
@@ -253,8 +241,6 @@ class _OutputItem:
 
 
 class _ResponseBuilder:
-    """A response under construction, built from the events of a stream."""
-
     def __init__(self, history: Sequence[Message]) -> None:
         self._history = history
         self._taken = [call.id for turn in history for call in turn.tool_calls]
@@ -288,15 +274,17 @@ class _ResponseBuilder:
         precedence (openai-responses-stream-order, openai-responses-reasoning-back); the response completes the other
         items.
         """
-        output = response.get("output")
-        repeated = [wire for wire in output if isinstance(wire, dict)] if isinstance(output, list) else []
+        repeated = [wire for wire in as_list(response.get("output")) if isinstance(wire, dict)]
         for position, wire in enumerate(repeated):
             item = self._repeated(position, wire)
             if not item.done:
                 yield from self._close(item, wire)
         if not repeated and not all(item.done for item in self._items):
             raise MalformedResponse("the stream is cut: an item has no end", status)
-        done = sorted((item for item in self._items if item.done), key=_place)
+        done = sorted(
+            (item for item in self._items if item.done),
+            key=lambda item: sys.maxsize if item.index is None else item.index,
+        )
         body: dict[str, JSON] = {**response, "output": [item.wire for item in done]}
         yield Finish(read_response(body, status, self._history))
 
@@ -371,17 +359,12 @@ def _thinking_delta(item: _OutputItem, payload: dict[str, JSON], delta: str) -> 
 
 
 def _message_text(message: dict[str, JSON]) -> str:
-    content = message.get("content")
     texts = (
         part.get("text")
-        for part in (content if isinstance(content, list) else ())
+        for part in as_list(message.get("content"))
         if isinstance(part, dict) and part.get("type") == "output_text"
     )
     return "".join(text for text in texts if isinstance(text, str))
-
-
-def _place(item: _OutputItem) -> int:
-    return sys.maxsize if item.index is None else item.index
 
 
 def _number(payload: dict[str, JSON], key: str) -> int | None:
