@@ -9,8 +9,8 @@ from functools import cache
 from itertools import takewhile
 
 from harness.apis.api import Api
+from harness.apis.profiles import Framing
 from harness.apis.response_rules import Subject
-from harness.apis.traits import Framing
 from harness.apis.view import OpaqueView, ResponseView
 from harness.cassettes.compare import RequestDifference, differences
 from harness.cassettes.rechunk import BYTE_ORDER_MARK, COMMENTS

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.apis import registry
+from harness.apis.profiles import ApiTerms
 from harness.apis.response_rules import Subject
-from harness.apis.traits import ApiTerms
 from harness.results import Blame, Finding, Kind, Severity
 from harness.rules.evidence import Evidence, RuleViolation
 
@@ -22,7 +22,7 @@ class Rule:
     `requirement` states the requirement in one sentence, and `source` names the document for it. `because` explains the
     `kind`: the harm to the provider, the model or the caller, or that it is only a convention. `also` lists further ids
     of its findings. `remedy` describes the fix; names such as `{system}` are replaced by terms of the API
-    (`harness.apis.traits`).
+    (`harness.apis.profiles`).
     """
 
     id: str

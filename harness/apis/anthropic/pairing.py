@@ -12,8 +12,7 @@ from harness.apis.anthropic.requests import is_continued
 from harness.apis.fact_files import Facts
 from harness.apis.jsonvalue import cached_per_element, canonical, join, objects, string
 from harness.apis.limits import Limit, Violation, severity_of
-from harness.apis.profiles import Profile
-from harness.apis.traits import IssuedState
+from harness.apis.profiles import IssuedState, Profile
 from harness.apis.view import OpaqueView, PartView, RequestView, ResponseView, ResultView
 from harness.model.messages import JSON
 
@@ -259,7 +258,7 @@ _KINDS = ("thinking", "redacted_thinking")
 
 
 class AnthropicState(IssuedState):
-    """Thinking blocks issued in responses. See `harness.apis.traits.IssuedState`."""
+    """Thinking blocks issued in responses. See `harness.apis.profiles.IssuedState`."""
 
     def __init__(self, *, foreign: bool) -> None:
         super().__init__(foreign=foreign)

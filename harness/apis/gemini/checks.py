@@ -17,9 +17,8 @@ from harness.apis.gemini.requests import DATA_FIELDS, on_vertex, view
 from harness.apis.jsonvalue import canonical as spelled
 from harness.apis.jsonvalue import join, parsed
 from harness.apis.limits import Violation, severity_of
-from harness.apis.profiles import Profile
+from harness.apis.profiles import IssuedState, Profile
 from harness.apis.services import RuleSet
-from harness.apis.traits import IssuedState
 from harness.apis.view import CallView, RequestView, ResponseView, ResultView, TextView, TurnView, WireError
 from harness.model.http import HttpRequest
 from harness.model.messages import JSON
@@ -318,7 +317,7 @@ def _words(name: str, position: int, *, vertex: bool) -> str:
 
 
 class GeminiState(IssuedState):
-    """Thought signatures issued in responses. See `harness.apis.traits.IssuedState`."""
+    """Thought signatures issued in responses. See `harness.apis.profiles.IssuedState`."""
 
     def __init__(self, *, foreign: bool) -> None:
         super().__init__(foreign=foreign)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from harness.apis.fact_files import Facts
 from harness.apis.jsonvalue import as_list, as_object, join, loads, objects, parsed
 from harness.apis.limits import Violation, bracketed
-from harness.apis.openai_chat.parts import content_views
+from harness.apis.openai_chat.requests import content_views
 from harness.apis.openai_common import (
     LimitTable,
     Nodes,

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from harness.apis.eventstream import is_event_stream
 from harness.apis.jsonvalue import as_list, as_object, body_of, join, loads, resolve, string
 from harness.apis.openai_chat.checks import MISTRAL
-from harness.apis.openai_chat.parts import assistant_views
+from harness.apis.openai_chat.requests import assistant_views
 from harness.apis.openai_chat.server import read_error
 from harness.apis.openai_chat.streams import fold
 from harness.apis.openai_common import read_usage

@@ -13,9 +13,8 @@ from harness.apis.openai_responses.mock import SHAPES, build, build_stream, stre
 from harness.apis.openai_responses.requests import NAME, model_of, recognises, view
 from harness.apis.openai_responses.responses import check_response, read
 from harness.apis.openai_responses.server import SERVER_ENDPOINTS, fail, refuse
-from harness.apis.profiles import Profile, ShippedTarget
+from harness.apis.profiles import ApiTerms, Profile, ShippedTarget, Traits
 from harness.apis.services import OWN, Services
-from harness.apis.traits import ApiTerms, Traits
 from harness.apis.view import Provocation
 from harness.model.protocols import Capability
 
