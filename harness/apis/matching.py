@@ -21,7 +21,7 @@ from functools import cache, partial
 from itertools import chain
 from typing import Literal, TypeAlias
 
-from harness.apis.condition import Condition, comparison
+from harness.apis.condition import Condition, Holds, comparison
 from harness.apis.jsonvalue import as_object, cached_per_element, equal, join, resolve
 from harness.apis.schemas import referenced, schema_depth, subschemas
 from harness.model.messages import JSON
@@ -98,7 +98,7 @@ class RequestData:
 class Conditions:
     """The conditions of a fact, compiled."""
 
-    __slots__ = ("_conditions", "_first", "_needed", "_without", "tests")
+    __slots__ = ("_conditions", "_first", "_needed", "_needed_inside", "_shared", "_without", "tests")
 
     def __init__(self, conditions: Sequence[Condition]) -> None:
         self._conditions = conditions
@@ -106,8 +106,10 @@ class Conditions:
         self._first = tests[0] if tests else None
         # Tests of present values come first, since they choose the element. Relative and common ones come later.
         self.tests = sorted(tests, key=lambda test: (test.wants_nothing, test.is_relative, test.is_common))
-        self._needed = [test.steps[0].spellings for test in tests if test.steps and not test.wants_nothing]
+        present = [test for test in tests if test.steps and not test.wants_nothing and test.condition.every is None]
+        self._needed, self._needed_inside = _needed(present, 0), _needed(present, 1)
         self._without = len([test for test in tests if test.goes_through_elements]) < 2
+        self._shared: tuple[SchemaPlaces, frozenset[str]] | None = None
 
     def __reduce__(self) -> tuple[type[Conditions], tuple[Sequence[Condition]]]:
         """Pickle the conditions only; a worker process compiles them again."""
@@ -120,19 +122,23 @@ class Conditions:
         is_local = len(keys) == 1 and all(test.is_about_an_element for test in self.tests)
         return keys.pop() if is_local and not self.tests[0].wants_nothing else None
 
+    def has_needed(self, body: JSON) -> bool:
+        """Return whether a body is an object with the fields without which it cannot meet the conditions."""
+        return isinstance(body, dict) and _has_all(body, self._needed)
+
+    def has_needed_inside(self, element: JSON) -> bool:
+        """Return whether an element of `only_list` has the fields without which it cannot meet the conditions."""
+        return not isinstance(element, dict) or _has_all(element, self._needed_inside)
+
     def met(self, asked: RequestData) -> str | None:
         """Return the pointer at which a request meets the first condition, or `None` unless it meets all conditions."""
         return next(self.places(asked), None)
 
     def places(self, asked: RequestData) -> Iterator[str]:
         """Yield every place that meets the first condition, if the request meets all conditions."""
-        body = asked.body
-        if self._first is None or not isinstance(body, dict):
+        if self._first is None or not self.has_needed(asked.body):
             return
-        for spellings in self._needed:
-            if spellings[0] not in body and spellings[-1] not in body:
-                return
-        shared = frozenset[str]() if self._without else self._shared(asked.schemas)
+        shared = frozenset[str]() if self._without else self._shared_among(asked.schemas)
         seen: set[str] = set()
         for pointer in self._rest(0, asked, shared, {}, ""):
             if pointer not in seen:
@@ -155,9 +161,12 @@ class Conditions:
             if then is chosen and not (found and test is self._first):
                 return  # with the same choice, all further places would end the same way
 
-    def _shared(self, schemas: SchemaPlaces) -> frozenset[str]:
-        through = [test.through(schemas) for test in self.tests]
-        return frozenset(each for one in through for each in one if sum(each in other for other in through) > 1)
+    def _shared_among(self, schemas: SchemaPlaces) -> frozenset[str]:
+        if self._shared is None or self._shared[0] is not schemas:
+            through = [test.through(schemas) for test in self.tests]
+            often = (each for one in through for each in one if sum(each in other for other in through) > 1)
+            self._shared = schemas, frozenset(often)
+        return self._shared[1]
 
 
 class ConditionFilter:
@@ -169,7 +178,7 @@ class ConditionFilter:
 
     def __init__(self, conditions: Sequence[Conditions], schemas: SchemaPlaces) -> None:
         keys = [each.only_list(schemas) for each in conditions]
-        self._others = [number for number, key in enumerate(keys) if key is None]
+        self._others = {number: conditions[number] for number, key in enumerate(keys) if key is None}
         self._met: dict[str, Callable[[object, str], Sequence[list[int]]]] = {}
         for key in {*keys} - {None}:
             held = {number: each for number, each in enumerate(conditions) if keys[number] == key}
@@ -177,7 +186,7 @@ class ConditionFilter:
 
     def selected(self, asked: RequestData) -> list[int]:
         """Return the numbers of the conditions that a request may meet, in order."""
-        found = set(self._others)
+        found = {number for number, each in self._others.items() if each.has_needed(asked.body)}
         for key, met in self._met.items():
             for _, elements, _ in asked.at(steps_of(key), frozenset()):
                 found.update(*met(elements, ""))
@@ -186,7 +195,26 @@ class ConditionFilter:
 
 def _met_by(held: Mapping[int, Conditions], key: str, schemas: SchemaPlaces, element: JSON, _pointer: str) -> list[int]:
     alone = RequestData({key: [element]}, {}, schemas)
-    return [number for number, each in held.items() if each.met(alone) is not None]
+    possible = {number: each for number, each in held.items() if each.has_needed_inside(element)}
+    return [number for number, each in possible.items() if each.met(alone) is not None]
+
+
+def _needed(tests: Iterable[ConditionTest], number: int) -> list[tuple[tuple[str, str], Holds]]:
+    """Return the fields in the step with this number of paths, each with the test of its value."""
+    reaching = [(test, test.steps[number]) for test in tests if len(test.steps) > number]
+    return [
+        (step.spellings, test.holds if step is test.steps[-1] and not step.indexes else lambda _value: True)
+        for test, step in reaching
+        if not step.is_everything
+    ]
+
+
+def _has_all(value: Mapping[str, JSON], needed: Iterable[tuple[tuple[str, str], Holds]]) -> bool:
+    for (one, other), holds in needed:
+        key = one if one in value else other
+        if key not in value or not holds(value[key]):
+            return False
+    return True
 
 
 def met(conditions: Sequence[Condition], asked: RequestData) -> str | None:
@@ -194,9 +222,9 @@ def met(conditions: Sequence[Condition], asked: RequestData) -> str | None:
     return Conditions(conditions).met(asked)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class PathStep:
-    """A step of a path: a key in its spellings, then elements.
+    """A step of a path: a key in its spellings, then elements. The steps of equal beginnings of paths are the same.
 
     `groups` names each list by its path; it is empty where each condition chooses alone. For `next` and `later` it is
     the group of the element before.
@@ -215,22 +243,18 @@ class PathStep:
 @cache
 def steps_of(path: str) -> tuple[PathStep, ...]:
     """Return the steps of a path."""
-    steps: list[PathStep] = []
-    before = ""
-    for segment in path.split(".") if path else ():
-        matched = _SEGMENT.fullmatch(segment)
-        key, given = (matched[1], re.findall(r"\[([^\]]*)\]", matched[2])) if matched else (segment, [])
-        before = f"{before}.{key}"
-        indexes: list[_Element] = []
-        groups: list[str] = []
-        for each in given:
-            chosen = f"{before}[]"
-            before += f"[{each}]"
-            indexes.append(_element(each))
-            groups.append(chosen if each in ("", "next", "later") else "")
-        snake = _CAPITAL.sub(lambda found: f"_{found[1].lower()}", key)
-        steps.append(PathStep((key, snake), tuple(indexes), tuple(groups)))
-    return tuple(steps)
+    before, _, segment = path.rpartition(".")
+    if not path:
+        return ()
+    matched = _SEGMENT.fullmatch(segment)
+    key, given = (matched[1], re.findall(r"\[([^\]]*)\]", matched[2])) if matched else (segment, [])
+    place = f".{before}.{key}" if before else f".{key}"
+    groups: list[str] = []
+    for each in given:
+        groups.append(f"{place}[]" if each in ("", "next", "later") else "")
+        place += f"[{each}]"
+    snake = _CAPITAL.sub(lambda found: f"_{found[1].lower()}", key)
+    return *steps_of(before), PathStep((key, snake), tuple(map(_element, given)), tuple(groups))
 
 
 def _element(said: str) -> _Element:

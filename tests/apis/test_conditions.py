@@ -266,7 +266,7 @@ def test_every_place_that_meets_the_first_condition_is_found(
 
 def test_conditions_about_one_element_are_tried_on_each_element_alone() -> None:
     local = Conditions([Condition(at="messages[].role", like="nobody")])
-    other = Conditions([Condition(at="messages[].role", like="nobody"), Condition(at="flag", there=True)])
+    other = Conditions([Condition(at="messages[].role", like="nobody"), Condition(at="messages", there=True)])
     assert ConditionFilter([local, other], PLACES).selected(RequestData(CHAT, {}, PLACES)) == [1]
 
 
