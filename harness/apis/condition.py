@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias, TypeGuard
 
 from pydantic import Field, JsonValue, model_validator
 
-from harness.apis.jsonvalue import equal
+from harness.apis.jsonvalue import equal, type_of
 from harness.apis.schemas import image_side, json_bytes
 from harness.documents.fields import Pattern, Strict, misfit
 from harness.documents.patterns import covers
@@ -162,7 +162,7 @@ def comparison(condition: Condition) -> Holds:  # noqa: C901, PLR0912 - one case
         case "every":
             return lambda value: any(equal(value, each) for each in condition.every or ())
         case "members":
-            return lambda value: any(_kind(each) == operand for each in _members(value))
+            return lambda value: any(type_of(each) == operand for each in _members(value))
         case "repeated" | "beside" | "outside" | "deeper" | "shared":
             return lambda value: value not in unset
         case "bytes":
@@ -181,7 +181,7 @@ def comparison(condition: Condition) -> Holds:  # noqa: C901, PLR0912 - one case
             return lambda value: isinstance(value, str) and not covers(condition.unlike or "", value)
         case "not_kind":
             kinds = {*(condition.not_kind or ()), *(["null"] if condition.schemas is None else [])}
-            return lambda value: _kind(value) not in kinds
+            return lambda value: type_of(value) not in kinds
         case "only":
             return lambda value: value is None or any(equal(value, each) for each in condition.only or ())
         case "empty":
@@ -192,7 +192,7 @@ def comparison(condition: Condition) -> Holds:  # noqa: C901, PLR0912 - one case
         case "there":
             return lambda value: condition.there is True and value not in unset
         case _:
-            return lambda value: _kind(value) == operand
+            return lambda value: type_of(value) == operand
 
 
 def _members(value: JSON) -> Iterable[JSON]:
@@ -207,19 +207,3 @@ def _members(value: JSON) -> Iterable[JSON]:
 
 def _number(value: JSON) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _kind(value: JSON) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "boolean"
-        case int() | float():
-            return "number"
-        case str():
-            return "string"
-        case list():
-            return "array"
-        case dict():
-            return "object"

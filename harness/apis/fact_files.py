@@ -7,9 +7,9 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias, cast
 
 from pydantic import ValidationError
 
@@ -105,6 +105,27 @@ class FactSelection:
 
 SHIPPED = FactSelection()
 """The built-in facts, on the day of each request."""
+
+
+class ApiLimits:
+    """The limits of an API that Python code checks, by their ids without the API's prefix."""
+
+    def __init__(self, facts: Facts, prefix: str) -> None:
+        self._facts = facts
+        self._prefix = prefix
+
+    def __call__(self, name: str) -> Limit:
+        """Return a limit."""
+        return self._facts.limits[f"{self._prefix}-{name}"][0]
+
+    @cached_property
+    def fields(self) -> Mapping[str, Mapping[str, JSON]]:
+        """Known request fields → a JSON Schema with type and bounds, as the limit on unknown fields lists them.
+
+        Fields with an empty schema are checked elsewhere.
+        """
+        entries = self._facts.limits.values()
+        return next(cast("Any", entry.parameters) for _, entry in entries if entry.parameters is not None)
 
 
 def today() -> dt.date:

@@ -100,6 +100,14 @@ def count(value: JSON) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
+_TYPES = ((bool, "boolean"), (int | float, "number"), (str, "string"), (list, "array"), (dict, "object"))
+
+
+def type_of(value: JSON) -> str:
+    """Return the JSON type of a value."""
+    return next((name for kind, name in _TYPES if isinstance(value, kind)), "null")
+
+
 def objects(value: JSON, pointer: str = "") -> Iterator[tuple[str, dict[str, JSON]]]:
     """Yield the objects in a list with their pointers; other values have none."""
     for index, member in enumerate(as_list(value)):

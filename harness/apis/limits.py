@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from harness.apis.condition import Condition
 from harness.apis.fact import Fact, Ruling
-from harness.apis.jsonvalue import as_list, join, resolve
+from harness.apis.jsonvalue import as_list, join, resolve, type_of
 from harness.model.messages import JSON
 
 Severity: TypeAlias = Literal["error", "warning"]
@@ -179,21 +179,13 @@ def bracketed(pointer: str) -> str:
     return "".join(f"[{key}]" if key.isdigit() else f".{key}" for key in keys).removeprefix(".")
 
 
+_ARTICLES = {"array": "an array", "object": "an object", "null": "null"}
+
+
 def type_name(value: JSON) -> str:
     """Return a JSON type in the words of refusals."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "a boolean"
-        case int() | float():
-            return "a number"
-        case str():
-            return "a string"
-        case list():
-            return "an array"
-        case dict():
-            return "an object"
+    name = type_of(value)
+    return _ARTICLES.get(name, f"a {name}")
 
 
 _OR = ", or leave it out"

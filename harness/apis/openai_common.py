@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 from harness.apis.conversion import Body
-from harness.apis.fact_files import Facts
-from harness.apis.jsonvalue import as_list, as_object, count, is_blank, join, loads
-from harness.apis.limits import Limit, Violation, bracketed
+from harness.apis.fact_files import ApiLimits
+from harness.apis.jsonvalue import as_list, as_object, count, is_blank, join, loads, type_of
+from harness.apis.limits import Violation, bracketed
 from harness.apis.schemas import inner, schema_fault
 from harness.apis.server import message, number, token, wait_headers
 from harness.apis.view import ChoiceView, ErrorMark, WireError
@@ -191,34 +190,14 @@ _NAMES = {
     "object": "an object",
 }
 
-Fields: TypeAlias = Mapping[str, Mapping[str, JSON]]
-"""Request fields → a JSON Schema with type and bounds. Fields with an empty schema are checked elsewhere."""
 
-
-class LimitTable:
-    """The limits of an API that Python code checks, by their ids without the API's prefix."""
-
-    def __init__(self, facts: Facts, prefix: str) -> None:
-        self._facts = facts
-        self._prefix = prefix
-
-    def __getitem__(self, name: str) -> Limit:
-        return self._facts.limits[f"{self._prefix}-{name}"][0]
-
-    @cached_property
-    def fields(self) -> Fields:
-        """The known fields: the parameters of the limit on unknown fields."""
-        entries = self._facts.limits.values()
-        return cast("Fields", next(entry.parameters for _, entry in entries if entry.parameters is not None))
-
-
-def field_faults(entries: LimitTable, name: str, value: JSON) -> Iterator[Violation]:
+def field_faults(limit: ApiLimits, name: str, value: JSON) -> Iterator[Violation]:
     """Yield violations of the type and the bounds of a known field."""
-    schema, place = entries.fields[name], join("", name)
+    schema, place = limit.fields[name], join("", name)
     if message := _wrong_type(name, value, schema):
-        yield entries["parameter-type"].broken(message, place, actual=value, code="invalid_type")
+        yield limit("parameter-type").broken(message, place, actual=value, code="invalid_type")
     elif beyond := _out_of_range(name, value, schema):
-        yield entries["parameter-range"].broken(beyond[0], place, actual=value, code=beyond[1])
+        yield limit("parameter-range").broken(beyond[0], place, actual=value, code=beyond[1])
 
 
 def _wrong_type(name: str, value: JSON, schema: Mapping[str, JSON]) -> str | None:
@@ -246,19 +225,8 @@ def _out_of_range(name: str, value: JSON, schema: Mapping[str, JSON]) -> tuple[s
 
 
 def _is(value: JSON, kind: str) -> bool:
-    match value:
-        case bool():
-            return kind == "boolean"
-        case int():
-            return kind in ("integer", "number")
-        case float():
-            return kind == "number" or (kind == "integer" and value.is_integer())
-        case str():
-            return kind == "string"
-        case list():
-            return kind == "array"
-        case _:
-            return kind == "object" and isinstance(value, dict)
+    is_whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    return type_of(value) == ("number" if kind == "integer" and is_whole else kind)
 
 
 def _named(value: JSON) -> str:

@@ -17,7 +17,7 @@ from functools import cached_property
 from itertools import combinations
 from typing import Any, cast
 
-from harness.apis.jsonvalue import as_list, canonical, join
+from harness.apis.jsonvalue import as_list, canonical, join, type_of
 from harness.documents.json_schema import UndecidedSchema, Validator
 from harness.equivalence.schema_documents import SchemaDocument, UnreadableError
 from harness.model.messages import JSON
@@ -323,7 +323,7 @@ class _Reading:
             case = Branch(self._keywords(kind, schema, above, whole=kind not in names), is_open)
             if isinstance(values, list):
                 fit = Acceptance(NormalForm({kind: (case,)}), [anything()] * (len(above) - 1))
-                own = [value for value in values if _kind(value) == kind and fit(value)]
+                own = [value for value in values if type_of(value) == kind and fit(value)]
                 found.extend(((kind, union([NormalForm({kind: (enum_branch(own),)})], "").kinds[kind]),) if own else ())
             else:
                 found.append((kind, (case,)))
@@ -446,19 +446,3 @@ def _apart(one: Branch, other: Branch) -> bool:
 def _disjoint(one: Branch, other: Branch) -> bool:
     both = enum_branch([*one.keywords["enum"], *other.keywords["enum"]])
     return len(both.keywords["enum"]) == len(one.keywords["enum"]) + len(other.keywords["enum"])
-
-
-def _kind(value: JSON) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "boolean"
-        case int() | float():
-            return "number"
-        case str():
-            return "string"
-        case list():
-            return "array"
-        case _:
-            return "object"

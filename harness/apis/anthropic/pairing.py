@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from harness.apis.anthropic.requests import is_continued
-from harness.apis.fact_files import Facts
+from harness.apis.fact_files import ApiLimits, Facts
 from harness.apis.jsonvalue import cached_per_element, canonical, join, objects, string
 from harness.apis.limits import Limit, Violation, severity_of
 from harness.apis.profiles import IssuedState, Profile
@@ -17,11 +17,7 @@ from harness.apis.view import OpaqueView, PartView, RequestView, ResponseView, R
 from harness.model.messages import JSON
 
 FACTS = Facts.beside(__file__)
-
-
-def limit(name: str) -> Limit:
-    """Return a limit of this API by its id without the `anthropic-` prefix."""
-    return FACTS.limits[f"anthropic-{name}"][0]
+limit = ApiLimits(FACTS, "anthropic")
 
 
 class Block(NamedTuple):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.apis.claude_cli.requests import MAX_TOKENS, CliArguments, arguments, command_of
-from harness.apis.fact_files import Facts
+from harness.apis.fact_files import ApiLimits, Facts
 from harness.apis.jsonvalue import join
-from harness.apis.limits import Limit, Violation
+from harness.apis.limits import Violation
 from harness.apis.services import RuleSet
 from harness.apis.view import WireError
 from harness.model.http import HttpRequest
@@ -16,11 +16,7 @@ from harness.model.process import Command
 FACTS = Facts.beside(__file__)
 
 _ATTACHMENTS = "CLAUDE_CODE_DISABLE_ATTACHMENTS"
-
-
-def limit(name: str) -> Limit:
-    """Return a limit by its id without the `claude-cli-` prefix."""
-    return FACTS.limits[f"claude-cli-{name}"][0]
+limit = ApiLimits(FACTS, "claude-cli")
 
 
 def violations(request: HttpRequest, _law: RuleSet) -> list[Violation]:

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, TypeVar
 
-from harness.apis.fact_files import Facts
+from harness.apis.fact_files import ApiLimits, Facts
 from harness.apis.jsonvalue import cached_per_element, join
-from harness.apis.limits import Limit, Violation
+from harness.apis.limits import Violation
 from harness.apis.view import WireError
 from harness.model.messages import JSON
 
@@ -181,11 +181,7 @@ REPEATED = "[]"
 MAP = "{}"
 
 FACTS = Facts.beside(__file__)
-
-
-def limit(name: str) -> Limit:
-    """Return a limit of this API by its id without the `gemini-` prefix."""
-    return FACTS.limits[f"gemini-{name}"][0]
+limit = ApiLimits(FACTS, "gemini")
 
 
 @cache

@@ -11,12 +11,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from harness.apis.fact_files import Facts
+from harness.apis.fact_files import ApiLimits, Facts
 from harness.apis.jsonvalue import as_list, as_object, join, loads, objects, parsed
 from harness.apis.limits import Violation, bracketed
 from harness.apis.openai_chat.requests import content_views
 from harness.apis.openai_common import (
-    LimitTable,
     Nodes,
     bare_arrays,
     field_faults,
@@ -33,7 +32,7 @@ MISTRAL = "mistral"
 """Mistral's service, which has its own limits."""
 
 FACTS = Facts.beside(__file__)
-LIMITS = LimitTable(FACTS, "openai-chat")
+limit = ApiLimits(FACTS, "openai-chat")
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _FORMAT_CODE = "invalid_json_schema"
@@ -50,9 +49,9 @@ def violations(request: HttpRequest, law: RuleSet) -> list[Violation]:
     try:
         body = parsed(request.body)
     except WireError as error:
-        return [LIMITS["body"].broken(f"We could not parse the JSON body of your request: {error.reason}.", "")]
+        return [limit("body").broken(f"We could not parse the JSON body of your request: {error.reason}.", "")]
     if not isinstance(body, dict):
-        return [LIMITS["body"].broken("The body of your request must be a JSON object.", "")]
+        return [limit("body").broken("The body of your request must be a JSON object.", "")]
     found = [*_arguments(body), *_pairing(body), *_duplicates(body)]
     if law.is_own:
         found += [*_fields(body), *_tool_schemas(body), *_format(body)]
@@ -79,7 +78,7 @@ def _arguments(body: dict[str, JSON]) -> Iterator[Violation]:
                 value = None
             if not isinstance(value, dict):
                 message_text = f"'{bracketed(place)}' is not the text of a JSON object."
-                yield LIMITS["arguments-json"].broken(message_text, place, actual=text)
+                yield limit("arguments-json").broken(message_text, place, actual=text)
 
 
 def _has_name(function: JSON) -> bool:
@@ -112,7 +111,7 @@ def _pairing(body: dict[str, JSON]) -> Iterator[Violation]:
 def _unanswered(batch: _Batch | None) -> Iterator[Violation]:
     if batch is not None and batch.waiting:
         missing = ", ".join(batch.waiting)
-        yield LIMITS["result-missing"].broken(
+        yield limit("result-missing").broken(
             "An assistant message with 'tool_calls' must be followed by tool messages that respond to each "
             f"'tool_call_id'. No response message was found for: {missing}",
             batch.pointer,
@@ -123,7 +122,7 @@ def _unanswered(batch: _Batch | None) -> Iterator[Violation]:
 def _result(batch: _Batch | None, call_id: JSON, pointer: str) -> Iterator[Violation]:
     place = join(pointer, "tool_call_id")
     if batch is None:
-        yield LIMITS["result-orphan"].broken(
+        yield limit("result-orphan").broken(
             "Invalid parameter: a message with role 'tool' must respond to a preceding message with 'tool_calls'.",
             join(pointer, "role"),
             actual=call_id,
@@ -134,14 +133,14 @@ def _result(batch: _Batch | None, call_id: JSON, pointer: str) -> Iterator[Viola
         batch.waiting.remove(call_id)
         batch.answered[call_id] = pointer
     elif call_id in batch.answered:
-        yield LIMITS["result-duplicate"].broken(
+        yield limit("result-duplicate").broken(
             f"Invalid parameter: Duplicate value for 'tool_call_id' of '{call_id}', "
             f"also answered by {batch.answered[call_id]}.",
             place,
             actual=call_id,
         )
     else:
-        yield LIMITS["result-unknown-id"].broken(
+        yield limit("result-unknown-id").broken(
             f"Invalid parameter: 'tool_call_id' of '{call_id}' is not among the 'tool_calls' of the previous message.",
             place,
             actual=call_id,
@@ -157,7 +156,7 @@ def _duplicates(body: dict[str, JSON]) -> Iterator[Violation]:
             continue
         if name in names:
             message = f"Tool names must be unique: '{name}' is declared twice."
-            yield LIMITS["tool-duplicate"].broken(message, pointer, actual=name)
+            yield limit("tool-duplicate").broken(message, pointer, actual=name)
         names.add(name)
 
 
@@ -165,11 +164,11 @@ def _fields(body: dict[str, JSON]) -> Iterator[Violation]:
     for name, value in body.items():
         if value is None:
             continue
-        if name in LIMITS.fields:
-            yield from field_faults(LIMITS, name, value)
+        if name in limit.fields:
+            yield from field_faults(limit, name, value)
         else:
             message, code = f"Unknown parameter: '{name}'.", "unknown_parameter"
-            yield LIMITS["unknown-field"].broken(message, join("", name), actual=name, code=code)
+            yield limit("unknown-field").broken(message, join("", name), actual=name, code=code)
 
 
 def _tool_schemas(body: dict[str, JSON]) -> Iterator[Violation]:
@@ -183,11 +182,11 @@ def _tool_schemas(body: dict[str, JSON]) -> Iterator[Violation]:
         if not isinstance(schema, dict) or schema.get("type") != "object":
             continue  # openai-chat-tool-parameters-root
         for where, reason in invalid_schema(schema, place):
-            yield LIMITS["tool-parameters-schema"].broken(f"Invalid schema for {subject}: {reason}.", where, code=code)
+            yield limit("tool-parameters-schema").broken(f"Invalid schema for {subject}: {reason}.", where, code=code)
         nodes = schema_nodes(schema, place, _NESTED)
         for where in bare_arrays(nodes):
             message = f"Invalid schema for {subject}: at {_context(where, place)}, array schema missing items."
-            yield LIMITS["tool-array-items"].broken(message, where, code=code)
+            yield limit("tool-array-items").broken(message, where, code=code)
         if function.get("strict") is True:
             yield from _strict(nodes, place, subject, code)
 
@@ -200,7 +199,7 @@ def _strict(nodes: Nodes, pointer: str, subject: str, code: str) -> Iterator[Vio
     for place, node, missing in open_objects(nodes):
         told = f"Invalid schema for {subject}: at {_context(place, pointer)},"
         if node.get("additionalProperties") is not False:
-            yield LIMITS["strict-additional-properties"].broken(
+            yield limit("strict-additional-properties").broken(
                 f"{told} 'additionalProperties' has to be given and to be false.",
                 place,
                 actual=node.get("additionalProperties"),
@@ -209,7 +208,7 @@ def _strict(nodes: Nodes, pointer: str, subject: str, code: str) -> Iterator[Vio
             )
         if missing:
             properties, given = node.get("properties"), node.get("required")
-            yield LIMITS["strict-required"].broken(
+            yield limit("strict-required").broken(
                 f"{told} 'required' has to name every property. Missing: {', '.join(missing)}.",
                 place,
                 actual=as_list(given),
@@ -221,7 +220,7 @@ def _strict(nodes: Nodes, pointer: str, subject: str, code: str) -> Iterator[Vio
 def _format(body: dict[str, JSON]) -> Iterator[Violation]:
     match body.get("response_format"):
         case {"type": "json_object"} if not any("json" in text.lower() for text in _texts(body)):
-            yield LIMITS["json-word"].broken(
+            yield limit("json-word").broken(
                 "'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'.",
                 "/response_format",
             )
@@ -230,7 +229,7 @@ def _format(body: dict[str, JSON]) -> Iterator[Violation]:
                 return  # openai-chat-format-name
             place, subject, code = "/response_format/json_schema/schema", f"response_format '{name}'", _FORMAT_CODE
             for where, reason in invalid_schema(schema, place):
-                yield LIMITS["format-schema"].broken(f"Invalid schema for {subject}: {reason}.", where, code=code)
+                yield limit("format-schema").broken(f"Invalid schema for {subject}: {reason}.", where, code=code)
             if described.get("strict") is True:
                 yield from _strict(schema_nodes(schema, place, _NESTED), place, subject, code)
         case _:

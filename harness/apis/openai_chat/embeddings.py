@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from harness.apis.embeddings import EmbeddingFormat, EmbeddingView, VectorView, seeded_vector, vector_of
+from harness.apis.fact_files import ApiLimits
 from harness.apis.jsonvalue import as_object, body_of, join, parsed, string
 from harness.apis.limits import Violation
 from harness.apis.openai_chat.checks import FACTS
-from harness.apis.openai_common import LimitTable
 from harness.apis.services import RuleSet
 from harness.apis.view import TextView, WireError
 from harness.model.http import HttpRequest, HttpResponse
@@ -19,7 +19,7 @@ _LENGTHS = {"text-embedding-3-large": 3072}
 _LENGTH = 1536
 """Vector length of text-embedding-3-small, text-embedding-ada-002 and unknown models."""
 
-_LIMITS = LimitTable(FACTS, "openai-embeddings")
+limit = ApiLimits(FACTS, "openai-embeddings")
 _MOST_TEXTS = 2048
 
 
@@ -66,7 +66,7 @@ def violations(request: HttpRequest, law: RuleSet) -> list[Violation]:
         seen = view(request)
     except WireError as error:
         pointer = error.pointer or ""
-        return [_LIMITS["body"].broken(f"'$' is invalid: {error.reason}.", pointer)]
+        return [limit("body").broken(f"'$' is invalid: {error.reason}.", pointer)]
     return [*_refusals(seen, law)]
 
 
@@ -74,21 +74,21 @@ def _refusals(seen: EmbeddingView, law: RuleSet) -> Iterator[Violation]:
     if not law.is_own:
         return
     if seen.model is None:
-        yield _LIMITS["model"].broken("you must provide a model parameter", "")
+        yield limit("model").broken("you must provide a model parameter", "")
     if not 0 < len(seen.texts) <= _MOST_TEXTS:
         message = f"'$.input' is invalid: an array of 1 to {_MOST_TEXTS} inputs is expected."
-        yield _LIMITS["count"].broken(message, "/input", actual=len(seen.texts), expected=_MOST_TEXTS)
+        yield limit("count").broken(message, "/input", actual=len(seen.texts), expected=_MOST_TEXTS)
     for text in seen.texts:
         if not text.text:
             message = "'$.input' is invalid: an input cannot be an empty string."
-            yield _LIMITS["empty"].broken(message, text.pointer, actual="")
+            yield limit("empty").broken(message, text.pointer, actual="")
     longest = _LENGTHS.get(seen.model or "", _LENGTH)
     if seen.dimensions is not None and seen.model == "text-embedding-ada-002":
         message = "This model does not support specifying dimensions."
-        yield _LIMITS["dimensions"].broken(message, "/dimensions", actual=seen.dimensions)
+        yield limit("dimensions").broken(message, "/dimensions", actual=seen.dimensions)
     elif seen.dimensions is not None and not 0 < seen.dimensions <= longest:
         message = f"Invalid value for 'dimensions' = {seen.dimensions}. Must be from 1 to {longest}."
-        yield _LIMITS["dimensions"].broken(message, "/dimensions", actual=seen.dimensions)
+        yield limit("dimensions").broken(message, "/dimensions", actual=seen.dimensions)
 
 
 def read(response: HttpResponse) -> tuple[VectorView, ...]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from harness.apis.fact_files import Facts
+from harness.apis.fact_files import ApiLimits, Facts
 from harness.apis.jsonvalue import as_list, as_object, join, keys, parsed, string
 from harness.apis.limits import Limit, Violation, bracketed
 from harness.apis.openai_common import (
-    LimitTable,
     Nodes,
     bare_arrays,
     field_faults,
@@ -24,7 +23,7 @@ from harness.model.http import HttpRequest
 from harness.model.messages import JSON
 
 FACTS = Facts.beside(__file__)
-LIMITS = LimitTable(FACTS, "openai-responses")
+limit = ApiLimits(FACTS, "openai-responses")
 
 _MISSING, _WRONG_TYPE, _WRONG_VALUE = "missing_required_parameter", "invalid_type", "invalid_value"
 _MOVED = {
@@ -59,9 +58,9 @@ def violations(request: HttpRequest, law: RuleSet) -> list[Violation]:
     try:
         body = parsed(request.body)
     except WireError as error:
-        return [LIMITS["body"].broken(f"The body of the request is no valid JSON: {error.reason}.", "")]
+        return [limit("body").broken(f"The body of the request is no valid JSON: {error.reason}.", "")]
     if not isinstance(body, dict):
-        return [LIMITS["body"].broken("The body of the request must be a JSON object.", "")]
+        return [limit("body").broken("The body of the request must be a JSON object.", "")]
     return [*_parameters(body, law), *_pairing(body, law), *_tools(body, law), *_format(body)]
 
 
@@ -70,8 +69,8 @@ def _parameters(body: dict[str, JSON], law: RuleSet) -> Iterator[Violation]:
     for key, value in body.items():
         if value is None:
             continue
-        if key in LIMITS.fields:
-            yield from field_faults(LIMITS, key, value)
+        if key in limit.fields:
+            yield from field_faults(limit, key, value)
         elif strict or key == "messages":
             moved = f"Unsupported parameter: '{key}'. The Responses API takes '{_MOVED.get(key)}' instead."
             text, code = (
@@ -79,7 +78,7 @@ def _parameters(body: dict[str, JSON], law: RuleSet) -> Iterator[Violation]:
                 if key in _MOVED
                 else (f"Unknown parameter: '{key}'.", "unknown_parameter")
             )
-            yield LIMITS["parameter-unknown"].broken(text, join("", key), code=code)
+            yield limit("parameter-unknown").broken(text, join("", key), code=code)
 
 
 def _pairing(body: dict[str, JSON], law: RuleSet) -> Iterator[Violation]:
@@ -118,23 +117,23 @@ def _results(items: list[dict[str, JSON]], *, stateful: bool, adjacent: bool) ->
     for (_, call_id), calls in waiting.items():
         for index in calls:
             text = f"No tool output was found for the function call {call_id}."
-            yield LIMITS["result-missing"].broken(text, join("/input", index), actual=call_id)
+            yield limit("result-missing").broken(text, join("/input", index), actual=call_id)
 
 
 def _unasked(call_id: str, index: int, *, again: bool) -> Violation:
     pointer = join("/input", index, "call_id")
     if again:
         text = f"No tool call is left for this function call output: call_id {call_id} has been answered before."
-        return LIMITS["result-duplicate"].broken(text, pointer, actual=call_id)
+        return limit("result-duplicate").broken(text, pointer, actual=call_id)
     text = f"No tool call before this item was found for the function call output with call_id {call_id}."
-    return LIMITS["result-orphan"].broken(text, pointer, actual=call_id)
+    return limit("result-orphan").broken(text, pointer, actual=call_id)
 
 
 def _detached(items: list[dict[str, JSON]], call: int, index: int) -> Iterator[Violation]:
     if any(item_kind(between) == "message" for between in items[call:index]):
         call_id = items[call]["call_id"]
         text = f"No tool output found for tool call {call_id}: a message stands between the call and its output."
-        yield LIMITS["result-detached"].broken(text, join("/input", index), actual=call_id)
+        yield limit("result-detached").broken(text, join("/input", index), actual=call_id)
 
 
 def _reasoning(items: list[dict[str, JSON]]) -> Iterator[Violation]:
@@ -146,7 +145,7 @@ def _reasoning(items: list[dict[str, JSON]]) -> Iterator[Violation]:
         after = next((follower for follower in items[index + 1 :] if item_kind(follower) != "reasoning"), None)
         if after is None or not _is_output(after):
             text = f"The reasoning item '{identity}' was provided without the item that has to follow it."
-            yield LIMITS["reasoning-alone"].broken(text, join("/input", index), actual=identity)
+            yield limit("reasoning-alone").broken(text, join("/input", index), actual=identity)
 
 
 def _is_output(item: dict[str, JSON]) -> bool:
@@ -187,12 +186,12 @@ def _tool(tool: JSON, pointer: str, *, own: bool) -> Iterator[Violation]:
     kind = as_object(tool).get("type")
     if not isinstance(tool, dict) or not isinstance(kind, str):
         text = f"Missing required parameter: '{bracketed(pointer)}.type'."
-        yield LIMITS["tool-shape"].broken(text, pointer, code=_MISSING, actual=tool)
+        yield limit("tool-shape").broken(text, pointer, code=_MISSING, actual=tool)
     elif kind in ("function", "custom"):
         name, place = tool.get("name"), join(pointer, "name")
         if not isinstance(name, str):
             text = f"Missing required parameter: '{bracketed(place)}'."
-            yield LIMITS["tool-shape"].broken(text, pointer, code=_MISSING, actual=tool)
+            yield limit("tool-shape").broken(text, pointer, code=_MISSING, actual=tool)
         else:
             yield from _name(name, place)
         if kind == "function":
@@ -202,10 +201,10 @@ def _tool(tool: JSON, pointer: str, *, own: bool) -> Iterator[Violation]:
 def _name(name: str, pointer: str) -> Iterator[Violation]:
     if not _NAME.fullmatch(name):
         text = f"Invalid '{bracketed(pointer)}': expected a string of letters, digits, '_' and '-' only."
-        yield LIMITS["tool-name"].broken(text, pointer, code=_WRONG_VALUE, actual=name)
+        yield limit("tool-name").broken(text, pointer, code=_WRONG_VALUE, actual=name)
     elif len(name) > _NAME_LENGTH:
         text = f"Invalid '{bracketed(pointer)}': string too long, {len(name)} characters of at most {_NAME_LENGTH}."
-        yield LIMITS["tool-name"].broken(text, pointer, code="string_above_max_length", actual=name)
+        yield limit("tool-name").broken(text, pointer, code="string_above_max_length", actual=name)
 
 
 def _function(tool: dict[str, JSON], pointer: str, *, own: bool) -> Iterator[Violation]:
@@ -214,14 +213,14 @@ def _function(tool: dict[str, JSON], pointer: str, *, own: bool) -> Iterator[Vio
     for key, value, kind in (("description", description, str), ("strict", strict, bool)):
         if value is not None and not isinstance(value, kind):
             text = f"Invalid type for '{bracketed(pointer)}.{key}'."
-            yield LIMITS["tool-shape"].broken(text, join(pointer, key), code=_WRONG_TYPE, actual=value)
+            yield limit("tool-shape").broken(text, join(pointer, key), code=_WRONG_TYPE, actual=value)
     if "strict" not in tool and isinstance(tool.get("name"), str) and _is_made_strict(schema, place):
         text = f"Without 'strict' the API makes the schema of '{name}' strict where it can: say whether it is."
-        yield LIMITS["tool-strict-unsaid"].broken(text, pointer)
+        yield limit("tool-strict-unsaid").broken(text, pointer)
     for key, value in tool.items() if own and name else ():
         if key not in _FUNCTION and value is not None:
             text, at = f"Unknown parameter: '{bracketed(join(pointer, key))}'.", join(pointer, key)
-            yield LIMITS["tool-field"].broken(text, at, code="unknown_parameter", actual=key)
+            yield limit("tool-field").broken(text, at, code="unknown_parameter", actual=key)
     if schema is not None:
         yield from _function_schema(schema, name, place, own=own, strict=strict is True)
 
@@ -230,19 +229,19 @@ def _function_schema(schema: JSON, name: str, place: str, *, own: bool, strict: 
     told = f"Invalid schema for function '{name}':"
     if isinstance(schema, dict) and "type" not in schema and any(key in schema for key in _UNIONS):
         text = f"{told} schema must be a JSON Schema of 'type: \"object\"', got 'None'."
-        yield LIMITS["tool-schema-union"].broken(text, place, code=_SCHEMA_CODE, actual=schema)
+        yield limit("tool-schema-union").broken(text, place, code=_SCHEMA_CODE, actual=schema)
     elif (fault := _root_fault(schema)) is not None:
-        yield LIMITS["tool-schema"].broken(f"{told} {fault}", place, code=_SCHEMA_CODE, actual=schema)
+        yield limit("tool-schema").broken(f"{told} {fault}", place, code=_SCHEMA_CODE, actual=schema)
     else:
         for where, reason in invalid_schema(schema, place) if own else ():
             source = "openai-responses-schema-valid"
-            yield LIMITS["tool-schema"].broken(f"{told} {reason}.", where, code=_SCHEMA_CODE, source=source)
+            yield limit("tool-schema").broken(f"{told} {reason}.", where, code=_SCHEMA_CODE, source=source)
         nodes = schema_nodes(schema, place, _NESTED)
         for where in bare_arrays(nodes) if own else ():
             text = f"{told} In context={_context(where, place)}, array schema missing items."
-            yield LIMITS["tool-array-items"].broken(text, where, code=_SCHEMA_CODE)
+            yield limit("tool-array-items").broken(text, where, code=_SCHEMA_CODE)
         if strict:
-            yield from _strict(LIMITS["tool-strict-schema"], nodes, place, told, _SCHEMA_CODE)
+            yield from _strict(limit("tool-strict-schema"), nodes, place, told, _SCHEMA_CODE)
 
 
 def _root_fault(schema: JSON) -> str | None:
@@ -260,15 +259,15 @@ def _is_made_strict(schema: JSON, place: str) -> bool:
     return schema is None or next(open_objects(schema_nodes(schema, place, _NESTED)), None) is not None
 
 
-def _strict(limit: Limit, nodes: Nodes, pointer: str, told: str, code: str) -> Iterator[Violation]:
+def _strict(broken: Limit, nodes: Nodes, pointer: str, told: str, code: str) -> Iterator[Violation]:
     for place, node, missing in open_objects(nodes):
         where = f"{told} In context={_context(place, pointer)},"
         if node.get("additionalProperties") is not False:
             text = f"{where} 'additionalProperties' is required to be supplied and to be false."
-            yield limit.broken(text, place, code=code)
+            yield broken.broken(text, place, code=code)
         if missing:
             text = f"{where} 'required' has to list every property. Missing: {', '.join(missing)}."
-            yield limit.broken(text, place, code=code)
+            yield broken.broken(text, place, code=code)
 
 
 def _context(place: str, root: str) -> tuple[str, ...]:
@@ -283,7 +282,7 @@ def _duplicates(declared: list[tuple[str, JSON]]) -> Iterator[Violation]:
             continue
         if name in seen:
             text = f"The name '{name}' is declared twice, so that a call of it does not say which tool is meant."
-            yield LIMITS["tool-duplicate"].broken(text, join(pointer, "name"), actual=name)
+            yield limit("tool-duplicate").broken(text, join(pointer, "name"), actual=name)
         seen.add(name)
 
 
@@ -291,10 +290,10 @@ def _choice(choice: JSON, names: set[str]) -> Iterator[Violation]:
     name = choice.get("name") if isinstance(choice, dict) and choice.get("type") == "function" else None
     if isinstance(name, str) and names and name not in names:
         text = f"The tool choice '{name}' is not among the tools."
-        yield LIMITS["tool-choice-unknown"].broken(text, "/tool_choice/name", actual=name)
+        yield limit("tool-choice-unknown").broken(text, "/tool_choice/name", actual=name)
     if not names and (choice == "required" or isinstance(choice, dict)):
         text = "A tool choice that asks for a call must be specified together with 'tools'."
-        yield LIMITS["tool-choice-toolless"].broken(text, "/tool_choice", actual=choice)
+        yield limit("tool-choice-toolless").broken(text, "/tool_choice", actual=choice)
 
 
 def _format(body: dict[str, JSON]) -> Iterator[Violation]:
@@ -304,15 +303,15 @@ def _format(body: dict[str, JSON]) -> Iterator[Violation]:
     kind, schema, place = wanted.get("type"), wanted.get("schema"), "/text/format/schema"
     if kind == "json_object" and state(body) is None and not _says_json(body.get("input")):
         message = "The input has to contain the word 'json' in some form, to use 'text.format' of type 'json_object'."
-        yield LIMITS["format-word"].broken(message, "/text/format")
+        yield limit("format-word").broken(message, "/text/format")
     elif kind == "json_schema":
         told, code = f"Invalid schema for response_format '{wanted.get('name')}':", "invalid_json_schema"
         for where, reason in invalid_schema(schema, place):
             source = "openai-responses-schema-valid"
-            yield LIMITS["format-shape"].broken(f"{told} {reason}.", where, code=code, source=source)
+            yield limit("format-shape").broken(f"{told} {reason}.", where, code=code, source=source)
         if wanted.get("strict") is True:
             nodes = schema_nodes(schema, place, _NESTED)
-            yield from _strict(LIMITS["format-strict-schema"], nodes, place, told, code)
+            yield from _strict(limit("format-strict-schema"), nodes, place, told, code)
 
 
 def _says_json(entries: JSON) -> bool:
