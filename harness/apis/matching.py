@@ -22,7 +22,7 @@ from itertools import chain
 from typing import Literal, TypeAlias
 
 from harness.apis.condition import Condition, Holds, comparison
-from harness.apis.jsonvalue import as_object, cached_per_element, equal, join, resolve
+from harness.apis.jsonvalue import as_list, as_object, cached_per_element, equal, join, resolve
 from harness.apis.schemas import referenced, schema_depth, subschemas
 from harness.model.messages import JSON
 
@@ -98,7 +98,7 @@ class RequestData:
 class Conditions:
     """The conditions of a fact, compiled."""
 
-    __slots__ = ("_conditions", "_first", "_needed", "_needed_inside", "_shared", "_without", "tests")
+    __slots__ = ("_conditions", "_first", "_needed", "_shared", "_without", "tests")
 
     def __init__(self, conditions: Sequence[Condition]) -> None:
         self._conditions = conditions
@@ -106,8 +106,7 @@ class Conditions:
         self._first = tests[0] if tests else None
         # Tests of present values come first, since they choose the element. Relative and common ones come later.
         self.tests = sorted(tests, key=lambda test: (test.wants_nothing, test.is_relative, test.is_common))
-        present = [test for test in tests if test.steps and not test.wants_nothing and test.condition.every is None]
-        self._needed, self._needed_inside = _needed(present, 0), _needed(present, 1)
+        self._needed = [test for test in tests if test.steps and not test.wants_nothing and not test.condition.every]
         self._without = len([test for test in tests if test.goes_through_elements]) < 2
         self._shared: tuple[SchemaPlaces, frozenset[str]] | None = None
 
@@ -122,13 +121,12 @@ class Conditions:
         is_local = len(keys) == 1 and all(test.is_about_an_element for test in self.tests)
         return keys.pop() if is_local and not self.tests[0].wants_nothing else None
 
-    def has_needed(self, body: JSON) -> bool:
-        """Return whether a body is an object with the fields without which it cannot meet the conditions."""
-        return isinstance(body, dict) and _has_all(body, self._needed)
+    def is_possible(self, value: JSON, steps: int = 0) -> bool:
+        """Return whether each condition about a present value is met somewhere. This is necessary, and quick to test.
 
-    def has_needed_inside(self, element: JSON) -> bool:
-        """Return whether an element of `only_list` has the fields without which it cannot meet the conditions."""
-        return not isinstance(element, dict) or _has_all(element, self._needed_inside)
+        `value` is the value after the first `steps` of the paths: a body, or an element of `only_list`.
+        """
+        return all(_may_hold(value, test.steps, test.holds, steps) for test in self._needed)
 
     def met(self, asked: RequestData) -> str | None:
         """Return the pointer at which a request meets the first condition, or `None` unless it meets all conditions."""
@@ -136,7 +134,7 @@ class Conditions:
 
     def places(self, asked: RequestData) -> Iterator[str]:
         """Yield every place that meets the first condition, if the request meets all conditions."""
-        if self._first is None or not self.has_needed(asked.body):
+        if self._first is None or not self.is_possible(asked.body):
             return
         shared = frozenset[str]() if self._without else self._shared_among(asked.schemas)
         seen: set[str] = set()
@@ -173,7 +171,7 @@ class ConditionFilter:
     """Selects the conditions of many facts that a request may meet.
 
     Conditions about one element of a list are tried on each element alone, once for equal elements, since each request
-    of a conversation repeats the previous ones. All others are selected.
+    of a conversation repeats the previous ones. The others only have to be possible.
     """
 
     def __init__(self, conditions: Sequence[Conditions], schemas: SchemaPlaces) -> None:
@@ -186,7 +184,7 @@ class ConditionFilter:
 
     def selected(self, asked: RequestData) -> list[int]:
         """Return the numbers of the conditions that a request may meet, in order."""
-        found = {number for number, each in self._others.items() if each.has_needed(asked.body)}
+        found = {number for number, each in self._others.items() if each.is_possible(asked.body)}
         for key, met in self._met.items():
             for _, elements, _ in asked.at(steps_of(key), frozenset()):
                 found.update(*met(elements, ""))
@@ -194,27 +192,27 @@ class ConditionFilter:
 
 
 def _met_by(held: Mapping[int, Conditions], key: str, schemas: SchemaPlaces, element: JSON, _pointer: str) -> list[int]:
+    possible = {number: each for number, each in held.items() if each.is_possible(element, 1)}
     alone = RequestData({key: [element]}, {}, schemas)
-    possible = {number: each for number, each in held.items() if each.has_needed_inside(element)}
     return [number for number, each in possible.items() if each.met(alone) is not None]
 
 
-def _needed(tests: Iterable[ConditionTest], number: int) -> list[tuple[tuple[str, str], Holds]]:
-    """Return the fields in the step with this number of paths, each with the test of its value."""
-    reaching = [(test, test.steps[number]) for test in tests if len(test.steps) > number]
-    return [
-        (step.spellings, test.holds if step is test.steps[-1] and not step.indexes else lambda _value: True)
-        for test, step in reaching
-        if not step.is_everything
-    ]
-
-
-def _has_all(value: Mapping[str, JSON], needed: Iterable[tuple[tuple[str, str], Holds]]) -> bool:
-    for (one, other), holds in needed:
+def _may_hold(value: JSON, steps: Sequence[PathStep], holds: Holds, number: int) -> bool:
+    """Return whether a value at the end of a path may pass a test, by the steps from `number` on."""
+    for at in range(number, len(steps)):
+        one, other = steps[at].spellings
+        if not isinstance(value, dict):
+            return one == _EVERYTHING
         key = one if one in value else other
-        if key not in value or not holds(value[key]):
-            return False
-    return True
+        if key not in value:
+            return one == _EVERYTHING
+        value = value[key]
+        if steps[at].indexes:
+            found = [value]
+            for _ in steps[at].indexes:
+                found = [element for each in found for element in as_list(each)]
+            return any(_may_hold(each, steps, holds, at + 1) for each in found)
+    return holds(value)
 
 
 def met(conditions: Sequence[Condition], asked: RequestData) -> str | None:

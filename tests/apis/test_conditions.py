@@ -265,8 +265,8 @@ def test_every_place_that_meets_the_first_condition_is_found(
 
 
 def test_conditions_about_one_element_are_tried_on_each_element_alone() -> None:
-    local = Conditions([Condition(at="messages[].role", like="nobody")])
-    other = Conditions([Condition(at="messages[].role", like="nobody"), Condition(at="messages", there=True)])
+    both = [Condition(at="messages[].args", there=True), Condition(at="messages[].tool", there=True)]
+    local, other = Conditions(both), Conditions([*both, Condition(at="messages", there=True)])
     assert ConditionFilter([local, other], PLACES).selected(RequestData(CHAT, {}, PLACES)) == [1]
 
 
