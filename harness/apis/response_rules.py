@@ -140,18 +140,8 @@ ERROR_STATUS = ResponseRule(
 RESPONSE_RULES: Mapping[str, ResponseRule] = {
     rule.id: rule
     for rule in (
-        CONTENT_TYPE,
-        FRAMING,
-        EVENTS,
-        END,
-        FIELDS,
-        CALL_ID,
-        INDEX,
-        ARGUMENTS,
-        STOP_REASON,
-        USAGE,
-        ERROR_BODY,
-        ERROR_STATUS,
+        *(CONTENT_TYPE, FRAMING, EVENTS, END, FIELDS, CALL_ID, INDEX),
+        *(ARGUMENTS, STOP_REASON, USAGE, ERROR_BODY, ERROR_STATUS),
     )
 }
 """Rules by id, in the order of reports."""

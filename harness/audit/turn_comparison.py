@@ -53,14 +53,8 @@ from harness.model.messages import JSON, Tool
 
 _REASONING = frozenset(
     {
-        "thinking",
-        "redacted_thinking",
-        "reasoning",
-        "reasoning_content",
-        "reasoning_details",
-        "reasoning_text",
-        "thinking_blocks",
-        "thought",
+        *("thinking", "redacted_thinking", "reasoning", "reasoning_content"),
+        *("reasoning_details", "reasoning_text", "thinking_blocks", "thought"),
     }
 )
 """Names of reasoning parts in all APIs."""

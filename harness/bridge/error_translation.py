@@ -10,14 +10,8 @@ from typing import Any, cast
 from harness.model.errors import ChatError, ConnectionFailed, MalformedResponse, provider_error
 
 _CONNECTION_ERRORS = (
-    "APIConnectionError",
-    "APITimeoutError",
-    "TransportError",
-    "ConnectionError",
-    "ConnectError",
-    "ReadError",
-    "TimeoutException",
-    "TimeoutError",
+    *("APIConnectionError", "APITimeoutError", "TransportError", "ConnectionError"),
+    *("ConnectError", "ReadError", "TimeoutException", "TimeoutError"),
 )
 _CODES = {
     "authentication_error": 401,

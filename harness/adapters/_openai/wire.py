@@ -215,17 +215,8 @@ def sampling(request: ChatRequest, model: str, api: str, **others: JSON) -> dict
 
 _NOT_STRICT = frozenset(
     {
-        "allOf",
-        "oneOf",
-        "not",
-        "if",
-        "then",
-        "else",
-        "dependentRequired",
-        "dependentSchemas",
-        "patternProperties",
-        "propertyNames",
-        "unevaluatedProperties",
+        *("allOf", "oneOf", "not", "if", "then", "else", "dependentRequired"),
+        *("dependentSchemas", "patternProperties", "propertyNames", "unevaluatedProperties"),
     }
 )
 """Keywords that strict schemas do not support."""

@@ -48,18 +48,8 @@ _STOP_REASONS = {
     **dict.fromkeys(("OTHER", "IMAGE_OTHER", "NO_IMAGE"), StopReason.ERROR),
     **dict.fromkeys(
         (
-            "SAFETY",
-            "RECITATION",
-            "BLOCKLIST",
-            "PROHIBITED_CONTENT",
-            "SPII",
-            "LANGUAGE",
-            "MODEL_ARMOR",
-            "ESCALATION",
-            "PUP_LIMITED_DISABLED",
-            "IMAGE_SAFETY",
-            "IMAGE_PROHIBITED_CONTENT",
-            "IMAGE_RECITATION",
+            *("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE", "MODEL_ARMOR"),
+            *("ESCALATION", "PUP_LIMITED_DISABLED", "IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"),
         ),
         StopReason.REFUSAL,
     ),
@@ -77,15 +67,8 @@ _STOP_REASONS = {
 
 _DATA_FIELDS = frozenset(
     {
-        "text",
-        "functionCall",
-        "functionResponse",
-        "inlineData",
-        "fileData",
-        "executableCode",
-        "codeExecutionResult",
-        "toolCall",
-        "toolResponse",
+        *("text", "functionCall", "functionResponse", "inlineData", "fileData"),
+        *("executableCode", "codeExecutionResult", "toolCall", "toolResponse"),
     }
 )
 """A part has exactly one of these fields (gemini-contents)."""

@@ -15,15 +15,8 @@ from harness.apis.view import ModelStep, Provocation, RequestView
 from harness.model.http import HttpResponse
 from harness.model.messages import JSON, StopReason
 
-_WORDS = {
-    StopReason.END_TURN: "end_turn",
-    StopReason.TOOL_USE: "tool_use",
-    StopReason.MAX_TOKENS: "max_tokens",
-    StopReason.STOP_SEQUENCE: "stop_sequence",
-    StopReason.REFUSAL: "refusal",
-    StopReason.PAUSE: "pause_turn",
-}
-
+_WORDS = {StopReason.PAUSE: "pause_turn"}
+"""Stop reasons whose word is not the canonical name."""
 
 _LEAST_CACHED = 1024
 """Minimum number of tokens that can be cached. This is the lowest documented minimum; some models need more."""

@@ -6,16 +6,7 @@ import re
 from collections.abc import Iterator
 from urllib.parse import unquote, urlsplit
 
-from harness.apis.jsonvalue import (
-    as_object,
-    cached_per_element,
-    equal,
-    join,
-    objects,
-    parsed,
-    parsed_object,
-    string,
-)
+from harness.apis.jsonvalue import as_object, cached_per_element, equal, join, objects, parsed, parsed_object, string
 from harness.apis.view import (
     CallView,
     ChoiceView,

@@ -14,14 +14,8 @@ from harness.model.process import METHOD, Command, from_request
 
 _SWITCHES = frozenset(
     {
-        *(
-            "--allow-dangerously-skip-permissions",
-            "--ax-screen-reader",
-            "--background",
-            "--bare",
-            "--brief",
-            "--chrome",
-        ),
+        *("--allow-dangerously-skip-permissions", "--ax-screen-reader"),
+        *("--background", "--bare", "--brief", "--chrome"),
         *("--continue", "--dangerously-skip-permissions", "--disable-slash-commands", "--fork-session", "--help"),
         *("--exclude-dynamic-system-prompt-sections", "--ide", "--include-hook-events", "--include-partial-messages"),
         *("--no-chrome", "--no-session-persistence", "--print", "--replay-user-messages", "--safe-mode"),
@@ -32,15 +26,8 @@ _SWITCHES = frozenset(
 _ONE_VALUE = frozenset(
     {
         *("--agent", "--agents", "--append-system-prompt", "--append-system-prompt-file", "--debug-file", "--effort"),
-        *(
-            "--fallback-model",
-            "--input-format",
-            "--json-schema",
-            "--max-budget-usd",
-            "--max-turns",
-            "--model",
-            "--name",
-        ),
+        *("--fallback-model", "--input-format", "--json-schema"),
+        *("--max-budget-usd", "--max-turns", "--model", "--name"),
         *("--output-format", "--permission-mode", "--plugin-dir", "--plugin-url", "--session-id", "--setting-sources"),
         *("--settings", "--system-prompt", "--system-prompt-file"),
     }

@@ -31,16 +31,8 @@ from harness.model.http import HttpRequest
 from harness.model.messages import JSON
 
 DATA_FIELDS = (
-    "functionCall",
-    "functionResponse",
-    "inlineData",
-    "fileData",
-    "text",
-    "executableCode",
-    "codeExecutionResult",
-    "toolCall",
-    "toolResponse",
-    "audioTranscription",
+    *("functionCall", "functionResponse", "inlineData", "fileData", "text", "executableCode"),
+    *("codeExecutionResult", "toolCall", "toolResponse", "audioTranscription"),
 )
 """Variants of a part's `data`. Exactly one of them is set (gemini-contents)."""
 

@@ -233,23 +233,9 @@ _STOP_REASONS = {
 """See gemini-stop-reasons. `IMAGE_…` reasons are also refusals, and `STOP` with calls means tool use."""
 
 _FINISH_REASONS = (
-    "FINISH_REASON_UNSPECIFIED",
-    "STOP",
-    "MAX_TOKENS",
-    "SAFETY",
-    "RECITATION",
-    "OTHER",
-    "BLOCKLIST",
-    "PROHIBITED_CONTENT",
-    "SPII",
-    "MALFORMED_FUNCTION_CALL",
-    "MODEL_ARMOR",
-    "IMAGE_SAFETY",
-    "IMAGE_PROHIBITED_CONTENT",
-    "IMAGE_RECITATION",
-    "IMAGE_OTHER",
-    "UNEXPECTED_TOOL_CALL",
-    "NO_IMAGE",
+    *("FINISH_REASON_UNSPECIFIED", "STOP", "MAX_TOKENS", "SAFETY", "RECITATION", "OTHER", "BLOCKLIST"),
+    *("PROHIBITED_CONTENT", "SPII", "MALFORMED_FUNCTION_CALL", "MODEL_ARMOR", "IMAGE_SAFETY"),
+    *("IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "IMAGE_OTHER", "UNEXPECTED_TOOL_CALL", "NO_IMAGE"),
 )
 """Vertex's finish reasons, indexed by number. It sends numbers if the URL has `enum-encoding=int`
 (google.cloud.aiplatform.v1.Candidate.FinishReason)."""

@@ -253,12 +253,8 @@ def _call_pieces(call: Fields, position: int, seed: str, dialect: ChatDialect) -
 
 
 _DOCUMENTED = (
-    "arguments-in-opening-piece",
-    "whole-calls",
-    "repeated-ids",
-    "empty-strings",
-    "index-from-one",
-    "empty-arguments",
+    *("arguments-in-opening-piece", "whole-calls", "repeated-ids"),
+    *("empty-strings", "index-from-one", "empty-arguments"),
 )
 _DEPARTING = ("early-usage", "no-index", "one-index", "id-per-piece")
 """Dialects that split the same content differently. The other dialects omit ids or token counts."""

@@ -8,14 +8,7 @@ from collections.abc import Iterator
 from harness.apis.fact_files import ApiLimits, Facts
 from harness.apis.jsonvalue import as_list, as_object, join, keys, parsed, string
 from harness.apis.limits import Limit, Violation, bracketed
-from harness.apis.openai_common import (
-    Nodes,
-    bare_arrays,
-    field_faults,
-    invalid_schema,
-    open_objects,
-    schema_nodes,
-)
+from harness.apis.openai_common import Nodes, bare_arrays, field_faults, invalid_schema, open_objects, schema_nodes
 from harness.apis.openai_responses.requests import item_kind, state
 from harness.apis.services import RuleSet
 from harness.apis.view import WireError
