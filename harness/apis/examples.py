@@ -168,8 +168,7 @@ class JudgedExample:
     @property
     def _is_met(self) -> bool:
         """Return whether the request meets the fact's own conditions. This is checked separately because only one of
-        two facts that refuse the same location is reported.
-        """
+        two facts that refuse the same location is reported."""
         try:
             body = json.loads(self.request.body)
         except ValueError:

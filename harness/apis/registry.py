@@ -61,8 +61,7 @@ def targets() -> tuple[ShippedTarget, ...]:
 
 def shipped_targets() -> tuple[ShippedTarget, ...]:
     """Return the default targets, which are those of built-in APIs. Targets of third-party APIs are excluded, so that
-    installing a package does not change a run.
-    """
+    installing a package does not change a run."""
     ours = APIS.modules()
     return tuple(each for each in targets() if each.api in ours)
 

@@ -153,8 +153,7 @@ def _kept(found: FoundCassette, cassette: Cassette, path: Path, allowed: Sequenc
 
 def _place(file: Path, roots: Sequence[Path]) -> Path:
     """Return the relative path in the target folder. It keeps the folder structure of the original and gets the suffix
-    `.yaml`.
-    """
+    `.yaml`."""
     inside = next((file.relative_to(root) for root in roots if file.is_relative_to(root)), Path(file.name))
     return inside.with_suffix(".yaml")
 

@@ -70,8 +70,7 @@ _MARK_BYTES = 65536
 
 _MAX_TRANSCRIPT_EXCHANGES = 256
 """Maximum number of exchanges per transcript. Parsed exchanges take many times their size in bytes, and no audit rule
-compares distant requests.
-"""
+compares distant requests."""
 
 _IN_AUDIT = {Kind.LOSS: Severity.WARNING, Kind.CONVENTION: Severity.NOTE}
 """Maximum severity of findings that are not limits."""

@@ -41,8 +41,7 @@ class UneditedTurn:
 
 def undo_edits(answer: ResponseView, place: TurnSlice, reissued: frozenset[str] = frozenset()) -> UneditedTurn:
     """Undo the client's changes to `answer`. `reissued` holds encrypted contents that the answer
-    sent in other events.
-    """
+    sent in other events."""
     working = _EditFinder(answer, place, reissued)
     facts = (*working.spoken(), *working.following())
     return UneditedTurn(facts, +working.edits)
@@ -50,8 +49,7 @@ def undo_edits(answer: ResponseView, place: TurnSlice, reissued: frozenset[str] 
 
 class _EditFinder:
     """Matches the facts issued in the response with the facts carried in the follow-up. `_origin` maps each carried
-    fact to its issued one.
-    """
+    fact to its issued one."""
 
     def __init__(self, answer: ResponseView, place: TurnSlice, reissued: frozenset[str]) -> None:
         self.edits: Counter[str] = Counter()
@@ -116,8 +114,7 @@ class _EditFinder:
 
     def _match_others(self) -> None:
         """Match parts of the same kind and name in order. Equal parts are matched first, then the parts between them
-        one by one.
-        """
+        one by one."""
         kinds = dict.fromkeys((fact.kind, fact.name) for fact in self._carried if fact.kind != "call")
         for kind in kinds:
             ours = [at for at, fact in enumerate(self._issued) if (fact.kind, fact.name) == kind]
@@ -183,8 +180,7 @@ class _EditFinder:
 
     def _is_lost(self, fact: TurnFact, *, answered: bool) -> bool:
         """Return whether an omitted part must be restored, and count the edit. A call that the client did not run needs
-        no restoring.
-        """
+        no restoring."""
         if fact.kind == "call":  # a malformed call cannot run, and no API accepts it unanswered
             self.edits["call-dropped"] += not _is_malformed(fact)
             return answered

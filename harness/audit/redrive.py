@@ -204,8 +204,7 @@ def _results(pair: RedrivePair, lift: CanonicalReader, answer: Message) -> list[
 
 def _canonical(calls: tuple[CallView, ...], answer: Message) -> list[ToolCall | None]:
     """Return the canonical call for each call of the response. An entry is `None` if the adapter treats the call as
-    opaque.
-    """
+    opaque."""
     left = list(answer.tool_calls)
     found: list[ToolCall | None] = []
     for call in calls:
@@ -228,8 +227,7 @@ def disagreements(
     driver: AdapterDriver, pair: RedrivePair, told: DrivenTurn, stream: HttpResponse, recuts: int
 ) -> Iterator[Disagreement]:
     """Yield differences between the stream as recorded and other deliveries: the complete body, and the stream split in
-    `recuts` other ways.
-    """
+    `recuts` other ways."""
     yield from _disagreement("stream-whole", "as a whole body", pair, told, partial(driver.whole, pair))
     for number in range(recuts):
         other, way = recut(stream, number, f"{pair.j.wire.name} {pair.i.index}")

@@ -34,8 +34,7 @@ from harness.model.messages import (
 
 EMPTY_ARGUMENTS, UNREADABLE_CALLS, INDICES = "empty-arguments", "unreadable-calls", "indices"
 """Keys of `ChatResponse.reported`: the positions of calls with empty arguments, the calls whose arguments are not a
-JSON object, and the indices of streamed calls.
-"""
+JSON object, and the indices of streamed calls."""
 
 _STOP_REASONS = {
     "stop": StopReason.END_TURN,

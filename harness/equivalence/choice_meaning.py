@@ -84,8 +84,7 @@ _VERSION = re.compile(r"(_preview)?(_\d{8}|_\d{4}_\d{2}_\d{2})?$")
 
 def tool_family(kind: str) -> str:
     """Return the kind of a tool without its version, because libraries choose the version. Protobuf JSON has two
-    spellings.
-    """
+    spellings."""
     return _VERSION.sub("", _HUMP.sub("_", kind).lower())
 
 

@@ -143,8 +143,7 @@ def _turn(run: list[TurnView], order: dict[int, int]) -> TurnView:
 
 def _result(result: ResultView) -> ResultView:
     """Return the result without its format: the kind of payload, the wording of an error mark, and the place of
-    media.
-    """
+    media."""
     payload = tuple(part for part in result.payload if not isinstance(part, MediaView))
     said = core_text(replace(result, payload=payload))
     if said is not None:

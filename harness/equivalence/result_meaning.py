@@ -56,8 +56,7 @@ WRAPPERS = frozenset(
     }
 )
 """Keys under which libraries wrap a result (gemini-function-response-form). `error` is one of them; a separate
-check decides whether the tool really failed.
-"""
+check decides whether the tool really failed."""
 
 _LABELS = frozenset({"name", "tool_name", "tool"})
 _IDS = frozenset({"id", "call_id", "tool_call_id", "tool_use_id", "type", "role"})
@@ -84,8 +83,7 @@ def carries(view: ResultView, result: ToolResult, request: RequestView) -> bool:
 
 def _with_texts(view: ResultView) -> ResultView:
     """Return the result with plain-text media as texts. Gemini's `functionResponse.parts` accepts text only in this
-    form.
-    """
+    form."""
     return replace(view, payload=tuple(map(_as_text, view.payload)))
 
 
@@ -129,8 +127,7 @@ def core_text(view: ResultView) -> str | None:
 
 def _readings(view: ResultView, name: str | None, *, is_error: bool | None) -> Iterator[JSON]:
     """Yield the possible interpretations of a payload, from the outside to the inside: text, JSON in text, wrapped
-    values.
-    """
+    values."""
     values = [part.value for part in view.payload if isinstance(part, JsonView)]
     texts = [part.text for part in view.payload if isinstance(part, TextView)]
     value: JSON = "".join(texts)

@@ -67,8 +67,7 @@ class SchemaComparison:
         optional: bool = False,
     ) -> SchemaDifference | None:
         """Return the first difference. `optional` is set if the property was optional, so a strict API required making
-        it nullable.
-        """
+        it nullable."""
         given, given_above = resolve_cycle(given, given_above)
         wire, wire_above = resolve_cycle(wire, wire_above)
         mark = (id(given), id(wire), optional)
@@ -98,8 +97,7 @@ class SchemaComparison:
         optional: bool,
     ) -> NormalForm:
         """Return `given` with the rewrites of this level that APIs require (closed objects, required nullable
-        properties), as far as `wire` shows them.
-        """
+        properties), as far as `wire` shows them."""
         kinds = dict(given.kinds)
         case = given.only("object")
         if [*wire.kinds] == ["object"] and kinds.keys() == {*KINDS} and case is not None and case.properties:
@@ -159,8 +157,7 @@ class SchemaComparison:
         wire: tuple[NormalForm, Sequence[NormalForm]],
     ) -> SchemaDifference:
         """Extend an inner difference to the whole value if an instance can be built around it; otherwise return it
-        unchanged.
-        """
+        unchanged."""
         if found.inside != step.inside:
             return found
         whole = step.around(of_case(*of, (*wire[1], wire[0])), found.instance)
@@ -222,8 +219,7 @@ def _placed(form: NormalForm, pointer: str) -> NormalForm:
 
 def _pairs(given: NormalForm, wire: NormalForm) -> Iterator[tuple[str, Branch, Branch]]:
     """Yield the pairs of branches to compare: the only branch of a type on each side, or objects with the same
-    properties.
-    """
+    properties."""
     for kind in ("array", "object"):
         one, other = given.only(kind), wire.only(kind)
         if one is not None and other is not None:
@@ -347,8 +343,7 @@ def apart(
 
 def accepts(schema: JSON, value: JSON) -> bool:
     """Return whether a schema accepts a value, read as JSON Schema or else as OpenAPI. `False` if the schema is
-    invalid.
-    """
+    invalid."""
     text = json.dumps(schema)
     for dialect in _DIALECTS:
         try:

@@ -105,8 +105,7 @@ _SAYS = frozenset(
 
 def _from_openapi(schema: dict[str, JSON]) -> dict[str, JSON]:
     """Lower-case the types, and parse counts and numeric enums, which are texts in Protobuf JSON
-    (gemini-schema-fields).
-    """
+    (gemini-schema-fields)."""
     read = dict(schema)
     kind = read.get("type")
     if isinstance(kind, str):
@@ -191,8 +190,7 @@ class _WordingComparison:
 
 def _saying(document: SchemaDocument, schema: JSON, within: tuple[int, ...] = ()) -> Iterator[dict[str, JSON]]:
     """Yield a schema and all other schemas that apply to the same value. A description next to a `$ref` or an `allOf`
-    overrides the descriptions of the schemas it includes.
-    """
+    overrides the descriptions of the schemas it includes."""
     if not isinstance(schema, dict) or id(schema) in within:
         return
     yield schema

@@ -287,8 +287,7 @@ class _Reading:
 
     def _form(self, schema: JSON, above: Sequence[JSON], within: Sequence[JSON]) -> NormalForm:
         """Return the form of a schema. `above` ends with the value's own schema; `within` are the conditions that
-        enclose it.
-        """
+        enclose it."""
         self._read += 1
         pointer = self._document.pointer(schema)
         if not isinstance(schema, dict):

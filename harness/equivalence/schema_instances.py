@@ -139,8 +139,7 @@ def example(form: NormalForm, above: Sequence[NormalForm]) -> JSON:
 
 def of_case(kind: str, case: Branch, inside: Sequence[NormalForm]) -> JSON:
     """Return a small instance of a branch. `inside` are the forms around its nested values; the branch's own form
-    is the last.
-    """
+    is the last."""
     if "enum" in case.keywords:
         return case.keywords["enum"][0]
     match kind:

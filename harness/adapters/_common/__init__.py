@@ -95,8 +95,7 @@ def merged(wire: dict[str, JSON], fields: Mapping[str, JSON]) -> dict[str, JSON]
 
 def without_mark(body: Iterable[bytes]) -> Iterator[bytes]:
     """Remove the byte order mark of a stream, because the SDKs' decoders lose the first event after it
-    (`test_an_event_that_is_none_is_malformed`).
-    """
+    (`test_an_event_that_is_none_is_malformed`)."""
     begun, pieces = b"", iter(body)
     while _MARK.startswith(begun) and (piece := next(pieces, None)) is not None:
         begun += piece

@@ -154,8 +154,7 @@ def is_reasoning(model: str) -> bool:
 
 def is_of_mistral(model: str) -> bool:
     """Return whether this is a Mistral model. These only support `max_tokens`
-    (openai-chat-mistral-max-completion-tokens-refused).
-    """
+    (openai-chat-mistral-max-completion-tokens-refused)."""
     return re.match(r"(mistral|ministral|magistral|codestral|devstral|pixtral)-", model) is not None
 
 
@@ -224,8 +223,7 @@ _NOT_STRICT = frozenset(
 
 def schema_format(response_format: JsonSchema) -> dict[str, JSON]:
     """Return the name, the schema and the strictness of a response format. The schema is converted to strict form if
-    possible.
-    """
+    possible."""
     strict = _strict_form(response_format.schema)
     return {"name": response_format.name, "schema": strict or response_format.schema, "strict": strict is not None}
 
@@ -279,8 +277,7 @@ def _keyword(key: str, value: JSON) -> JSON:
 
 def _closed(schema: dict[str, JSON]) -> dict[str, JSON]:
     """Return `properties`, `required` and `additionalProperties` of an object after converting its properties to strict
-    form.
-    """
+    form."""
     properties = schema.get("properties")
     additional = schema.get("additionalProperties")
     if additional not in (None, False) or (not properties and additional is None):

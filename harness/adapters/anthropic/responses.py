@@ -149,8 +149,7 @@ _STATUSES = {
 
 def error_in_stream(event: dict[str, JSON]) -> ProviderError:
     """Return the error in an event. Its type determines the status, because streams have HTTP 200
-    (anthropic-stream-error).
-    """
+    (anthropic-stream-error)."""
     details = error_details(event)
     message, code = details.get("message"), details.get("type")
     return provider_error(
@@ -237,8 +236,7 @@ class _OpenBlock:
 
     def whole(self) -> dict[str, JSON]:
         """Return the complete block, as in a non-streamed response. Without fragments, its input is `{}`
-        (anthropic-stream-arguments).
-        """
+        (anthropic-stream-arguments)."""
         text = "".join(self.fragments)
         if not text:
             return self.data

@@ -1,6 +1,5 @@
 """Client that runs the command once per chat: converts a request to a command, and its output to a response or
-error.
-"""
+error."""
 
 from __future__ import annotations
 

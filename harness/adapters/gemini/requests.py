@@ -125,8 +125,7 @@ def _with_tool_choice(request: ChatRequest, result: dict[str, JSON]) -> dict[str
 
 PLACEHOLDER_SIGNATURE = base64.b64encode(b"skip_thought_signature_validator").decode()
 """Signature that Gemini 3 accepts on calls made by other models (gemini-thought-signature), spelled as in
-recordings.
-"""
+recordings."""
 
 
 def contents(history: tuple[Message, ...], model: str) -> list[JSON]:
@@ -166,8 +165,7 @@ class _Encoder:
 
     def _ordered(self, message: Message) -> tuple[Part, ...]:
         """Return the parts with results first. If ids on the wire do not pair them, results are in the order of
-        their calls.
-        """
+        their calls."""
         results = message.tool_results
         if not all(self._id_on_wire(result.call_id) for result in results):
             results = tuple(sorted(results, key=lambda result: self._places.get(result.call_id, len(self._places))))

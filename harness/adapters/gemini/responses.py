@@ -178,8 +178,7 @@ def _inline(raw: dict[str, JSON], media_type: str, data: str, more: dict[str, JS
 
 def _rest(raw: dict[str, JSON], data_field: str, more: dict[str, JSON] | None = None) -> dict[str, JSON]:
     """Return the fields of a part that have no canonical place. `more` holds the remaining fields of the object inside
-    the part's data field.
-    """
+    the part's data field."""
     rest = {key: value for key, value in raw.items() if key != data_field}
     return {**rest, data_field: more} if more else rest
 
@@ -277,8 +276,7 @@ def read_stream(body: Iterable[bytes], request: ChatRequest) -> Iterator[StreamE
 
 class _CandidateBuilder:
     """A GenerateContentResponse under construction, built from the chunks of a stream. Only the first candidate is
-    read.
-    """
+    read."""
 
     def __init__(self, request: ChatRequest) -> None:
         self._request = request

@@ -65,8 +65,7 @@ def encode(request: ChatRequest, model: str, max_tokens_field: str | None = None
 
 def _preamble(request: ChatRequest, model: str) -> list[JSON]:
     """Return the system prompt, and the instruction with the word "json" if JSON mode requires it
-    (openai-chat-word-json).
-    """
+    (openai-chat-word-json)."""
     role = "developer" if is_reasoning(model) else "system"
     preamble: list[JSON] = [{"role": role, "content": request.system}] if request.system else []
     says_json = "json" in (request.system or "").lower() or user_says_json(request.messages)
@@ -235,8 +234,7 @@ class _Assistant:
 
     def wire(self) -> dict[str, JSON] | None:
         """Return the message, or `None` if it is empty, because the API rejects empty messages
-        (openai-chat-call-form).
-        """
+        (openai-chat-call-form)."""
         if not (self._content or self._calls or self._fields):
             return None
         content = collapsed(self._content, "text") if self._content else None if self._calls else ""

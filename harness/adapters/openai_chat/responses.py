@@ -164,8 +164,7 @@ def _arguments(text: JSON, *, cut_short: bool) -> dict[str, JSON] | None:
 
 def _stop_reason(raw: str | None, parts: Sequence[Part]) -> StopReason:
     """Return the stop reason. The parts matter too, because a forced call stops with `stop`
-    (openai-chat-stop-reasons).
-    """
+    (openai-chat-stop-reasons)."""
     reason = _STOP_REASONS.get(raw or "", StopReason.UNKNOWN)
     if reason not in {StopReason.END_TURN, StopReason.TOOL_USE}:
         return reason

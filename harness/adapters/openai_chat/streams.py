@@ -114,8 +114,7 @@ class _CompletionBuilder:
 
     def _start(self, *, finished: bool) -> Iterator[StreamEvent]:
         """Yield the start of calls whose id is known, in order, because a synthesised id depends on the calls
-        before it.
-        """
+        before it."""
         for call in self._calls[self._identified :]:
             if not (call.is_known or finished):
                 return

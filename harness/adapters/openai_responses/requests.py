@@ -224,8 +224,7 @@ def _call(call: ToolCall, ids: OpenAIIds) -> dict[str, JSON]:
 
 def _put_back(raw: dict[str, JSON], ids: OpenAIIds, answered: set[str]) -> dict[str, JSON] | None:
     """Return an item to send back unchanged; `None` for a call without an output, which the API rejects
-    (openai-responses-result-has-call).
-    """
+    (openai-responses-result-has-call)."""
     if raw.get("type") in ("function_call", "custom_tool_call"):
         call_id = raw.get("call_id")
         if not isinstance(call_id, str) or call_id not in answered:

@@ -48,8 +48,7 @@ _SHOWN_OF_REASONING = frozenset({"status"})
 _TAKEN_OF_CALL = frozenset({"id", "call_id", "status", "namespace", "caller"})
 """Fields of a call that the API accepts in addition to name and arguments (SDK type
 response_function_tool_call_param). It rejects others, such as `async` (SDK type response_function_tool_call) and
-fields of compatible servers.
-"""
+fields of compatible servers."""
 
 _UNFINISHED = ("in_progress", "incomplete")
 _INCOMPLETE = {
