@@ -134,7 +134,7 @@ class Conditions:
 
     def places(self, asked: RequestData) -> Iterator[str]:
         """Yield every place that meets the first condition, if the request meets all conditions."""
-        if self._first is None or not self.is_possible(asked.body):
+        if self._first is None or not isinstance(asked.body, dict) or not self.is_possible(asked.body):
             return
         shared = frozenset[str]() if self._without else self._shared_among(asked.schemas)
         seen: set[str] = set()
@@ -247,12 +247,14 @@ def steps_of(path: str) -> tuple[PathStep, ...]:
     matched = _SEGMENT.fullmatch(segment)
     key, given = (matched[1], re.findall(r"\[([^\]]*)\]", matched[2])) if matched else (segment, [])
     place = f".{before}.{key}" if before else f".{key}"
+    indexes: list[_Element] = []
     groups: list[str] = []
     for each in given:
+        indexes.append(_element(each))
         groups.append(f"{place}[]" if each in ("", "next", "later") else "")
         place += f"[{each}]"
     snake = _CAPITAL.sub(lambda found: f"_{found[1].lower()}", key)
-    return *steps_of(before), PathStep((key, snake), tuple(map(_element, given)), tuple(groups))
+    return *steps_of(before), PathStep((key, snake), tuple(indexes), tuple(groups))
 
 
 def _element(said: str) -> _Element:

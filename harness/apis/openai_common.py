@@ -139,8 +139,10 @@ def parted(body: Body, conversation: str, kind: str) -> Body:
     """Return the request with user texts as lists of parts of a type, like clients that send images."""
     said: list[JSON] = []
     for entry in as_list(body[conversation]):
-        is_user = isinstance(entry, dict) and entry.get("role") == "user"
-        said.append({**entry, "content": [{"type": kind, "text": entry["content"]}]} if is_user else entry)
+        if isinstance(entry, dict) and entry.get("role") == "user":
+            said.append({**entry, "content": [{"type": kind, "text": entry["content"]}]})
+        else:
+            said.append(entry)
     return {**body, conversation: said}
 
 
