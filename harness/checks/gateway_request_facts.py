@@ -23,7 +23,8 @@ from harness.checks.gateway_exchange import (
 from harness.equivalence import choice_meaning
 from harness.equivalence.choice_meaning import tool_family
 from harness.equivalence.result_meaning import is_same_text, joined_texts
-from harness.equivalence.schema_changes import SchemaChange, change
+from harness.equivalence.schema_changes import change
+from harness.equivalence.schema_documents import SchemaChange
 from harness.model.messages import JSON
 from harness.results import Severity
 

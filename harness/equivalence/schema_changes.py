@@ -8,10 +8,16 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain, islice
 from random import Random
-from typing import Any, Literal
+from typing import Any
 
 from harness.apis.jsonvalue import as_list, as_object, equal, join, resolve
-from harness.equivalence.schema_documents import Dialect, SchemaDocument, UnreadableError, find_wording_change
+from harness.equivalence.schema_documents import (
+    Dialect,
+    SchemaChange,
+    SchemaDocument,
+    UnreadableError,
+    find_wording_change,
+)
 from harness.equivalence.schema_forms import (
     KINDS,
     Acceptance,
@@ -276,38 +282,6 @@ def _keyword(given: NormalForm, wire: NormalForm, value: JSON) -> str:
     return "enum" if any("enum" in case.keywords for case in (*one, *other)) else "type"
 
 
-_MAX_SHOWN_CHARACTERS = 200
-
-
-@dataclass(frozen=True, slots=True)
-class SchemaChange:
-    """Difference between the given schema and the one on the wire.
-
-    `accepted_by` is the only schema that accepts `instance`; it is `None` if only the wording differs. `pointer` is
-    relative to the schema. `inside` is the path where `instance` goes in a value of the whole schema; it is empty if
-    `instance` is such a value.
-    """
-
-    pointer: str
-    actual: JSON
-    expected: JSON
-    instance: JSON = None
-    accepted_by: Literal["given", "wire"] | None = None
-    inside: str = ""
-
-    def said(self, given: str = "the given schema", wire: str = "the one sent") -> str:
-        """Return a message suffix that describes the instance; empty if only the wording differs."""
-        if self.accepted_by is None:
-            return ""
-        text = json.dumps(self.instance, ensure_ascii=False)
-        text = (
-            text if len(text) <= _MAX_SHOWN_CHARACTERS else f"{text[:_MAX_SHOWN_CHARACTERS]}… ({len(text)} characters)"
-        )
-        place = f" at {self.inside}" if self.inside else ""
-        accepts, refuses = (given, wire) if self.accepted_by == "given" else (wire, given)
-        return f": {accepts} accepts {text}{place}, {refuses} does not"
-
-
 def change(
     given: JSON, wire: JSON, dialect: Dialect = "json-schema", given_dialect: Dialect = "json-schema"
 ) -> SchemaChange | None:
@@ -338,7 +312,7 @@ def apart(
     found = change(one, other, other_dialect, dialect)
     if found is None or found.accepted_by is None or change(other, one, dialect, other_dialect) is not None:
         return found
-    return _reworded(*_documents(json.dumps(one), json.dumps(other), other_dialect, dialect))
+    return find_wording_change(*_documents(json.dumps(one), json.dumps(other), other_dialect, dialect))
 
 
 def accepts(schema: JSON, value: JSON) -> bool:
@@ -364,7 +338,7 @@ def _changed(given_text: str, wire_text: str, dialect: Dialect, given_dialect: D
         documents = _documents(given_text, wire_text, dialect, given_dialect)
         one, other = read_form(documents[0]), read_form(documents[1])
         parting = SchemaComparison(openapi=dialect == "openapi").first(one, other)
-        return _reworded(*documents) if parting is None else _shown(parting, given, wire)
+        return find_wording_change(*documents) if parting is None else _shown(parting, given, wire)
     except UnreadableError:
         return SchemaChange("", wire, given)
 
@@ -377,11 +351,6 @@ def _documents(
         SchemaDocument(json.loads(given_text), given_dialect, nullable=nullable),
         SchemaDocument(json.loads(wire_text), dialect, nullable=nullable),
     )
-
-
-def _reworded(given: SchemaDocument, wire: SchemaDocument) -> SchemaChange | None:
-    found = find_wording_change(given, wire)
-    return None if found is None else SchemaChange(found.pointer, found.actual, found.expected)
 
 
 def _shown(parting: SchemaDifference, given: JSON, wire: JSON) -> SchemaChange:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -138,16 +139,38 @@ https://cloud.google.com/vertex-ai/generative-ai/docs/reference/rest/v1/Schema
 """
 
 
+_MAX_SHOWN_CHARACTERS = 200
+
+
 @dataclass(frozen=True, slots=True)
-class WordingChange:
-    """A changed description, default or format. `pointer` is its location on the wire."""
+class SchemaChange:
+    """Difference between the given schema and the one on the wire.
+
+    `accepted_by` is the only schema that accepts `instance`; it is `None` if only the wording differs. `pointer` is
+    relative to the schema. `inside` is the path where `instance` goes in a value of the whole schema; it is empty if
+    `instance` is such a value.
+    """
 
     pointer: str
     actual: JSON
     expected: JSON
+    instance: JSON = None
+    accepted_by: Literal["given", "wire"] | None = None
+    inside: str = ""
+
+    def said(self, given: str = "the given schema", wire: str = "the one sent") -> str:
+        """Return a message suffix that describes the instance; empty if only the wording differs."""
+        if self.accepted_by is None:
+            return ""
+        text = json.dumps(self.instance, ensure_ascii=False)
+        if len(text) > _MAX_SHOWN_CHARACTERS:
+            text = f"{text[:_MAX_SHOWN_CHARACTERS]}… ({len(text)} characters)"
+        place = f" at {self.inside}" if self.inside else ""
+        accepts, refuses = (given, wire) if self.accepted_by == "given" else (wire, given)
+        return f": {accepts} accepts {text}{place}, {refuses} does not"
 
 
-def find_wording_change(given: SchemaDocument, wire: SchemaDocument) -> WordingChange | None:
+def find_wording_change(given: SchemaDocument, wire: SchemaDocument) -> SchemaChange | None:
     """Return the first wording of `given` that is lost or changed, or a constraint that only `wire` has."""
     return _WordingComparison(given, wire).place((given.root,), (wire.root,))
 
@@ -159,7 +182,7 @@ class _WordingComparison:
         self._needs_defaults = _needs_defaults(wire)
         self._seen: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()
 
-    def place(self, given: Sequence[JSON], wire: Sequence[JSON]) -> WordingChange | None:
+    def place(self, given: Sequence[JSON], wire: Sequence[JSON]) -> SchemaChange | None:
         """Compare all schemas that apply to a value on one side with all schemas that apply to it on the other side."""
         mark = tuple(map(id, given)), tuple(map(id, wire))
         if mark in self._seen:
@@ -176,12 +199,12 @@ class _WordingComparison:
                 return found
         return self._inside(one, other, at)
 
-    def _inside(self, one: list[dict[str, JSON]], other: list[dict[str, JSON]], at: str) -> WordingChange | None:
+    def _inside(self, one: list[dict[str, JSON]], other: list[dict[str, JSON]], at: str) -> SchemaChange | None:
         given, wire = _members(one), _members(other)
         for name in (*given, *(name for name in wire if name not in given)):
             here, there = given.get(name, []), wire.get(name, [])
             if name.startswith("/properties/") and not (here and there):
-                return WordingChange(f"{at}{name}", next(iter(there), None), next(iter(here), None))
+                return SchemaChange(f"{at}{name}", next(iter(there), None), next(iter(here), None))
             found = self.place(here, there) if here and there else None
             if found is not None:
                 return found
@@ -204,13 +227,13 @@ def _saying(document: SchemaDocument, schema: JSON, within: tuple[int, ...] = ()
             yield {key: value for key, value in one.items() if key != "description"} if is_overruled else one
 
 
-def _word(name: str, given: dict[str, JSON], sent: dict[str, JSON], at: str) -> WordingChange | None:
+def _word(name: str, given: dict[str, JSON], sent: dict[str, JSON], at: str) -> SchemaChange | None:
     lost = [value for text, value in given.items() if text not in sent]
     if lost:
-        return WordingChange(join(at, name), next((sent[text] for text in sent if text not in given), None), lost[0])
+        return SchemaChange(join(at, name), next((sent[text] for text in sent if text not in given), None), lost[0])
     added = [value for text, value in sent.items() if text not in given]
     if name in ("format", "default") and added:
-        return WordingChange(join(at, name), added[0], None)
+        return SchemaChange(join(at, name), added[0], None)
     return None
 
 

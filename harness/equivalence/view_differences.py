@@ -8,7 +8,8 @@ from typing import Any, TypeAlias, cast
 
 from harness.apis.jsonvalue import equal, join
 from harness.apis.view import FormatView, ToolView
-from harness.equivalence.schema_changes import SchemaChange, apart
+from harness.equivalence.schema_changes import apart
+from harness.equivalence.schema_documents import SchemaChange
 from harness.model.messages import JSON
 
 Path: TypeAlias = tuple[str | int, ...]
