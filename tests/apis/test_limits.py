@@ -12,7 +12,7 @@ import pytest
 from harness.apis import registry
 from harness.apis.examples import request_of
 from harness.apis.limits import Violation
-from harness.apis.openai_chat.checks import LIMITS
+from harness.apis.openai_chat.checks import limit
 from harness.apis.openai_common import open_objects, schema_nodes
 from harness.apis.targets import Profile
 from harness.apis.view import WireError
@@ -237,7 +237,7 @@ def test_wrong_types_of_chat_are_wrong_for_the_sdk_too() -> None:
     known = (
         params.CompletionCreateParamsNonStreaming.__annotations__ | params.CompletionCreateParamsBase.__annotations__
     )
-    assert set(known) | {"stream"} == LIMITS.fields.keys()
+    assert set(known) | {"stream"} == limit.fields.keys()
 
 
 @pytest.mark.parametrize("api", MODELS)

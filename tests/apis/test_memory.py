@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from harness.apis import registry
-from harness.apis.traits import IssuedState
+from harness.apis.profiles import IssuedState
 from harness.apis.view import CallView, OpaqueView, PartView, RequestView, ResponseView, ResultView, TextView, TurnView
 from harness.model.messages import StopReason, Usage
 
