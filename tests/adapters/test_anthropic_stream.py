@@ -115,6 +115,12 @@ def test_calls_end_when_the_next_block_starts() -> None:
     ]
 
 
+def test_several_blocks_may_be_open_at_once() -> None:
+    first, second = call(0, '{"a":', "1}"), call(1, '{"b":', "2}")
+    mixed = [first[0], second[0], first[1], second[1], first[2], second[2], second[3], first[3]]
+    assert [each.arguments for each in response(answered(*mixed, reason="tool_use")).tool_calls] == [{"a": 1}, {"b": 2}]
+
+
 def test_arguments_that_come_with_the_start_of_a_call() -> None:
     events = answered(*call(0, input={"city": "Köln"}), reason="tool_use")
     assert events[1] == ArgumentsDelta(0, '{"city":"Köln"}')

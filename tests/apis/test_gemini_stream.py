@@ -9,10 +9,11 @@ import pytest
 
 from harness.apis import registry
 from harness.apis.gemini import API
+from harness.apis.gemini.mock import array, event_stream
 from harness.apis.gemini.responses import array_chunks, event_chunks, fold
 from harness.apis.view import ErrorView, ModelStep, RequestView, ResponseView
 from harness.model.http import HttpRequest, HttpResponse
-from harness.model.messages import StopReason
+from harness.model.messages import JSON, StopReason
 
 MODELS = ("gemini-3.5-flash", "gemini-3-flash-preview", "gemini-2.5-flash", "gemini-flash-latest")
 
@@ -165,3 +166,12 @@ def folded(streamed: list[dict[str, Any]]) -> Any:
     chunks = [{"candidates": [{"content": {"parts": [part], "role": "model"}}]} for part in streamed]
     (candidate,) = cast("list[Any]", fold(chunks)["candidates"])
     return candidate["content"]["parts"]
+
+
+def test_bodies_without_counts_or_candidates_are_streamed() -> None:
+    blocked: dict[str, JSON] = {"promptFeedback": {"blockReason": "SAFETY"}, "modelVersion": "m"}
+    assert chunks(event_stream(blocked, "seed")) == chunks(array(blocked, "seed")) == [blocked]
+    bare: dict[str, JSON] = {"candidates": [{"content": {"parts": [{"text": "x" * 99}]}, "finishReason": "STOP"}]}
+    sent = chunks(event_stream(bare, "seed"))
+    assert len(sent) > 2
+    assert not any("usageMetadata" in chunk for chunk in sent)

@@ -354,6 +354,12 @@ def test_stored_reasoning_comes_before_what_it_led_to(after: list[Any], *, alone
     assert responses(USER, {**REASONING, "id": None}, *after) == []
 
 
+def test_json_mode_needs_the_word_in_the_input() -> None:
+    mode = {"model": "gpt-6-sol", "text": {"format": {"type": "json_object"}}}
+    assert rules("openai-responses", {**mode, "input": "Answer as JSON."}) == []
+    assert rules("openai-responses", {**mode, "input": "Answer."}) != []
+
+
 def test_strict_holds_at_every_depth() -> None:
     inner = {"type": "object", "properties": {"a/b": {"type": "object", "properties": {}}}, "required": ["a/b"]}
     parameters = {

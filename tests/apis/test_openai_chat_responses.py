@@ -9,6 +9,7 @@ from harness.apis.openai_chat import API
 from harness.apis.view import CallView, ErrorView, OpaqueView, ResponseView, TextView, WireError
 from harness.model.http import HttpResponse
 from harness.model.messages import StopReason, Usage
+from tests.adapters.test_openai_chat_stream import DETAILS
 
 USAGE = {
     "prompt_tokens": 100,
@@ -147,36 +148,9 @@ def test_text_of_a_stream_is_joined_and_the_body_is_the_whole_one() -> None:
     }
 
 
-def detail(kind: str, **fields: Any) -> dict[str, Any]:
-    return {"type": f"reasoning.{kind}", **fields, "format": "f", "index": 0}
-
-
-@pytest.mark.parametrize(
-    ("deltas", "blocks"),
-    [
-        (
-            [detail("summary", summary="So "), detail("summary", summary="it is."), detail("encrypted", data="x")],
-            [detail("summary", summary="So it is."), detail("encrypted", data="x")],
-        ),
-        ([detail("encrypted", data="x", id="a"), detail("encrypted", data="y", id="b")],) * 2,
-        ([detail("summary", summary="A"), detail("encrypted", data="x"), detail("summary", summary="B")],) * 2,
-        ([detail("summary", summary="A", id="a"), detail("summary", summary="B", id="b")],) * 2,
-        (
-            [detail("text", text="A"), detail("text", signature="s"), detail("text", text="B")],
-            [detail("text", text="A", signature="s"), detail("text", text="B")],
-        ),
-        (
-            [detail("text", text="A", signature="s"), detail("text", signature="s")],
-            [detail("text", text="A", signature="s")],
-        ),
-        (
-            [detail("text", text="A"), {**detail("text", text="B"), "index": 1}, detail("text", text="C")],
-            [detail("text", text="AC"), {**detail("text", text="B"), "index": 1}],
-        ),
-        ([{"type": "reasoning.text", "text": "A"}, {"type": "reasoning.text", "text": "B"}],) * 2,
-    ],
-)
-def test_blocks_of_reasoning_differ_by_more_than_their_index(deltas: list[Any], blocks: list[Any]) -> None:
+@pytest.mark.parametrize("name", DETAILS)
+def test_blocks_of_reasoning_differ_by_more_than_their_index(name: str) -> None:
+    deltas, blocks = DETAILS[name]
     seen = stream(*(chunk({"reasoning_details": [delta]}) for delta in deltas), chunk({}, "stop"))
     assert seen.parts == (OpaqueView("reasoning_details", blocks, "/choices/0/message/reasoning_details"),)
 

@@ -733,6 +733,8 @@ def test_entries_without_a_type_are_kept_in_their_place() -> None:
         (part,) = turns(C, {"role": "assistant", "tool_calls": [broken]}).turns[0].parts
         assert isinstance(part, OpaqueView)
         assert (part.raw, part.pointer) == (broken, "/messages/0/tool_calls/0")
+    (part,) = turns(C, {"role": "assistant", "function_call": "f"}).turns[0].parts
+    assert part == OpaqueView("function_call", "f", "/messages/0/function_call")
     seen = turns(R, {"type": "brand_new", "x": 1}, {"role": "user", "content": [7]}, {"id": "msg_1"}).turns
     assert seen[0].parts == (OpaqueView("brand_new", {"type": "brand_new", "x": 1}, "/input/0"),)
     assert seen[1].parts[0].pointer == "/input/1/content/0"

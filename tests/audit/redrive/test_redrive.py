@@ -436,6 +436,13 @@ def test_gemini_signatures_tools_and_media_round_trip() -> None:
     assert edits(without) == {"id-left-out": 1}
 
 
+def test_a_stand_in_for_a_missing_signature_is_allowed() -> None:
+    call = {"functionCall": {"name": "weather", "args": {}, "id": "c1"}}
+    response = {"functionResponse": {"name": "weather", "id": "c1", "response": {"temp": 18}}}
+    result = gemini_pair([call], [call], [response], model="gemini-3-flash")
+    assert (kinds(result), allowances(result)) == ([], {"stand-in": 1})
+
+
 def test_a_follow_up_that_lost_its_call_is_seen() -> None:
     call = {"functionCall": {"name": "weather", "args": {}}}
     response = {"functionResponse": {"name": "weather", "response": {"temp": 18}}}
