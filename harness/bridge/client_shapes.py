@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
 
+from harness.bridge.call_log import log_call
 from harness.bridge.completions import completion, events, response
 from harness.bridge.error_translation import failures
-from harness.bridge.messages import Memory, completion_request, plain
+from harness.bridge.messages import Memory, chat_arguments, plain
 from harness.model.errors import MalformedResponse, PluginError, Unsupported
 from harness.model.messages import ChatRequest, ChatResponse, StreamEvent
 from harness.model.protocols import Adapter, Capability, Endpoint
@@ -150,10 +151,10 @@ class ShapedClient:
     def _call(self, request: ChatRequest, **extra: object) -> object:
         shape = self._shape
         system = _first(_SYSTEMS, shape.names)
-        made = completion_request(replace(request, system=None) if system else request, self._memory)
+        made = chat_arguments(replace(request, system=None) if system else request, self._memory)
         if system and request.system:
             made[system] = request.system
-        arguments = {**self._given, **extra, shape.messages: made.pop("messages")}
+        arguments: dict[str, Any] = {**extra, shape.messages: made.pop("messages")}
         for name, value in made.items():
             known = _first(_SYNONYMS.get(name, (name,)), shape.names)
             if known is None and not shape.is_open:
@@ -161,7 +162,7 @@ class ShapedClient:
                     raise Unsupported(shape.name, name, "its method takes no such argument")
                 continue
             arguments[known or _SYNONYMS.get(name, (name,))[0]] = value
-        answer = cast("Callable[..., object]", _method(self._client, shape.path))(**arguments)
+        answer = cast("Callable[..., object]", _method(self._client, shape.path))(**self._given, **log_call(arguments))
         return asyncio.run(_awaited(answer)) if inspect.isawaitable(answer) else answer
 
 
@@ -218,14 +219,33 @@ async def _awaited(answer: Any) -> object:
     return await answer
 
 
-def _make(factory: Callable[..., object], base_url: str, api_key: str, model: str) -> object:
-    names = _parameters(factory)
-    arguments: dict[str, object] = {}
-    for known, value in ((_BASE_URLS, base_url), (_KEYS, api_key), (_MODELS, model)):
-        name = _first(known, names) or (known[0] if _is_open(factory) and known is not _MODELS else None)
+def _constructor_names(factory: object) -> dict[str, str]:
+    """Return the names that a constructor has for the base URL, the key and the model."""
+    names, found = _parameters(factory), dict[str, str]()
+    for key, known in (("base_url", _BASE_URLS), ("api_key", _KEYS), ("model", _MODELS)):
+        name = _first(known, names) or (key if _is_open(factory) and key != "model" else None)
         if name is not None:
-            arguments[name] = value
-    if "max_retries" in names:
+            found[key] = name
+    return found
+
+
+def call_code(value: object, shape: ClientShape) -> str:
+    """Return the body of a function of `base_url`, `model` and `arguments` that makes a client's call."""
+    own = {"base_url": "base_url", "api_key": "'none'", "model": "model"}
+    called = shape.name.partition(":")[2]
+    if shape.path:
+        made = ", ".join(f"{name}={own[key]}" for key, name in _constructor_names(value).items())
+        called = ".".join((f"{called}({made})", *shape.path))
+    given = "".join(f"{name}={own[key]}, " for key, name in shape.given.items())
+    return (
+        f"answer = {called}({given}**arguments)\nreturn asyncio.run(answer) if inspect.isawaitable(answer) else answer"
+    )
+
+
+def _make(factory: Callable[..., object], base_url: str, api_key: str, model: str) -> object:
+    values = {"base_url": base_url, "api_key": api_key, "model": model}
+    arguments: dict[str, object] = {name: values[key] for key, name in _constructor_names(factory).items()}
+    if "max_retries" in _parameters(factory):
         arguments["max_retries"] = 0
     required = {
         each.name

@@ -25,6 +25,7 @@ HEADINGS = {
         "check": "Check an adapter, an agent, a server or a gateway, and print a scorecard.",
         "record": "Record cassettes, from a provider or from the bundled reference server.",
         "show": "Play one cell and print its conversation, its HTTP exchanges and its findings.",
+        "reproduce": "Write a file that shows a finding without harness, and the text of an issue.",
         "serve": "Serve the reference server to any client, in any language, and judge what it sends.",
     },
     "Results": {

@@ -52,6 +52,7 @@ from harness.results import (
 )
 from harness.rules.evidence import Evidence, ParsedExchange
 from harness.runner import exhibits
+from harness.runner.cells import Cell
 from harness.runner.plan import Plan
 from harness.stdio.workers import WorkerPool
 
@@ -81,12 +82,30 @@ def show_cell(options: EffectiveOptions, mode: Mode) -> int:
     """
     any_variant = not options.variants
     options = completed(options, mode)
+    with execution.environment(mode), execution.redactor_of(options, mode).raising():
+        played = play_cell(options, mode, any_variant=any_variant)
+    for line in lines(played.result, played.evidence, on_screen(Presentation(verbose=True))):
+        typer.echo(line)
+    return RunResult(mode, (played.result,)).exit_code
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedCell:
+    """A cell with its result and, if it was played, its evidence."""
+
+    cell: Cell
+    result: CellResult
+    evidence: Evidence | None
+
+
+def play_cell(options: EffectiveOptions, mode: Mode, *, any_variant: bool) -> PlayedCell:
+    """Play the only cell that completed options select; with `any_variant`, the whole answer if there is one.
+
+    Raises:
+        UsageError: the options select several cells, or one is wrong.
+    """
     libraries = execution.cassette_libraries(options)[0] if mode == "replay" else []
-    with (
-        execution.environment(mode),
-        execution.redactor_of(options, mode).raising(),
-        WorkerPool(execution.cell_time_limit(options, mode), offline=mode != "live") as workers,
-    ):
+    with WorkerPool(execution.cell_time_limit(options, mode), offline=mode != "live") as workers:
         selection = select(options, workers)
         cells = [*selection.cells]
         if any_variant:
@@ -103,10 +122,7 @@ def show_cell(options: EffectiveOptions, mode: Mode) -> int:
             scope=options.scope,
             outdated=options.outdated,
         )
-        result, evidence = plan.run(selection.targets).look(cells[0])
-    for line in lines(result, evidence, on_screen(Presentation(verbose=True))):
-        typer.echo(line)
-    return RunResult(mode, (result,)).exit_code
+        return PlayedCell(cells[0], *plan.run(selection.targets).look(cells[0]))
 
 
 def lines(result: CellResult, evidence: Evidence | None, presentation: Presentation) -> list[str]:

@@ -141,6 +141,18 @@ def _loop(kind: str, api_name: str | None, what: str) -> Adapter:
     return Loop(name, _driven_api(DRIVE, api_name, what).name, cast("Drive", value)).adapter()
 
 
+def client_of(spec: str) -> str | None:
+    """Return the client that a specification names as `module:attribute`, or `None` if it names something else."""
+    client = _CLIENT.fullmatch(spec)
+    return None if client is None else client[3]
+
+
+def client_path(spec: str) -> str | None:
+    """Return the path of the base URL that a client's specification names, or `None` if that is its API's."""
+    client = _CLIENT.fullmatch(spec)
+    return None if client is None else client[2]
+
+
 def _client(api: str, path: str | None, what: str) -> Adapter:
     wire = registry.api(api)
 
