@@ -102,19 +102,6 @@ def with_openai(url: str) -> str:
         return client.chat.completions.create(**more).choices[0].message.content or ""
 
 
-def with_openai_async(url: str) -> str:
-    import openai
-
-    async def run() -> str:
-        async with openai.AsyncOpenAI(base_url=url, max_retries=0) as client:
-            body = first()
-            message = (await client.chat.completions.create(**body)).choices[0].message
-            more = then(body, message.model_dump(exclude_none=True))
-            return (await client.chat.completions.create(**more)).choices[0].message.content or ""
-
-    return asyncio.run(run())
-
-
 def _anthropic() -> JsonDict:
     tool = {"name": "get_weather", "description": TOOL["description"], "input_schema": CITY}
     messages: list[JsonDict] = [{"role": "user", "content": USER}]
@@ -129,15 +116,6 @@ def _answered(body: JsonDict, content: list[Any]) -> JsonDict:
     ]
     more = [{"role": "assistant", "content": content}, {"role": "user", "content": results}]
     return {**body, "messages": [*body["messages"], *more]}
-
-
-def with_anthropic(url: str) -> str:
-    import anthropic
-
-    with anthropic.Anthropic(base_url=url, max_retries=0) as client:
-        body = _anthropic()
-        answer = client.messages.create(**body)
-        return client.messages.create(**_answered(body, answer.content)).content[0].text
 
 
 def with_anthropic_async(url: str) -> str:
@@ -191,20 +169,6 @@ def with_gemini(url: str) -> str:
         return client.models.generate_content(model="gemini-3.6-flash", contents=contents, config=config).text or ""
 
 
-def with_gemini_async(url: str) -> str:
-    from google import genai
-
-    async def run() -> str:
-        async with genai.Client(http_options={"base_url": url}).aio as client:
-            config, contents = _gemini()
-            answer = await client.models.generate_content(model="gemini-3.6-flash", contents=contents, config=config)
-            contents += [answer.candidates[0].content, _looked_up(answer)]
-            done = await client.models.generate_content(model="gemini-3.6-flash", contents=contents, config=config)
-            return done.text or ""
-
-    return asyncio.run(run())
-
-
 def pieces_of_httpx2(url: str) -> list[bytes]:
     import httpx2
 
@@ -246,11 +210,8 @@ AGENTS: Mapping[str, tuple[str, str, Callable[[str], str]]] = {
     "requests": ("requests", "/v1", with_requests),
     "aiohttp": ("aiohttp", "/v1", with_aiohttp),
     "openai": ("openai", "/v1", with_openai),
-    "openai-async": ("openai", "/v1", with_openai_async),
-    "anthropic": ("anthropic", "", with_anthropic),
-    "anthropic-async": ("anthropic", "", with_anthropic_async),
+    "anthropic": ("anthropic", "", with_anthropic_async),
     "gemini": ("google.genai", "", with_gemini),
-    "gemini-async": ("google.genai", "", with_gemini_async),
 }
 """By client: the package that it needs, what its base URL has behind the session, and the agent."""
 

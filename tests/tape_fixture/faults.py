@@ -78,9 +78,6 @@ FAULTS = (
         "a tool's schema is changed",
         ((' "required": ["city"]}', ' "required": []}'),),
     ),
-    Fault("the system prompt is dropped", (('            {"role": "system", "content": SYSTEM},\n', ""),)),
-    Fault("the user's message is changed", (('"content": question}', '"content": question.lower()}'),)),
-    Fault("the model is changed", (('"gpt-4o"', '"gpt-4o-mini"'),)),
     Fault(
         "two results are swapped",
         ((_RESULTS, f"{_RESULTS}\n            one, other = body['messages'][-2:]\n            {_SWAP}"),),
@@ -101,7 +98,7 @@ FAULTS = (
         recorded=unanswered,
     ),
 )
-"""Ten, each of which should turn a test red, or keep the key off the disk."""
+"""Each turns a test red, or keeps the key off the disk."""
 
 HARMLESS = (
     Fault(

@@ -204,16 +204,20 @@ SETTINGS = {
 }
 
 
-@pytest.mark.parametrize("name", SETTINGS)
-def test_a_wrong_setting_is_named_with_what_there_is(bare: Project, name: str) -> None:
+def test_a_wrong_setting_is_named_with_what_there_is(bare: Project) -> None:
     folder = bare.folder / "cassettes" / "test_agent"
     folder.mkdir(parents=True)
     (folder / "broken.yaml").write_text("version: 1\ninteractions: 5\n")
-    bare.test(f"import pytest\n\n{SETTINGS[name]}\ndef test_it(): pass\n")
+    tests = (f"{mark}\ndef test_{name.replace('-', '_')}(): pass\n" for name, mark in SETTINGS.items())
+    bare.test("\n".join(("import pytest", *tests)))
+
     done = bare.run()
-    assert done.outcomes == {"test_it": "error at setup"}
-    told = re.sub(r"Known: .{200,}", "Known: ….", done.told["test_it"].replace(str(bare.folder), "FOLDER"))
-    check(name, told)
+
+    for name in SETTINGS:
+        test = f"test_{name.replace('-', '_')}"
+        assert done.outcomes[test] == "error at setup"
+        told = done.told[test].replace(str(bare.folder), "FOLDER").replace(f"::{test}:", "::test_it:")
+        check(name, re.sub(r"Known: .{200,}", "Known: ….", told))
 
 
 def test_what_is_ignored_is_let_be(recorded: Project) -> None:
