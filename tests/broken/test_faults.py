@@ -93,12 +93,6 @@ def test_undocumented_chunks_are_a_note_and_named() -> None:
     assert any(name in found.message for name in ("early-usage", "no-index", "one-index", "id-per-piece"))
 
 
-@pytest.mark.parametrize("scenario", ["call-single", "stream-text-then-calls", "stream-parallel-empty-arguments"])
-def test_the_naive_client_without_its_habits_is_right(scenario: str) -> None:
-    result = played(scenario, "openai-chat", naive(Habits()), variant="stream")
-    assert result.verdict is Verdict.PASS, said(result.findings)
-
-
 def test_every_rule_catches_a_broken_adapter() -> None:
     caught = {expected.rule for expected in (*dict(FAULTS), *AUDITED, *REPLAYED)}
     # each limit reports under an id of its own, and tests/apis proves them one by one

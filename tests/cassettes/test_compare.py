@@ -125,11 +125,6 @@ def test_ids_that_no_api_issued_only_have_to_pair(sent: HttpRequest, neutral: bo
     assert {each.neutral for each in issued} == {True}
 
 
-def test_a_field_that_no_view_knows_differs_in_spelling_only() -> None:
-    [(pointer, neutral, message)] = compared(edited("store", to=True))
-    assert (pointer, neutral, message) == ("/store", False, "body /store: recorded nothing, sent true")
-
-
 def test_another_base_url_is_no_difference() -> None:
     assert compared(replace(RECORDED, url="https://gateway.example/openai/v1/chat/completions")) == []
     [(_, neutral, message)] = compared(replace(RECORDED, url="http://reference-server.invalid/v1/completions"))

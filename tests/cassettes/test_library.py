@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,11 +20,7 @@ def test_a_cell_has_a_file_of_its_own(tmp_path: Path) -> None:
     library = Library(tmp_path)
     assert library.path("openai-chat", "weather", "whole") == tmp_path / "weather" / "openai-chat.yaml"
     assert library.path("openai-chat", "weather", "stream") == tmp_path / "weather" / "openai-chat.stream.yaml"
-
-
-def test_another_model_has_a_file_of_its_own(tmp_path: Path) -> None:
-    path = Library(tmp_path).path("openai-chat@gpt-5.4", "weather", "whole")
-    assert path == tmp_path / "weather" / "openai-chat@gpt-5.4.yaml"
+    assert library.path("openai-chat@m", "weather", "whole") == tmp_path / "weather" / "openai-chat@m.yaml"
 
 
 def test_what_is_saved_is_loaded_and_listed(tmp_path: Path) -> None:
@@ -78,13 +76,6 @@ def test_a_cassette_without_an_origin_is_neither_loaded_nor_overwritten_nor_save
         library.save(cassette("Paris?"))
     with pytest.raises(CassetteError, match="belongs to no cell"):
         library.save(replace(cassette("Paris?"), metadata=None))
-
-
-def test_provenance_is_what_reports_show() -> None:
-    live = replace(METADATA, origin="provider", recorded_at="2026-11-21T00:00:00Z")
-    assert live.provenance.origin == "provider"
-    assert live.provenance.recorded_at == "2026-11-21T00:00:00Z"
-    assert METADATA.provenance.recorded_at is None
 
 
 def test_of_a_recording_from_before_there_were_two_digests_the_first_counts() -> None:
@@ -175,6 +166,25 @@ def test_what_cannot_be_read_is_replaced_by_force_only(tmp_path: Path, damage: s
     assert "record it again" not in str(refusal.value).lower()
     library.save(cassette("Paris?"), force=True)
     assert path.read_bytes() == whole
+
+
+CLAIMING = """
+import sys
+from pathlib import Path
+from harness.cassettes.preflight import Claim
+Claim(Path(sys.argv[1]), [Path(sys.argv[1], "other.yaml")])
+Claim(Path(sys.argv[1]), [Path(sys.argv[1], "two.yaml")])
+"""
+
+
+def test_another_process_cannot_claim_the_same_cassette(tmp_path: Path) -> None:
+    claim = Claim(tmp_path, [tmp_path / "one.yaml", tmp_path / "two.yaml"])
+
+    command = [sys.executable, "-c", CLAIMING, str(tmp_path)]
+    other = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    claim.release()
+    assert f"CassetteTaken: {tmp_path}/two.yaml: another process is recording it" in other.stderr
 
 
 def test_a_claim_leaves_nothing(tmp_path: Path) -> None:

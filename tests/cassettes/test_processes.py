@@ -14,7 +14,7 @@ from harness.cassettes.player import ExchangeLog
 from harness.cassettes.transport import HandlerRunner, LoggingRunner
 from harness.kit.client import LocalRunner
 from harness.model.errors import ConnectionFailed, ServerError
-from harness.model.http import Delivery, HttpRequest, HttpResponse
+from harness.model.http import Delivery, HttpResponse
 from harness.model.messages import ChatRequest, Message
 from harness.model.process import Command, Completed, from_request, from_response, to_request, to_response
 from harness.model.protocols import ChatClient, Endpoint
@@ -168,18 +168,6 @@ def test_a_run_without_an_end_is_noted_without_a_response() -> None:
 
 
 # --- answered ---------------------------------------------------------------------------------------------------------
-
-
-def test_a_handler_answers_in_place_of_a_command() -> None:
-    seen: list[HttpRequest] = []
-
-    def handle(request: HttpRequest) -> HttpResponse:
-        seen.append(request)
-        return to_response(Completed(1, "out", "err"))
-
-    command = Command(("claude", "--print"), "Hi")
-    assert HandlerRunner(handle).run(command, 1) == Completed(1, "out", "err")
-    assert seen == [to_request(command)]
 
 
 @pytest.mark.parametrize(

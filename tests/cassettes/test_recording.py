@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -85,15 +84,6 @@ def test_what_is_asked_again_of_who_answers_the_same_is_no_new_exchange(tmp_path
         recording.complete()
     assert recording.taken == 2
     assert library.load("openai-chat", "weather", "whole").interactions == cassette("a", "b", "c").interactions
-
-
-def test_the_order_of_keys_makes_no_other_request(tmp_path: Path) -> None:
-    library = Library(tmp_path)
-    broken_off(library, "a")
-    body = json.loads(request("a").body)
-    spelled = replace(request("a"), body=json.dumps(dict(reversed(body.items())), indent=1).encode())
-    with CellRecording(library, METADATA, Redactor()) as recording:
-        assert recording.taken_up(spelled) == response("re: a")
 
 
 @pytest.mark.parametrize("other", ["body", "host", "header"])
@@ -321,14 +311,3 @@ def test_a_disk_that_is_full_stops_the_recording_whatever_became_of_the_error(
         recorded()
     [journal] = library.journals()
     assert read_journal(journal).interactions == cassette("a").interactions
-
-
-def test_recording_twice_gives_the_same_bytes(tmp_path: Path) -> None:
-    def record(root: Path) -> bytes:
-        library = Library(root)
-        with CellRecording(library, METADATA, Redactor()) as recording:
-            recording.keep(request("Paris?"), response("Paris."))
-            recording.complete()
-        return library.paths()[0].read_bytes()
-
-    assert record(tmp_path / "one") == record(tmp_path / "two")

@@ -9,8 +9,6 @@ import select
 import socket
 import threading
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -18,10 +16,10 @@ import httpx2
 import pytest
 
 from harness.cassettes.loopback_server import LoopbackServer, serve
-from harness.cassettes.player import ExchangeLog, Player
-from harness.cassettes.transport import Proxy, replaying
+from harness.cassettes.player import ExchangeLog
+from harness.cassettes.transport import Proxy
 from harness.model.http import Delivery, Ending, HttpRequest, HttpResponse
-from tests.cassettes.samples import STREAM, Kept, cassette, request, response
+from tests.cassettes.samples import STREAM, Kept
 
 
 @pytest.fixture(scope="module")
@@ -105,20 +103,6 @@ def stream(client: httpx2.Client, url: str) -> tuple[httpx2.Response, list[bytes
         except httpx2.TransportError as error:
             return answer, pieces, error
     return answer, pieces, None
-
-
-def test_a_stream_is_sent_in_its_pieces(server: LoopbackServer, client: httpx2.Client) -> None:
-    sent = HttpResponse(206, {"content-type": "text/event-stream", "content-length": "99"}, STREAM, Delivery((1, 9)))
-    host, _, port = server.origin.removeprefix("http://").partition(":")
-    with socket.create_connection((host, int(port))) as connection:
-        path = server.mount(lambda _: sent).removeprefix(server.origin)
-        connection.sendall(f"GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n".encode())
-        head, _, body = b"".join(iter(lambda: connection.recv(4096), b"")).partition(b"\r\n\r\n")
-    assert head.startswith(b"HTTP/1.1 206 ")
-    assert b"content-type: text/event-stream" in head.lower()
-    assert b"content-length" not in head.lower()
-    chunks = (STREAM[:1], STREAM[1:9], STREAM[9:], b"")
-    assert body == b"".join(b"%x\r\n%s\r\n" % (len(chunk), chunk) for chunk in chunks)
 
 
 def test_what_http_has_besides_is_answered(server: LoopbackServer) -> None:
@@ -281,17 +265,6 @@ def test_a_body_that_is_too_long_is_refused(
         "harness: the body of a request may have 1 MiB at most",
     )
     assert client.post(base, content=b"x").content == b"x"
-
-
-def test_a_cassette_is_played_for_a_client_of_any_kind(server: LoopbackServer) -> None:
-    player = Player(cassette("a"))
-    tap = ExchangeLog(f"{server.origin}/cell", "http://reference-server.invalid")
-    base = server.mount(replaying(player, tap))
-    call = urllib.request.Request(f"{base}/v1/chat/completions", request("a").body)  # noqa: S310 - loopback
-    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(call) as answer:
-        assert answer.read() == response("re: a").body
-    assert tap.exchanges[0].recorded == request("a")
-    assert player.unplayed == 0
 
 
 def test_the_proxy_forwards_and_notes(server: LoopbackServer, client: httpx2.Client) -> None:

@@ -15,7 +15,7 @@ from harness.cassettes.player import ExchangeLog, Keep, Player, as_asked
 from harness.cassettes.transport import HandlerTransport, LoggingTransport, replaying
 from harness.model.http import Delivery, Ending, HttpRequest, HttpResponse
 from harness.results import Exchange
-from tests.cassettes.samples import STREAM, Kept, cassette, request, response
+from tests.cassettes.samples import STREAM, Kept, cassette, request
 
 Upstream: TypeAlias = httpx2.MockTransport
 
@@ -32,19 +32,6 @@ def gzipped(request: httpx2.Request) -> httpx2.Response:
     return httpx2.Response(203, headers=headers, content=gzip.compress(b"plain"), extensions={"reason_phrase": b"Odd"})
 
 
-def test_a_cassette_is_played_and_noted_beside_its_recorded_requests() -> None:
-    noted = tap()
-    handler = replaying(Player(cassette("a", "b")), noted)
-    with httpx2.Client(transport=HandlerTransport(handler)) as client:
-        for chat, question in enumerate("ba"):
-            noted.chat = chat
-            sent = request(question)
-            answer = client.post(f"{BASE}/v1/chat/completions", headers=dict(sent.headers), content=sent.body)
-            assert answer.content == response(f"re: {question}").body
-    assert [(each.chat, each.recorded) for each in noted.exchanges] == [(0, request("b")), (1, request("a"))]
-    assert {each.request.url for each in noted.exchanges} == {f"{PUBLIC}/v1/chat/completions"}
-
-
 def test_what_no_exchange_is_left_for_is_refused_in_the_form_that_is_asked_for() -> None:
     """Gemini's streams that are asked for without `alt=sse` are arrays, be they errors."""
     wire = registry.api("gemini")
@@ -58,11 +45,6 @@ def test_what_no_exchange_is_left_for_is_refused_in_the_form_that_is_asked_for()
     assert array == [plain]
 
 
-def delivered(delivery: Delivery) -> HandlerTransport:
-    """Answers with the stream, delivered like this."""
-    return HandlerTransport(lambda _: HttpResponse(200, {"content-type": "text/event-stream"}, STREAM, delivery))
-
-
 def receive(transport: httpx2.BaseTransport) -> tuple[list[bytes], BaseException | None]:
     """The pieces that a client receives, and the error that ends them."""
     pieces: list[bytes] = []
@@ -72,20 +54,6 @@ def receive(transport: httpx2.BaseTransport) -> tuple[list[bytes], BaseException
         except httpx2.TransportError as error:
             return pieces, error
     return pieces, None
-
-
-@pytest.mark.parametrize(
-    ("ending", "kind", "message"),
-    [
-        ("cut", httpx2.RemoteProtocolError, "peer closed connection without sending complete message body"),
-        ("reset", httpx2.ReadError, "Connection reset by peer"),
-    ],
-)
-def test_a_stream_breaks_off_as_a_connection_does(ending: Ending, kind: type[Exception], message: str) -> None:
-    pieces, error = receive(delivered(Delivery((5,), ending=ending)))
-    assert pieces == [STREAM[:5], STREAM[5:]]
-    assert type(error) is kind
-    assert message in str(error)
 
 
 def test_what_a_cassette_says_of_time_makes_nothing_wait(monkeypatch: pytest.MonkeyPatch) -> None:

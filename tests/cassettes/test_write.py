@@ -225,13 +225,6 @@ def test_plain_vcrpy_plays_it_for_urllib_however_the_json_is_spelled(stored: Pat
         assert answer.read() == response("re: Paris?").body
 
 
-def test_yaml_has_no_surprises_in_it(stored: Path) -> None:
-    document = yaml.safe_load(stored.read_text(encoding="utf-8"))
-    assert document["version"] == 1
-    assert document["metadata"]["origin"] == "reference"
-    assert all(isinstance(each["request"]["body"], str) for each in document["interactions"])
-
-
 def test_replacing_leaves_nothing_else_behind_and_others_may_read(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "cell.yaml"
     replace(path, b"one")

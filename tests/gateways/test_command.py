@@ -328,12 +328,9 @@ class _Versioned(Passing):
     ("api", "path", "meant"),
     [
         ("openai-chat", "", "/v1"),
-        ("openai-chat", "/v1/v1", "/v1"),
         ("openai-chat", "/v1/", None),
         ("anthropic", "/v1", ""),
-        ("anthropic", "", None),
         ("gemini", "/v1beta/v1beta", ""),
-        ("gemini", "/v1beta", None),
         ("gemini", "", None),
     ],
 )

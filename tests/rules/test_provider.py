@@ -136,9 +136,3 @@ def test_a_response_that_nobody_can_read_is_the_providers_unless_it_is_ours() ->
 
     assert blamed(page, scripted=False) == {("exchange-unreadable", Blame.PROVIDER)}
     assert ("exchange-unreadable", Blame.HARNESS) in blamed(page, scripted=True)
-
-
-def test_a_refusal_of_a_request_with_nothing_wrong_is_the_providers() -> None:
-    refusal = HttpResponse(404, {"content-type": "application/json"}, b'{"error": {"message": "No fixture matched"}}')
-
-    assert blamed(refusal, scripted=False) == {("chat-refused", Blame.PROVIDER)}

@@ -177,6 +177,13 @@ def test_arguments_that_are_no_object_in_a_stream_that_fails_later() -> None:
     assert finding.actual == '{"city": "Par'
 
 
+def test_calls_that_no_event_announces() -> None:
+    silent = with_events(played(CALLS), lambda events: [e for e in events if isinstance(e, TextDelta | Finish)])
+    findings = found(silent)
+    assert [finding.rule for finding in findings] == ["stream-call-identity"] * 2
+    assert "no event announced it" in findings[0].message
+
+
 def started(**changes: Any) -> Callable[[Events], None]:
     def edit(events: Events) -> None:
         at = place(events, ToolCallStart)

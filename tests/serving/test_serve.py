@@ -92,15 +92,6 @@ def test_swapped_results_are_found(served: Served, api: str) -> None:
     assert {each["rule"] for each in told["findings"]} == {"result-swapped"}
 
 
-def test_a_scenario_is_told_without_yaml(served: Served) -> None:
-    told = scenario(served, "call-single")
-
-    assert told["base"] == f"{served.url}/call-single/"
-    assert [tool["name"] for tool in told["tools"]] == ["get_weather"]
-    assert told["tools"][0]["parameters"]["required"] == ["city"]
-    assert [turn["user"] for turn in told["turns"]] == ["How cold is it in Reykjavik? Use the tool."]
-
-
 _SAID = ("parameters", "settings", "arguments", "content", "actual", "expected")
 """Keys whose values are the words of a scenario or of a client."""
 

@@ -73,3 +73,23 @@ def test_the_command_that_plays_again_names_the_adapter_command(folder: Path) ->
     assert again
     words = shlex.split(again.group(1))
     assert words[words.index("--adapter-command") + 1] == COMMAND
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--adapter-command", "no-such-command-here --x"], "it cannot be started: No such file or directory."),
+        ([], "name one adapter"),
+        (
+            ["--adapter-command", "sh -c 'echo node: cannot find module >&2; exit 1'"],
+            "the adapter ended the process with exit code 1. It printed: node: cannot find module",
+        ),
+        (["--adapter-command", "'"], "it is no command line: No closing quotation."),
+    ],
+)
+def test_a_command_that_is_no_adapter_ends_the_check(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", *words]) == 2
+
+    assert said in capsys.readouterr().err
