@@ -315,6 +315,7 @@ class Chunks:
     def _piece(self, piece: Mapping[str, Any]) -> Iterator[StreamEvent]:
         function = plain(piece.get("function"))
         key, call_id, text = piece.get("index"), piece.get("id"), function.get("arguments") or ""
+        text = text if isinstance(text, str) else json.dumps(text, ensure_ascii=False)
         at = self._open.get(key)
         if at is None or (call_id and self._calls[at]["id"] not in (None, call_id)):
             at = self._open[key] = len(self._calls)

@@ -24,7 +24,7 @@ class LlamaIndex:
 
     def chat(self, request: ChatRequest) -> harness.ChatResponse:
         with bridge.failures():
-            answer = self._llm.chat_with_tools(**self._arguments(request))
+            answer = (self._llm.chat_with_tools if request.tools else self._llm.chat)(**self._arguments(request))
         return bridge.response(
             openai_form([answer]), request, self._memory, own=answer.message, parsed=not self._is_openai
         )
@@ -32,7 +32,8 @@ class LlamaIndex:
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
         usage, given = {"stream_options": {"include_usage": True}} if self._is_openai else {}, []
         with bridge.failures():
-            chunks = self._llm.stream_chat_with_tools(**self._arguments(request), **usage)
+            stream = self._llm.stream_chat_with_tools if request.tools else self._llm.stream_chat
+            chunks = stream(**self._arguments(request), **usage)
             answer = bridge.Chunks(request)
             for chunk in chunks:
                 given.append(chunk)
@@ -59,6 +60,8 @@ class LlamaIndex:
         tools = [
             FunctionTool(fn=_never_run, metadata=SchemaMetadata(each["function"])) for each in bridge.tools(request)
         ]
+        if not tools:
+            return {"messages": messages, **given}
         return {"tools": tools, "chat_history": messages, "allow_parallel_tool_calls": True, **given}
 
 

@@ -131,13 +131,13 @@ def openai_form(given: Any) -> dict[str, Any]:
     """Return a response or an event of a stream in the form that the bridge reads."""
     if isinstance(given, own.ModelResponse):
         calls = [
-            {"id": each.tool_call_id, "name": each.tool_name, "args": each.args_as_json_str()}
-            for each in given.tool_calls
+            {"id": each.tool_call_id, "name": each.tool_name, "args": each.args or {}} for each in given.tool_calls
         ]
-        raw, used = (given.provider_details or {}).get("finish_reason"), given.usage
+        details, used = given.provider_details or {}, given.usage
         counts = {"read": used.input_tokens, "written": used.output_tokens, "cached": used.cache_read_tokens}
+        about = {"reason": details.get("finish_reason") or given.finish_reason, "refusal": details.get("refusal")}
         counts["reasoned"] = used.output_reasoning_tokens or used.details.get("reasoning_tokens")
-        return bridge.completion(given.text or "", calls, reason=raw, model=given.model_name, **counts)
+        return bridge.completion(given.text or "", calls, **about, model=given.model_name, **counts)
     piece: Any = getattr(given, "part" if isinstance(given, own.PartStartEvent) else "delta", None)
     if isinstance(piece, own.ToolCallPart | own.ToolCallPartDelta):
         name = getattr(piece, "tool_name", None) or getattr(piece, "tool_name_delta", None)

@@ -345,6 +345,16 @@ def test_a_library_with_forms_of_its_own_says_what_is_in_them() -> None:
     assert memory.own(1, finish.response.message) is own
 
 
+def test_a_chunk_may_have_the_arguments_of_a_call_as_an_object() -> None:
+    chunks = [bridge.completion(calls=[{"id": "a", "name": "look", "args": {"n": 1}}], reason="tool_calls")]
+
+    *_, delta, _end, finish = bridge.events(chunks, ASKED)
+
+    assert isinstance(delta, ArgumentsDelta)
+    assert isinstance(finish, Finish)
+    assert (delta.text, finish.response.tool_calls[0].arguments) == ('{"n": 1}', {"n": 1})
+
+
 @pytest.mark.parametrize("index", [0, None])
 def test_ids_separate_calls_with_equal_indices(index: int | None) -> None:
     events = told(
