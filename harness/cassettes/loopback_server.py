@@ -184,7 +184,10 @@ class _Connection:
         if delivery.ending == "complete":
             self._socket.sendall(self._wire.send(h11.EndOfMessage()) or b"")
         elif delivery.ending == "reset":
-            while not self.is_closing and _unsent(self._socket):  # a reset discards unsent data
+            # A reset discards unsent data. A client that has gone acknowledges no more of it.
+            while not (self.is_closing or self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)):
+                if not _unsent(self._socket):
+                    break
                 time.sleep(0.001)
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
         return delivery.ending == "complete"

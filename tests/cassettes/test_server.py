@@ -126,10 +126,14 @@ def test_what_http_has_besides_is_answered(server: LoopbackServer) -> None:
 
 @pytest.mark.parametrize("delivery", [Delivery((1,), pause=600), Delivery((1,)), Delivery((1,), ending="reset")])
 def test_it_does_not_wait_for_a_client_that_has_gone(delivery: Delivery) -> None:
-    with serve(lambda _: HttpResponse(200, {}, b"ab", delivery)) as running:
-        with socket.create_connection(("127.0.0.1", int(running.origin.rpartition(":")[2]))) as client:
-            client.sendall(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
-            assert client.recv(1)
+    with serve(lambda _: HttpResponse(200, {}, b"a" * 200_000, delivery)) as running:
+        for _ in range(5):  # with room for little, so that something is not yet acknowledged
+            with socket.socket() as client:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+                client.connect(("127.0.0.1", int(running.origin.rpartition(":")[2])))
+                client.sendall(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
+                assert client.recv(1)
+                time.sleep(0.01)
         until = time.monotonic() + 30
         while any(each.name == "harness-connection" for each in threading.enumerate()):
             assert time.monotonic() < until
