@@ -8,10 +8,11 @@ import pprint
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from harness.apis.fact import Fact
 from harness.apis.jsonvalue import loads, resolve
+from harness.bridge.messages import plain
 from harness.model.http import HttpResponse
 from harness.results import Exchange, Finding
 
@@ -63,8 +64,9 @@ def call_of(library: str, api: str) -> LibraryCall | None:
             )
             called = f"client.chat.completions.create('{provider}:' + model, **arguments"
             packages = (f"aisuite[{provider}]", "docstring-parser", "mcp")
+            usage = stream if provider == "openai" else "stream=True"
             return LibraryCall(
-                packages, "import aisuite", f"{lines}return {called})", f"{lines}return list({called}, {stream}))"
+                packages, "import aisuite", f"{lines}return {called})", f"{lines}return list({called}, {usage}))"
             )
         case "langchain":
             name, package, key = _LANGCHAIN[provider]
@@ -77,7 +79,7 @@ def call_of(library: str, api: str) -> LibraryCall | None:
             setup = f"from {package} import {name}"
             whole = f"{lines}return bound.invoke(messages, **arguments)"
             return LibraryCall(
-                (package.replace("_", "-"),), setup, whole, f"{lines}return list(bound.stream(messages))"
+                (package.replace("_", "-"),), setup, whole, f"{lines}return list(bound.stream(messages, **arguments))"
             )
         case _:
             return None
@@ -130,21 +132,24 @@ class Reproduction:
             setup=call.setup,
             model=self.model,
             answers=pprint.pformat(answers, width=110, sort_dicts=False),
-            calls=pprint.pformat([dict(each) for each in used], width=110, sort_dicts=False),
+            calls=pprint.pformat([_literal(each) for each in used], width=110, sort_dicts=False),
             body=textwrap.indent(body, "    "),
             base_path=self.base_path,
             request=self.finding.exchange or 0,
             pointer=self.finding.pointer or "",
             wrong=pprint.pformat(self._wrong, width=110),
             right=pprint.pformat(self._right, width=110),
-            knows_right=self.finding.expected is not None,
+            knows_right=self._knows_right,
         )
 
     def issue(self) -> str:
         """Return the text of an issue in Markdown."""
-        where = f"`{self.finding.pointer}` of request {(self.finding.exchange or 0) + 1}"
-        parts = [f"# {self.subject}: {self.finding.message}", f"**What happens.** {where} is `{_short(self._wrong)}`."]
-        right = "" if self.finding.expected is None else f" Here it should be `{_short(self._right)}`."
+        number = (self.finding.exchange or 0) + 1
+        happens = f"Request {number}: {self.finding.message}."
+        if self.finding.pointer:
+            happens += f" `{self.finding.pointer}` is `{_short(self._wrong)}`."
+        parts = [f"# {self.subject}: {self.finding.message}", f"**What happens.** {happens}"]
+        right = f" Here it should be `{_short(self._right)}`." if self._knows_right else ""
         parts.append(f"**What should happen.** {self.remedy}{right}")
         if self.fact is not None:
             parts.append(f"**What the provider says.** {self.fact.says}")
@@ -167,6 +172,12 @@ class Reproduction:
         return resolve(self.request, self.finding.pointer or "")
 
     @property
+    def _knows_right(self) -> bool:
+        """Return whether the expected value is one that could be at the place. Some findings describe it in words."""
+        finding = self.finding
+        return bool(finding.pointer) and finding.expected is not None and finding.actual == self._wrong
+
+    @property
     def _right(self) -> Any:
         expected = self.finding.expected
         is_choice = isinstance(expected, list) and len(expected) == 1 and not isinstance(self._wrong, list)
@@ -179,6 +190,15 @@ def _answer(response: HttpResponse) -> tuple[int, dict[str, str], str]:
         return response.status, headers, response.body.decode()
     except UnicodeDecodeError:
         return response.status, headers, "base64:" + base64.b64encode(response.body).decode()
+
+
+def _literal(value: object) -> object:
+    """Return a value with dictionaries in place of a library's own objects."""
+    if isinstance(value, str | int | float | bool | None):
+        return value
+    if isinstance(value, list | tuple):
+        return [_literal(each) for each in cast("Sequence[object]", value)]
+    return {name: _literal(each) for name, each in plain(value).items()}
 
 
 def _escaped(text: str) -> str:
@@ -265,7 +285,7 @@ sent = value_at(requests[REQUEST], POINTER)
 print("sent  ", json.dumps(sent))
 if {knows_right}:
     print("right ", json.dumps(RIGHT))
-is_wrong = sent != RIGHT if {knows_right} else sent == WRONG
+is_wrong = sent != RIGHT if {knows_right} else sent == WRONG  # without a known right value, the same request is wrong
 print("The fault is there." if is_wrong else "The fault is mended.")
 sys.exit(1 if is_wrong else 0)
 '''

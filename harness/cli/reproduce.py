@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import os
 import shlex
+import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -82,7 +84,8 @@ def reproduce(typed: ReproduceOptions) -> int:
             f"No Python file: how {spec} calls its library is not known. 'harness help try' tells for what it is."
         )
     else:
-        typer.echo(f"Run it where the library is: {shlex.join([Path(sys.executable).name, str(written[0])])}")
+        typer.echo(f"Run where the library is installed: {shlex.join([Path(sys.executable).name, str(written[0])])}")
+        typer.echo(f"It was run here: {_tried(written[0])}")
     return 0
 
 
@@ -167,6 +170,22 @@ def _version(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
+
+
+def _tried(script: Path) -> str:
+    """Run a script and return its last line."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path.cwd()), os.environ.get("PYTHONPATH", "")])}
+    command = [sys.executable, script.name]
+    try:
+        done = subprocess.run(  # noqa: S603 - a file that was just written
+            command, cwd=script.parent, env=environment, capture_output=True, text=True, timeout=_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return f"it took longer than {_SECONDS:g} seconds."
+    return (done.stdout.strip() or done.stderr.strip() or "it printed nothing").splitlines()[-1]
+
+
+_SECONDS = 60.0
 
 
 def _write(file: Path, text: str) -> Path:
