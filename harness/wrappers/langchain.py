@@ -19,6 +19,7 @@ class LangChain:
     def __init__(self, create: Callable[[Endpoint, str], Any], provider: str, endpoint: Endpoint, model: str) -> None:
         self._model, self._memory = create(endpoint, model), bridge.Memory()
         self._names = {"max_tokens": "max_output_tokens"} if provider == "gemini" else {}
+        self._choices = {"required": "any", **({"none": {"type": "none"}} if provider == "anthropic" else {})}
         self._longest_id, self._parsed = 64 if provider == "openai" else None, provider == "anthropic"
 
     def chat(self, request: ChatRequest) -> ChatResponse:
@@ -40,7 +41,7 @@ class LangChain:
 
     def _bound(self, request: ChatRequest) -> Any:
         choice = request.tool_choice.name if isinstance(request.tool_choice, NamedTool) else request.tool_choice
-        chosen = {"tool_choice": "any" if choice == "required" else choice} if choice else {}
+        chosen = {"tool_choice": self._choices.get(choice, choice)} if choice else {}
         bound = self._model.bind_tools(bridge.tools(request), **chosen) if request.tools else self._model
         form = bridge.response_format(request)
         given = {**bridge.settings(request), **({"response_format": form} if form else {})}

@@ -152,6 +152,16 @@ FORMS = (
         _system_in_halves(strips=True),
         "system-verbatim",
     ),
+    Form(
+        "system-empty-where-there-is-none",
+        "system-absent",
+        ("anthropic",),
+        sends(lambda _api, body: body.update(system="")),
+        sends(lambda _api, body: body.update(system="You are a helpful assistant.")),
+        "system-when-absent",
+        verdict=Verdict.WARN,
+        notes={"anthropic-system-empty"},
+    ),
     Form("borders-move", "unusual-settings", ALL, _moving(drops=False), _moving(drops=True), "history-append-only"),
     Form(
         "signature-on-neighbour",
