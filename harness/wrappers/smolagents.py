@@ -22,7 +22,10 @@ class GivenSmolTool(Tool):
     def __init__(self, given: ConversationTool) -> None:
         parameters: Any = given.parameters
         schema, required = parameters.get("properties", {}), parameters.get("required", [])
-        if any(each.get("type") not in TYPES for each in schema.values()):
+        kinds = [
+            each.get("type") if isinstance(each.get("type"), list) else [each.get("type")] for each in schema.values()
+        ]
+        if not TYPES.issuperset(kind for every in kinds for kind in every):
             raise Unsupported("smolagents", "a schema without a plain type", "its tools have none")
         self.name, self.description, self._given = given.name, given.description, given
         optional = {name: {} if name in required else {"nullable": True} for name in schema}
