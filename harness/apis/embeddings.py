@@ -1,4 +1,4 @@
-"""Embeddings in neutral terms: texts in, vectors out."""
+"""Provider-neutral views of embedding requests and responses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.model.messages import JSON, Usage
 class EmbeddingView:
     """A request for embeddings. `dimensions` is the requested length of the vectors, if any.
 
-    Texts that share one vector are joined into one text.
+    Several texts that get a single vector, such as the parts of a Gemini content, are joined into one.
     """
 
     model: str | None
@@ -29,7 +29,7 @@ class EmbeddingView:
 
 @dataclass(frozen=True, slots=True)
 class VectorView:
-    """A vector of a response, at the position of its text."""
+    """A vector of a response. `pointer` is the JSON pointer of its numbers in the body."""
 
     values: tuple[float, ...]
     pointer: str
@@ -37,14 +37,20 @@ class VectorView:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingFormat:
-    """The embeddings of an API.
+    """Functions that read, check and build the embedding requests and responses of an API.
 
-    `recognises(request)`: whether the request is one for embeddings, by path.
-    `view(request)`: the neutral view; raises `WireError`.
-    `violations(request, rule_set)`: refusals by the provider. Never raises: an unreadable body is a violation.
-    `read(response)`: the vectors of a successful response, in the order of the texts; raises `WireError`.
-    `build(view)`: the body of a response, with vectors that are functions of model, text and length.
-    `usage(response)`: the token counts of a response (`None`: responses have none).
+    `recognises(request)`: return whether the path is that of an embedding request.
+
+    `view(request)`: return the neutral view; raises `WireError`.
+
+    `violations(request, rule_set)`: return the reasons why the provider refuses the request. It never raises: an
+    unreadable body is a violation.
+
+    `read(response)`: return the vectors of a successful response, in the order of the texts; raises `WireError`.
+
+    `build(view)`: return the body of a response. Its vectors depend only on the model, the text and the length.
+
+    `usage(response)`: return the token counts of a response (`None`: responses have none).
     """
 
     recognises: Callable[[HttpRequest], bool]
@@ -64,7 +70,9 @@ def vector_of(numbers: list[JSON], pointer: str) -> tuple[float, ...]:
 
 
 def seeded_vector(view: EmbeddingView, text: str, dimensions: int) -> list[float]:
-    """Return a vector of length 1 with six digits per number, derived from the model and the text."""
+    """Return a unit vector that is derived from the model and the text. Its components are rounded to six decimal
+    places.
+    """
     raw = [number(f"{view.model}/{text}", str(place), -999, 999) or 1 for place in range(dimensions)]
     scale = math.sqrt(math.fsum(value * value for value in raw))
     return [round(value / scale, 6) for value in raw]

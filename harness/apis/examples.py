@@ -34,7 +34,7 @@ from harness.platform.files import read_file
 _STEP = re.compile(r"([^.\[\]]+)|\[(-?\d*)\]")
 
 Key: TypeAlias = "tuple[str | int, ...]"
-"""The place of an example in its fact."""
+"""Path of an example inside its fact, such as `("limits", 0, "refuses", 1)`."""
 
 
 @dataclass(slots=True)
@@ -124,7 +124,9 @@ def _drop(holder: Any, keys: list[str | int | None]) -> None:
 
 
 def model_of(api: Api, fact: Fact) -> str:
-    """Return a model that a fact is about. If the fact names none, return one with few other facts."""
+    """Return a model name that is derived from the fact's first model pattern. If the fact has no patterns, return the
+    model of the API's minimal request, or a placeholder.
+    """
     own = api.minimal_request if (fact.service or [OWN])[0] == OWN else None
     pattern = (fact.models or [own.model if own else "a-model"])[0]
     return re.sub(r"\[!?([^\]])[^\]]*\]", r"\1", pattern).replace("*", "").replace("?", "x")
@@ -156,7 +158,7 @@ class JudgedExample:
 
     @property
     def fault(self) -> str | None:
-        """The reason why the example contradicts its entry, or `None`."""
+        """The reason why the example contradicts its fact or limit, or `None`."""
         named = [each for each in self.found if self.id == each.rule or self.id in each.source.split(", ")]
         if self.refused and not named and not (self._is_met and self.found):
             return f"{self.id} does not refuse it" + (f"; {self.found[0].rule} does." if self.found else ".")

@@ -22,9 +22,9 @@ Severity: TypeAlias = Literal["error", "warning"]
 class Limit:
     """A requirement on requests, with a stable kebab-case `id`.
 
-    `sentence` is the requirement. `source` names its facts. A violation is an error where one of the facts is a certain
-    refusal, otherwise a warning; `severity` is the maximum. `word` is a word that texts of a violating request lack.
-    `remedy` is the way to comply.
+    `sentence` states the requirement, and `source` lists the ids of its facts. A violation is an error if one of these
+    facts is a certain refusal, and otherwise a warning. `severity` is an upper bound. `word` is a word that the texts
+    of a request must contain, if the limit requires one. `remedy` describes how to comply.
     """
 
     id: str
@@ -61,8 +61,8 @@ class Limit:
 class Violation:
     """A violation of a limit.
 
-    `message` is worded like the provider's refusal, so that the reference server can respond with it; nothing matches
-    on it. `pointer` leads into the body.
+    `message` is worded like the provider's refusal, so that the reference server can send it. No code depends on its
+    wording. `pointer` is the JSON pointer of the violation in the body.
     """
 
     limit: Limit
@@ -103,7 +103,7 @@ def limits_among(namespace: Mapping[str, object]) -> tuple[Limit, ...]:
 
 
 _PATH = re.compile(r"\b([a-z_]+)((?:\[\d+\]|\.\d+)(?:\.[A-Za-z_]\w*|\[\d+\]|\.\d+)*)")
-"""A place in the spelling of APIs: `messages[4].tool_calls[0].id`, `messages.92.content.0.tool_use.id`."""
+"""A location in a body as APIs write it: `messages[4].tool_calls[0].id`, `messages.92.content.0.tool_use.id`."""
 
 _INDEX = re.compile(r"\d+(?=[\].]|$)")
 _LENGTH = re.compile(r"(\bgot an? \w+ with length )\d+")
@@ -129,10 +129,11 @@ _FIELD = re.compile(r"\{(path|parent|value|shown|type|length|model|json|repr)(?:
 
 
 def filled(message: str, path: str, pointer: str, body: JSON, spelled: Callable[[str], str]) -> str:
-    """Return the message of a breach with its fields filled.
+    """Return the message of a violation with its placeholders replaced.
 
-    `path` is the condition's path and `pointer` the place that met it, which ends early where something is absent.
-    `{value:name}` is the value of a key inside the place, `{value:^name}` of one next to it.
+    `path` is the path in the condition. `pointer` is the location that met the condition, and it is shorter than the
+    path if a key is absent. `{value:name}` is the value of a key below that location, and `{value:^name}` the value of
+    a sibling key.
     """
     whole = full(path, pointer)
 
@@ -167,7 +168,7 @@ def _said(field: str, value: JSON) -> str:
 
 
 def full(path: str, pointer: str) -> str:
-    """Return the full pointer of a condition's path, of which `pointer` may be the beginning."""
+    """Complete `pointer` with the remaining steps of a condition's path, and return it."""
     steps = [step[1] or "" for step in _STEP.finditer(path)]
     said = pointer.count("/")
     return join(pointer, *steps[said:]) if len(steps) > said else pointer
@@ -183,7 +184,7 @@ _ARTICLES = {"array": "an array", "object": "an object", "null": "null"}
 
 
 def type_name(value: JSON) -> str:
-    """Return a JSON type in the words of refusals."""
+    """Return the JSON type of a value as refusals name it: `an array`, `a string`."""
     name = type_of(value)
     return _ARTICLES.get(name, f"a {name}")
 
@@ -224,7 +225,9 @@ _REMEDIES = {
 
 
 def remedy(fact: Fact) -> str:
-    """Return the remedy of a fact by its first condition, or an empty text without conditions."""
+    """Return a remedy that is derived from the first condition of a fact, or an empty string if the fact has no
+    conditions.
+    """
     if not fact.when:
         return ""
     first = fact.when[0]

@@ -18,44 +18,64 @@ Sampling = Literal["any", "default", "refused", "unclear"]
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Capabilities of some models of an API: those whose whole name fits the pattern `models`.
+    """Capabilities of the models of an API whose full name matches the pattern `models`.
 
-    A profile is data, not code. The first profile of an API that matches the whole model name applies; the last one
-    matches every name and claims little, so that nothing is refused for an unknown model. Facts change profiles.
+    A profile is data, not code. The first matching profile of an API applies. The last one matches every name and
+    claims little, so that nothing is refused for an unknown model. Facts change profiles.
 
-    `call_ids`: the API issues ids for tool calls (`None`: in some responses).
-    `prefill`: acceptance of a request that ends with an assistant turn (anthropic-no-prefill,
-    gemini-no-model-turn-last).
+    `call_ids`: the API issues ids for tool calls (`None`: only in some responses).
+
+    `prefill`: whether a request may end with an assistant turn (anthropic-no-prefill, gemini-no-model-turn-last).
+
     `sampling`: accepted values of temperature and similar settings (openai-chat-max-completion-tokens,
     anthropic-default-sampling-only, openai-responses-no-temperature).
-    `system_in_messages`: acceptance of a system turn in mid-conversation (anthropic-system-in-messages,
-    anthropic-system-not-first, anthropic-system-directive, anthropic-sonnet-5-system-role,
-    anthropic-system-role-unknown).
-    `thought_signatures`: whether a call may go back without its signature (gemini-thought-signature).
-    `thinking`: control of reasoning (anthropic-thinking-form, gemini-level-or-budget).
-    `thinking_types`: acceptance of the types of thinking (anthropic-no-thinking-budget, anthropic-fable-always-thinks,
-    anthropic-opus-5-5-always-thinks, anthropic-sonnet-5-5-always-thinks), or of the levels (gemini-no-levels,
-    gemini-no-minimal-level).
-    `thinking_up_to_high`: types that only work with an effort up to high (anthropic-opus-5-disabled-up-to-high,
-    anthropic-between-tools-up-to-high, anthropic-haiku-5-5-thinking).
-    `tool_types`: acceptance of versions of the provider's tools at its own service (anthropic-old-computer-tool).
+
+    `system_in_messages`: whether a system turn may occur in the middle of the conversation
+    (anthropic-system-in-messages, anthropic-system-not-first, anthropic-system-directive,
+    anthropic-sonnet-5-system-role, anthropic-system-role-unknown).
+
+    `thought_signatures`: whether calls have signatures, and whether they must be sent back (gemini-thought-signature).
+
+    `thinking`: the setting that controls reasoning (anthropic-thinking-form, gemini-level-or-budget).
+
+    `thinking_types`: whether each type of thinking is accepted (anthropic-no-thinking-budget,
+    anthropic-fable-always-thinks, anthropic-opus-5-5-always-thinks, anthropic-sonnet-5-5-always-thinks), or each level
+    (gemini-no-levels, gemini-no-minimal-level).
+
+    `thinking_up_to_high`: types of thinking that are refused with an effort above high
+    (anthropic-opus-5-disabled-up-to-high, anthropic-between-tools-up-to-high, anthropic-haiku-5-5-thinking).
+
+    `tool_types`: whether each version of the provider's own tools is accepted at the provider's own service
+    (anthropic-old-computer-tool).
+
     `tools_want_no_reasoning`: function tools are refused unless reasoning is off (openai-chat-tools-want-no-reasoning).
-    `tools_want_effort_none`: function tools are refused without an effort (openai-chat-tools-want-effort-none).
+
+    `tools_want_effort_none`: function tools are refused if the request has no effort
+    (openai-chat-tools-want-effort-none).
+
     `reasons_by_default`: the model reasons unless the request disables it (openai-chat-tools-want-no-reasoning).
-    `strict_requests`: the provider's servers refuse unknown parameters and ids of a foreign form
+
+    `strict_requests`: the provider's servers refuse unknown parameters and ids that are not in their own format
     (openai-responses-input, openai-responses-call-form).
-    `results_adjacent`: no message may come between a call and its result. Unverified for OpenAI; DeepSeek's Responses
-    endpoint refuses it (a recorded 400, and the reports in ranxianglei/billion-context#766).
-    `strict_pairing`: one turn must hold all results of a step, under the names of their calls
+
+    `results_adjacent`: no message may come between a call and its result. This is unverified for OpenAI. DeepSeek's
+    Responses endpoint refuses it (a recorded 400, and the reports in ranxianglei/billion-context#766).
+
+    `strict_pairing`: all results of a step must be in one turn and have the names of their calls
     (gemini-function-response-form, gemini-responses-counted).
-    `mixed_tools`: acceptance of a server tool with functions, without a permission in the request, at the Developer
-    API (gemini-mixed-tools-refused).
+
+    `mixed_tools`: whether a server tool may be combined with functions at the Developer API without the setting that
+    permits it (gemini-mixed-tools-refused).
+
     `json_mode`, `json_schema`, `json_with_tools`: availability of each (anthropic-output-format, openai-chat-word-json,
     openai-responses-word-json, gemini-json-output).
+
     `lacks`: capabilities that no adapter has with these models: tools on Chat (openai-chat-tools-want-no-reasoning), a
     forced choice (anthropic-no-forced-choice).
-    `facts`: all facts about the model on the day, at any service.
-    `dialect`: name of the dialect in which the reference server departs from the API, as compatible servers do.
+
+    `facts`: all facts about the model on the selected day, at any service.
+
+    `dialect`: name of the dialect of a compatible server that the reference server imitates.
     """
 
     name: str
@@ -129,10 +149,10 @@ class ShippedTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiTerms:
-    """Words of one API for remedies; the defaults fit any API.
+    """Terms of one API that replace placeholders in remedies. The defaults fit any API.
 
-    `results` is the place of a turn's results, `failed` the mark of a failed tool, `state` the state that must come
-    back unchanged, `end` the end of a complete stream.
+    `results` is the location of a turn's results. `failed` marks the result of a failed tool. `state` is the state that
+    must be sent back unchanged. `end` marks the end of a complete stream.
     """
 
     system: str = "the field of the API that is made for it"
@@ -164,22 +184,33 @@ Framing: TypeAlias = Literal["byte-order-mark", "comments"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traits:
-    """Differences of an API from others.
+    """Properties in which an API differs from the others.
 
-    `calls_apart`: a message has one field for text and one for calls, without an order between them.
-    `flags_errors`: a result has a field for the failure of its tool. Elsewhere the model gets only the error's text.
-    `ids_optional`: a call may go back without an id. Elsewhere it is refused (anthropic-call-fields,
+    `calls_apart`: a message has separate fields for its text and its calls, without an order between them.
+
+    `flags_errors`: a result has a field that marks a failed tool. In the other APIs the model gets only the error's
+    text.
+
+    `ids_optional`: a call may be sent back without an id. The other APIs refuse it (anthropic-call-fields,
     openai-chat-call-form, openai-responses-call-form).
-    `one_turn_for_results`: results of parallel calls in several turns are accepted and do harm. Elsewhere they are
-    refused (gemini-responses-counted), or each result is an entry.
-    `stop_reason_may_end`: the official SDK accepts a stream with a stop reason and without its last event
+
+    `one_turn_for_results`: results of parallel calls should be in one turn. If they are spread over several turns, the
+    API accepts them, but the model learns not to call tools in parallel. The other APIs refuse this
+    (gemini-responses-counted), or each result is a separate entry.
+
+    `stop_reason_may_end`: the official SDK accepts a stream that has a stop reason but lacks its last event
     (anthropic-stream-cut-unnoticed).
-    `counts_when_asked`: a stream counts its tokens only on request (openai-chat-stream-usage).
-    `schema_by_tool`: released libraries request a JSON schema by a forced tool.
-    `files_are_pdf`: a file of the user is a PDF; the text of other files goes into a text part
+
+    `counts_when_asked`: a stream reports its token counts only on request (openai-chat-stream-usage).
+
+    `schema_by_tool`: released libraries request a JSON schema by forcing a tool call.
+
+    `files_are_pdf`: files in user messages must be PDF; the text of other files is sent as a text part
     (openai-chat-file-inline-pdf).
-    `strict_unless_told`: a tool without `strict` is strict if its schema can be (openai-responses-strict-default).
-    `unread_framings`: framings that no recorded stream has and the official SDK cannot read.
+
+    `strict_unless_told`: a tool without `strict` is strict if its schema permits it (openai-responses-strict-default).
+
+    `unread_framings`: framings that occur in no recorded stream and that the official SDK cannot read.
     """
 
     calls_apart: bool = False
@@ -195,9 +226,10 @@ class Traits:
 
 
 class IssuedState:
-    """The opaque state that an API has issued in one conversation. This base class never objects.
+    """The opaque state that an API has issued in one conversation. This base class accepts every request.
 
-    `foreign`: the conversation began elsewhere, with state that this provider did not issue here.
+    `foreign` is set if the conversation begins with a history, which may contain state that was not issued in this
+    conversation.
     """
 
     def __init__(self, *, foreign: bool) -> None:

@@ -14,10 +14,10 @@ from harness.model.protocols import Adapter
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A column of a run.
+    """An adapter with a model: one column of a report.
 
-    `cassettes` is the file name of its recordings, which any adapter of the API can replay. `edition` selects the facts
-    that judge it.
+    `cassettes` is the target name in the paths of its recordings, which any adapter of the API can replay. `edition`
+    selects the facts that apply to it.
     """
 
     name: str
@@ -36,9 +36,9 @@ class Target:
 def target(
     shipped: ShippedTarget, adapter: Adapter, models: Mapping[str, str], edition: FactSelection = SHIPPED
 ) -> Target:
-    """Return a built-in target with an adapter of its API; `models` replaces models by target name.
+    """Return a built-in target that uses `adapter`. `models` maps target names to models that replace the default ones.
 
-    Another adapter than the target's own gets a column of its own name.
+    With an adapter other than its own, the target is named after that adapter.
     """
     name = shipped.name
     if adapter.name != shipped.adapter:
@@ -63,7 +63,7 @@ def targets_for(
     edition: FactSelection = SHIPPED,
     optional: Container[str] = (),
 ) -> list[Target]:
-    """Return every target that an adapter can run, among those named (none named: all).
+    """Return all targets that the adapters can run. If `names` is not empty, only these targets are included.
 
     `optional` names may occur in `models` without a target.
 

@@ -1,20 +1,26 @@
-"""Edits by a recorded client: its changes of an answer before it sent the answer back, and the unedited follow-up.
+"""Edits by a recorded client: its changes to a response before it sent the response back, and the follow-up without
+them.
 
-Both follow from the recorded response and the recorded follow-up alone. The adapter's own request is never used here,
-so that its errors are not mistaken for edits: where the client edited, the adapter is compared with the answer itself.
+Edits are found by comparing the recorded response with the recorded follow-up. The adapter's own request is never used,
+so its errors are not mistaken for edits. Where the client edited, the adapter is compared with the response.
 
 Classes of edits:
 
 - `call-dropped`, `call-added`, `calls-reordered`, `call-renamed`, `arguments-rewritten`, `call-unanswered`: the client
   ran other calls than the model made, or sent them back changed.
-- `id-left-out`, `id-mispaired`, `id-repeated`: issued ids are missing, belong to another call or result, or to two.
-- `result-unpaired`, `result-renamed`, `results-reordered`: of results.
-- `text-reworded`, `text-added`, `text-left-out`: of texts; and `text-regrouped`: the same text in other parts.
-- `state-left-out`, `state-added`, `state-rewritten`: of signatures and the like.
-- `reasoning-…`, `part-…`, each `-rewritten`, `-added` or `-left-out`: of whole parts. `parts-reordered`: their order.
-- `shown-returned`: the client sent back a part that the API is not known to accept back.
+- `id-left-out`, `id-mispaired`, `id-repeated`: an issued id is missing, belongs to another call or result, or is used
+  twice.
+- `result-unpaired`, `result-renamed`, `results-reordered`: a result has no call, another tool name or another position.
+- `text-reworded`, `text-added`, `text-left-out`: a text was changed, added or omitted. `text-regrouped`: the same text
+  is split differently.
+- `state-left-out`, `state-added`, `state-rewritten`: a signature or an encrypted content was omitted, added or changed.
+- `reasoning-*` and `part-*`, each with `rewritten`, `added` or `left-out`: a whole part was changed, added or omitted.
+  `parts-reordered`: the parts are in another order.
+- `reasoning-renamed`: reasoning was sent back under the alternative name that compatible servers use.
+- `shown-returned`: the client sent back a part that the API is not known to accept.
 
-`turn_comparison` allows the rest: all reasoning of one kind, or all text, left out; ids of the client's own.
+Other changes are allowed, see `turn_comparison`. Clients may leave out all text or all reasoning of one kind, and
+replace ids consistently.
 """
 
 from __future__ import annotations
@@ -48,8 +54,9 @@ def undo_edits(answer: ResponseView, place: TurnSlice, reissued: frozenset[str] 
 
 
 class _EditFinder:
-    """Matches the facts issued in the response with the facts carried in the follow-up. `_origin` maps each carried
-    fact to its issued one."""
+    """Matches the facts of a response with the facts that the follow-up sent back. `_origin` maps the index of each
+    returned fact to the index of the original.
+    """
 
     def __init__(self, answer: ResponseView, place: TurnSlice, reissued: frozenset[str]) -> None:
         self.edits: Counter[str] = Counter()

@@ -98,19 +98,20 @@ def response(
     own: object = None,
     parsed: bool = False,
 ) -> ChatResponse:
-    """Convert a completion to a response. It is an object or a dictionary with `choices`, `usage` and `model`.
+    """Convert a completion to a response. The completion is an object or a dictionary with `choices`, `usage` and
+    `model`.
 
     Some values of a library have to be replaced. `ChatResponse.reported` records the originals, so that a rule can
     compare them with the wire:
 
     - A call without an id gets one that is marked as synthesised.
     - A call whose arguments are not a JSON object is left out; empty arguments become `{}`.
-    - The last call of a response that reached its token limit is left out if its arguments are empty, or always with
-      `parsed`: an API that parses arguments, such as Anthropic's, returns cut ones as an object.
+    - The last call of a response that reached its token limit is left out if its arguments are empty. With `parsed` it
+      is always left out: an API that parses arguments, such as Anthropic's, returns truncated ones as an object.
     - The stop reason `stop` of a response with calls becomes `TOOL_USE`.
 
-    `memory` stores the library's own message without the calls that were left out: `own`, or by default the message of
-    the completion.
+    `memory` stores the library's own message without the calls that were left out. That is `own`, or the message of the
+    completion by default.
 
     Raises:
         MalformedResponse: the completion has no message.
@@ -237,8 +238,9 @@ def events(  # noqa: PLR0913 - what a library's stream needs
     """Yield the events of a stream, including its `Finish`.
 
     `whole` joins the chunks, if the library has a function for it. `read` converts chunks and the joined object to
-    OpenAI's format; `memory` then stores the joined object. A stream without a stop reason still ends in a response, as
-    for users of the library. If the connection was cut, a rule reports it. See `response` for `parsed`.
+    OpenAI's format; `memory` then stores the joined object. A stream without a stop reason still results in a response,
+    because libraries return one to their users. If the connection was cut, a rule reports it. See `response` for
+    `parsed`.
 
     Raises:
         MalformedResponse: there was no chunk.

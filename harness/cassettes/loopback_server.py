@@ -42,8 +42,8 @@ because clients send their body before they read.
 """
 
 _MAX_IDLE = 100
-"""Number of connections from which a new one closes the connection that has been idle longest. Below it, idle
-connections stay open: a client may be sending at that moment and would report a disconnect.
+"""Number of connections above which each new one closes the connection that has been idle longest. Up to this number,
+idle connections stay open: their client may be sending a request and would report a disconnect.
 """
 
 _MAX_THREADS = 1000

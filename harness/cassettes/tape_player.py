@@ -1,5 +1,5 @@
-"""Playback of a recording to a user's test. Requests to known APIs are matched by meaning, other
-requests by spelling.
+"""Playback of a recording to a user's test. Requests to known APIs are matched by meaning, other requests by their
+text.
 """
 
 from __future__ import annotations
@@ -75,9 +75,9 @@ def apart(
 ) -> tuple[RequestDifference, ...]:
     """Return the differences between two comparable requests. Those marked `neutral` fail the test.
 
-    For requests to unknown APIs, all differences count except how JSON is spelled. `issued` contains the call ids that
-    the API has issued. `ignored` contains JSON pointers into a body, in which `*` matches any one step. Differences at
-    or below them are left out.
+    For requests to unknown APIs, all differences count except the formatting of JSON. `issued` contains the call ids
+    that the API has issued. `ignored` contains JSON pointers into a body, in which `*` matches any one step.
+    Differences at or below these pointers are left out.
     """
     wire = spoken(sent)
     if wire is None:
@@ -116,7 +116,7 @@ def _is_unread(steps: Sequence[str], request: HttpRequest, wire: Api) -> bool:
 
 
 def is_below(pointer: str, pattern: str) -> bool:
-    """Return whether a pointer leads to a pattern's target, or below it."""
+    """Return whether a JSON pointer matches a pattern, or is below a location that matches it."""
     steps, wanted = pointer.split("/"), pattern.split("/")
     pairs = zip(wanted, steps, strict=False)
     return len(wanted) <= len(steps) and all(want in ("*", step) for want, step in pairs)

@@ -26,8 +26,8 @@ class AdapterCheck:
     def select_cells(self, cells: Sequence[Cell]) -> Sequence[Cell]:
         """Select the cells to run.
 
-        An adapter that runs its own tool loop supports only half of the suite. It gets all cells except those of
-        recorded misbehaviour.
+        An adapter that runs its own tool loop supports only half of the suite. It gets all cells except those with
+        unusual server behaviour (`Provocation`).
         """
         of_targets = cells if self.everything or self.named else first_target_cells(cells)
         if self.everything:
@@ -107,7 +107,7 @@ _TRIED = 2
 _UNTRIED = frozenset({Capability.RETRIES, Capability.EMBEDDINGS, Capability.CACHE_MARKS})
 """Capabilities that a probe cannot detect.
 
-An adapter that never retries or omits a cache mark violates nothing. Embeddings need a separate client.
+An adapter may omit retries and cache marks without violating a rule. Embeddings need a separate client.
 """
 
 _WORKED = (Verdict.PASS, Verdict.NOTE, Verdict.WARN)
@@ -136,7 +136,7 @@ def find_undeclared(scenarios: Sequence[Scenario], target: Target, play: Play) -
 
 
 def find_broken(played: Sequence[Cell], results: Sequence[CellResult]) -> tuple[Tried, ...]:
-    """Find declared capabilities with which no cell passes, although cells that do not use them pass."""
+    """Find declared capabilities that no passing cell uses, although some cells without them pass."""
     found: list[Tried] = []
     judged = [
         (cell, result)

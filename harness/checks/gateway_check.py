@@ -1,4 +1,4 @@
-"""Gateway check: its cells, run one after the other, and the fate of each fact."""
+"""Check of a gateway: runs its cells one after the other and counts the fates of each fact."""
 
 from __future__ import annotations
 
@@ -210,8 +210,8 @@ class GatewayCheck:
 
     @staticmethod
     def _may_be_refused(cell: Cell, exchange: GatewayExchange) -> bool:
-        """Return whether the gateway may refuse the request because of its content. The plain-text scenario contains
-        nothing to refuse.
+        """Return whether the request was refused, possibly because of its content. A missing path does not count, and
+        the plain-text scenario contains nothing to refuse.
         """
         response = exchange.client.exchange.response
         is_there = response is not None and response.status not in NO_SUCH_PATH

@@ -44,7 +44,7 @@ from harness.runner.tool_loop import ADAPTER_EXCEPTIONS
 from harness.scenarios.schema import Scenario, TurnSpec, Variant
 
 INTERRUPTED = "interrupted"
-"""Reason for a check that the user interrupted."""
+"""Value of `RunResult.stopped` if the user interrupted the check."""
 
 _NO_SUCH_PATH = frozenset({404, 405})
 _NO_ACCESS = frozenset({401, 402, 403})
@@ -90,7 +90,7 @@ class CheckSelection:
 
 
 def greet(server: ServerUnderTest, line: RetryingClient) -> ServerUnderTest:
-    """Send a first request and return the server with the token bound that it accepts.
+    """Send a first request, and return the server with the token limit field that it accepts.
 
     Raises:
         UsageError: the server does not answer, has no such path, or refuses the key.
@@ -371,7 +371,7 @@ class ScriptedServers:
         ]
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Answer one request as the provider would; a path of no API gets HTTP 404."""
+        """Answer one request as the provider would, or with HTTP 404 if the path belongs to no API."""
         for api, player in self._players:
             if api.recognises(replace(request, body=api.least_body)):
                 return player(request)

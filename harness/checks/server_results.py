@@ -425,7 +425,7 @@ def _body(response: HttpResponse, pointer: str) -> Iterator[str]:
 
 
 def _stream(response: HttpResponse, pointer: str, event: int | None) -> Iterator[str]:
-    """Yield the lines around an event and the position in its data, or around the end of the stream."""
+    """Yield the lines around an event, and its data around the pointer; without an event, the end of the stream."""
     kept = [line for line in _LINE_END.split(response.body.decode("utf-8", "replace")) if line]
     number, at = -1, len(kept) - 1
     for place, line in enumerate(kept):

@@ -34,9 +34,10 @@ DEFAULT_MAX_TOKENS = 1024
 
 
 class Checks(LazyGroup):
-    """Group of the kinds of checks.
+    """Command group with one subcommand for each kind of check.
 
-    The default kind is that of the server or gateway named in the settings, or else `adapter`.
+    If the kind is omitted, an argument that names a server or gateway from the settings determines it. Otherwise it is
+    `adapter`.
     """
 
     summaries = {  # noqa: RUF012 - nothing changes it

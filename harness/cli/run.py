@@ -48,8 +48,8 @@ def run(typed: RunOptions) -> int:
 def record(typed: RecordOptions) -> int:
     """Record cassettes. A cassette is replaced only when the new one is complete.
 
-    Answers are kept: the same command, or the one with --missing, continues a recording that has stopped. The cost is
-    printed before requests go to a provider, and afterwards.
+    If a recording stops early, its answers are kept. Repeat the command, or add --missing, to continue. The cost is
+    printed before requests are sent to a provider, and again at the end.
 
     Exit codes as for 'harness run'.
     """
@@ -59,9 +59,9 @@ def record(typed: RecordOptions) -> int:
 
 
 def show(typed: ShowOptions) -> int:
-    """Play one cell and print its conversation, the HTTP exchanges and the findings at their places.
+    """Play one cell and print its conversation and its HTTP exchanges, with each finding where it occurs.
 
-    Without --variant it shows the whole answer, or the stream if there is nothing else.
+    Without --variant it shows the whole answer, or the stream if there is no whole answer.
 
     Exit codes as for 'harness run'.
     """

@@ -43,7 +43,7 @@ thinking-tool-loop image-from-user
 """
 
 TRIAL_SAMPLE = frozenset(_SAMPLED_IDS.split())
-"""Ids of the scenarios that are played: the most frequent defects, in a few seconds."""
+"""Ids of the scenarios in the sample. They find the most frequent defects within a few seconds."""
 
 STREAMED_SAMPLE = frozenset(
     [
@@ -104,7 +104,7 @@ _MODEL_PROBE = TrialCheck(scenarios=frozenset({"call-single", "system-plain"}))
 def try_(typed: TryOptions) -> int:
     """Find the worst defects of a client, a library, a loop or a server, within about 20 seconds.
 
-    Says what it takes the subject for, plays a sample of the suite, and prints three defects with the wrong and the
+    Prints how the subject was recognised, plays a sample of the suite, and prints three defects with the wrong and the
     right value. 'harness check' plays more. Exit codes as for 'harness run'.
     """
     if (typed.subject is None) == (typed.command is None):
@@ -135,7 +135,7 @@ def try_(typed: TryOptions) -> int:
 
 
 def _with_sample(execution: Execution, workers: WorkerPool, result: RunResult) -> RunResult:
-    """Play the sample, with another model if the provider would refuse the default one what the client sends."""
+    """Play the sample. If the client's requests exceed a limit of the default model, use a model that accepts them."""
     options, sample = execution.options, replace(execution, check=TrialCheck())
     for cell in result.cells:
         finding = exceeded_limit(cell)
@@ -180,9 +180,9 @@ def _recognised(typed: TryOptions) -> Recognised:
 
 
 def _try_program(command: str) -> Recognised | int:
-    """Run a command with the reference server as its provider, and return the exit code of its judgement.
+    """Run a command with the reference server as its provider, and return the exit code of the result.
 
-    An adapter is recognised by its answer to the first message of its protocol, and returned.
+    If the command speaks the adapter protocol, return it as an adapter instead.
     """
     router = ImprovisedRouter(SessionOptions(edition=fact_options(None, ())), print_error)
     with serve(router) as server:

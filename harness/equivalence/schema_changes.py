@@ -43,8 +43,8 @@ class SchemaDifference:
     """Difference between two normal forms, with an instance that only one schema accepts.
 
     `given_accepts` is true if the given schema accepts it. `pointer` and `given_pointer` locate the two schemas, and
-    `keyword` is the differing keyword. `inside` is the path where the instance goes in a value of the whole schema; it
-    is empty if the instance is such a value.
+    `keyword` is the differing keyword. `inside` is the path of the instance within a value of the whole schema. It is
+    empty if the instance is a whole value.
     """
 
     instance: JSON
@@ -72,8 +72,9 @@ class SchemaComparison:
         *,
         optional: bool = False,
     ) -> SchemaDifference | None:
-        """Return the first difference. `optional` is set if the property was optional, so a strict API required making
-        it nullable."""
+        """Return the first difference. `optional` is set for an optional property that a strict API made required, so
+        that it may have become nullable.
+        """
         given, given_above = resolve_cycle(given, given_above)
         wire, wire_above = resolve_cycle(wire, wire_above)
         mark = (id(given), id(wire), optional)
@@ -102,8 +103,9 @@ class SchemaComparison:
         *,
         optional: bool,
     ) -> NormalForm:
-        """Return `given` with the rewrites of this level that APIs require (closed objects, required nullable
-        properties), as far as `wire` shows them."""
+        """Return `given` with the rewrites that APIs require at this level (closed objects, required nullable
+        properties), if `wire` has them.
+        """
         kinds = dict(given.kinds)
         case = given.only("object")
         if [*wire.kinds] == ["object"] and kinds.keys() == {*KINDS} and case is not None and case.properties:

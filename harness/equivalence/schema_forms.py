@@ -51,7 +51,7 @@ class Branch:
 
     @cached_property
     def facts(self) -> dict[str, str]:
-        """Keyword → text that is equal for equal values, without empty maps."""
+        """Map each keyword to a text that is equal for equal values. Empty maps are left out."""
         return {name: _key(value) for name, value in sorted(self.keywords.items()) if value != {}}
 
     @cached_property
@@ -92,7 +92,7 @@ class Branch:
 class NormalForm:
     """The branches of each JSON type that a schema accepts. `pointer` is the location of the schema.
 
-    `cycle` is set if a schema contains itself: it refers to the form that many levels up.
+    `cycle` is set if a schema contains itself. It is the number of levels up to the form that is repeated.
     """
 
     kinds: Mapping[str, tuple[Branch, ...]]
@@ -207,7 +207,9 @@ class Acceptance:
 
 
 def _schema(form: NormalForm, here: str, above: Sequence[str], location: str | None = None) -> Any:
-    """Convert a form to JSON Schema. If it is only a condition on a value, `location` is the schema of the value."""
+    """Convert a form to JSON Schema. `location` is set if the form is only a condition on a value: the pointer to the
+    schema of that value.
+    """
     if form.cycle is not None:
         return {"$ref": above[len(above) - form.cycle]}
     inside = (*above, location or here)
@@ -286,8 +288,9 @@ class _Reading:
         return self._form(schema, (*above, schema), ())
 
     def _form(self, schema: JSON, above: Sequence[JSON], within: Sequence[JSON]) -> NormalForm:
-        """Return the form of a schema. `above` ends with the value's own schema; `within` are the conditions that
-        enclose it."""
+        """Return the form of a schema. `above` ends with the value's own schema. `within` are the enclosing schemas
+        that apply to the same value.
+        """
         self._read += 1
         pointer = self._document.pointer(schema)
         if not isinstance(schema, dict):
@@ -411,7 +414,7 @@ class _Reading:
 
 
 MAX_DEPTH = 64
-"""Maximum number of levels around an enum's value that may be referenced. They have no effect on scalars."""
+"""Number of placeholder forms around an enum's value, for cycles that refer to them. They have no effect on scalars."""
 
 
 def _condition(keywords: dict[str, Any]) -> NormalForm:

@@ -1,7 +1,7 @@
-"""Instances of a normal form: values on both sides of each bound, and seeded random ones.
+"""Candidate instances of a schema in normal form: values on both sides of each bound, and seeded random values.
 
-Constructed values reliably find a lost keyword, because they test its bound. They are not necessarily instances, so the
-caller checks them.
+Values near a bound reliably reveal a lost keyword. Candidates need not conform to the schema, so the caller checks
+them.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ _MAX_DEPTH = 12
 _MAX_ITEMS = 20_000
 
 _MAX_TEXT_CHARACTERS = 1_100_000
-"""Maximum number of characters in a text for a length bound. Some schemas limit documents to a mebibyte."""
+"""Maximum length of a text that tests a length bound. Some schemas limit documents to a mebibyte."""
 
 _LOWER = ("minimum", "exclusiveMinimum")
 _UPPER = ("maximum", "exclusiveMaximum")
@@ -138,8 +138,9 @@ def example(form: NormalForm, above: Sequence[NormalForm]) -> JSON:
 
 
 def of_case(kind: str, case: Branch, inside: Sequence[NormalForm]) -> JSON:
-    """Return a small instance of a branch. `inside` are the forms around its nested values; the branch's own form
-    is the last."""
+    """Return a small instance of a branch. `inside` holds the forms that enclose its nested values, ending with the
+    form of the branch.
+    """
     if "enum" in case.keywords:
         return case.keywords["enum"][0]
     match kind:

@@ -1,4 +1,4 @@
-"""Outcome of a cell's item. If it fails, the text contains the findings and the commands to continue with."""
+"""Outcome of a cell's pytest item. The text of a failure has the findings and the commands for the next step."""
 
 from __future__ import annotations
 

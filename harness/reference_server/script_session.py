@@ -255,7 +255,7 @@ class ScriptSession:
         )
 
     def _answers(self, step: ModelStep, seed: str, asked: RequestView, request: HttpRequest) -> HttpResponse:
-        """Return the response, or as many as the request asks for if the API can return several."""
+        """Return the response. If the request asks for several and the API supports that, return them combined."""
         several, wanted = self._wire.server_endpoints.combine, asked.settings.get("answers")
         count = wanted.value if wanted is not None and isinstance(wanted.value, int) else 1
         if several is None or not 1 < count <= MAX_ANSWERS:
@@ -284,7 +284,7 @@ def _unread(error: WireError) -> HttpResponse:
 
 
 def exhausted_response(reason: str) -> HttpResponse:
-    """Return the response for an exhausted script. A header marks it as made by the harness."""
+    """Return the response for an exhausted script or an unreadable request. A header names harness as its author."""
     response = _json_response(500, {"error": {"message": f"harness: {reason}", "type": "harness_exhausted"}})
     return HttpResponse(response.status, {**response.headers, EXHAUSTED: "1"}, response.body)
 
@@ -318,8 +318,8 @@ _ENDINGS: dict[str, Ending] = {"cut": "cut", "cut-clean": "complete", "reset": "
 def inject_fault(fault: FaultSpec, wire: Api, response: HttpResponse, request: RequestView, seed: str) -> HttpResponse:
     """Return `response` as changed by a fault.
 
-    If a fault of streams applies to another response, the nearest equivalent is used: an error status, or a body
-    without its last byte.
+    If a streaming fault applies to a whole response, the nearest equivalent is used: an error status, or a body without
+    its last byte.
     """
     if fault.status is not None:
         return wire.fail(fault.status, fault.retry_after, seed)

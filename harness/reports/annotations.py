@@ -1,13 +1,15 @@
 """Reports that mark lines of a repository: annotations of GitHub Actions, and GitLab's code quality report.
 
-GitHub's runner reads workflow commands off a step's output (actions/runner, `ActionCommand.cs` at commit 079cdb1):
-`::error file=…,title=…::message`, with `%`, carriage return and line feed escaped, and `:` and `,` in properties. It
-shows ten errors and ten warnings of a step (actions/toolkit, `docs/problem-matchers.md`), each message to 4,096
-characters (`_maxIssueMessageLength` in `ExecutionContext.cs`). Read on 2026-11-23.
+GitHub's runner reads workflow commands from the output of a step (actions/runner, `ActionCommand.cs` at commit
+079cdb1). A command is `::error file=FILE,title=TITLE::MESSAGE`. In all values `%`, carriage returns and line feeds are
+escaped; in properties also `:` and `,`. GitHub shows ten errors and ten warnings per step (actions/toolkit,
+`docs/problem-matchers.md`). It truncates each message to 4,096 characters (`_maxIssueMessageLength` in
+`ExecutionContext.cs`). Read on 2026-11-23.
 
-GitLab reads a JSON list (docs.gitlab.com/ci/testing/code_quality, read on 2026-11-23): description, check_name,
-fingerprint, severity, and location with a path from the top of the repository and a line. Of two entries with one
-fingerprint it shows the first, and an entry that both branches have is not new.
+GitLab reads a JSON list (docs.gitlab.com/ci/testing/code_quality, read on 2026-11-23). Each entry has a description,
+check_name, fingerprint, severity, and location. The location is a line and a path relative to the repository root. If
+two entries have the same fingerprint, GitLab shows only the first. Entries that exist in both branches do not count as
+new.
 """
 
 from __future__ import annotations

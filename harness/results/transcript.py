@@ -49,11 +49,12 @@ class Change:
 class Chat:
     """A request to the adapter, and its result: a response, or an error by class name and text.
 
-    `turn` is the index of the user turn, `step` that of the response in this turn. `events` are those of a streamed
-    response, also before an error. `error` is the name of a class of `harness.model.errors` or, if `crashed`, of
-    another exception, with its `traceback`. `origin` is the exception that caused it. `status` and `retry_after` are
-    those of a `ProviderError`. `limit_reached`: the loop ended after this chat, at its limit. `request` and `response`
-    are as given and returned, whatever the adapter did to the objects later; `changes` are its changes to the request.
+    `turn` is the index of the user turn, and `step` the index of the response in this turn. `events` holds the events
+    of a streamed response, including those before an error. `error` is the name of a class of `harness.model.errors`.
+    If `crashed` is set, it is the name of another exception, and `traceback` is set. `origin` describes the exception
+    that caused the error. `status` and `retry_after` are those of a `ProviderError`. `limit_reached` is set if the loop
+    ended after this chat because of its iteration limit. `request` and `response` show the original state, even if the
+    adapter changed the objects later. `changes` lists its changes to the request.
     """
 
     turn: int
@@ -108,8 +109,9 @@ class Embedded:
     """Texts given to an embedding provider, with its vectors or its exception.
 
     `declared` holds the provider's name, model and dimensions, or `None` if the provider failed before reporting them.
-    `error` is the name of a class of `harness.model.errors` or, if `crashed` is set, of another exception, with its
-    `traceback`. `refuses` is set if the vectors to compare with come from another provider.
+    `error` is the name of a class of `harness.model.errors`. If `crashed` is set, it is the name of another exception,
+    and `traceback` is set. `refuses` is set if the index was made with another model, so that the query must be
+    refused.
     """
 
     texts: tuple[str, ...]
@@ -242,11 +244,11 @@ Saying: TypeAlias = Literal["text", "thinking", "refusal", "call", "result", "er
 
 @dataclass(frozen=True, slots=True)
 class MessageRecord:
-    """A message or part of one, in the terms of the canonical contract.
+    """A message or part of one, in canonical terms.
 
-    `chat` is the index of the chat that added it. For a call, `text` holds the arguments as JSON; for a result, it
-    holds the content. `name` and `id` are those of the call or result. `error` is an exception of the adapter or of a
-    tool.
+    `chat` is the index of the chat that added it. `text` holds the arguments of a call as JSON, or the content of a
+    result. `name` and `id` are those of the call or result. For opaque state, `name` is its API. If `what` is `error`,
+    the text is an exception of the adapter or the error result of a tool.
     """
 
     chat: int

@@ -112,7 +112,7 @@ class ParsedExchange:
         expected: JSON = None,
         **rest: Unpack[ViolationFields],
     ) -> RuleViolation:
-        """Return a violation at a place of the request."""
+        """Return a violation at a location in the request."""
         return RuleViolation(message, self.index, pointer, actual, expected, **rest)
 
     def response_violation(
@@ -123,7 +123,7 @@ class ParsedExchange:
         expected: JSON = None,
         **rest: Unpack[ViolationFields],
     ) -> RuleViolation:
-        """Return a violation at a place of the response."""
+        """Return a violation at a location in the response."""
         return RuleViolation(message, self.index, pointer, actual, expected, of_response=True, **rest)
 
 
@@ -283,9 +283,9 @@ class Evidence:
         return any(violation.severity == "error" for violation in self.violations(reading))
 
     def is_left_out_by_caller(self, reading: ParsedExchange, violation: Violation) -> bool:
-        """Return whether the violation is a missing word that the caller's texts lack too.
+        """Return whether a required word is missing because the caller's texts do not contain it either.
 
-        That adapters add the word is only a convention of this project.
+        That adapters add it is only a convention of this project.
         """
         word, chat = violation.limit.word, reading.exchange.chat
         if word is None or chat is None or self.transcript.scenario is None or not self.transcript.chats:
@@ -310,7 +310,7 @@ class Evidence:
 
     @cached_property
     def _objections(self) -> Mapping[int, Violation]:
-        """Violations of opaque state by exchange, as the reference server reports them."""
+        """Violations by altered opaque state, by exchange index. The reference server reports the same ones."""
         found: dict[int, Violation] = {}
         scenario = self.transcript.scenario
         if not self.transcript.scripted or scenario is None:

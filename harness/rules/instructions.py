@@ -133,7 +133,7 @@ def _changed_schema(evidence: Evidence) -> Iterator[RuleViolation]:
 def _wrong_answer(evidence: Evidence) -> Iterator[RuleViolation]:
     """Report an answer that is not JSON or violates the schema.
 
-    The model is to blame if the wire has the same answer. Truncated and refused answers are ignored
+    The model is to blame if the provider's response has the same fault. Truncated and refused answers are ignored
     (anthropic-output-format).
     """
     for index, chat in enumerate(evidence.transcript.chats):

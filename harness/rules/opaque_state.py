@@ -99,9 +99,10 @@ def _is_empty_and_signed(part: PartView) -> bool:
 
 
 def _place_after_neighbour(part: TextView, sent: list[PartView], roles: list[str], position: int) -> int | None:
-    """Return the position after a text whose signature is on a neighbouring part of the same turn.
+    """Return the position after a text if a neighbouring part of the same turn has its signature, or else `None`.
 
-    Such a signature is optional. The signature of a call must be on the call (gemini-thought-signature).
+    The signature of a text is optional, so it may move. The signature of a call must stay on the call
+    (gemini-thought-signature).
     """
     if part.opaque is None:
         return None
@@ -154,7 +155,7 @@ def _parts_to_return(response: ResponseView) -> Iterator[PartView]:
 
 
 def _is_label(state: JSON) -> bool:
-    """Return whether the state of a text only labels its words."""
+    """Return whether a text has no state, or only the label `phase`."""
     return state is None or (isinstance(state, dict) and state.keys() == {"phase"})
 
 
@@ -185,7 +186,7 @@ def _is_back(issued: PartView, sent: PartView) -> bool:
 
 
 def _carries(sent: JSON, issued: JSON) -> bool:
-    """Return whether the sent state contains the issued state. Limits check additions."""
+    """Return whether the sent state contains the issued state. Extra keys are accepted: limits check them."""
     if isinstance(sent, dict) and isinstance(issued, dict):
         return all(equal(sent.get(key), value) for key, value in issued.items())
     return equal(sent, issued)

@@ -55,7 +55,7 @@ class ResponseDifference:
 
 @dataclass(frozen=True, slots=True)
 class IssuedValues:
-    """The call ids that an API issued, and the values in its parts without a type."""
+    """The call ids that an API issued, and the values in its opaque parts."""
 
     ids: frozenset[str] = frozenset()
     values: frozenset[str] = frozenset()
@@ -165,7 +165,9 @@ def _order(events: Iterable[StreamEvent]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class _AnswerPiece:
-    """A part of an answer, or several adjacent texts. It holds the kind as a noun, the value, and the subject."""
+    """A part of an answer, or several adjacent texts. `kind` is a noun for messages, and `about` is the tool name of a
+    call.
+    """
 
     kind: str
     value: JSON

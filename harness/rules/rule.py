@@ -43,7 +43,9 @@ class Rule:
             yield self.finding(flaw, registry.api(evidence.transcript.api).terms)
 
     def finding(self, flaw: RuleViolation, terms: ApiTerms) -> Finding:
-        """Build the finding for a violation. It has a remedy only if the blame is the rule's."""
+        """Build the finding for a violation. The remedy is left out if the violation blames another party than the rule
+        does.
+        """
         blame = flaw.blame or self.blame
         remedy = terms.fill(self.remedy) if flaw.remedy is None else flaw.remedy
         return Finding(
@@ -66,7 +68,7 @@ class Rule:
 
 
 class RuleTable(list[Rule]):
-    """The rules of a module. `subject` and `source` are those of rules that name no others."""
+    """The rules of a module. `subject` and `source` are the defaults for rules that do not set them."""
 
     def __init__(self, subject: Subject, source: str = "") -> None:
         super().__init__()

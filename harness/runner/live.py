@@ -34,7 +34,8 @@ from harness.stdio.workers import RunCancelled
 V = TypeVar("V")
 
 MAX_TRIES = 5
-"""Attempts to send a request that the provider asks to send later. After that, the refusal is its response."""
+"""Maximum number of attempts if the provider asks the client to wait. After the last one, the adapter gets the refusal.
+"""
 
 MAX_WAIT_SECONDS = 600.0
 """The longest wait that a provider may ask for; a longer one counts as a refusal."""
@@ -48,8 +49,9 @@ _SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 
 @dataclass(frozen=True, slots=True)
 class RateOptions:
-    """The values of `--rate` and `--concurrency` by target; `None` is any other target. `apart` has the seconds between
-    requests, `at_once` the number of concurrent cells."""
+    """Values of `--rate` and `--concurrency` by target. The key `None` applies to all other targets. `apart` holds the
+    seconds between requests, and `at_once` the number of concurrent cells.
+    """
 
     apart: Mapping[str | None, float] = field(default_factory=dict[str | None, float])
     at_once: Mapping[str | None, int] = field(default_factory=dict[str | None, int])
@@ -221,7 +223,9 @@ class LiveBackend(Backend):
             )
 
     def provenance(self, target: Target) -> Provenance:
-        """See `Backend.provenance`: at an address of the provider, the provider responds."""
+        """Return the origin of responses: the provider if the target's address is one of its own, otherwise a server.
+        See `Backend.provenance`.
+        """
         url = self.address(target)
         if registry.api(target.api).is_provider(url):
             return Provenance("provider", model_requested=target.model)

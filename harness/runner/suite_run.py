@@ -295,7 +295,7 @@ class Run:
         return JudgedCell(told, seen, judged.evidence)
 
     def collect(self, judged: Sequence[JudgedCell]) -> RunResult:
-        """Return the result of the run so far."""
+        """Return the result of a run that consists of these cells."""
         targets = dict.fromkeys(each.result.target for each in judged)
         gathering = ResultCollector(len(judged), targets, self._expected, self._scope)
         for number, each in enumerate(judged):
@@ -351,7 +351,7 @@ class Run:
                 self._run_threads(shared, cells, done)
 
     def _raise_here(self, cell: Cell) -> JudgedCell:
-        """Run a cell again that raised an exception in another process, so that the exception is raised here."""
+        """Repeat a cell that raised an exception in another process, so that this process raises it, too."""
         with self:
             return self._without_evidence(cell)
 

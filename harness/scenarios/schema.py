@@ -1,4 +1,4 @@
-"""The scenario file as values. `harness.scenarios.load` reads the file, `harness.scenarios.validation` checks it.
+"""Data model of scenario files. `harness.scenarios.load` reads a file, and `harness.scenarios.validation` checks it.
 
 The JSON Schema for editors, `scenario.schema.json`, is generated from this module with its field descriptions.
 """

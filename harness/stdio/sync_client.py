@@ -88,8 +88,8 @@ def _copy(value: object) -> Any:
 
 
 def _rebuild(value: object, each: Callable[[Any], Any]) -> Any:
-    """Return a copy of a value, with `each` applied to its members. Objects of unknown classes are returned unchanged,
-    without a copy.
+    """Return a copy of a value. `each` copies the members of tuples and dataclasses; lists and dictionaries are copied
+    recursively. Objects of other classes are returned unchanged, without a copy.
     """
     kind, inside = type(value), cast("Any", value)
     try:

@@ -20,7 +20,7 @@ APIS = {
     "ANTHROPIC": "anthropic",
     "GEMINI": "gemini",
 }
-"""Attributes of the modules, and the API of the adapter or loop in each."""
+"""Maps the attributes of wrapper modules to the API of the adapter or loop that they hold."""
 
 
 @dataclass(frozen=True, slots=True)

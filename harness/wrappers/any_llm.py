@@ -1,4 +1,6 @@
-"""any-llm, for OpenAI and Anthropic: it takes and returns OpenAI's form for every provider."""
+"""Adapters for any-llm with OpenAI and Anthropic. The library uses OpenAI's request and response format for every
+provider.
+"""
 
 # pyright: basic, reportMissingImports=false, reportAttributeAccessIssue=false, reportCallIssue=false
 from __future__ import annotations
@@ -13,7 +15,7 @@ from harness import Adapter, Capability, ChatRequest, ChatResponse, Endpoint, St
 
 
 class AnyLLM:
-    """A client of one provider, by any-llm's name for it."""
+    """A client of one provider. `provider` is the name that any-llm uses for it."""
 
     def __init__(self, provider: str, endpoint: Endpoint, model: str) -> None:
         options = {"max_retries": 0}

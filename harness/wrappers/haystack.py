@@ -1,4 +1,6 @@
-"""Haystack, for OpenAI and Anthropic: its chat generators with its own messages and tools, without an agent."""
+"""Wrapper for Haystack's chat generators for OpenAI and Anthropic, with Haystack's own messages and tools, without an
+agent.
+"""
 
 # pyright: basic, reportMissingImports=false, reportAttributeAccessIssue=false, reportCallIssue=false
 from __future__ import annotations
@@ -16,7 +18,7 @@ from harness import Adapter, Capability, ChatRequest, ChatResponse, Endpoint, St
 
 
 class Haystack:
-    """A client on one of Haystack's chat generators."""
+    """A client that uses one of Haystack's chat generators."""
 
     def __init__(self, create: Callable[[Endpoint, str], Any], provider: str, endpoint: Endpoint, model: str) -> None:
         self._generator, self._memory = create(endpoint, model), bridge.Memory()
@@ -53,7 +55,7 @@ class Haystack:
 
 
 def own_form(message: dict[str, Any]) -> ChatMessage:
-    """Return a message of OpenAI Chat as Haystack's own, with its error flag."""
+    """Convert a message of OpenAI Chat to a message of Haystack, including the error flag."""
     if message["role"] != "tool":
         return ChatMessage.from_openai_dict_format(message)
     call = ToolCall(tool_name="", arguments={}, id=message["tool_call_id"])

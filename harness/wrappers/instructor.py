@@ -1,4 +1,6 @@
-"""Instructor, for OpenAI: answers by a schema as validated models; other requests pass through it."""
+"""Adapter for Instructor with OpenAI. Requests with a JSON schema use a response model; other requests are sent without
+one.
+"""
 
 # pyright: basic, reportMissingImports=false, reportAttributeAccessIssue=false, reportCallIssue=false
 from __future__ import annotations
@@ -13,7 +15,7 @@ from harness import Adapter, Capability, ChatRequest, ChatResponse, Endpoint, br
 
 
 class Instructor:
-    """A client in the mode `JSON_SCHEMA`."""
+    """A client that uses Instructor's mode `JSON_SCHEMA`."""
 
     def __init__(self, endpoint: Endpoint, model: str) -> None:
         client = openai.OpenAI(base_url=endpoint.base_url, api_key=endpoint.api_key, max_retries=0)

@@ -1,4 +1,4 @@
-"""LlamaIndex, for OpenAI and Anthropic: its LLMs with its own messages and tools, without an agent."""
+"""Wrapper for LlamaIndex's LLMs for OpenAI and Anthropic, with its own messages and tools, without an agent."""
 
 # pyright: basic, reportMissingImports=false, reportAttributeAccessIssue=false, reportCallIssue=false
 from __future__ import annotations
@@ -16,7 +16,7 @@ from harness import Adapter, Capability, ChatRequest, Endpoint, StreamEvent, bri
 
 
 class LlamaIndex:
-    """A client on one of LlamaIndex' LLMs."""
+    """A client that uses one of LlamaIndex's LLMs."""
 
     def __init__(self, create: Callable[[Endpoint, str], Any], provider: str, endpoint: Endpoint, model: str) -> None:
         self._llm, self._memory = create(endpoint, model), bridge.Memory()
@@ -66,7 +66,7 @@ class LlamaIndex:
 
 
 class SchemaMetadata(ToolMetadata):
-    """A tool whose arguments have a JSON schema."""
+    """Metadata of a tool whose arguments have a JSON schema."""
 
     def __init__(self, function: dict[str, Any]) -> None:
         super().__init__(description=function["description"], name=function["name"])
@@ -77,7 +77,7 @@ class SchemaMetadata(ToolMetadata):
 
 
 def own_form(message: dict[str, Any]) -> ChatMessage:
-    """Return a message of OpenAI Chat as LlamaIndex' own."""
+    """Convert a message of OpenAI Chat to a message of LlamaIndex."""
     content = message.get("content") or []
     parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
     kinds = {"text": lambda part: TextBlock(text=part["text"]), "image_url": lambda part: image(part["image_url"])}
@@ -98,7 +98,9 @@ def image(given: dict[str, Any]) -> ImageBlock:
 
 
 def openai_form(given: Iterable[ChatResponse]) -> dict[str, Any]:
-    """Return the last of a stream's cumulative responses, with what earlier ones reported, in the bridge's form."""
+    """Convert the last cumulative response of a stream to the bridge's format. Usage, model and stop reason may come
+    from earlier responses.
+    """
     found: dict[str, Any] = {}
     for each in given:
         raw = each.raw if isinstance(each.raw, dict) else each.raw.model_dump() if each.raw else {}

@@ -4,18 +4,20 @@ Differences between the contract and the API:
 
 - gpt-5.4 and later reject reasoning together with function tools (openai-chat-tools-want-no-reasoning). With tools the
   adapter sends `reasoning_effort: "none"`; `thinking` together with tools is `Unsupported`.
-- A tool message can only contain text (openai-chat-result-text-only), so media of results are sent in a user message
-  after all tool messages.
-- The API has no error flag: the text of a failed result is the JSON object `{"error": …}`.
+- A tool message can only contain text (openai-chat-result-text-only), so images and files in results are sent in a user
+  message after all tool messages.
+- The API has no error flag: the text of a failed result is a JSON object with the key `error`.
 - `max_tokens` is sent as `max_completion_tokens`, because reasoning models reject `max_tokens`
   (openai-chat-max-completion-tokens). Mistral's models get `max_tokens`, because they only support this field. For
   other servers like this, set `Endpoint.max_tokens_field`; the adapter does not guess from the base URL.
-- `cache` sends nothing: the API caches without cache marks.
-- `strict` of a tool is only taken from its `provider_metadata`.
-- `provider_metadata` of the request is merged into the body: objects merge, lists grow, other values replace.
+- `cache` has no effect: the API caches without cache marks.
+- `strict` of a tool is only set by its `provider_metadata`.
+- `provider_metadata` of the request is merged into the body: objects are merged, lists are extended, other values are
+  replaced.
 - An `Opaque` with a `role` in a user message is sent as a separate message, such as a second system message.
-- Streamed calls end with the stream, because pieces of several calls may alternate.
-- Message fields without a canonical place (`annotations`, `reasoning_details`, …) become one `Opaque` at the start.
+- In a stream, all `ToolCallEnd` events come at the end, because chunks of several calls may be interleaved.
+- Message fields without a canonical place, such as `annotations` and `reasoning_details`, become one `Opaque` at the
+  start.
 """
 
 from __future__ import annotations
@@ -33,14 +35,18 @@ if TYPE_CHECKING:
 API: Final = "openai-chat"
 
 RECEIVED: Final = f"{API}/received"
-"""Key of received fields that are never sent back. No API has this name."""
+"""API name of metadata and `Opaque` parts for received fields that are never sent back. No real API has this name, so
+no request includes them.
+"""
 
 MAX_ID_CHARACTERS: Final = 40
-"""Length of `tool_calls[].id` that the API has always accepted. It now accepts 64 (openai-chat-call-id-at-most-64)."""
+"""Maximum length of `tool_calls[].id` that the API has always accepted. The API now accepts 64 characters
+(openai-chat-call-id-at-most-64).
+"""
 
 
 def connect(endpoint: Endpoint, model: str) -> ChatClient:
-    """Return a client of `model` at `endpoint`.
+    """Return a client for `model` at `endpoint`.
 
     Raises:
         MissingDependency: the SDK is not installed or too old.
@@ -51,7 +57,7 @@ def connect(endpoint: Endpoint, model: str) -> ChatClient:
 
 
 def connect_embeddings(endpoint: Endpoint, model: str, dimensions: int) -> EmbeddingProvider:
-    """Return a provider of vectors with this number of `dimensions`; see `client.OpenAIEmbeddings`.
+    """Return an embedding provider for vectors with `dimensions` components; see `client.OpenAIEmbeddings`.
 
     Raises:
         MissingDependency: the SDK is not installed or too old.

@@ -176,12 +176,12 @@ class StreamedCall:
 
     @property
     def id(self) -> str:
-        """The id from the server, or an empty text."""
+        """The id from the server, or an empty string."""
         return _text(self.wire.get("id"))
 
     @property
     def name(self) -> str:
-        """The function's name, or an empty text."""
+        """The function's name, or an empty string."""
         return _text(_function(self.wire).get("name"))
 
     @property
@@ -212,8 +212,8 @@ class StreamedCall:
     def is_complete_before(self, piece: dict[str, JSON]) -> bool:
         """Return whether a piece without an id starts another call.
 
-        It does if it names another function. It also does if it names the same function again and has arguments,
-        although the arguments of this call are complete.
+        This is so if it names another function. It is also so if it repeats the name and has arguments after the
+        arguments of this call are complete.
         """
         name = _text(_function(piece).get("name"))
         if not name or not self.name:

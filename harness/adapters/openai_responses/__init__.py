@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 API: Final = "openai-responses"
 
 RECEIVED: Final = f"{API}/received"
-"""Key of received fields that are never sent back. No API has this name."""
+"""Key of received fields that are kept for the caller but never sent back. It is not the name of an API."""
 
 MAX_ID_CHARACTERS: Final = 64
-"""Length of a `call_id` that the API accepts (openai-responses-call-form)."""
+"""Maximum length of a `call_id` (openai-responses-call-form)."""
 
 
 def connect(endpoint: Endpoint, model: str) -> ChatClient:
-    """Return a client of `model` at `endpoint`.
+    """Return a client for `model` at `endpoint`.
 
     Raises:
         MissingDependency: the SDK is not installed or too old.

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 class ResponsesClient(SdkClient):
-    """A `StreamingChatClient` of one model."""
+    """A `StreamingChatClient` for one model."""
 
     api = API
 

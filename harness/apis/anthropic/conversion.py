@@ -1,4 +1,4 @@
-"""Conversion of Messages requests to and from canonical values, and alternative spellings used by clients."""
+"""Conversion of Messages requests to and from canonical values, and alternative request forms that clients send."""
 
 from __future__ import annotations
 
@@ -58,8 +58,9 @@ CLIENT_FORMS: Mapping[str, ClientForm] = {
 
 
 class AnthropicReader(CanonicalReader):
-    """Reads Messages requests. System blocks after the first one and hosted tools are kept as extra entries of `system`
-    and `tools`."""
+    """Reader of Messages requests. Hosted tools, and system blocks after the first one, are kept in the request's
+    metadata, under `tools` and `system`.
+    """
 
     api = "anthropic"
 
@@ -91,7 +92,7 @@ _CHOICES = {"auto": "auto", "none": "none", "required": "any"}
 
 
 def write(request: ChatRequest, bound: str) -> Body:
-    """Write the body of a request."""
+    """Return the body of a request. `bound` is the name of the field for the token limit."""
     messages: list[JSON] = [_entry(message) for message in request.messages]
     body: Body = {"model": request.model, "messages": messages, bound: request.max_tokens}
     if request.system:

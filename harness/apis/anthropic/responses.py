@@ -124,8 +124,9 @@ def _usage(usage: dict[str, JSON]) -> Usage:
 
 
 _DONE = "[DONE]"
-"""Last event of OpenAI's streams. Compatible servers send it in this API, too. The SDKs skip events with an unknown
-name."""
+"""Last event of OpenAI's streams. Some compatible servers send it at the end of Anthropic streams, too. The SDKs ignore
+it there.
+"""
 
 
 @dataclass(slots=True)
@@ -214,7 +215,7 @@ class _Fold:
         """Apply a `message_delta`. Its counts are cumulative, and absent fields keep their values
         (anthropic-stream-usage).
 
-        On the beta surface these events have further fields of the message (`context_management`).
+        In the beta API, these events have further fields of the message, such as `context_management`.
         """
         message = self.result.message
         known, counted = message.get("usage"), event.get("usage")

@@ -1,4 +1,6 @@
-"""Errors of the Messages API, and everything except chats: headers, keys, models, token counts, threads."""
+"""Error responses of the Messages API, and the parts of its server other than chats: headers, keys, models, token
+counts and threads.
+"""
 
 from __future__ import annotations
 
@@ -140,7 +142,9 @@ def respond(request: HttpRequest, models: Sequence[str]) -> HttpResponse | None:
 
 
 def restore(request: HttpRequest, kept: StoredAnswers) -> HttpRequest:
-    """Replace the continuation of a thread by a request with the whole conversation. Raises `StateNotFound`."""
+    """Replace a request that continues a thread with an equivalent request that has the whole conversation. Raises
+    `StateNotFound`.
+    """
     body = sent(request)
     thread = body.pop("thread", None)
     if not isinstance(thread, dict):

@@ -35,8 +35,8 @@ _HEX = "0123456789abcdef"
 def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str, JSON]:
     """Return the body of a response.
 
-    Thinking appears only as reasoning tokens in the usage. A response has no list of parts: an entry of `step.raw` with
-    a `type` becomes a tool call, and any other entry is merged into the message. The arguments of a truncated call are
+    Thinking appears only as reasoning tokens in the usage. Chat messages have no list of parts: an entry of `step.raw`
+    with a `type` becomes a tool call. Other entries are merged into the message. The arguments of a truncated call are
     cut off.
     """
     calls: list[JSON] = [raw for raw in step.raw if isinstance(raw, dict) and "type" in raw]
@@ -115,11 +115,11 @@ Fields: TypeAlias = dict[str, JSON]
 
 
 def build_stream(step: ModelStep, seed: str, model: str, profile: Profile, request: RequestView) -> HttpResponse:
-    """Return the same response as a stream. It has token counts only if the request asks for them.
+    """Return the response of `build` as a stream. It has token counts only if the request asks for them.
 
-    Calls are streamed one after another, as in every recording. With the provocation, all calls are opened first and
-    their pieces are interleaved. The index assigns a piece to its call (openai-chat-call-deltas), so a client that
-    appends to the last call fails.
+    Calls are streamed one after another, as in every recording. With the provocation `interleaved-calls`, all calls
+    start first and their chunks alternate. The index assigns a chunk to its call (openai-chat-call-deltas), so a client
+    that appends to the last call fails.
     """
     body = build(step, seed, model, profile)
     at_once = Provocation.INTERLEAVED_CALLS in step.provocations
@@ -140,8 +140,8 @@ def _stream(body: Fields, seed: str, profile: Profile, request: RequestView, *, 
 def streamed(body: Fields, seed: str, *, usage: bool, dialect: ChatDialect = OPENAI, at_once: bool = False) -> bytes:
     """Return a stream that folds to `body`.
 
-    `usage` adds token counts. `at_once` interleaves the calls. If the body has an error, it replaces the end of the
-    stream.
+    `usage` adds token counts. `at_once` interleaves the calls. If the body has an error, an error event replaces
+    `[DONE]`.
     """
     pieces = [*_choices(body, seed, dialect, at_once=at_once)]
     sent = [written(chunk) for chunk in _chunks(body, pieces, seed, dialect, usage=usage)]
@@ -257,7 +257,9 @@ _DOCUMENTED = (
     *("empty-strings", "index-from-one", "empty-arguments"),
 )
 _DEPARTING = ("early-usage", "no-index", "one-index", "id-per-piece")
-"""Dialects that split the same content differently. The other dialects omit ids or token counts."""
+"""Dialects whose chunks violate the API's documentation, unlike those in `_DOCUMENTED`. Dialects that omit ids or token
+counts are in neither.
+"""
 
 
 def _shaped(dialect: ChatDialect, stream: bytes, seed: str) -> bytes:

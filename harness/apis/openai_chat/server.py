@@ -1,6 +1,6 @@
-"""Errors of Chat Completions, and everything except chats: headers, keys, models, multiple choices.
+"""Errors of Chat Completions, and all server behaviour except chats: headers, keys, model lists, several choices.
 
-Models: the types of https://github.com/openai/openai-python/tree/v3.54.0 (read 2026-11-22).
+Model objects follow the types of https://github.com/openai/openai-python/tree/v3.54.0 (read 2026-11-22).
 """
 
 from __future__ import annotations

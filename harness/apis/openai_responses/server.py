@@ -26,7 +26,9 @@ fail = partial(failure, indent=2)
 
 
 def read_error(error: JSON, response: HttpResponse) -> ErrorView:
-    """Return the error of a response. In an `error` event, its fields are next to the event's own type."""
+    """Return the error of a response. In an `error` event, the error's fields are at the top level, next to the event's
+    `type`.
+    """
     if not isinstance(error, dict):
         return error_view(response, string(error) or "")
     code = error.get("code")
@@ -51,7 +53,7 @@ _REPEATED = frozenset(
 
 
 def respond(request: HttpRequest, _models: Sequence[str]) -> HttpResponse | None:
-    """Respond to a request for a token count. Models are served by Chat Completions, on the same server."""
+    """Respond to a request for a token count. The module of Chat Completions responds to requests for models."""
     if request.method != "POST" or not urlsplit(request.url).path.endswith("/responses/input_tokens"):
         return None
     return json_response({"object": "response.input_tokens", "input_tokens": tokens(request.body)})
@@ -78,8 +80,9 @@ def restore(request: HttpRequest, kept: StoredAnswers) -> HttpRequest:
 
 
 def store(request: HttpRequest, answer: ResponseView) -> tuple[str, JSON] | None:
-    """Return the conversation's items, including the response, and the response's id. Returns `None` if the request
-    disables storage."""
+    """Return the response's id and the conversation's items, including the response. Return `None` if the request
+    disables storage.
+    """
     body, said = sent(request), answer.body
     if not isinstance(said, dict) or body.get("store") is False:
         return None

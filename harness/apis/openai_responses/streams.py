@@ -1,4 +1,4 @@
-"""Folds event streams into the body of the same response without streaming."""
+"""Conversion of an event stream to the body that the same response has without streaming."""
 
 from __future__ import annotations
 

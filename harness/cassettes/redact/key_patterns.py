@@ -93,11 +93,13 @@ _SIGNS = re.compile(
     rb"|hooks\.slack|sq0csp|k_live_|[0-9]{8}:|AC[a-z0-9]{32}|SK[a-z0-9]{32}",
     re.IGNORECASE,
 )
-"""Matches a part of everything that these detectors find. If it does not match, detect-secrets is not loaded."""
+"""Pattern that matches a part of every secret that these detectors can find. Without a match, detect-secrets is not
+loaded.
+"""
 
 _ALNUM = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 _CONTINUED = frozenset(bytes([each]) for each in _ALNUM + b"_-+")
-"""Characters that, next to a match, make it part of a longer text."""
+"""Characters that extend a match. A match next to one of them is only part of a longer word and is ignored."""
 
 _RANDOM = 24
 """Number of characters at the end of a match that are checked for randomness."""
@@ -109,7 +111,7 @@ _KINDS = (re.compile(rb"[a-z]"), re.compile(rb"[A-Z]"), re.compile(rb"[0-9]"))
 
 
 def shapes(text: bytes) -> list[tuple[int, int]]:
-    """Return the positions of keys, tokens and accounts in a text without escapes."""
+    """Return the positions of keys, tokens and account ids in an unescaped text."""
     found = [match.span() for match in _SHAPES.finditer(text) if _is_random(match[0])]
     found += [match.span() for match in _ARMORED.finditer(text)]
     found += [match.span() for match in _JWT.finditer(text) if _is_header(match[1])]
@@ -203,7 +205,7 @@ def has_tokens(body: bytes) -> bool:
 
 
 def named(body: bytes) -> Iterator[tuple[str, Slice]]:
-    """Yield the strings of a body, each with its field name."""
+    """Yield the field name and the position of each string in a body."""
     start = body.lstrip()[:1]
     if start in (b"{", b"[") or _STREAM.search(body[:200]):
         yield from ((name.decode("utf-8", "replace"), where) for name, where in pieces(body).named)

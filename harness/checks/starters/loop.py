@@ -1,6 +1,7 @@
-"""A starter for loops: OpenAI Chat over plain HTTP. It passes as it is; the comments mark your library's place.
+"""Template for a tool loop: OpenAI Chat over plain HTTP. It passes the check unchanged. The comments mark the place for
+your library.
 
-harness check agent my_loop:drive --api openai-chat
+harness check agent my_loop:drive --api openai-chat.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""JSON of values that may have several classes: a `type` field names the class. For pydantic's `TypeAdapter`.
+"""JSON form of union types, for pydantic's `TypeAdapter`: a `type` field names the class.
 
-Bytes are base64. Integers beyond 2^53 do not fit the JSON numbers of other languages, so two values are written twice:
-`arguments` also as the text `arguments_json`, and `content` also as `text`. The reader accepts either; if both are
-present, the text is used.
+Bytes are base64. Many languages cannot represent integers beyond 2^53 as JSON numbers. Therefore `arguments` are also
+written as text in `arguments_json`, and `content` in `text`. The reader prefers `arguments_json` to `arguments`, and
+ignores `text`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 
 class ByType:
-    """Annotation of a class or a union of classes. pydantic is imported only when JSON is read or written."""
+    """Annotation for a class or a union of classes: pydantic then reads and writes the `type` field. pydantic is only
+    imported when it builds a schema.
+    """
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> CoreSchema:
         from pydantic_core import core_schema as core  # noqa: PLC0415 - applications run without pydantic
@@ -47,7 +49,7 @@ def _kinds(source: Any) -> tuple[type, ...]:
 
 
 def _discriminator(default: str | None) -> Callable[[object], Any]:
-    """Return the function that reads the type of a value. If only one is possible, it may be left out."""
+    """Return the function that reads the type of a value. A JSON object without `type` has the type `default`."""
 
     def type_of(value: object) -> Any:
         if isinstance(value, Mapping):
