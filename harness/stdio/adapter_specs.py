@@ -66,10 +66,18 @@ def specs(  # noqa: PLR0913 - a parameter for each way to name one
         spoken = {registry.target(name).api for name in targets}
         api = spoken.pop() if len(spoken) == 1 else None
     owned = (_loop_spec(kind, what, api) for kind, what in loops)
-    return [*names, *(f"{COMMAND_PREFIX}{command}" for command in commands), *owned]
+    return [*map(_unless_command, names), *(f"{COMMAND_PREFIX}{command}" for command in commands), *owned]
+
+
+def _unless_command(name: str) -> str:
+    """Return the name of an adapter, or the command of a wrapper for Node."""
+    found = wrappers.find(name)
+    return wrappers.address(name) if found is not None and isinstance(found[0], wrappers.NodeWrapper) else name
 
 
 def _loop_spec(kind: str, what: str, api: str | None) -> str:
+    if (command := _unless_command(what)) != what:
+        return command
     name, at, own = what.rpartition("@") if kind == DRIVE else (what, "", "")
     name, api = (name, own) if at else (what, api)
     return f"{kind}@{api} {name}" if api else f"{kind} {name}"

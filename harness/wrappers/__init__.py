@@ -5,11 +5,15 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Literal
 
 from harness.model.errors import PluginError, UnknownName
@@ -49,8 +53,14 @@ class Wrapper:
 
     @property
     def installed(self) -> dict[str, str]:
-        """Installed distributions with their versions."""
-        return {name: version for name in self.distributions for version in _versions(name)}
+        """Installed distributions with their versions; empty if no adapter can be used."""
+        names = self.distributions if self.is_usable else ()
+        return {name: number for name in names if (number := self.version(name)) is not None}
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether everything that one of the adapters imports is installed."""
+        return any(not self.missing(attribute) for attribute in self.imports)
 
     @property
     def distributions(self) -> list[str]:
@@ -61,9 +71,65 @@ class Wrapper:
         """Return the API of an adapter."""
         return APIS[attribute]
 
+    @property
+    def install(self) -> str:
+        """Command that installs the library."""
+        return f"pip install {' '.join(map(repr, self.tried))}"
+
     def missing(self, attribute: str) -> list[str]:
         """Return the packages that an adapter imports and that are not installed."""
         return [name for name in self.imports[attribute] if not _is_importable(name)]
+
+    def version(self, distribution: str) -> str | None:
+        """Return the installed version of a distribution."""
+        try:
+            return version(distribution)
+        except PackageNotFoundError:
+            return None
+
+    def spec(self, attribute: str) -> str:
+        """Return an adapter as `module:attribute`."""
+        return f"{self.module}:{attribute}"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeWrapper(Wrapper):
+    """A program of this package for Node. Its packages are those of the current folder or of one above it."""
+
+    @property
+    def module(self) -> str:
+        """Path of the program."""
+        return str(Path(__file__).parent / "node" / f"{self.library.replace('-', '_')}.mjs")
+
+    @property
+    def distributions(self) -> list[str]:
+        """Names of the packages to install."""
+        return [each.rpartition("@")[0] for each in self.tried]
+
+    @property
+    def install(self) -> str:
+        """Command that installs the library."""
+        return f"npm install {' '.join(self.tried)}"
+
+    def missing(self, attribute: str) -> list[str]:
+        """Return what a program needs and is not installed: Node, or packages."""
+        node = [] if shutil.which("node") else ["node"]
+        return node + [name for name in self.imports[attribute] if _package_file(name) is None]
+
+    def version(self, distribution: str) -> str | None:
+        """Return the installed version of a package."""
+        file = _package_file(distribution)
+        return None if file is None else json.loads(file.read_text(encoding="utf-8"))["version"]
+
+    def spec(self, attribute: str) -> str:
+        """Return an adapter as a command, in the form of the names of adapters."""
+        return f"$ {shlex.join(['node', self.module, attribute.lower()])}"
+
+
+def _package_file(name: str) -> Path | None:
+    here = Path.cwd()
+    found = (folder / "node_modules" / name / "package.json" for folder in (here, *here.parents))
+    return next((each for each in found if each.is_file()), None)
 
 
 WRAPPERS = (
@@ -146,6 +212,28 @@ WRAPPERS = (
     ),
     Wrapper("smolagents", "loop", ("smolagents[openai]>=1.26,<1.27",), {"OPENAI": ("smolagents", "openai")}),
     Wrapper("google-adk", "loop", ("google-adk>=2.13,<2.14",), {"GEMINI": ("google.adk",)}),
+    NodeWrapper(
+        "vercel-ai",
+        "adapter",
+        ("ai@^6.0.326", "@ai-sdk/openai@^3.0.141", "@ai-sdk/anthropic@^3.0.140"),
+        {
+            "OPENAI": ("ai", "@ai-sdk/openai"),
+            "RESPONSES": ("ai", "@ai-sdk/openai"),
+            "ANTHROPIC": ("ai", "@ai-sdk/anthropic"),
+        },
+    ),
+    NodeWrapper(
+        "langchain-js",
+        "adapter",
+        ("@langchain/core@^1.4.0", "@langchain/openai@^1.5.8", "@langchain/anthropic@^1.5.11"),
+        {"OPENAI": ("@langchain/core", "@langchain/openai"), "ANTHROPIC": ("@langchain/core", "@langchain/anthropic")},
+    ),
+    NodeWrapper(
+        "openai-agents-js",
+        "loop",
+        ("@openai/agents@^0.20.0", "openai@^6"),
+        dict.fromkeys(("RESPONSES", "OPENAI"), ("@openai/agents", "openai")),
+    ),
 )
 
 
@@ -164,7 +252,7 @@ def find(name: str) -> tuple[Wrapper, str] | None:
 
 
 def address(name: str) -> str:
-    """Return the adapter or loop with this name as `module:attribute`.
+    """Return the adapter or loop with this name as `module:attribute`, or as a command for Node.
 
     Raises:
         UnknownName: no wrapper has this name.
@@ -175,10 +263,10 @@ def address(name: str) -> str:
         raise UnknownName("wrapper", name, names())
     wrapper, attribute = found
     if missing := wrapper.missing(attribute):
-        wanted = " ".join(f"'{each}'" for each in wrapper.tried)
-        reason = f"{', '.join(missing)} is not installed where harness is. Install it: pip install {wanted}"
+        where = "in this folder" if isinstance(wrapper, NodeWrapper) else "where harness is"
+        reason = f"{', '.join(missing)} is not installed {where}. Install it: {wrapper.install}"
         raise PluginError(wrapper.kind, name, reason)
-    return f"{wrapper.module}:{attribute}"
+    return wrapper.spec(attribute)
 
 
 def _is_importable(name: str) -> bool:
@@ -186,10 +274,3 @@ def _is_importable(name: str) -> bool:
         return find_spec(name) is not None
     except ModuleNotFoundError:  # a parent package is not installed
         return False
-
-
-def _versions(distribution: str) -> list[str]:
-    try:
-        return [version(distribution)]
-    except PackageNotFoundError:
-        return []

@@ -110,7 +110,7 @@ def test_wrappers_are_listed_with_what_they_were_tried_with(harness: Command) ->
         (each.library, each.kind, ",".join(each.adapters)) for each in WRAPPERS
     ]
     assert [row["INSTALLED"] != "no" for row in rows] == [bool(each.installed) for each in WRAPPERS]
-    assert all("<" in row["TRIED"] for row in rows)
+    assert all("<" in row["TRIED"] or "@^" in row["TRIED"] for row in rows)
 
 
 def looked_at(harness: Command, what: str, width: int, monkeypatch: pytest.MonkeyPatch) -> Outcome:

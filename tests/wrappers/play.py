@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
 import subprocess
 import sys
 from collections import Counter, defaultdict
@@ -14,7 +15,7 @@ from typing import Any
 from harness.reports.finding_causes import Cause, causes
 from harness.reports.groups import feature
 from harness.results import CellResult, RunResult, Severity, Verdict
-from harness.wrappers import WRAPPERS, Wrapper
+from harness.wrappers import WRAPPERS, NodeWrapper, Wrapper
 
 ROOT = Path(__file__).parent.parent.parent
 TRACED = Path(__file__).parent / "traced.json"
@@ -41,38 +42,50 @@ def rows(library: str, venvs: Path, scenarios: Sequence[str], *, fresh: bool) ->
     wrapper = next((each for each in WRAPPERS if each.library == name), None)
     if wrapper is None:
         raise SystemExit(f"{name}: no wrapper has this name. Known: {', '.join(each.library for each in WRAPPERS)}")
-    python = environment(wrapper, version, venvs, fresh=fresh)
-    for adapter, attribute in wrapper.adapters.items():
+    folder = venvs.absolute() / (wrapper.library.replace("-", "_") + (f"-{version}" if version else ""))
+    python = (of_node if isinstance(wrapper, NodeWrapper) else of_python)(wrapper, version, folder, fresh=fresh)
+    for adapter in wrapper.adapters:
         print(f"{library}: {adapter}", file=sys.stderr, flush=True)  # noqa: T201 - progress
-        yield row(wrapper, adapter, attribute, python, scenarios)
+        yield row(wrapper, adapter, python, folder, scenarios)
 
 
-def environment(wrapper: Wrapper, version: str, venvs: Path, *, fresh: bool) -> Path:
+def of_python(wrapper: Wrapper, version: str, folder: Path, *, fresh: bool) -> Path:
     """Return the Python of an environment that has the library and this checkout."""
-    folder = venvs / (wrapper.library.replace("-", "_") + (f"-{version}" if version else ""))
-    python = folder.absolute() / "bin" / "python"
-    if python.exists() and not fresh:
-        return python
-    wanted = [*wrapper.tried]
-    if version:
-        wanted[0] = f"{wanted[0].split('>=')[0]}=={version}"
-    subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
-    subprocess.run([str(python), "-m", "pip", "install", "-q", "-e", str(ROOT), *wanted], check=True)
+    python = folder / "bin" / "python"
+    if fresh or not python.exists():
+        first, *others = wrapper.tried
+        wanted = [f"{first.split('>=')[0]}=={version}" if version else first, *others]
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
+        subprocess.run([str(python), "-m", "pip", "install", "-q", "-e", str(ROOT), *wanted], check=True)
     return python
 
 
-def row(wrapper: Wrapper, adapter: str, attribute: str, python: Path, scenarios: Sequence[str]) -> Row:
+def of_node(wrapper: Wrapper, version: str, folder: Path, *, fresh: bool) -> Path:
+    """Install the packages of a library in the folder, and return this Python, which runs Node there."""
+    if fresh or not (folder / "node_modules").exists():
+        first, *others = wrapper.tried
+        wanted = [f"{first.rpartition('@')[0]}@{version}" if version else first, *others]
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "package.json").write_text('{"private": true}\n', encoding="utf-8")
+        subprocess.run(["npm", "install", "--silent", *wanted], cwd=folder, check=True)
+    return Path(sys.executable)
+
+
+def row(wrapper: Wrapper, adapter: str, python: Path, folder: Path, scenarios: Sequence[str]) -> Row:
     """Play one adapter."""
-    api = wrapper.api(attribute)
+    api = wrapper.api(wrapper.adapters[adapter])
     target, model = TARGETS[api]
     chosen = ["--target", target, *(["--model", f"{target}={model}"] if model else [])]
-    report = python.parent.parent / f"{adapter}.json"
+    report = folder / f"{adapter}.json"
     report.unlink(missing_ok=True)
     words = ["run", *scenarios, "--mode", "reference", "-n", "1", "--adapter", adapter, *chosen]
     command = [str(python), "-m", "harness", *words, "--report", f"json:{report}"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=MAX_SECONDS, check=False)
+    paths = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        command, cwd=folder, env=paths, capture_output=True, text=True, timeout=MAX_SECONDS, check=False
+    )
     known = {"library": wrapper.library, "adapter": adapter, "kind": wrapper.kind, "api": api, "played": today()}
-    known |= {"versions": versions(python, wrapper), "command": " ".join(["harness", *words])}
+    known |= {"versions": versions(python, folder, wrapper), "command": " ".join(["harness", *words])}
     if not report.exists():
         return {**known, "broken": (done.stderr or done.stdout).strip()[-2000:]}
     run = RunResult.from_json(report.read_text(encoding="utf-8"))
@@ -130,13 +143,15 @@ def _short(value: Any) -> str:
     return text if len(text) <= MAX_EVIDENCE else f"{text[:MAX_EVIDENCE]} …"
 
 
-def versions(python: Path, wrapper: Wrapper) -> dict[str, str]:
-    """Return the installed versions of a wrapper's distributions and of Python."""
+def versions(python: Path, folder: Path, wrapper: Wrapper) -> dict[str, str]:
+    """Return the installed versions of a wrapper's distributions, and of Python."""
     code = (
-        "import json, sys, platform; from importlib.metadata import version; "
-        "print(json.dumps({**{name: version(name) for name in sys.argv[1:]}, 'python': platform.python_version()}))"
+        "import json, platform, sys; from harness.wrappers import find; wrapper, _ = find(sys.argv[1]); "
+        "print(json.dumps({**wrapper.installed, 'python': platform.python_version()}))"
     )
-    done = subprocess.run([str(python), "-c", code, *wrapper.distributions], capture_output=True, text=True, check=True)
+    paths = {**os.environ, "PYTHONPATH": str(ROOT)}
+    words = [str(python), "-c", code, wrapper.library]
+    done = subprocess.run(words, cwd=folder, env=paths, capture_output=True, text=True, check=True)
     found: dict[str, str] = json.loads(done.stdout)
     return found
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
+import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -15,22 +17,27 @@ from harness import plugins, wrappers
 from harness.model.errors import PluginError
 from harness.results import RunResult, Verdict
 from harness.stdio import adapter_specs
-from harness.wrappers import WRAPPERS, Wrapper
+from harness.wrappers import WRAPPERS, NodeWrapper, Wrapper
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
-MODULES = {each.library: Path(f"{ROOT / each.module.replace('.', '/')}.py") for each in WRAPPERS}
+PYTHON = [each for each in WRAPPERS if not isinstance(each, NodeWrapper)]
+NODE = [each for each in WRAPPERS if isinstance(each, NodeWrapper)]
+MODULES = {each.library: Path(f"{ROOT / each.module.replace('.', '/')}.py") for each in PYTHON}
+PROGRAMS = {each.library: Path(each.module) for each in NODE}
 LONG = {"langchain", "pydantic-ai", "haystack", "llama-index"}
 """Libraries with messages of their own."""
 
-EVERY = [(each, attribute) for each in WRAPPERS for attribute in each.imports]
+EVERY = [(each, attribute) for each in PYTHON for attribute in each.imports]
+OF_NODE = [(each, attribute) for each in NODE for attribute in each.imports]
 
 
 def test_the_registry_lists_every_module() -> None:
     folder = ROOT / "harness" / "wrappers"
 
     assert sorted(MODULES.values()) == sorted(path for path in folder.glob("*.py") if path.name != "__init__.py")
-    assert len(wrappers.names()) == len(WRAPPERS) + len(EVERY)
+    assert sorted(PROGRAMS.values()) == sorted(each for each in (folder / "node").iterdir() if each.name != "stdio.mjs")
+    assert len(wrappers.names()) == len(WRAPPERS) + len(EVERY) + len(OF_NODE)
     assert not set(wrappers.names()) & set(plugins.ADAPTERS.names())
 
 
@@ -42,6 +49,43 @@ def test_a_wrapper_is_short(library: str) -> None:
     lines = [line for each in rest for line in source.splitlines()[each.lineno - 1 : each.end_lineno] if line.strip()]
 
     assert len(lines) <= (120 if library in LONG else 40)
+
+
+@pytest.mark.parametrize("library", PROGRAMS)
+def test_a_program_for_node_is_short(library: str) -> None:
+    lines = [line.strip() for line in PROGRAMS[library].read_text(encoding="utf-8").splitlines()]
+    code = [line for line in lines if line and not line.startswith(("//", "import "))]
+
+    assert len(code) <= 120
+
+
+@pytest.mark.parametrize(("wrapper", "attribute"), OF_NODE, ids=[f"{w.library}-{a}" for w, a in OF_NODE])
+def test_a_package_that_is_not_installed_is_one_clear_line(
+    wrapper: NodeWrapper, attribute: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    name = f"{wrapper.library}-{attribute.lower()}"
+
+    with pytest.raises(PluginError) as raised:
+        adapter_specs.specs([name])
+
+    assert str(raised.value).endswith(f"is not installed in this folder. Install it: {wrapper.install}")
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
+def test_a_program_for_node_is_named_by_its_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for package, version in {"ai": "6.1.0", "@ai-sdk/anthropic": "3.0.2"}.items():
+        (tmp_path / "node_modules" / package).mkdir(parents=True)
+        (tmp_path / "node_modules" / package / "package.json").write_text(json.dumps({"version": version}))
+    (tmp_path / "inner").mkdir()
+    monkeypatch.chdir(tmp_path / "inner")
+    wrapper = next(each for each in NODE if each.library == "vercel-ai")
+
+    (spec,) = adapter_specs.specs(["vercel-ai-anthropic"])
+
+    assert spec == f"$ node {wrapper.module} anthropic"
+    assert adapter_specs.specs(conversations=["vercel-ai-anthropic"]) == [spec]
+    assert wrapper.installed == {"ai": "6.1.0", "@ai-sdk/anthropic": "3.0.2"}
 
 
 @pytest.mark.parametrize(("wrapper", "attribute"), EVERY, ids=[f"{w.library}-{a}" for w, a in EVERY])
@@ -58,7 +102,7 @@ def test_a_library_that_is_not_installed_is_one_clear_line(wrapper: Wrapper, att
 
     assert str(raised.value) == (
         f"the {wrapper.kind} {name!r} cannot be used: {', '.join(missing)} is not installed where harness is. "
-        f"Install it: pip install {' '.join(repr(each) for each in wrapper.tried)}"
+        f"Install it: {wrapper.install}"
     )
 
 

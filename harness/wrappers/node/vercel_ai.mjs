@@ -1,0 +1,95 @@
+// The Vercel AI SDK as adapters: node vercel_ai.mjs openai | responses | anthropic
+
+import { Declined, EMPTY, Memory, load, parts, response, serve, text } from "./stdio.mjs";
+
+const kind = process.argv[2];
+const api = { openai: "openai-chat", responses: "openai-responses", anthropic: "anthropic" }[kind];
+const { generateText, jsonSchema, streamText, tool } = await load("ai");
+let memory = new Memory();
+
+const PROVIDERS = {
+  openai: async ({ base_url, api_key }, model) => (await load("@ai-sdk/openai")).createOpenAI({ baseURL: base_url, apiKey: api_key }).chat(model),
+  responses: async ({ base_url, api_key }, model) => (await load("@ai-sdk/openai")).createOpenAI({ baseURL: base_url, apiKey: api_key }).responses(model),
+  anthropic: async ({ base_url, api_key }, model) => (await load("@ai-sdk/anthropic")).createAnthropic({ baseURL: `${base_url}/v1`, apiKey: api_key })(model),
+};
+const STOP = { stop: "end_turn", length: "max_tokens", "tool-calls": "tool_use", "content-filter": "refusal", error: "error" };
+const SDK = { "anthropic": "anthropic" }[kind] ?? "openai";
+
+function output(result) {
+  const value = result.content ?? result.text;
+  const type = typeof value === "string" ? "text" : "json";
+  return { type: result.is_error ? `error-${type}` : type, value };
+}
+
+function content(part) {
+  if (part.type === "text") return { type: "text", text: part.text };
+  if (part.type !== "image") throw new Declined(part.type, "this wrapper sends text and images");
+  return { type: "image", image: part.uri ? new URL(part.uri) : part.data, mediaType: part.media_type };
+}
+
+function messages(request) {
+  const names = new Map(request.messages.flatMap((each) => parts(each, "tool_call").map((call) => [call.id, call.name])));
+  return request.messages.flatMap((message, place) => {
+    if (message.role !== "user") {
+      const calls = parts(message, "tool_call").map((call) => ({ type: "tool-call", toolCallId: call.id, toolName: call.name, input: JSON.parse(call.arguments_json) }));
+      const said = text(message) ? [{ type: "text", text: text(message) }] : [];
+      return memory.own(place, message) ?? [{ role: "assistant", content: [...said, ...calls] }];
+    }
+    const results = parts(message, "tool_result").map((each) => ({ type: "tool-result", toolCallId: each.call_id, toolName: names.get(each.call_id), output: output(each) }));
+    const others = message.parts.filter((part) => part.type !== "tool_result");
+    const user = others.length ? [{ role: "user", content: others.map(content) }] : [];
+    return [...(results.length ? [{ role: "tool", content: results }] : []), ...user];
+  });
+}
+
+async function given({ endpoint, model, request }) {
+  const tools = (request.tools ?? []).map((each) => [each.name, tool({ description: each.description, inputSchema: jsonSchema({ ...EMPTY, ...each.parameters }) })]);
+  const choice = request.tool_choice?.name ? { type: "tool", toolName: request.tool_choice.name } : request.tool_choice;
+  return {
+    model: await PROVIDERS[kind](endpoint, request.model || model),
+    messages: messages(request),
+    maxRetries: 0,
+    ...(request.system && { system: request.system }),
+    ...(tools.length && { tools: Object.fromEntries(tools), ...(choice && { toolChoice: choice }) }),
+    ...(request.max_tokens && { maxOutputTokens: request.max_tokens }),
+    ...(request.temperature != null && { temperature: request.temperature }),
+    ...(request.top_p != null && { topP: request.top_p }),
+    ...(request.stop && { stopSequences: request.stop }),
+  };
+}
+
+async function answer(result, request) {
+  const isCut = kind === "anthropic" && (await result.finishReason) === "length"; // arguments that are cut arrive as an object
+  const calls = (await result.toolCalls).slice(0, isCut ? -1 : undefined).filter((call) => !call.invalid);
+  const [used, about] = [await result.usage, await result.response];
+  const made = response({
+    said: await result.text,
+    calls: calls.map((call) => ({ id: call.toolCallId, name: call.toolName, input: call.input })),
+    stop: STOP[await result.finishReason] ?? "unknown",
+    raw: await result.rawFinishReason,
+    model: about.modelId,
+    usage: { input_tokens: used.inputTokens, output_tokens: used.outputTokens, cache_read_tokens: used.cachedInputTokens, reasoning_tokens: used.reasoningTokens },
+  });
+  memory.keep(request, made, about.messages.filter((each) => each.role === "assistant"));
+  return made;
+}
+
+const chat = async (params) => answer(await generateText(await given(params)), params.request);
+
+async function stream(params, event) {
+  let failed;
+  const result = streamText({ ...(await given(params)), onError: () => {} });
+  const begun = [];
+  for await (const part of result.fullStream) {
+    if (part.type === "error") failed = part.error;
+    if (part.type === "text-delta") event({ type: "text_delta", text: part.text });
+    if (part.type === "tool-input-start") event({ type: "tool_call_start", index: begun.push(part.id) - 1, id: part.id, name: part.toolName });
+    if (part.type === "tool-input-delta") event({ type: "arguments_delta", index: begun.indexOf(part.id), text: part.delta });
+    if (part.type === "tool-call" && !part.invalid) event({ type: "tool_call_end", index: begun.indexOf(part.toolCallId) });
+  }
+  if (failed) throw failed;
+  return answer(result, params.request);
+}
+
+const capabilities = ["system-prompt", "tools", "parallel-tool-calls", "tool-choice", "forced-tool-choice", "vision", "history", "truncation", "streaming"];
+await serve({ name: `vercel-ai-${kind}`, api, capabilities, chat, stream, close: () => (memory = new Memory()) });
