@@ -26,7 +26,7 @@ def tool(given: ConversationTool) -> FunctionTool:
 
     async def invoke(_context: Any, arguments: str) -> str:
         try:
-            return given.text(json.loads(arguments))
+            return given.text(json.loads(arguments or "{}"))
         except ToolFailed as failed:  # an exception in a tool made by hand ends the run
             return f"Error: {failed}"
 
