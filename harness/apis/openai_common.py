@@ -108,9 +108,9 @@ def _error_response(
 
 
 def meant_status(error: dict[str, JSON]) -> int | None:
-    """Return the HTTP status that an error means.
+    """Return the HTTP status that an error object corresponds to, or `None` if it is unknown.
 
-    Compatible servers name it (Groq in `status_code`, OpenRouter in `code`). For the rest, the code has precedence over
+    Compatible servers state it (Groq in `status_code`, OpenRouter in `code`). Otherwise, the code has precedence over
     the type, which is often only `invalid_request_error`.
     """
     code, kind = error.get("code"), error.get("type")
@@ -122,10 +122,10 @@ def meant_status(error: dict[str, JSON]) -> int | None:
 
 
 def cached_prompt(repeated: int) -> int:
-    """Return the cached tokens of a prompt of which so many are repeated.
+    """Return how many tokens of a prompt are cached if `repeated` tokens of it were sent before.
 
-    Repeated prompts of 1,024 tokens or more have cached tokens, in steps of 128, as in recordings (1,408 of 1,542,
-    1,536 of 1,586, 2,048 of 2,087). No recording reports cache writes.
+    Repeated prompts of 1,024 tokens or more have cached tokens, in steps of 128. Recordings show 1,408 of 1,542, 1,536
+    of 1,586 and 2,048 of 2,087. No recording reports cache writes.
     """
     return repeated // 128 * 128 if repeated >= 1024 else 0
 
@@ -136,7 +136,9 @@ def one_call(body: Body) -> Body:
 
 
 def parted(body: Body, conversation: str, kind: str) -> Body:
-    """Return the request with user texts as lists of parts of a type, like clients that send images."""
+    """Return the request with each user text wrapped in a list with one part of type `kind`. Clients that send images
+    use this form.
+    """
     said: list[JSON] = []
     for entry in as_list(body[conversation]):
         if isinstance(entry, dict) and entry.get("role") == "user":
@@ -167,8 +169,9 @@ def allowed_tools(mode: JSON, names: Sequence[str | None], pointer: str) -> Choi
 
 
 def read_usage(usage: JSON, received: str, sent: str) -> Usage:
-    """Return the token counts, given the names of the totals, which include the counts in their details
-    (openai-chat-usage, openai-responses-usage)."""
+    """Return the token counts. `received` and `sent` are the field names of the input and output totals. The totals
+    include the counts in their details (openai-chat-usage, openai-responses-usage).
+    """
     counts = as_object(usage)
     input_details, output_details = (
         as_object(counts.get(f"{received}_details")),
@@ -212,7 +215,7 @@ def _wrong_type(name: str, value: JSON, schema: Mapping[str, JSON]) -> str | Non
 
 
 def _out_of_range(name: str, value: JSON, schema: Mapping[str, JSON]) -> tuple[str, str] | None:
-    """Return the refusal of a number that is out of bounds, with its code."""
+    """Return the error message and the code for a number that is out of bounds, or `None`."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     kind = "integer" if schema.get("type") == "integer" else "decimal"

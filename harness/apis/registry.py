@@ -80,6 +80,8 @@ def known_limits() -> tuple[Limit, ...]:
 
 
 def severity(limit: Limit) -> Severity:
-    """Return the severity of a limit according to all its facts, of any day. Without facts it is the limit's own."""
+    """Return the severity of a limit, derived from all its facts regardless of their dates. A limit without facts keeps
+    its own severity.
+    """
     facts = [fact for api in apis() for fact in api.facts.named(limit.facts)]
     return lesser(limit.severity, facts) if facts else limit.severity

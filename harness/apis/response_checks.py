@@ -1,7 +1,8 @@
 """Checks of responses: fields, token counts, and the order of events.
 
-`responses.yaml` of each API describes the fields as JSON Schemas. There, `promise` names the rule of a field and
-`words` the harm to a client. These checks apply to servers, never to adapters.
+`responses.yaml` of each API describes the fields as JSON Schemas. In these schemas, `promise` names the rule of a
+field, and `words` describes the harm that a violation does to clients. These checks apply to servers, never to
+adapters.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class ReceivedEvent:
 
     @property
     def kind(self) -> str:
-        """The type in the data."""
+        """The `type` field of the data, as a string."""
         return str((self.data or {}).get("type"))
 
 
@@ -91,7 +92,7 @@ def object_of(text: bytes | str) -> dict[str, JSON] | None:
 
 
 class FieldSchema:
-    """A JSON Schema of responses or events, with the rule of each field; `rule` is that of all other fields."""
+    """A JSON Schema of responses or events. Each field can name its own rule; `rule` applies to all other fields."""
 
     def __init__(self, schema: dict[str, Any], definitions: JSON, rule: ResponseRule = FIELDS) -> None:
         self._validator = Validator({"type": "object", **schema, "$defs": definitions})
@@ -147,11 +148,18 @@ def _told(failure: SchemaFailure) -> Iterator[tuple[Path, dict[str, Any], str, J
 class EventGrammar:
     """The order of an API's events.
 
-    `is_named`: the name of an event is the type of its data. `sentinel`: meaning of `[DONE]` in the API. `first` and
-    `last`: types of the first and the last event; `before_last` must come between the blocks and the end; at `closing`
-    no block may be open. `opens`, `grows` and `closes`: types of the events of a block, which `holds` describes when it
-    opens. `stable`: fields that all events share. `finish`: pointer to the stop reason, after which no event has
-    `content`. `schemas`: event type → name of its schema, where that differs.
+    - `is_named`: the name of each event equals the type of its data.
+    - `sentinel`: how to treat `[DONE]`: it is unknown in the API, skipped, or the end of the stream.
+    - `first`, `last`: types of the first and the last event.
+    - `before_last`: type of an event that must come between the blocks and the last event.
+    - `closing`: types of events at which no block may be open.
+    - `opens`, `grows`, `closes`: types of the events that open, extend and close a block.
+    - `index`: field with the index of a block.
+    - `holds`: field of the opening event that describes the block.
+    - `stable`: fields that have the same value in all events.
+    - `finish`: pointer to the stop reason.
+    - `content`: pointers to content, which no event may have after the stop reason.
+    - `schemas`: event type → name of its schema, where that differs.
     """
 
     is_named: bool = False
@@ -298,10 +306,17 @@ class EventOrder(ABC):
 class ResponseChecks:
     """The response checks of one API. Calling it checks a response; it never raises.
 
-    `file`: `responses.yaml`. `read`: the API's reader. `stop`: pointer to the stop reason, the words for a response
-    without calls, and the word for one with calls. `usage`: pointer to the counts; `total` is the sum of `parts`.
-    `arguments`: path from a call to its arguments; `is_text`: they are JSON in a text. `counts_on_request`: streams
-    count tokens only on request. `error_code`: an error repeats its status.
+    - `file`: path of `responses.yaml`.
+    - `read`: the API's reader.
+    - `order`: the API's check of the event order.
+    - `arguments`: path from a call to its arguments.
+    - `is_text`: the arguments are a string that contains JSON.
+    - `stop`: pointer to the stop reason, the stop reasons of a response without calls, and the one of a response with
+      calls.
+    - `usage`: pointer to the token counts; `total` must be the sum of `parts`.
+    - `counts_on_request`: streams have token counts only on request.
+    - `error_code`: the body of an error repeats the HTTP status as its code.
+    - `events`: function that returns the events of a stream.
     """
 
     file: pathlib.Path
@@ -428,7 +443,9 @@ class ResponseChecks:
             yield ARGUMENTS.broken("the arguments are no object", pointer, actual=given)
 
     def _stop(self, body: JSON, request: RequestView, *, has_calls: bool) -> Iterator[ResponseViolation]:
-        """Check the stop reason. A call that is forced by name may end like a text (openai-chat-stop-reasons)."""
+        """Check the stop reason. If a call is forced by name, the stop reason may be `stop`, as for a text
+        (openai-chat-stop-reasons).
+        """
         if self.stop is None:
             return
         pointer, without, with_calls = self.stop

@@ -23,7 +23,9 @@ MAPS = frozenset({"properties", "patternProperties", "dependentSchemas", "$defs"
 
 
 def inner(schema: dict[str, JSON], pointer: str, keywords: Iterable[str]) -> Iterator[tuple[str, JSON]]:
-    """Yield the values under these keywords of a schema with their pointers, even if they are not schemas."""
+    """Yield the direct subschemas under these keywords, with their pointers. Values that are not valid schemas are
+    included.
+    """
     for keyword in keywords:
         value = schema.get(keyword)
         if keyword in ONE:
@@ -52,7 +54,9 @@ def subschemas(schema: JSON, pointer: str) -> Iterator[tuple[str, dict[str, JSON
 
 
 _HEADER_CHARS = 64 * 1024
-"""Base64 characters that are decoded for the size of an image; a JPEG may begin with metadata."""
+"""Number of base64 characters to decode to find the size of an image. It is large because a JPEG may begin with
+metadata.
+"""
 _IMAGE_STARTS = ("iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR")
 """First base64 characters of PNG, JPEG, GIF and WebP."""
 _CONTAINERS = ("properties", "items", "prefixItems")

@@ -50,9 +50,9 @@ _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 class Services:
     """Servers of an API.
 
-    `hosts` maps host names, with all below them, to services, with precedence over `SERVERS`. `clouds` apply the
-    provider's own rules. `models` is a pattern of the models that the provider serves. A local server with one of the
-    models in `stand_ins` is a test double of the provider.
+    `hosts` maps host names, including their subdomains, to services. It has precedence over `SERVERS`. `clouds` are
+    services that apply the provider's own rules. `models` is a pattern of the models that the provider serves. A local
+    server with one of the models in `stand_ins` is a test double of the provider.
     """
 
     hosts: Mapping[str, str]
@@ -104,8 +104,9 @@ class ServerAddress:
     path: str
 
     def is_below(self, host: str) -> bool:
-        """Return whether the host equals this one or is a subdomain. A leading dash matches the end of the host
-        name."""
+        """Return whether the address has this host or a subdomain of it. If `host` begins with a dash, it matches any
+        host name that ends with it.
+        """
         return self.host == host or self.host.endswith(host if host.startswith("-") else f".{host}")
 
 
@@ -170,7 +171,7 @@ SERVERS = (
     KnownServer("sglang", ()),
     KnownServer("llama-cpp", ()),
 )
-"""Compatible servers and clouds, in the order of lookup: a host comes before the one it is below.
+"""Compatible servers and clouds, in the order of lookup: a subdomain comes before its parent domain.
 
-Facts name them as their service. Local servers are recognised by their default port, if no other server uses it.
+Facts use their names in `service`. Local servers are recognised by their default port, if no other server uses it.
 """

@@ -20,14 +20,16 @@ from harness.model.messages import JSON, StopReason, Usage
 class Provocation(StrEnum):
     """Unusual but valid behaviour that the reference server shows only on request.
 
-    The documentation or the stream grammar allows it, but it is in no recording of a provider. Official SDKs fail on
+    The documentation or the stream grammar allows it, but no recording of a provider contains it. Official SDKs fail on
     some of it, which would hide other findings. Each scenario therefore has to opt in.
 
-    With `interleaved-calls`, chunks of parallel calls alternate. OpenAI's APIs number each chunk, but in recordings one
-    call follows the other. `unknown-events` sends events of an unknown type, which clients have to ignore according to
-    Anthropic. `raw-line-separators` sends unescaped U+2028, U+2029 and U+0085 in the JSON. Readers that split at
-    Unicode line ends fail there. With `empty-arguments`, the arguments of a call without arguments are an empty text
-    instead of `{}`. Some servers with OpenAI's Chat API send this, as recordings show (openai-chat-no-arguments).
+    - `interleaved-calls`: chunks of parallel calls alternate. OpenAI's APIs number each chunk, but in recordings one
+      call follows the other.
+    - `unknown-events`: the stream has events of an unknown type, which clients have to ignore according to Anthropic.
+    - `raw-line-separators`: the JSON has unescaped U+2028, U+2029 and U+0085. Readers that split at Unicode line ends
+      fail there.
+    - `empty-arguments`: the arguments of a call without arguments are an empty string instead of `{}`. Some servers
+      with OpenAI's Chat API send this, as recordings show (openai-chat-no-arguments).
     """
 
     INTERLEAVED_CALLS = "interleaved-calls"
@@ -74,7 +76,7 @@ class MediaView:
 
 @dataclass(frozen=True, slots=True)
 class JsonView:
-    """A JSON value outside of a string (Gemini's functionResponse.response)."""
+    """A JSON value that is not encoded in a string (Gemini's functionResponse.response)."""
 
     value: JSON
     pointer: str
@@ -121,12 +123,14 @@ class ResultView:
 
 @dataclass(frozen=True, slots=True)
 class OpaqueView:
-    """A part without a type here, or opaque state that must go back unchanged.
+    """A part that has no view type of its own, or opaque state that must be sent back unchanged.
 
-    `kind` is the wire's word (`thinking`, `redacted_thinking`, `reasoning`, `server_tool_use`, …). Two kinds are the
-    same in every API: `refusal`, whose `raw` is the text or has it under that name, and `thought`. `returns`: the API
-    accepts it back. `labels`: fields of `raw` without state, such as a name. `signature`: state in `raw` that also
-    counts on a neighbouring part.
+    - `kind`: type of the part on the wire, such as `thinking`, `redacted_thinking`, `reasoning` or `server_tool_use`.
+      Two kinds are the same in every API: `refusal` and `thought`.
+    - `raw`: value of the part. For a refusal, it is the text or an object with the text in `refusal`.
+    - `returns`: the API accepts the part in later requests.
+    - `labels`: fields of `raw` without state, such as a name.
+    - `signature`: state in `raw` that may also be sent back on a neighbouring part.
     """
 
     kind: str
@@ -142,9 +146,9 @@ PartView: TypeAlias = TextView | MediaView | CallView | ResultView | OpaqueView
 
 @dataclass(frozen=True, slots=True)
 class TurnView:
-    """A conversation entry on the wire. `wire_role` is the wire's word for `role`.
+    """A conversation entry on the wire. `wire_role` is the role as the wire format spells it.
 
-    On Responses every input item is an entry. On Chat every tool message is an entry, with role `user`.
+    In Responses, every input item is an entry. In Chat, every tool message is an entry with role `user`.
     """
 
     role: Literal["user", "assistant"]
@@ -167,7 +171,7 @@ class SystemView:
 def split_system(
     turns: Iterable[TurnView], roles: Collection[str]
 ) -> tuple[tuple[SystemView, ...], tuple[TurnView, ...]]:
-    """Return the texts of turns with these roles, and the other turns. Parts that are no texts stay in a turn."""
+    """Return the texts of turns with these roles, and the other turns. Parts other than text stay in a turn."""
     system: list[SystemView] = []
     others: list[TurnView] = []
     for turn in turns:
@@ -198,9 +202,9 @@ class ToolView:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceView:
-    """A tool choice. `mode` is canonical; `other` is a mode without a canonical word.
+    """A tool choice. `mode` is canonical; `other` is a mode that has no canonical name.
 
-    `name` is the tool of `named`. `allowed` are the tools that `auto` and `required` allow (`None`: all).
+    `name` is the tool for the mode `named`. `allowed` lists the tools that `auto` and `required` allow (`None`: all).
     """
 
     mode: Literal["auto", "none", "required", "named", "other"]
@@ -234,15 +238,14 @@ class SettingView:
 class RequestView:
     """A whole request.
 
-    `settings` holds the canonical settings (max_tokens, temperature, top_p, stop, thinking), and two without a
-    canonical name if they differ from the default: `answers`, the number of answers, and `one_call`, at most one call
-    per turn.
-    `effort` is the requested amount of reasoning, as a word that all APIs share (`low`) or in tokens.
-    `stateful` names the field that uses state of the server (previous_response_id …).
-    `usage_pointer` is the place where a request asks for the token counts of a stream, which only Chat needs
-    (openai-chat-stream-usage).
-    `cache_marks` are the pointers of cache marks on tools and system prompt (`None`: the API has none).
-    `stream_format` is the form of a streamed response (Gemini sends an array without `alt=sse`).
+    - `settings`: the canonical settings (max_tokens, temperature, top_p, stop, thinking). Two more are included if they
+      differ from the default: `answers` (the number of answers) and `one_call` (at most one call per turn).
+    - `effort`: the requested amount of reasoning, as a word that all APIs share (`low`) or in tokens.
+    - `stateful`: name of the field that uses state of the server, such as `previous_response_id`.
+    - `usage_pointer`: pointer to the field that requests the token counts of a stream. Only Chat needs it
+      (openai-chat-stream-usage).
+    - `cache_marks`: pointers of cache marks on tools and system prompt (`None`: the API has none).
+    - `stream_format`: the form of a streamed response (Gemini sends an array without `alt=sse`).
     """
 
     api: str
@@ -273,11 +276,11 @@ class RequestView:
 
 @dataclass(frozen=True, slots=True)
 class ErrorView:
-    """An error of a response, by status or inside HTTP 200.
+    """An error in a response, sent with an error status or inside HTTP 200.
 
-    `meant` is the status that it means: the response's own, or inside HTTP 200 the usual one of its code (`None`:
-    unknown). `retry_after` is in seconds; `retry_after_rounded` is the value of `retry-after` where a header of the API
-    is more exact.
+    `meant` is the status that the error corresponds to. It is the status of the response or, inside HTTP 200, the usual
+    status of the error code (`None`: unknown). `retry_after` is in seconds. `retry_after_rounded` is the value of
+    `retry-after` if another header of the API is more exact.
     """
 
     status: int
@@ -325,8 +328,8 @@ class ResponseView:
 class Prefix:
     """The part of a request that a provider may have cached, as approximate token counts.
 
-    `repeated`: the common beginning with the previous request. `marked`: tools and system prompt with a cache mark;
-    `again`: the previous request had the same ones.
+    `repeated` counts the beginning that is equal to the previous request. `marked` counts the tools and the system
+    prompt if they have a cache mark. `again` is set if they are the same as in the previous request.
     """
 
     repeated: int = 0

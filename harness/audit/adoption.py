@@ -54,13 +54,13 @@ def adopt_cassettes(
 ) -> Iterator[FoundCassette]:
     """Inspect cassette files, and all cassettes below folders.
 
-    With `to`, write each into that folder without secrets, unless a file exists there. The originals stay unchanged.
-    `allowed` texts are written although they look like secrets.
+    With `to`, write a copy of each without secrets into that folder, unless the file already exists. The originals stay
+    unchanged. `allowed` lists places where suspected secrets may be stored.
 
     Raises:
-        CassetteError: a folder has no file that could be one.
+        CassetteError: a folder contains no possible cassette.
         CassetteMissing: a path does not exist.
-        FactsError: a file of facts is wrong.
+        FactsError: a facts file is invalid.
     """
     roots = [path for path in paths if path.is_dir()]
     for file, named in candidate_files(paths):

@@ -245,12 +245,12 @@ def audit(  # noqa: PLR0913 - all but the first two have a default
 ) -> RunResult:
     """Audit cassette files, and all cassettes below folders. Other files are skipped and named in the result.
 
-    With `redrive` the conversations are also driven again. Each request is judged by the facts of its day, unless the
-    edition has a day; without a known day, by today's. With `conversations` the cells keep their exchanges. Only
-    findings in `scope` count, and those of a redrive.
+    With `redrive`, the conversations are also redriven. Each request is judged by the facts of the edition's day, if it
+    has one. Otherwise it is judged by the facts of its own day, or of today if that day is unknown. With
+    `conversations`, the cells keep their exchanges. Only findings in `scope` and those of a redrive count.
 
     Raises:
-        CassetteError: a file that was named is no cassette, or a folder has no file that could be one.
+        CassetteError: a file that the user named is not a cassette, or a folder contains no possible cassette.
         CassetteMissing: a path does not exist.
     """
     found = list(candidate_files(paths))
@@ -287,10 +287,10 @@ def _disagreement(found: PairDisagreement) -> Finding:
 
 
 def candidate_files(paths: Sequence[Path]) -> Iterator[tuple[Path, bool]]:
-    """Yield each possible cassette once, and whether it was named itself.
+    """Yield each possible cassette once, and whether the user named the file itself.
 
     Raises:
-        CassetteError: a folder has no file that could be one.
+        CassetteError: a folder contains no possible cassette.
         CassetteMissing: a path does not exist.
     """
     seen: set[str] = set()

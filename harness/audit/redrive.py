@@ -91,7 +91,7 @@ class AdapterDriver:
         self._http.close()
 
     def whole(self, pair: RedrivePair) -> DrivenTurn:
-        """Drive response i by `chat`; a stream as the body that the wire reader folds it to.
+        """Drive response i through the adapter's `chat`. A stream is first folded into a whole body by the wire reader.
 
         Raises:
             harness.model.errors.ChatError: the adapter cannot read the response or express the request.
@@ -99,10 +99,11 @@ class AdapterDriver:
         return self._driven(pair, _whole(pair), self._client.chat)
 
     def streamed(self, pair: RedrivePair, stream: HttpResponse) -> DrivenTurn:
-        """Drive response i by `stream`, which receives `stream`. The follow-up is requested whole.
+        """Drive response i through the adapter's `stream`, with `stream` as the HTTP response. The follow-up is
+        requested without streaming.
 
         Raises:
-            harness.model.errors.ChatError: as `whole` does.
+            harness.model.errors.ChatError: see `whole`.
         """
         return self._driven(pair, stream, self._finish)
 
@@ -307,7 +308,7 @@ class Redrive:
             driver.close()
 
     def add(self, file: str, cassette: Cassette) -> None:
-        """Drive the pairs of one cassette, of those APIs whose requests carry their history.
+        """Drive the pairs of one cassette, except for APIs that cannot be redriven.
 
         Raises:
             harness.model.errors.MissingDependency: the SDK of an API that has pairs is not installed.
@@ -402,7 +403,7 @@ def compare_requests(pair: RedrivePair, produced: HttpRequest) -> TurnComparison
 
 
 def _reissued(pair: RedrivePair) -> frozenset[str]:
-    """Return encrypted reasoning from the stream that its last event replaces."""
+    """Return the encrypted reasoning in earlier events that the last event of the stream replaces."""
     if not pair.i.response.streamed:
         return frozenset()
     last = set(_ENCRYPTED.findall(json.dumps(pair.i.response.body).encode()))

@@ -202,8 +202,8 @@ def match_issued_calls(carried: Sequence[CallView], calls: Sequence[CallView]) -
 def match_answered_calls(place: TurnSlice, calls: Sequence[CallView]) -> list[int | None]:
     """Return the index of the issued call for each result, or `None`.
 
-    The carried call decides. If it is missing, the issued id or name does. Remaining results with unknown ids answer
-    the remaining calls in order.
+    A result is matched through the carried call that it answers. If that call is missing, the result is matched by the
+    issued id or name. Remaining results with unknown ids answer the remaining calls in order.
     """
     carried = match_issued_calls(place.calls, calls)
     pairing = match_results(place.calls, place.results)

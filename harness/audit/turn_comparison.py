@@ -1,28 +1,30 @@
 """Comparison of the request that an adapter sent with the recorded one.
 
-Compared are the assistant turn made from response i and the results after it (calls, ids, names, arguments, text,
-opaque state, content and error marks of results, order and place), system text and tools. The client's edits of
-response i are undone first and counted separately (`harness.audit.client_edits`).
+The comparison covers the assistant turn made from response i, the results after it, system text and tools. In the turn
+and its results, it covers calls, ids, names, arguments, text, opaque state, content and error marks of results, order
+and place. The client's edits of response i are undone first and counted separately (`harness.audit.client_edits`).
 
-Allowances, counted by class:
+Allowed differences, counted by class:
 
-- `id-invented`, `id-renamed`: a call has an id that response i did not issue, consistently on call and result; the
-  response had issued none, or another. `id-of-item`: the call has the id of its item (Responses `fc_…`).
-- `reasoning-dropped`, `text-dropped`: the client left out all reasoning of one kind, or all text. One part of several
-  is a loss, and so is text with state.
+- `id-invented`, `id-renamed`: the recorded call and its result have an id that response i did not issue. Response i had
+  issued no id (`id-invented`) or another one (`id-renamed`).
+- `id-of-item`: the call has the id of its item (an `fc_` id in Responses).
+- `reasoning-dropped`, `text-dropped`: the client left out all reasoning of one kind, or all text. If it left out one
+  part of several, or text with state, that is a loss.
 - `reasoning-repeated`: the client sent the same reasoning again under the other name that compatible servers use
   (`reasoning`, `reasoning_content`).
-- `state-reissued`: the encrypted content of a reasoning item comes from another event of the stream; Responses encrypts
+- `state-reissued`: the encrypted content of a reasoning item comes from another event of the stream. Responses encrypts
   the item anew for the last event.
 - `id-scrubbed`: the recording redacts the id of a call.
-- `stand-in`: a call without a signature returns with Gemini's replacement, because the client left out the earlier call
-  that had it (gemini-thought-signature).
-- `labels`: ids and states of reasoning items, cache marks.
-- `default`: absence against the documented default, where the neutral view differs: the schema of a tool without
+- `stand-in`: the adapter sends Gemini's replacement with a call that has no signature, because the client left out the
+  earlier call that had it (gemini-thought-signature).
+- `labels`: ids and status of reasoning items, and cache marks.
+- `default`: one side states the documented default and the other leaves it out, such as the schema of a tool without
   arguments.
 
-Not compared, because the neutral view is equal: absent and null, a string and one text part, base64 alphabets. Ids of
-message and call items of Responses are no facts either: they refer to items that the server may have stored.
+Differences that the neutral view does not show are not compared: absent and null, a string and one text part, base64
+alphabets. The ids of message and call items of Responses are not compared either: they refer to items that the server
+may have stored.
 """
 
 from __future__ import annotations
@@ -69,10 +71,13 @@ _CACHE_MARK = "cache_control"
 class TurnFact:
     """Content of one part.
 
-    `fields` must be equal. `labels` identify the part or control the cache, and may differ. `name` is that of a call or
-    a tool, or the wire name of a part. `id` is the id of a call, or of the call that a result answers. `item_id` is the
-    id of the item that contains a call. `answers` is the index of a result's call. `returns` is set if the API is known
-    to accept the part in a later request.
+    - `fields`: values that must be equal.
+    - `labels`: values that identify the part or control the cache. They may differ.
+    - `name`: name of a call or a tool, or the name of another part on the wire.
+    - `id`: id of a call, or of the call that a result answers.
+    - `item_id`: id of the item that contains a call.
+    - `answers`: index of a result's call.
+    - `returns`: the API is known to accept the part in a later request.
     """
 
     role: str
@@ -183,8 +188,9 @@ def _blank(value: JSON) -> bool:
 @dataclass(frozen=True, slots=True)
 class Disagreement:
     """A difference between the adapter's request and the recorded one. `pointer` leads into the body of request j: to
-    the part, or to the one before an addition. `kind` names the difference: `call-id`, `result-content`,
-    `reasoning-missing` (recorded, not produced), `part-added` (produced, not recorded), …"""
+    the differing part or, for an addition, to a recorded part next to it. `kind` names the difference, for example
+    `call-id`, `result-content`, `reasoning-missing` (recorded, not produced) or `part-added` (produced, not recorded).
+    """
 
     pointer: str
     recorded: JSON

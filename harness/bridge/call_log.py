@@ -1,4 +1,4 @@
-"""Log of the arguments that wrappers make for their library, for `harness reproduce`."""
+"""Log of the arguments that wrappers pass to their library, for `harness reproduce`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LOG: ContextVar[list[dict[str, Any]] | None] = ContextVar("_LOG", default=None)
 
 @contextmanager
 def logged_calls() -> Generator[list[dict[str, Any]]]:
-    """Yield a list that gets the arguments of each call, in the form of OpenAI Chat."""
+    """Yield a list to which the arguments of each call are appended, in the form of OpenAI Chat."""
     calls: list[dict[str, Any]] = []
     token = _LOG.set(calls)
     try:

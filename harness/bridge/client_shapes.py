@@ -45,8 +45,8 @@ class ClientShape:
     """The constructor and the method of a client, and their parameters.
 
     `make` takes the base URL, the key and the model. `path` leads from the client to its method; it is empty for a
-    function. `names` are the parameters of the method, `is_open` is set if it takes
-    any keyword argument. `given` maps `base_url`, `api_key` and `model` to the method's own parameters.
+    function. `names` are the parameters of the method. `is_open` is set if the method accepts arbitrary keyword
+    arguments. `given` maps `base_url`, `api_key` and `model` to the method's own parameters.
     """
 
     name: str
@@ -74,7 +74,7 @@ class ClientShape:
 
     @property
     def lacks_settings(self) -> bool:
-        """A flag: the method has no place for a limit or a sampling setting, so that it is left out."""
+        """Return whether the method has no parameter for a limit or a sampling setting. Such a setting is left out."""
         return any(not any(map(self.takes, _SYNONYMS.get(name, (name,)))) for name in _SETTINGS)
 
     def takes(self, name: str) -> bool:
@@ -120,7 +120,7 @@ def adapter_for(value: object, name: str, api: str, base_url: Callable[[str], st
 
 
 class ShapedClient:
-    """A client of a known shape as a chat client of the contract."""
+    """Chat client that calls a client of a known shape."""
 
     def __init__(self, shape: ClientShape, endpoint: Endpoint, model: str) -> None:
         self._shape = shape
@@ -169,10 +169,10 @@ class ShapedClient:
 def as_completion(answer: object) -> object:
     """Return the answer of a client in the form of an OpenAI Chat completion.
 
-    The answer may be a completion, a message, an object with text and calls, a list of content blocks, or a text.
+    The answer may be a completion, a message, an object with text and calls, a list of content blocks, or a string.
 
     Raises:
-        MalformedResponse: It has neither a text nor calls.
+        MalformedResponse: the answer has neither text nor calls.
     """
     if isinstance(answer, str):
         return completion(answer, reason="stop")
@@ -230,7 +230,9 @@ def _constructor_names(factory: object) -> dict[str, str]:
 
 
 def call_code(value: object, shape: ClientShape) -> str:
-    """Return the body of a function of `base_url`, `model` and `arguments` that makes a client's call."""
+    """Return code that makes a client's call, as the body of a function with the parameters `base_url`, `model` and
+    `arguments`.
+    """
     own = {"base_url": "base_url", "api_key": "'none'", "model": "model"}
     called = shape.name.partition(":")[2]
     if shape.path:

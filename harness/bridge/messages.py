@@ -320,7 +320,9 @@ _MAX_DEPTH = 4
 
 
 def _without(value: Any, marks: Sequence[object], depth: int = 0) -> Any:
-    """Remove list entries that have all marks. Return the same object if there are none."""
+    """Remove list entries that contain all `marks`: an id, or a name and arguments. Return the same object if nothing
+    was removed.
+    """
     if depth > _MAX_DEPTH:
         return value
     if isinstance(value, list):
@@ -340,7 +342,9 @@ def _kept(entry: Any, marks: Sequence[object], depth: int) -> Sequence[Any]:
 
 
 def _changed(value: Any, new: Mapping[str, Any]) -> Any:
-    """Return a copy with new fields. An emptied list is left out, or gets the default of its class."""
+    """Return a copy with new fields. A list that became empty is left out of a mapping. In an object, it gets the
+    default of its field.
+    """
     if isinstance(value, Mapping):
         whole = {**cast("Mapping[str, Any]", value), **new}
         return {key: item for key, item in whole.items() if key not in new or item != []}
@@ -360,7 +364,7 @@ def _fields(value: Any) -> Mapping[str, Any]:
 
 
 def _leaves(value: object, depth: int = 0) -> Iterator[object]:
-    """Yield the texts in a value, down to a few levels."""
+    """Yield the strings in a value, down to a few levels."""
     if isinstance(value, str):
         yield value
     elif depth <= _MAX_DEPTH:

@@ -25,7 +25,7 @@ BYTE_BY_BYTE = 8 * 1024
 
 BYTE_ORDER_MARK = "byte order mark"
 COMMENTS = "keep-alive comments"
-"""Names of variants that some clients wrongly cannot read."""
+"""Names of valid variants that some clients fail to read."""
 
 _OBSOLETE_HEADERS = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 """Headers that are wrong after the body has been respelled."""

@@ -24,7 +24,7 @@ from harness.platform.credentials import is_secret_field, words
 _LAST = frozenset(
     {"apikey", "credential", "credentials", "key", "passphrase", "passwd", "password", "pwd", "secret", "token"}
 )
-"""Last words of names whose values are secret in any conversation."""
+"""Last words of field names whose values are suspected secrets."""
 
 _ASSIGNMENT = re.compile(
     r"(?<![A-Za-z0-9])((?:[A-Za-z]{1,20} )?[A-Za-z][A-Za-z0-9_-]{1,40})[\"']?\s{0,2}[:=]\s{0,2}[\"']?"

@@ -81,7 +81,7 @@ redirect.
 
 
 def redactor(requests: Collection[HttpRequest] = (), learned: Iterable[str] = ()) -> Redactor:
-    """Return a redactor for the keys in the environment and for all texts that look like a key.
+    """Return a redactor for the keys in the environment and for all strings that look like a key.
 
     It also redacts the secrets in `requests` and the `learned` secrets of exchanges.
     """
@@ -110,7 +110,7 @@ def learned(interactions: Collection[Interaction]) -> Iterator[str]:
 
 
 _TOKEN = re.compile(r"(?=\D*\d)(?=.*[A-Za-z])[^\s<>]{16,}")
-"""A token, as opposed to a word or a name, in an exchange that issues tokens."""
+"""Matches a token, as opposed to a word or a name, in an exchange that issues tokens."""
 
 
 def request_as_stored(request: HttpRequest, clean: Redactor) -> HttpRequest:

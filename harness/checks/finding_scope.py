@@ -1,4 +1,6 @@
-"""Findings that count: by `--rule`, `--ignore`, the project's `ignore`, and `--strict` of an endpoint's check."""
+"""Selection of the findings that count: `--rule`, `--ignore`, the project's `ignore` setting, and `--strict` for checks
+of endpoints.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ _MAX_SUGGESTIONS = 3
 
 
 def scope(rules: Sequence[str], ignored: Sequence[str], by: FactSelection, place: str = "--ignore") -> Scope:
-    """Return the selected findings. `place` names the option or setting of the ignored ones.
+    """Return the selection of findings that count. `place` names the option or setting that contains `ignored`.
 
     Raises:
         UsageError: no finding has such an id, or one cannot be ignored.
@@ -72,7 +74,9 @@ class FindingPolicy:
         return replace(judged, reason="; ".join(sorted({f.accepted for f in findings if f.accepted is not None})))
 
     def outcome(self, cells: Sequence[CellResult]) -> dict[str, Any]:
-        """Return the fields of a run's result that say which findings counted, and which expected ones are missing."""
+        """Return the fields of a run's result for selected and ignored rules, expected findings that did not occur, and
+        expectations that match no cell.
+        """
         played = [cell for cell in cells if cell.verdict is not Verdict.NOT_APPLICABLE]
         return {
             "stale": stale(self.expected, played, self.scope),

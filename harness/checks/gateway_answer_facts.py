@@ -38,7 +38,7 @@ def _where(view: ResponseView) -> str:
 
 @response_fact("gateway-answer-text", "answer's text", "the client reads other words than the model said")
 def _text(sent: ResponseView, received: ResponseView) -> Outcomes:
-    """The text of the answer reaches the client to the code point."""
+    """The text of the answer reaches the client unchanged."""
     if sent.text == received.text:
         if sent.text:
             yield preserved(same=True)
@@ -150,7 +150,7 @@ def _texts(value: JSON, left_out: Container[str] = (), places: Container[str] = 
 
 @exchange_fact("gateway-answer-refusal", "answer's refusal", "the client sees an empty answer", of_answer=True)
 def _refusal(exchange: GatewayExchange) -> Outcomes:
-    """The words with which the model declines reach the client."""
+    """The text of a refusal by the model reaches the client."""
     if exchange.responses is None or not exchange.responses[0].refusal:
         return
     sent, received = exchange.responses
@@ -170,7 +170,7 @@ def _refusal(exchange: GatewayExchange) -> Outcomes:
 
 @response_fact("gateway-answer-calls", "answer's calls", "the client runs other calls than the model made")
 def _calls(sent: ResponseView, received: ResponseView) -> Outcomes:
-    """The calls of the answer reach the client: all, in their order, and none that was cut short."""
+    """All calls of the answer reach the client, in their order, and no truncated call arrives as a complete one."""
     whole = [call for call in sent.calls if call.malformed is None]
     cut = [call for call in sent.calls if call.malformed is not None]
     found = [call for call in received.calls if call.malformed is None]
@@ -297,7 +297,7 @@ def _stop(exchange: GatewayExchange) -> Outcomes:
     of_answer=True,
 )
 def _usage(exchange: GatewayExchange) -> Outcomes:
-    """The tokens that the upstream counts reach the client."""
+    """The token counts of the upstream reach the client."""
     return _counted(exchange, _COUNTED)
 
 
@@ -354,7 +354,7 @@ def _is_exhausted(side: Side) -> bool:
 
 @exchange_fact("gateway-error", "errors", "the client does not know whether to retry", of_answer=True)
 def _status(exchange: GatewayExchange) -> Outcomes:
-    """An error of the upstream reaches the client as one of the same kind."""
+    """An upstream error reaches the client as an error of the same kind."""
     # An error that the gateway cured by a retry need not arrive.
     if any(side.response and side.response.error for side in exchange.upstream[:-1]) and exchange.responses:
         yield preserved(same=False)

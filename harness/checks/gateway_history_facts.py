@@ -69,7 +69,7 @@ def _arguments(exchange: GatewayExchange) -> Outcomes:
     said=lambda request: any(call.id for call in request.calls),
 )
 def _ids(exchange: GatewayExchange) -> Outcomes:
-    """A call id that the upstream issued comes back to it, or one that replaces it consistently."""
+    """A call id that the upstream issued is sent back to it unchanged, or is replaced consistently."""
     # This holds within the request and in all later ones.
     issued, before, taken = _issued(exchange), _mapped(exchange), dict[str, str]()
     same_id = [call.id for call, _ in _matched(exchange)]

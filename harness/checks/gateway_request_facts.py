@@ -36,7 +36,7 @@ from harness.results import Severity
     said=lambda request: any(part.text for part in request.system),
 )
 def _system(sent: RequestView, arrived: RequestView) -> Outcomes:
-    """The system prompt reaches the upstream as one, and no other does."""
+    """The system prompt reaches the upstream as a system prompt, and the gateway adds no other."""
     given, found = [part.text for part in sent.system], [part.text for part in arrived.system]
     place, there = (sent.system[0].pointer if sent.system else ""), (arrived.system[0].pointer if found else "")
     if not any(given):
@@ -74,7 +74,7 @@ def _runs(view: RequestView) -> list[tuple[str, list[TextView]]]:
 
 @request_fact("gateway-texts", "message texts", "the model reads other words than were said")
 def _texts(sent: RequestView, arrived: RequestView) -> Outcomes:
-    """The texts of the conversation reach the upstream to the code point, each under its role."""
+    """The texts of the conversation reach the upstream unchanged, each with its role."""
     given, found = _runs(sent), _runs(arrived)
     adds = sent.response_format is not None or any(_media(sent))  # an instruction, or a caption
     system = "".join(part.text for part in sent.system)
@@ -134,7 +134,7 @@ def _media(view: RequestView) -> Iterator[tuple[MediaView, bool]]:
     said=lambda request: any(True for _ in _media(request)),
 )
 def _pictures(sent: RequestView, arrived: RequestView) -> Outcomes:
-    """Images and files reach the upstream to the byte."""
+    """Images and files reach the upstream byte for byte."""
     found = [*_media(arrived)]
     for medium, inside in _media(sent):
         same = [(each, within) for each, within in found if _is_same(medium, each)]
@@ -184,7 +184,7 @@ def _format_tool(sent: RequestView, arrived: RequestView) -> ToolView | None:
     said=lambda request: bool(_functions(request)),
 )
 def _tools(sent: RequestView, arrived: RequestView) -> Outcomes:
-    """The tools that were given reach the upstream, and no others."""
+    """The tools of the request reach the upstream, and no others do."""
     given, found, format_tool = _functions(sent), _functions(arrived), _format_tool(sent, arrived)
     forbidden = sent.tool_choice is not None and sent.tool_choice.mode == "none"
     if not found and forbidden:

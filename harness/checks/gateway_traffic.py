@@ -102,10 +102,10 @@ REQUEST_EXTRAS: Mapping[str, RequestExtras] = {
 
 
 def extras_unsupported(scenario: str, target: Target, *, in_form: bool = True) -> str | None:
-    """Return why a target's API cannot express the additions, or `None`.
+    """Return why a target's API cannot express the additions of a scenario, or `None` if it can.
 
-    A form applies to the client only. If `in_form` is false, a missing form is ignored because the same content can be
-    sent in another form.
+    With `in_form=False`, ignore a form that the API's clients lack, because the same content can be sent in another
+    form.
     """
     extra = REQUEST_EXTRAS.get(scenario)
     api = registry.api(target.api)
@@ -195,7 +195,7 @@ class Upstream:
         self._numbers = 0
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Answer a request of the gateway."""
+        """Respond to a request from the gateway."""
         current = self._current
         if current is None:
             return self._reject_unexpected(request, "it arrived outside of any cell")
@@ -237,7 +237,7 @@ class UpstreamConversation:
         self._lock = Lock()
 
     def answer(self, request: HttpRequest) -> HttpResponse:
-        """Answer a chat."""
+        """Respond to a request, and record which client request was in progress."""
         with self._lock:
             number = self._during()
             response = self.conversation(request)
@@ -292,7 +292,9 @@ class _HeaderTransport(httpx2.BaseTransport):
 
 @dataclass(frozen=True, slots=True)
 class GatewayRun:
-    """Finished cell, with the exchanges of both ends. `upstream` is the evidence at the upstream for the rules."""
+    """A finished cell, with the exchanges at the client and at the upstream. `upstream` is the upstream conversation as
+    evidence for the rules.
+    """
 
     exchanges: tuple[GatewayExchange, ...]
     chats: tuple[Chat, ...]
@@ -386,10 +388,11 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def await_listening(url: str, seconds: float, alive: Callable[[], None] = lambda: None) -> None:
-    """Wait until a server accepts connections at a URL. `alive` raises if that became impossible.
+    """Wait until a server accepts connections at a URL. `alive` is called before each attempt and raises an exception
+    if the server can no longer start.
 
     Raises:
-        UsageError: no server does after `seconds`.
+        UsageError: no server accepts connections within `seconds`.
     """
     parts = urlsplit(url)
     port = parts.port or {"https": 443}.get(parts.scheme, 80)

@@ -1,7 +1,8 @@
-"""Recognition of what a user wants to try: an adapter, a client, a tool loop or a function, and the API that it uses.
+"""Recognition of the code that a user wants to try: an adapter, a client, a tool loop or a function, and the API that
+it uses.
 
-The code is foreign, so it is imported and called in a process of its own: `python -m harness.checks.recognition`. It
-gets the base URL of a probe server, which refuses every request. The path of the first request names the API.
+Third-party code is imported and called in a separate process: `python -m harness.checks.recognition`. It gets the base
+URL of a probe server that rejects every request. The path of the first request identifies the API.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _SECONDS = 20.0
 """Time limit for importing the code and for its first request."""
 
 _INPUT_SECONDS = 5.0
-"""Time that a program has to answer on its standard output before its standard input ends."""
+"""Maximum time to wait for a program's first line of output before its standard input is closed."""
 
 _BASE_PATH = "/v1"
 _PATHS = {
@@ -56,10 +57,10 @@ _LOOP_PARAMETERS = 3
 
 @dataclass(frozen=True, slots=True)
 class Recognised:
-    """The kind of a named object. `spec` is its specification as an adapter, `sentence` its description.
+    """Result of recognising a named object. `spec` is its adapter specification, `sentence` its description.
 
-    `ignored` names rules that a client of this shape cannot keep. If it was not recognised, `question` asks for what
-    decides it.
+    `ignored` names rules that a client of this shape cannot satisfy. If the object was not recognised, `question`
+    explains why and may ask for more information.
     """
 
     spec: str = ""
@@ -143,7 +144,9 @@ class _Seen:
 
 
 def _probe(send: Callable[[str], object]) -> _Seen:
-    """Call foreign code with the URL of a server that refuses everything, and see where the first request goes."""
+    """Call third-party code with the URL of a server that rejects every request, and return what the first request
+    shows.
+    """
     failure = ""
     with _probe_server() as (origin, paths):
         try:
@@ -178,7 +181,9 @@ def _signature(name: str, value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class EndedProgram:
-    """A program that has ended. `note` says how, if not well; `is_adapter` is set if it spoke the adapter protocol."""
+    """A program that has ended. `note` explains an abnormal end. `is_adapter` is set if the program used the adapter
+    protocol.
+    """
 
     is_adapter: bool
     printed: str
@@ -186,9 +191,9 @@ class EndedProgram:
 
 
 def run_program(command: str, environment: Mapping[str, str], seconds: float) -> EndedProgram:
-    """Run a shell command until it ends, at most for some seconds.
+    """Run a shell command until it ends, for at most `seconds`.
 
-    It gets the first message of the adapter protocol on its standard input, which programs without input ignore.
+    Its standard input receives the first message of the adapter protocol. Programs without input ignore it.
     """
     first = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "describe", "params": {"protocol": PROTOCOL}})
     process = subprocess.Popen(  # noqa: S602 - the user's own

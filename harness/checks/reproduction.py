@@ -1,4 +1,4 @@
-"""A file that shows a finding without harness, and the text of an issue for the library's tracker."""
+"""Files that reproduce a finding: a Python script that needs no harness, and an issue for the library's tracker."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from harness.model.http import HttpResponse
 from harness.results import Exchange, Finding
 
 _HEADERS = frozenset({"content-type", "retry-after", "retry-after-ms", "request-id", "x-request-id"})
-"""Headers of answers that clients read."""
+"""Response headers that clients read."""
 
 
 @dataclass(frozen=True, slots=True)
 class LibraryCall:
-    """Code that calls a library with `arguments` in the form of OpenAI Chat.
+    """Code that calls a library with `arguments` in the format of OpenAI Chat.
 
-    `setup` is the top of the file. `whole` and `stream` are the bodies of a function of `base_url`, `model` and
-    `arguments`; `stream` is empty if the library does not stream. `packages` are the distributions to install.
+    `setup` is the code at the top of the file. `whole` and `stream` are bodies of a function with the parameters
+    `base_url`, `model` and `arguments`. `stream` is empty if the library does not stream. `packages` are the
+    distributions to install.
     """
 
     packages: tuple[str, ...]
@@ -95,10 +96,11 @@ _LANGCHAIN = {
 
 @dataclass(frozen=True, slots=True)
 class Reproduction:
-    """All that a reproduction holds.
+    """Contents of a reproduction.
 
-    `subject` names the library or client, `versions` the installed packages. `arguments` are those of each call.
-    `finding` is the fault; it has to be about a request. `fact` is the provider's rule that it breaks, if it has one.
+    `subject` names the library or client, `versions` the installed packages. `arguments` has the arguments of each
+    call. `finding` is the fault, which must be about a request. `fact` is the provider's rule that the request breaks,
+    if there is one.
     """
 
     subject: str
@@ -173,7 +175,7 @@ class Reproduction:
 
     @property
     def _knows_right(self) -> bool:
-        """Return whether the expected value is one that could be at the place. Some findings describe it in words."""
+        """Return whether the finding contains the expected value itself. Some findings only describe it in words."""
         finding = self.finding
         return bool(finding.pointer) and finding.expected is not None and finding.actual == self._wrong
 
@@ -193,7 +195,7 @@ def _answer(response: HttpResponse) -> tuple[int, dict[str, str], str]:
 
 
 def _literal(value: object) -> object:
-    """Return a value with dictionaries in place of a library's own objects."""
+    """Return a value with a library's own objects converted to dictionaries."""
     if isinstance(value, str | int | float | bool | None):
         return value
     if isinstance(value, list | tuple):

@@ -60,7 +60,7 @@ class ServerUnderTest:
     def of(
         api: Api, model: str, base_url: str, longest: int = LONGEST, edition: FactSelection = SHIPPED
     ) -> ServerUnderTest:
-        """Return the server at a base URL, with the facts of an edition.
+        """Return the server at a base URL, with the facts that `edition` selects.
 
         Raises:
             UsageError: the API has no request builder for server checks.
@@ -102,7 +102,9 @@ class ServerUnderTest:
 
 
 def _root(base_url: str, path: str) -> str:
-    """Remove the version with which the path begins, because users write base URLs with or without it."""
+    """Remove the API version from the end of a base URL, because `path` begins with it. Users write base URLs with or
+    without the version.
+    """
     return base_url.rstrip("/").removesuffix(f"/{path.split('/')[1]}")
 
 
@@ -195,7 +197,7 @@ class RetryingClient:
 
 
 _UNHELPFUL = (StopReason.MAX_TOKENS, StopReason.REFUSAL)
-"""Stop reasons that end an answer before it can show anything."""
+"""Stop reasons that make an answer inconclusive."""
 
 
 class Inconclusive(Exception):
@@ -214,8 +216,8 @@ class SessionEnded(Exception):
 class Reply:
     """A response.
 
-    `view` is `None` if the wire reader cannot read it; `damage` then explains why. `departures` are the promises that
-    it breaks regardless of the request.
+    `view` is `None` if the wire reader cannot read it; `damage` then explains why. `departures` are its violations of
+    promises that every answer must keep.
     """
 
     body: Body
@@ -288,13 +290,13 @@ class CheckSession:
     ) -> Reply:
         """Send a valid request and return the response.
 
-        `refused` explains a refusal, or finds the explanation. `way` names methods of `RequestBuilder` that modify the
-        body.
+        `refused` is the message if the server refuses the request, or a function that returns the message. `way` names
+        methods of `RequestBuilder` that modify the body.
 
         Raises:
             Inapplicable: the server is known to refuse the request.
-            SessionEnded: there is no usable response, which is recorded.
-            Inconclusive: `refused` finds that the refusal proves nothing.
+            SessionEnded: there is no usable response. The failure is recorded.
+            Inconclusive: the answer cannot be read because it breaks a promise, or `refused` raises this.
         """
         bound = self.server.longest if request.max_tokens is None else request.max_tokens
         body = self.server.body_of(replace(request, model=self.server.model, max_tokens=bound))
@@ -315,11 +317,12 @@ class CheckSession:
     def send_results(self, reply: Reply, results: Sequence[AnsweredCall], *, refused: str) -> Reply:
         """Send the response back unchanged, with results of its calls.
 
-        The server has to accept what it issued itself, whatever limits apply to other clients.
+        The server must accept what it issued itself, so known limits are not checked first.
 
         Raises:
-            SessionEnded: there is no usable response, which is recorded.
-            Inconclusive: the calls cannot be sent back.
+            SessionEnded: there is no usable response. The failure is recorded.
+            Inconclusive: the arguments of a call are not a JSON object, or the answer cannot be read because it breaks
+                a promise.
         """
         if any(call.malformed is not None for call, _ in results):
             raise Inconclusive("the arguments of a call are no JSON object, so that it cannot be answered")
@@ -329,7 +332,7 @@ class CheckSession:
         )
 
     def send_text(self, reply: Reply, text: str, *, refused: str = "the conversation is refused") -> Reply:
-        """Send the response back unchanged, with another user message. Raises as `send_results` does."""
+        """Send the response back unchanged, with another user message. Raises the same exceptions as `send_results`."""
         answer = reply.view.body if reply.view is not None else None
         body = self.server.request_builder.append_text(
             self.server.request_builder.append_answer(reply.body, answer, ()), text
@@ -454,7 +457,9 @@ def _with_stream_type(response: HttpResponse) -> HttpResponse:
 
 
 def conclusive(reply: Reply) -> ResponseView:
-    """Return the response as the wire reader sees it. Raises `Inconclusive` if the answer shows nothing."""
+    """Return the response as the wire reader sees it. Raises `Inconclusive` if the answer was truncated or the model
+    refused.
+    """
     view = reply.view
     if view is None:
         raise SessionEnded
@@ -509,12 +514,14 @@ BOTH: list[Variant] = ["whole", "stream"]
 class ServerCheck(BaseModel):
     """A check with a stable kebab-case `id`.
 
-    `promise` is the requirement, `source` its origin, `because` the consequence of a violation. `sends` describes the
-    requests. `prompt` is the first user text, by which the scripted server identifies the check. `script` holds the
-    answers of a model that follows instructions, for cost estimates and tests. `history` is a conversation from another
-    server. The check applies if the API's request builder has a value for `needs` (else `lack` is the reason), and if
-    the model's profile supports the features in `native` itself. `never` is the warning if no try recorded under the
-    name `counted` succeeds.
+    - `promise` is the requirement, `source` its origin, and `because` the consequence of a violation.
+    - `sends` describes the requests. `prompt` is the first user text, by which the scripted server identifies the
+      check.
+    - `script` has the answers of a model that follows instructions, for cost estimates and tests.
+    - `history` is a conversation from another server.
+    - `needs` names a value that the API's request builder must have. `lack` is the message if it does not.
+    - `native` names features that the model's profile must support natively.
+    - `counted` is the name of the recorded tries. `never` is the warning if none of them succeeds.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -549,7 +556,7 @@ PLAYS: dict[str, Callable[[CheckSession], None]] = {}
 
 
 def plays(check: str) -> Callable[[Callable[[CheckSession], None]], Callable[[CheckSession], None]]:
-    """Register a function as the one that runs a check."""
+    """Return a decorator that registers a function as the one that runs a check."""
 
     def register(play: Callable[[CheckSession], None]) -> Callable[[CheckSession], None]:
         PLAYS[check] = play

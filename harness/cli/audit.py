@@ -81,9 +81,9 @@ def adopt(
 ) -> int:
     """Inspect the cassettes of an existing suite before its tests are marked with pytest.mark.tape.
 
-    Lists the exchanges of each, and which cannot be played, hold secrets, or break a limit. Originals do not change.
-    Exit codes: 1 when one cannot be played or written, or holds secrets and --to is not given; 2 for wrong usage,
-    or when there is no cassette; else 0.
+    Lists the exchanges of each cassette, and reports cassettes that cannot be replayed, contain secrets, or break a
+    limit. The originals are not changed. Exit codes: 1 when a cassette cannot be replayed or written, or contains
+    secrets and --to is not given; 2 for wrong usage, or when there is no cassette; else 0.
     """
     every: list[FoundCassette] = []
     for found in adopt_cassettes(paths, to, fact_options(as_of, fact_files(facts)), tuple(allowed or ())):

@@ -66,7 +66,9 @@ T = TypeVar("T", bound=EndpointOptions)
 
 
 Play: TypeAlias = Callable[[FactSelection, Redactor, FindingPolicy, bool, PartialReports], RunResult]
-"""Plays a check, by facts and a policy for its findings. The flag keeps the exchanges of all cells."""
+"""Function that runs a check. It takes the facts, a redactor, a policy for findings, whether to keep the exchanges of
+all cells, and the partial reports.
+"""
 
 
 def check_server(typed: ServerOptions) -> int:
@@ -94,7 +96,7 @@ def _checked(
     known: Callable[[FactSelection], Collection[str]],
     play: Play,
 ) -> RunResult:
-    """Play a check and write its reports. `known` returns the ids of its findings."""
+    """Run a check and write its reports. `known` returns the ids that its findings can have."""
     redactor = Redactor.of_run([options.url], shaped=True, models=models, headers=headers_of(options))
     with redactor.raising():
         by = fact_options(options.as_of, fact_files(options.facts))
@@ -186,7 +188,7 @@ def _completed(kind: str, typed: T) -> tuple[T, NamedServer | NamedGateway | Non
 
 
 def headers_of(options: EndpointOptions, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return the headers by lower-case name. Those of the command line replace those of the settings.
+    """Return the headers by lower-case name. Headers from the command line replace headers from the settings.
 
     Raises:
         UsageError: a header cannot be sent, or its variable is not set. The message contains no value.
@@ -426,7 +428,8 @@ def _by_upstream(values: Sequence[str] | None, option: str, upstreams: Mapping[s
     """Return the models by upstream. A value without a name applies to the only upstream.
 
     Raises:
-        UsageError: a name is that of no upstream, or is missing where there are several.
+        UsageError: a name is not an upstream, a name is missing although there are several upstreams, or a model is
+            missing.
     """
     found: dict[str, str] = {}
     for value in values or ():

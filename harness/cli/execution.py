@@ -49,7 +49,7 @@ from harness.stdio.workers import ForeignAdapter, WorkerPool
 
 
 def play(options: EffectiveOptions, mode: Mode) -> int:
-    """Play the selected cells, write the reports, and return the exit code.
+    """Run the selected cells, write the reports, and return the exit code.
 
     Raises:
         UsageError: an option is wrong, or names something that does not exist.
@@ -61,9 +61,9 @@ def play(options: EffectiveOptions, mode: Mode) -> int:
 
 
 def play_check(options: EffectiveOptions, check: AdapterCheck, again: Again) -> int:
-    """Play the cells of a check, write the reports with its scorecard, and return the exit code.
+    """Run the cells of a check, write the reports with its scorecard, and return the exit code.
 
-    `again` may replace the result by that of a second execution.
+    `again` may replace the result with the result of a second execution.
 
     Raises:
         UsageError: an option is wrong, or names something that does not exist.
@@ -96,7 +96,9 @@ def record(typed: RecordOptions) -> int:
 
 
 def environment(mode: Mode) -> AbstractContextManager[None]:
-    """Hide every environment variable that an SDK reads from offline runs, before an SDK is imported."""
+    """Return a context that hides every environment variable that an SDK reads, unless the run is live. Enter it before
+    an SDK is imported.
+    """
     return contextlib.nullcontext() if mode == "live" else hidden_variables()
 
 
@@ -194,7 +196,7 @@ class Execution:
     conversations: bool
 
     def result(self, workers: WorkerPool) -> RunResult:
-        """Play the cells.
+        """Run the cells and return their result.
 
         Raises:
             UsageError: an option is wrong, or names something that does not exist.
@@ -253,8 +255,9 @@ class Execution:
         )
 
     def _to_play(self, selection: Selection, run: Run, plan: Plan) -> Sequence[Cell]:
-        """Return the cells to record, or all cells without a recorder. Print what the user should know before requests
-        are sent.
+        """Return the cells to record, or all cells without a recorder.
+
+        For a recording, print notes about the existing cassettes and, if requests go to a provider, the expected cost.
         """
         if self.recorder is None:
             return selection.cells
@@ -354,10 +357,10 @@ Again = Callable[[Execution, WorkerPool, RunResult], RunResult]
 def _executor(
     options: EffectiveOptions, mode: Mode, plan: Plan, targets: Sequence[Target]
 ) -> Generator[Execute | None]:
-    """Connect to the Dask workers of `--executor`.
+    """Connect to the Dask workers of `--executor`; without this option, yield `None`.
 
     Raises:
-        UsageError: these cells cannot be played there, or nothing answers at the address.
+        UsageError: the run is live, an adapter is third-party, or the workers cannot be used.
     """
     if options.executor is None:
         yield None
@@ -424,10 +427,10 @@ def _budget(options: EffectiveOptions, targets: Sequence[Target]) -> Budget | No
 
 
 def base_urls_for(given: Sequence[str] | None, mode: Mode, targets: Sequence[Target]) -> Mapping[str, str]:
-    """Return the servers that replace the providers of these targets, as given or by the environment.
+    """Return the base URLs that replace the providers of these targets, from the option or from environment variables.
 
     Raises:
-        UsageError: a value is no URL or names no target, or the run is not live.
+        UsageError: a value is not a URL or does not name a target, or the run is not live.
     """
     base_urls = named_values("--base-url", given, "URL")
     known = sorted({target.name for target in targets} | {shipped.name for shipped in registry.targets()})

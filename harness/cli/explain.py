@@ -49,10 +49,10 @@ def explain(
 
 
 def lines(topic: str, files: Sequence[Path] = ()) -> list[str]:
-    """Return the explanation; `files` add facts.
+    """Return the lines that explain a topic. `files` are additional fact files.
 
     Raises:
-        UsageError: nothing has this name. The message has similar ones.
+        UsageError: nothing has this name. The message suggests similar names.
     """
     topic = topic if ":" in topic else "-".join(topic.split())
     facts = {fact.id: fact for api in registry.apis() for fact in api.facts.together(api.name, files).all()}
@@ -125,7 +125,7 @@ def _fact(fact: Fact, limits: list[str]) -> Iterator[str]:
 
 
 def _examples(entry: Fact | LimitEntry) -> Iterator[str]:
-    """Yield a line for the first example of each kind, with its difference from the API's smallest request."""
+    """Yield the first refused and the first accepted example, each as a change to the API's smallest request."""
     for name, examples in (("refuses", entry.refuses), ("accepts", entry.accepts)):
         if examples:
             yield f"  {name}:  {json.dumps(examples[0], ensure_ascii=False)}"

@@ -88,8 +88,9 @@ def init(
 ) -> int:
     """Write the first files for a repository: settings, a scenario, templates to fill in, and a workflow for CI.
 
-    Searches the Python files of the folder for a client, a loop and tests, unless --for names them; asks on a terminal.
-    Existing files are not changed.
+    Unless --for is given, searches the Python files of the folder for a client, a loop and tests. If it finds none, it
+    asks on a terminal. Existing files are not overwritten. Settings are added to pyproject.toml unless it already has
+    them.
     """
     typed: set[ProjectKind] = {*(kinds or ()), *([ProjectKind.ADAPTER] if adapter else [])}
     chosen = [kind for kind in ProjectKind if kind in typed] or _detect_kinds()
@@ -135,7 +136,7 @@ def _detect_kinds() -> list[ProjectKind]:
     places: dict[ProjectKind, Path] = {}
     for file in islice(_sources(Path()), MAX_FILES):
         text = file.read_text(encoding="utf-8", errors="replace")
-        if not _MODEL.search(text) or text.startswith(_TEMPLATE_STARTS):
+        if not _MODEL.search(text) or text.startswith(_TEMPLATE_START):
             continue
         if file.name.startswith("test_") or "tests" in file.parts:
             places.setdefault(ProjectKind.TESTS, file)
@@ -156,7 +157,7 @@ def _detect_kinds() -> list[ProjectKind]:
     return [ProjectKind.ADAPTER]
 
 
-_TEMPLATE_STARTS = ('"""An adapter to begin with', '"""A loop to begin with')
+_TEMPLATE_START = '"""Template for '
 
 
 def _sources(folder: Path) -> Iterator[Path]:

@@ -53,9 +53,11 @@ def list_(  # noqa: PLR0913 - a parameter for each option
     max_age: MaxAge = None,
     strict: Annotated[bool, option("--strict", "Exit code 1 if a cassette is not fresh.")] = False,
 ) -> int:
-    """List scenarios (the project's, or the shipped ones), targets, rules, known models, facts about providers, or the
-    project's cassettes: fresh, stale, old, unused (no cell plays it), orphaned (no scenario has its name) or
-    unreadable. Or list the ready-made wrappers of libraries."""
+    """List scenarios (the project's, or the shipped ones), targets, rules, known models, facts about providers, the
+    ready-made wrappers of libraries, or the project's cassettes.
+
+    A cassette is fresh, stale, old, unused (no cell replays it), orphaned (no scenario has its name) or unreadable.
+    """
     if what == "cassettes":
         return _cassettes(cassettes, max_age, strict=strict)
     for name, given in {"--cassettes": cassettes, "--max-age": max_age, "--strict": strict}.items():

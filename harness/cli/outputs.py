@@ -101,11 +101,12 @@ class Summary(Output):
 
 
 def outputs(given: Sequence[str]) -> list[Output]:
-    """Return the outputs of the values of `--report`, with the terminal report unless another one is shown.
+    """Return the outputs for the values of `--report`. Add the terminal report unless another report goes to standard
+    output.
 
     Raises:
         UnknownName: there is no such report.
-        UsageError: see `destinations`; or a report cannot be written in the form of its file.
+        UsageError: see `destinations`; or the report has no form for the suffix of its file.
     """
     made = [Output(REPORTS.load(name), path) for name, path in destinations(given)]
     for each in made:
@@ -134,7 +135,7 @@ def comparison_outputs(given: Sequence[str]) -> list[Output]:
 
 
 def with_pipeline(given: Sequence[str]) -> list[Output]:
-    """Return the outputs of the values of `--report`, with annotations and a summary in GitHub Actions.
+    """Return the outputs for the values of `--report`. In GitHub Actions, add annotations and a summary.
 
     Raises:
         UnknownName: there is no such report.
@@ -154,10 +155,12 @@ def _same(one: Path, other: Path) -> bool:
 
 
 def destinations(given: Sequence[str]) -> list[tuple[str, Path | None]]:
-    """Return formats and their files (`None`: standard output), the terminal first unless another one is shown.
+    """Return the format and the file of each value of `--report`. The file `None` means standard output.
+
+    The terminal report comes first unless another report goes to standard output.
 
     Raises:
-        UsageError: two reports need the screen, or a file cannot be written.
+        UsageError: two reports go to standard output or to the same file, or a file cannot be written.
     """
     made: list[tuple[str, Path | None]] = []
     for value in given:
@@ -320,10 +323,10 @@ _MAX_RUN_BYTES = 256 << 20
 
 
 def load_run(path: Path, option: str = "") -> RunResult:
-    """Return the saved run in a file that an `option` names.
+    """Load a saved run. `option` is the command-line option that names the file, for error messages.
 
     Raises:
-        UsageError: the file cannot be read, or holds no run.
+        UsageError: the file cannot be read, is too large, or does not contain a run.
     """
     named = f"{option} {path}".strip()
     try:

@@ -31,7 +31,7 @@ _NOT_FINISHED = "the run was begun and did not come to its end"
 class PartialReports:
     """Report files of a run that has not ended, so that no report of an earlier run can be mistaken for its own.
 
-    `cassettes` is the folder that the run reads or writes, `facts` the files of facts by which it judges.
+    `cassettes` is the folder that the run reads or writes. `facts` are the fact files that it uses.
 
     Raises:
         UsageError: a report file cannot be written.

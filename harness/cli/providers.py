@@ -252,7 +252,9 @@ def _print_probe_forecast(asked: Sequence[FactProbe], most: int | None) -> None:
 
 
 def _lines(found: ProbeResult, so_far: Sequence[ProbeResult]) -> list[str]:
-    """Return the lines of a fact. For the first fact of a target, the target's lines come first."""
+    """Return the lines that report the result for a fact. For the first fact of a target, a line about the target comes
+    first.
+    """
     question, target = found.question, found.question.target
     lines: list[str] = []
     if len(so_far) == 1 or so_far[-2].question.target.name != target.name:

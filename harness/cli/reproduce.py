@@ -59,10 +59,11 @@ class ReproduceOptions(StrictOptions, AdapterOptions):
 
 
 def reproduce(typed: ReproduceOptions) -> int:
-    """Write a file that shows the worst finding of a cell without harness, and the text of an issue.
+    """Write a Python script that shows the worst finding of a cell without harness, and the text of an issue.
 
-    Plays the cell against the reference server. The Python file needs the library alone: it gives the library the
-    recorded answers and compares what it sends. For an adapter of your own only the text is written.
+    Runs the cell against the reference server. The script needs only the library: it sends the recorded answers to the
+    library and compares the library's requests. If harness does not know how an adapter calls its library, only the
+    issue is written.
     """
     any_variant = not typed.variants
     options = completed(combined(typed, paths=[typed.cell], jobs="1"), "reference")
@@ -156,7 +157,7 @@ def _logged_arguments(cell: Cell, spec: str, exchanges: Sequence[Exchange]) -> S
 
 
 def _fact(finding: Finding, api: str) -> Fact | None:
-    """Return the fact that a finding rests on: its own, or the first of its limit."""
+    """Return the fact on which a finding is based: the fact with the same id, or the first fact of the limit."""
     facts = registry.api(api).facts
     ids = [
         finding.rule,
@@ -173,7 +174,7 @@ def _version(package: str) -> str | None:
 
 
 def _tried(script: Path) -> str:
-    """Run a script and return its last line."""
+    """Run a script and return the last line of its output."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path.cwd()), os.environ.get("PYTHONPATH", "")])}
     command = [sys.executable, script.name]
     try:

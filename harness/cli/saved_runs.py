@@ -46,9 +46,9 @@ class MergeOptions(ReportOptions):
 
 
 def report(typed: SavedReportOptions) -> int:
-    """Write any report of a saved run. Nothing is played.
+    """Write any report of a saved run. Nothing is run again.
 
-    Only an archive holds the conversations of the cells; the html report of a json file shows findings alone.
+    Only an archive contains the conversations of the cells. The html report of a json file shows only the findings.
 
     Exit codes: those of the run.
     """
@@ -66,7 +66,8 @@ def report(typed: SavedReportOptions) -> int:
 
 
 def merge(typed: MergeOptions) -> int:
-    """Merge all shards of a run, and write any report of it. Apart from times it is as if one machine had played it.
+    """Merge all shards of a run, and write any report of it. Except for times, the result is the same as on one
+    machine.
 
     Exit codes: those of the run.
     """

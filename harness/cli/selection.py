@@ -44,8 +44,8 @@ _NOWHERE = Endpoint("http://127.0.0.1:9", "not-a-key", processes=LocalRunner()) 
 class Selection:
     """The cells of a run.
 
-    `files` maps the ids of the user's own scenarios to their files. `words` are the options that select a target again,
-    where `--target NAME` is not enough. `left_out` maps default targets that cannot be played to the reason.
+    `files` maps the ids of the user's own scenarios to their files. `words` maps targets that `--target NAME` cannot
+    select to the options that select them. `left_out` maps default targets that cannot run to the reason.
     """
 
     cells: Sequence[Cell]
@@ -64,7 +64,7 @@ def select(options: EffectiveOptions, workers: WorkerPool) -> Selection:
     """Return the cells that the options select. Third-party adapters run in `workers`.
 
     Raises:
-        UsageError: an option is wrong, or no cell is left to play.
+        UsageError: an option is wrong, or no cell is selected.
     """
     wanted = parse_keywords(options.words) if options.words is not None else None
     models = {**options.default_models, **named_values("--model", options.models, "NAME")}
@@ -99,19 +99,22 @@ def _variants(options: EffectiveOptions) -> list[Variant]:
 
 
 def described(cell: Cell) -> str:
-    """Return the text that the words of `-k` are searched in."""
+    """Return the text in which `-k` searches for its words."""
     return " ".join([cell.scenario.id, cell.target.name, *cell.scenario.covers])
 
 
 def _worth_reading(files: Sequence[Path], wanted: Keywords, targets: Sequence[Target]) -> Sequence[Path]:
-    """Return the files that `-k` may select by their name: all of them if a word may be a subject."""
+    """Return the files of scenarios that `-k` may select, by the names of files and targets. If a word may be a
+    subject, return all files, because only their content shows the subjects.
+    """
     if any(word in subject for word in wanted.words.values() for subject in Subject):
         return files
     return [file for file in files if any(wanted.match(f"{file.stem} {target.name}") for target in targets)]
 
 
 def scenarios_of(paths: Sequence[str] | None) -> tuple[list[Scenario], dict[str, str]]:
-    """Return the named scenarios, or all shipped ones, and the files of those that are not shipped by their ids.
+    """Return the named scenarios, or all shipped ones, and a mapping from ids to files for scenarios that are not
+    shipped.
 
     Raises:
         UsageError: there is no such file or scenario, or one cannot be read.
@@ -202,7 +205,9 @@ def _words(target: Target, spec: str, models: Mapping[str, str]) -> tuple[str, .
 
 @dataclass(frozen=True, slots=True)
 class Keywords:
-    """Parsed expression of `-k`. In `tree` a name replaces each word; `words` maps columns to words."""
+    """Parsed expression of `-k`. In `tree`, a placeholder replaces each word. `words` maps the columns of the
+    placeholders to the words.
+    """
 
     tree: ast.expr
     words: Mapping[int, str]
@@ -276,7 +281,7 @@ class LastFailed:
         self._mode = mode
 
     def chosen(self, cells: Sequence[Cell]) -> Sequence[Cell]:
-        """Return the cells that failed when they were last played, or all if none did; print which it is."""
+        """Return the cells that failed when they last ran, or all cells if none failed. Print which it is."""
         failed = self._known().get(self._mode, set())
         again = [cell for cell in cells if cell.key in failed]
         if again:

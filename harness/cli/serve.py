@@ -145,7 +145,7 @@ def _environment(origin: str, scenarios: Sequence[Scenario]) -> dict[str, str]:
 
 
 def variables_for(base_url: str) -> dict[str, str]:
-    """Return the environment variables that lead the SDKs of all APIs to a base URL, with a key that is none."""
+    """Return environment variables that point the SDKs of all APIs to a base URL, with a placeholder key."""
     variables = {"HARNESS_BASE_URL": base_url}
     for api in registry.apis():
         if api.provider_url.startswith("http"):

@@ -46,9 +46,9 @@ class EffectiveOptions(RunOptions):
 
 
 def combined(typed: object, **changes: Any) -> EffectiveOptions:
-    """Return the options of a command as a run takes them. `changes` replace or add fields.
+    """Return the options of a command in the form that a run needs. `changes` replace or add fields.
 
-    Adapters, commands and agents become one list in the form that `harness.stdio.adapter_specs.adapter` takes.
+    Adapters, commands and agents become one list of specifications for `harness.stdio.adapter_specs.adapter`.
 
     Raises:
         UsageError: two options contradict each other, or the project's settings are wrong.
@@ -84,13 +84,13 @@ def _adapters(options: EffectiveOptions) -> list[str]:
 
 
 def completed(options: EffectiveOptions, mode: Mode, *, records: bool = False) -> EffectiveOptions:
-    """Return the options with the project's settings where the command line says nothing.
+    """Return the options, completed by the project's settings. Options of the command line take precedence.
 
-    Agents that run their own tool loop are left out where only the reference server could answer them. URLs of servers
-    apply only to requests that are sent.
+    Agents with their own tool loop are left out of recordings, and of runs without the reference server. Base URLs from
+    the settings apply only to live runs.
 
     Raises:
-        UsageError: as `settings`.
+        UsageError: the settings are wrong, or they have only agents and these are left out.
     """
     own = settings()
     loops = [*own.conversations, *own.agent_commands] if mode != "reference" or records else []

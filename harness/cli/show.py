@@ -75,7 +75,7 @@ class _Numbered:
 
 
 def show_cell(options: EffectiveOptions, mode: Mode) -> int:
-    """Play the selected cell, print it, and return the exit code.
+    """Run the selected cell, print it, and return the exit code.
 
     Raises:
         UsageError: the options select several cells, or one is wrong.
@@ -91,7 +91,7 @@ def show_cell(options: EffectiveOptions, mode: Mode) -> int:
 
 @dataclass(frozen=True, slots=True)
 class PlayedCell:
-    """A cell with its result and, if it was played, its evidence."""
+    """A cell with its result and, if it ran, its evidence."""
 
     cell: Cell
     result: CellResult
@@ -99,7 +99,8 @@ class PlayedCell:
 
 
 def play_cell(options: EffectiveOptions, mode: Mode, *, any_variant: bool) -> PlayedCell:
-    """Play the only cell that completed options select; with `any_variant`, the whole answer if there is one.
+    """Run the only cell that the completed options select. With `any_variant`, the whole variant is preferred to the
+    streamed one.
 
     Raises:
         UsageError: the options select several cells, or one is wrong.
@@ -290,7 +291,7 @@ def _response(api: str, reading: ParsedExchange, here: Sequence[_Numbered], widt
 
 
 def _raw(api: str, reading: ParsedExchange, here: Sequence[_Numbered]) -> list[Text]:
-    """Return the raw stream, with events marked that have findings."""
+    """Return the raw stream. Events that have findings are marked."""
     stream = exhibits.raw_stream(api, reading)
     if stream is None:
         return []

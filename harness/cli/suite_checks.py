@@ -55,7 +55,7 @@ def write_template(kind: str) -> int:
     """Write a template for an adapter or an agent and return the exit code.
 
     Raises:
-        UsageError: there is such a file already, or it cannot be written.
+        UsageError: the file already exists, or it cannot be written.
     """
     shipped, name, command = _TEMPLATES[kind]
     text = (resources.files("harness.checks") / "starters" / shipped).read_text(encoding="utf-8")

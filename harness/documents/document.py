@@ -134,7 +134,7 @@ _FAST: type | None = getattr(yaml, "CSafeLoader", None)
 
 
 class _Refused(Exception):
-    """libyaml rejects the text. PyYAML then decides whether it is an error."""
+    """Raised when libyaml rejects the text. PyYAML then decides whether it is an error."""
 
 
 def _not_yaml(error: Exception, mark: Any, text: str, file: str, raises: type[FileError]) -> FileError:
@@ -210,7 +210,9 @@ class Open:
 
 
 class Builder:
-    """Builds the value of a YAML document from parser events. It rejects what is unsafe or has no JSON form."""
+    """Builds the value of a YAML document from parser events. It rejects values that are unsafe or that JSON cannot
+    represent.
+    """
 
     TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep."
 

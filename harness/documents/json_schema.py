@@ -109,9 +109,8 @@ class SchemaFailure(NamedTuple):
 class Validator:
     """Checks values against one schema.
 
-    Raises:
-        UndecidedSchema: in each method: a reference leads out of the schema or in a circle, or a pattern may take too
-            long.
+    Each method raises `UndecidedSchema` if a reference leads out of the schema or in a circle, or if a pattern may take
+    too long.
     """
 
     def __init__(self, schema: Any) -> None:
@@ -178,7 +177,7 @@ _followed = _Followed()
 
 @cache
 def _bounded_validator() -> Any:  # noqa: C901 - keywords share the lazy imports
-    """Return jsonschema's validator class with our versions of the reference and pattern keywords."""
+    """Return jsonschema's validator class with limited versions of the reference and pattern keywords."""
     from jsonschema import Draft202012Validator  # noqa: PLC0415 - slow
     from jsonschema.exceptions import ValidationError  # noqa: PLC0415 - slow
 

@@ -83,8 +83,10 @@ _VERSION = re.compile(r"(_preview)?(_\d{8}|_\d{4}_\d{2}_\d{2})?$")
 
 
 def tool_family(kind: str) -> str:
-    """Return the kind of a tool without its version, because libraries choose the version. Protobuf JSON has two
-    spellings."""
+    """Return the kind of a tool without its version, because libraries choose the version.
+
+    The result is in snake case, because Protobuf JSON also accepts camel case.
+    """
     return _VERSION.sub("", _HUMP.sub("_", kind).lower())
 
 

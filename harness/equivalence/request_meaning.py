@@ -75,9 +75,9 @@ def pair_results(view: RequestView) -> Pairing:
 
 
 def with_ids_of(model: RequestView, view: RequestView, issued: Container[str]) -> RequestView:
-    """Replace ids in `view` that no API issued by those of `model`, in calls and results.
+    """Replace the ids in `view` that were not issued by an API with the ids in `model`, in calls and results.
 
-    Adapters make such ids at random or by a function of their own, or send none. Only the matching of calls and results
+    Adapters generate such ids randomly or with their own function, or send none. Only the matching of calls and results
     can be compared. A call keeps its id if it has no counterpart in `model` or if its id is ambiguous.
     """
     pairing = pair_results(view)

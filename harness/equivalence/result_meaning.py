@@ -17,7 +17,8 @@ from harness.apis.view import JsonView, MediaView, OpaqueView, RequestView, Resu
 from harness.model.messages import JSON, File, Image, Opaque, Text, ToolResult
 
 _JOINTS = ("", "\n", "\n\n")
-"""Separators between separate texts that are sent as one. A text that was given as one has no separators."""
+"""Possible separators between separate texts that are sent as one text. A text that was given as one has no separators.
+"""
 
 
 def joined_texts(given: Sequence[str]) -> list[str]:

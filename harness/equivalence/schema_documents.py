@@ -1,4 +1,6 @@
-"""Schemas on the wire: translation of their dialect to JSON Schema, resolution of references, and their wording."""
+"""Schemas on the wire: translation of their dialect to JSON Schema, resolution of references, and comparison of their
+wording.
+"""
 
 from __future__ import annotations
 
@@ -105,8 +107,9 @@ _SAYS = frozenset(
 
 
 def _from_openapi(schema: dict[str, JSON]) -> dict[str, JSON]:
-    """Lower-case the types, and parse counts and numeric enums, which are texts in Protobuf JSON
-    (gemini-schema-fields)."""
+    """Lower-case the types, and parse counts and numeric enums, which are strings in Protobuf JSON
+    (gemini-schema-fields).
+    """
     read = dict(schema)
     kind = read.get("type")
     if isinstance(kind, str):
@@ -147,8 +150,8 @@ class SchemaChange:
     """Difference between the given schema and the one on the wire.
 
     `accepted_by` is the only schema that accepts `instance`; it is `None` if only the wording differs. `pointer` is
-    relative to the schema. `inside` is the path where `instance` goes in a value of the whole schema; it is empty if
-    `instance` is such a value.
+    relative to the schema. `inside` is the path of `instance` in a value of the whole schema; it is empty if `instance`
+    is a whole value.
     """
 
     pointer: str

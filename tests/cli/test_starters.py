@@ -46,3 +46,12 @@ def test_a_starter_passes_as_it_stands(harness: Command, folder: Path, kind: str
     assert written.out.startswith("my_")
     assert outcome.code == 0, outcome.out
     assert played(folder) == {Verdict.PASS}
+
+
+@pytest.mark.parametrize("kind", ["adapter", "loop"])
+def test_a_starter_is_not_taken_for_code_of_the_user(harness: Command, folder: Path, kind: str) -> None:
+    first = harness("init", "--for", kind)
+    again = harness("init")
+
+    assert f"my_{kind}.py is written" in first.out
+    assert "Found " not in again.out

@@ -1,4 +1,6 @@
-"""Conversion of responses to neutral views by dialect, and the rules that servers must follow."""
+"""Reader of responses that produces neutral views, the dialects of compatible servers, and the rules that servers must
+follow.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +30,16 @@ from harness.model.messages import JSON, StopReason
 class ChatDialect:
     """A dialect of compatible servers. The defaults are OpenAI's behaviour.
 
-    `ids`: call ids are issued, short, empty, or absent. `repeats`: every piece of a call has id, type and name.
-    `later`: pieces after the first have only arguments, empty strings, or a new id and an empty name. `whole`: a call
-    is sent as one piece. `opens_with_arguments`: the first piece of a call has arguments instead of an empty string.
-    `first_index`: index of the first call; `None` if calls have no index. `one_index`: all calls have the first index.
-    `no_arguments`: arguments text of a call without arguments. `usage`: token counts are sent in a separate chunk on
-    request, in every chunk, or never. `comments`: the server sends comments to keep the stream alive.
+    - `ids`: call ids are issued as usual, short, empty, or absent.
+    - `repeats`: every piece of a call repeats its id, type and name.
+    - `later`: pieces after the first have only arguments, or also an empty id and name, or a new id and an empty name.
+    - `whole`: a call is sent as one piece.
+    - `opens_with_arguments`: the first piece of a call already has arguments instead of an empty string.
+    - `first_index`: index of the first call; `None` if calls have no index.
+    - `one_index`: all calls have the index of the first.
+    - `no_arguments`: arguments string of a call without arguments.
+    - `usage`: token counts are sent in a separate chunk on request, in every chunk, or never.
+    - `comments`: the server sends comments to keep the stream alive.
     """
 
     ids: Literal["issued", "short", "empty", "absent"] = "issued"
@@ -92,11 +98,13 @@ def call_as(dialect: ChatDialect, call: JSON) -> JSON:
 
 
 _STATE = frozenset({"reasoning_details", "reasoning_opaque", "thinking_blocks", "extra_content"})
-"""Message fields with state. Sources: OpenRouter's guide to reasoning tokens; Copilot (anomalyco/opencode#8900);
-LiteLLM's page on reasoning content; Gemini's compatible endpoint (openai-chat-gemini-signature)."""
+"""Message fields whose state must be sent back. Sources: OpenRouter's guide to reasoning tokens; Copilot
+(anomalyco/opencode#8900); LiteLLM's page on reasoning content; Gemini's compatible endpoint
+(openai-chat-gemini-signature).
+"""
 
 _STATE_OF_CALL = frozenset({"extra_content", "provider_specific_fields"})
-"""Call fields with state. Sources: openai-chat-gemini-signature; LiteLLM's notes on Gemini 3."""
+"""Call fields whose state must be sent back. Sources: openai-chat-gemini-signature; LiteLLM's notes on Gemini 3."""
 
 _WANTS_REASONING = re.compile(r"(.*/)?deepseek-v4\b.*", re.IGNORECASE)
 """Models that reject a turn with calls but without `reasoning_content` (openai-chat-deepseek-reasoning-back)."""
@@ -130,7 +138,7 @@ _STOPS = {
     "length": StopReason.MAX_TOKENS,
     "content_filter": StopReason.REFUSAL,
 }
-"""See openai-chat-stop-reasons."""
+"""Maps finish reasons to canonical stop reasons (openai-chat-stop-reasons)."""
 
 
 def read(response: HttpResponse) -> ResponseView:

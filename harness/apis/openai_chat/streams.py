@@ -11,7 +11,7 @@ from harness.apis.view import WireError
 from harness.model.messages import JSON
 
 WHOLE = frozenset({"role", "type", "id", "name", "format", "channel", "signature"})
-"""Text fields that are sent complete and may be repeated. All other texts are sent in pieces."""
+"""String fields that are sent complete and may be repeated. All other strings are sent in pieces."""
 
 _NOISE = frozenset({"choices", "object", "obfuscation", "p", "error"})
 """Fields of a chunk that a non-streamed body does not have, or that are handled separately."""
@@ -124,7 +124,9 @@ def _says_what_is_called(piece: dict[str, JSON]) -> bool:
 
 
 def _with_arguments(call: dict[str, JSON]) -> dict[str, JSON]:
-    """Return the first piece of a call with its arguments as text, so that later pieces can be appended."""
+    """Return the first piece of a call. Missing arguments become an empty string, to which later pieces can be
+    appended.
+    """
     function = call.get("function")
     if isinstance(function, dict) and function.get("arguments") is None:
         called = dict(function)

@@ -172,11 +172,11 @@ _PARTS = {(where, kind): (family, key) for family, (where, kind, key) in TEXTS.i
 
 
 def build_stream(step: ModelStep, seed: str, model: str, profile: Profile, request: RequestView) -> HttpResponse:
-    """Return the same response as a stream. For a pause, the stream has no final event, because the API has none for
-    it.
+    """Return the response of `build` as a stream. A paused response has no final event, because the API defines none
+    for it.
 
-    Calls are streamed one after another, as in every recording. With the provocation, all calls are opened first and
-    their events are interleaved. Each event has the index of its item.
+    Calls are streamed one after another, as in every recording. With `Provocation.INTERLEAVED_CALLS`, all calls are
+    opened first and their events are interleaved. Each event has the index of its item.
     """
     del request  # the stream has all data of the body, whatever the request includes
     body = build(step, seed, model, profile)

@@ -1,4 +1,4 @@
-"""Conversion of responses to neutral views by dialect, and the rules that servers must follow."""
+"""Reader of responses that produces neutral views, the dialects of servers, and the rules that servers must follow."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def _stop(body: dict[str, JSON], kinds: tuple[str, ...], parts: tuple[PartView, 
 
 
 _FAMILIES = {**STRINGS, **{family: key for family, (_, _, key) in TEXTS.items()}}
-"""Maps event families to the string that their deltas build. The `done` event has the complete string."""
+"""Maps event families to the field whose string their deltas build. The `done` event has the complete string."""
 
 _PIECES = frozenset(f"{family}.{step}" for family in _FAMILIES for step in ("delta", "done"))
 _ARGUMENTS = "response.function_call_arguments"

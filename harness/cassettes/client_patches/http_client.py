@@ -73,7 +73,7 @@ def _pool_url(pool: Any, target: str) -> str:
 
 
 def whole(body: Any) -> bytes | None:
-    """Return a body as bytes. It may be text, a file or an iterable of chunks."""
+    """Return a body as bytes. It may be a string, a file or an iterable of chunks."""
     if body is None or isinstance(body, bytes):
         return body
     if isinstance(body, str):

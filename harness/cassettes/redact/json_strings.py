@@ -149,7 +149,7 @@ _OPAQUE = frozenset(
 """Keys whose values are opaque: reasoning that is sent back unchanged, images, audio."""
 
 _FREE = frozenset({b"input", b"args", b"arguments", b"functionResponse", b"function_response", b"properties"})
-"""Keys inside a message whose contents have keys chosen by a tool or a model."""
+"""Keys inside a message whose values are objects with arbitrary keys, chosen by a tool or a model."""
 
 
 def _is_opaque(keys: tuple[bytes, ...]) -> bool:
@@ -251,7 +251,7 @@ def edited(body: bytes, parts: Iterable[Redaction]) -> bytes:
 
 
 def united(found: Iterable[SecretSpan]) -> list[SecretSpan]:
-    """Merge overlapping positions. A secret in which a part repeats is found several times."""
+    """Merge overlapping positions. A secret with a repeated part is found several times."""
     made: list[SecretSpan] = []
     for each in sorted(found, key=lambda one: (one.begin, one.end)):
         last = made[-1] if made else None

@@ -124,7 +124,7 @@ SHORTEST = 8
 """Minimum length of a secret. A shorter value is taken to be a dummy; removing it would also remove ordinary text."""
 
 PART = 16
-"""Consecutive characters of a secret that are removed even if the rest is missing."""
+"""Number of consecutive characters of a secret that are removed even if the rest is missing."""
 
 
 @dataclass(frozen=True)

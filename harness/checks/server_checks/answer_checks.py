@@ -25,7 +25,7 @@ PLAIN = "server-text"
 
 
 _LOST_TOKENS = 6
-"""Number of tokens that is too high for the overhead of an empty answer."""
+"""Minimum number of output tokens that shows that text was lost. The overhead of an empty answer is smaller."""
 
 
 @plays(PLAIN)

@@ -1,6 +1,7 @@
-"""A starter for adapters: OpenAI Chat over plain HTTP. It passes as it is; the comments mark your library's place.
+"""Template for an adapter: OpenAI Chat over plain HTTP. It passes the check unchanged. The comments mark the place for
+your library.
 
-harness check my_adapter:ADAPTER
+Check it with `harness check my_adapter:ADAPTER`.
 """
 
 from typing import Any
@@ -24,7 +25,7 @@ class ModelClient:
         self._model = model
 
     def chat(self, request: ChatRequest) -> ChatResponse:
-        """Ask the model once, with the whole conversation of the request."""
+        """Send one request to the model, with the whole conversation."""
         body: dict[str, Any] = {
             "model": request.model or self._model,
             # In OpenAI's form, which most libraries accept. OpenAI rejects longer ids, which other APIs issue.

@@ -1,6 +1,7 @@
-"""A starter for agents in any language: OpenAI Chat over plain HTTP, with the standard library. It passes as it is.
+"""Template for an agent in any language: OpenAI Chat over plain HTTP, with the standard library. It passes the check
+unchanged.
 
-harness check agent --agent-command 'python3 my_agent.py' --api openai-chat
+Check it with `harness check agent --agent-command 'python3 my_agent.py' --api openai-chat`.
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ from typing import Any
 
 
 def main() -> None:
-    """The first line on standard input is the conversation. Standard output is for messages; whatever else there is to
-    say goes to standard error, which is shown with what went wrong."""
+    """Run the conversation in the first line of standard input.
+
+    Standard output is only for messages to harness. Print everything else to standard error, which is shown if the
+    agent fails.
+    """
     conversation = json.loads(sys.stdin.readline())
     messages: list[dict[str, Any]] = []
     if conversation["system"]:
@@ -31,7 +35,9 @@ def main() -> None:
 
 
 def ask(conversation: dict[str, Any], messages: list[dict[str, Any]]) -> dict[str, Any]:
-    """Ask the model: put your agent here. SDKs also find the address and the key in their usual variables."""
+    """Send a request to the model; put your agent here. SDKs also find the address and the key in their usual
+    environment variables.
+    """
     body: dict[str, Any] = {"model": conversation["model"], "messages": messages}
     if conversation["max_tokens"]:
         body["max_completion_tokens"] = conversation["max_tokens"]
@@ -46,7 +52,10 @@ def ask(conversation: dict[str, Any], messages: list[dict[str, Any]]) -> dict[st
 
 
 def run(number: int, call: dict[str, Any]) -> dict[str, Any]:
-    """Run a tool: a line asks for it, and a line answers, with `text` for APIs that want text and `content` as JSON."""
+    """Run a tool: print the call as one line of JSON, then read the result from one line of standard input.
+
+    The result has `text` for APIs that accept only text, and `content` as JSON.
+    """
     asked = {"id": number, "call": call["function"]["name"], "arguments": json.loads(call["function"]["arguments"])}
     print(json.dumps(asked), flush=True)
     answer = json.loads(sys.stdin.readline())

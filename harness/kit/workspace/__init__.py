@@ -318,7 +318,10 @@ def _program(name: str, path: Path | None, root: Path) -> _AllowedProgram:
 
 
 def _has_ended(process: subprocess.Popen[bytes]) -> bool:
-    """Return whether the program has ended, if possible without reaping it, because its group keeps the process id."""
+    """Return whether the program has ended.
+
+    If possible, it is not reaped, so that no other process can reuse the id of its group.
+    """
     if hasattr(os, "waitid"):  # macOS: only from Python 3.13 on
         return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
     return process.poll() is not None
