@@ -31,9 +31,9 @@ _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 class PluginGroup(Generic[T]):
     """A kind of plug-in.
 
-    Every public module of the package `folder` exports `attribute`. So does every entry point of the group with the
-    folder's name. `type` is the class of the plug-ins, as `module:class`. A module `openai_chat` has the name
-    `openai-chat`. If `packages` is set, only packages are plug-ins, not modules.
+    Every public module of the package `folder` exports a plug-in as `attribute`. Entry points of the group with the
+    same name as `folder` refer to a plug-in directly. `type` is the class of the plug-ins, as `module:class`. A module
+    `openai_chat` has the name `openai-chat`. If `packages` is set, only packages are plug-ins, not modules.
     """
 
     kind: str
@@ -66,7 +66,7 @@ class PluginGroup(Generic[T]):
         raise UnknownName(self.kind, name, self.names())
 
     def checked(self, name: str, value: object) -> T:
-        """Return the value if it is of the class of this kind. Raises `PluginError`."""
+        """Return the value if it is an instance of the class that `type` names. Raises `PluginError` if it is not."""
         module, _, class_name = self.type.partition(":")
         if not isinstance(value, getattr(importlib.import_module(module), class_name)):
             shown = shorten(_ADDRESS.sub("", repr(value)), 100)
@@ -75,7 +75,7 @@ class PluginGroup(Generic[T]):
 
     def modules(self) -> dict[str, str]:
         """Return the built-in plug-ins: name → module, or name → `module:attribute`. If the folder defines `BUILT_IN`,
-        that is the list.
+        that mapping is returned.
         """
         listed = getattr(importlib.import_module(self.folder), "BUILT_IN", None)
         return built_in_modules(self.folder, packages=self.packages) if listed is None else listed
@@ -87,13 +87,13 @@ ADAPTERS: PluginGroup[Adapter] = PluginGroup(
 
 
 def adapter(spec: str) -> Adapter:
-    """Return an adapter by its name, or by `package.module:attribute`, also from the current folder.
+    """Return an adapter by its name or by `package.module:attribute`. Modules in the current folder are found, too.
 
     `harness.stdio.adapter_specs` also knows tool loops and commands.
 
     Raises:
         UnknownName: There is no adapter with this name, or it claims an unknown capability.
-        PluginError: It cannot be imported, or is no adapter.
+        PluginError: It cannot be imported, or is not an adapter.
     """
     if ":" not in spec:
         return check_adapter(spec, ADAPTERS.load(spec))
@@ -149,10 +149,11 @@ def _is_requirement(value: object) -> bool:
 
 
 def import_attribute(spec: str, kind: str) -> object:
-    """Import `package.module:attribute`, also from the current folder. Errors name the `kind` of plug-in.
+    """Import `package.module:attribute`. Modules in the current folder are found, too. Errors name the `kind` of
+    plug-in.
 
     Raises:
-        PluginError: The module cannot be imported, or has no such attribute.
+        PluginError: The module cannot be imported, or does not have the attribute.
     """
     module, _, attribute = spec.partition(":")
     here = str(Path.cwd())
@@ -202,7 +203,7 @@ def built_in_modules(folder: str, *, packages: bool = False) -> dict[str, str]:
 
 
 def load_entry_point(kind: str, point: EntryPoint) -> object:
-    """Import what an entry point names. Raises `PluginError`, which names the `kind` of plug-in."""
+    """Import the object that an entry point refers to. Raises `PluginError`, which names the `kind` of plug-in."""
     try:
         return point.load()
     except HarnessError:

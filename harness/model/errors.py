@@ -350,7 +350,8 @@ class InvalidValue(HarnessError, ValueError):
 class EmbeddingMismatch(HarnessError):
     """A comparison of vectors from two providers, models or lengths, which would be meaningless.
 
-    `used` made the stored vectors, and `asked` would make the new ones. Each is (provider, model, dimensions).
+    `used` describes the source of the stored vectors and `asked` the source of the new ones, each as (provider, model,
+    dimensions).
     """
 
     used: tuple[str, str, int]
@@ -368,8 +369,8 @@ class EmbeddingMismatch(HarnessError):
 
 @dataclass
 class IterationLimit(HarnessError):
-    """A tool loop that received `limit` responses in one turn and did not finish: the last one calls tools or has
-    `paused`.
+    """A tool loop that did not finish within `limit` responses in one turn. The last response calls tools or, if
+    `paused` is set, pauses the turn.
     """
 
     limit: int

@@ -43,7 +43,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """Result of a command. `status` is its exit status, or negative the number of the signal that killed it."""
+    """Result of a command. `status` is its exit status, or the negated number of the signal that killed it."""
 
     status: int
     stdout: str = ""

@@ -54,7 +54,7 @@ class Capability(StrEnum):
     capability sends one request per chat.
     """
     PROVIDER_TOOLS = "provider-tools"
-    """Offers tools that the provider runs to the model: the entries of `tools` in the request's `provider_metadata`."""
+    """Passes provider-run tools to the model. They are the entries of `tools` in the request's `provider_metadata`."""
     EMBEDDINGS = "embeddings"
     """Has `Adapter.embeddings`: turns texts into vectors."""
 
@@ -178,7 +178,8 @@ class EmbeddingProvider(Protocol):
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector for each text, in the order of the texts. Without texts, no request is sent.
 
-        Raises: harness.model.errors.ChatError: the provider refused or failed, or its vectors do not match the request.
+        Raises:
+            harness.model.errors.ChatError: the provider refused or failed, or its vectors do not match the request.
         """
         ...
 
@@ -275,13 +276,13 @@ MaxTokensField: TypeAlias = Literal["max_completion_tokens", "max_tokens"]
 class Endpoint:
     """The server that an adapter sends its requests to.
 
-    - `base_url` has the format that the API's official SDK expects: with `/v1` for OpenAI, without for Anthropic and
+    - `base_url` has the format that the API's official SDK expects: with `/v1` for OpenAI, without it for Anthropic and
       Gemini.
     - `http_client` is an `httpx2.Client` for adapters of `Route.CLIENT`; the caller closes it. Asynchronous adapters
       use the loopback server instead.
     - `processes` runs the commands of adapters of `Route.PROCESS`, which ignore the other fields.
-    - `max_tokens_field` is for OpenAI Chat: the name of the field that limits a response, if a server uses another name
-      than OpenAI.
+    - `max_tokens_field` is only for OpenAI Chat. It names the field that limits a response, for servers that do not use
+      OpenAI's name.
     """
 
     base_url: str

@@ -66,8 +66,8 @@ _COUNTED = frozenset(
         *("reasoning", "resume", "special", "start", "stop", "sync", "thinking", "thought", "total"),
     }
 )
-"""Words before `token` that mark a piece of text or a position in a list. Before `signature` they mark a signature that
-a model issued.
+"""Words before `token` which show that it is not a secret, but a unit of text or a position in a list. Before
+`signature`, they mark a signature that a model issued.
 """
 
 
@@ -162,7 +162,7 @@ def secret_values(environ: Mapping[str, str] = os.environ) -> list[str]:
 
 
 def secret_addresses(environ: Mapping[str, str] = os.environ) -> list[str]:
-    """Return the values of variables that contain possibly secret addresses.
+    """Return the URLs in environment variables that may be secret.
 
     These are the base URLs of providers, and URLs in variables with a secret name, such as webhooks.
     """

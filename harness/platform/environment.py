@@ -86,7 +86,8 @@ def is_hidden(name: str) -> bool:
 
 @contextmanager
 def importing_sdk(adapter: str, sdk: Requirement, *modules: str) -> Generator[None]:
-    """Context for imports that need an SDK. `modules` are the modules that are missing if the SDK is not installed.
+    """Context manager for imports that need an SDK. `modules` are the modules whose absence means that the SDK is not
+    installed.
 
     Raises:
         MissingDependency: The SDK is not installed.

@@ -55,10 +55,11 @@ _TEMPORARY_NAME = re.compile(r"\..+\.[0-9a-f]{16}\.tmp")
 
 
 def replace_file(path: Path, data: bytes | Iterable[bytes], permissions: int | None = None) -> None:
-    """Write `data`, or its pieces, to `path` atomically, with the given or the default permissions.
+    """Write `data` to `path` atomically. `data` may be an iterable of chunks. With `permissions=None`, the file gets
+    the default permissions.
 
     If the process is killed or the disk is full, the file has either its old or its new content. Readers never see a
-    part of it. Name and content are synced to disk when the function returns.
+    partly written file. Name and content are synced to disk when the function returns.
 
     Raises:
         OSError: The file cannot be written. The old content is unchanged.

@@ -26,7 +26,9 @@ MAX_WAIT_SECONDS = 3600.0
 
 
 def _folder(value: Path, info: ValidationInfo) -> Path:
-    """Return a path relative to the working folder; in the table it is relative to the file."""
+    """Convert a path that is relative to the file with the settings to a path relative to the folder passed to
+    `project`. Absolute paths are returned unchanged.
+    """
     folder, here = info.context or (Path(), Path())
     return value if value.is_absolute() else _from(here, folder / value)
 
@@ -59,7 +61,7 @@ _File = Annotated[Path, AfterValidator(_file)]
 
 
 class _Keys(BaseModel):
-    """A table. A key's description says what its value must be, with an example."""
+    """Base class for tables of settings. The description of each key states the expected value, with an example."""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, populate_by_name=False, alias_generator=lambda name: name.replace("_", "-")
@@ -69,7 +71,7 @@ class _Keys(BaseModel):
 
     @property
     def place(self) -> str:
-        """The file and the table, for errors."""
+        """The file and the name of the table, for error messages."""
         return self._place
 
     def at(self, key: str) -> str:
@@ -78,7 +80,7 @@ class _Keys(BaseModel):
 
 
 class _Endpoint(_Keys):
-    """The keys of servers and gateways, with the meaning of the options of the same name."""
+    """The keys that servers and gateways share. Each key has the same meaning as the command-line option of that name."""
 
     url: _Text = Field(description='its base URL, as in url = "http://127.0.0.1:8000/v1"')
     api: _Text = Field(description='the API that it speaks, as in api = "openai-chat"')
@@ -106,7 +108,7 @@ class NamedServer(_Endpoint):
 
 
 class NamedGateway(_Endpoint):
-    """A gateway: `[tool.harness.gateways.NAME]`. `models` and `upstream_models` are by the names of upstreams."""
+    """A gateway: `[tool.harness.gateways.NAME]`. `models` and `upstream_models` are keyed by the names of upstreams."""
 
     upstreams: Annotated[_Texts, Field(min_length=1)] = Field(
         description='a list of what stands behind it, as in upstreams = ["anthropic", "gemini"]'
@@ -129,10 +131,10 @@ class NamedGateway(_Endpoint):
 
 
 class Project(_Keys):
-    """The settings of a project; unset ones are empty, or `None`.
+    """The settings of a project. Settings that are not set are empty or `None`.
 
-    Files and folders are relative to where the settings were read. A scenario that is no file may be the id of a
-    shipped one.
+    Files and folders are relative to the folder passed to `project`. A scenario that is not an existing file or folder
+    may be the id of a shipped one.
     """
 
     scenarios: tuple[Annotated[_Text, AfterValidator(_scenario)], ...] = Field(
@@ -180,7 +182,7 @@ class Project(_Keys):
         return Path(self.place.partition(" at ")[0]).parent if self.place else Path()
 
     def model_post_init(self, context: object) -> None:
-        """Set the place of this table and its inner tables."""
+        """Set `place` for this table and its inner tables."""
         if isinstance(context, tuple):
             folder, here = cast("tuple[Path, Path]", context)
             self._place = _place(folder, here)
@@ -190,12 +192,13 @@ class Project(_Keys):
 
 
 def project(here: Path) -> Project:
-    """Return the settings of the project around a folder: those of the nearest `pyproject.toml` with the table.
+    """Return the settings of the project that contains a folder. They come from the nearest `pyproject.toml` with a
+    table `[tool.harness]`.
 
-    The search ends at the top of the repository; without the table nothing is set.
+    The search ends at the top of the repository. If no file has the table, all settings are unset.
 
     Raises:
-        UsageError: A file cannot be read, or its table is invalid: file and key.
+        UsageError: A file cannot be read, or its table is invalid. The message names the file and, if known, the key.
     """
     for folder in _around(here.absolute()):
         file = folder / _NAME
@@ -219,7 +222,7 @@ def _place(folder: Path, here: Path) -> str:
 
 
 def _explained(details: ErrorDetails, place: str) -> UsageError:
-    """Return one of pydantic's errors with its place, the expected value, and an example."""
+    """Convert a pydantic error to a `UsageError` that states the location, the expected value and an example."""
     steps = [str(step) for step in details["loc"] if step != "[key]"]
     table: type[_Keys] | None = Project
     description = None

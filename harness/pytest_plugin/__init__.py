@@ -153,7 +153,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def _collect_less(config: pytest.Config) -> None:
     """Run the garbage collector less often during the session. Scenarios and SDKs create hundreds of thousands of
-    objects that stay."""
+    objects that stay in memory.
+    """
     known, *others = gc.get_threshold()
     if 0 < known < _NEW:  # 0: the collector is switched off
         gc.set_threshold(_NEW, *others)

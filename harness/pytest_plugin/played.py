@@ -96,11 +96,13 @@ class Played:
         return self._plan.run(self.targets)
 
     def play(self, cell: Cell, own: Path | None = None) -> tuple[JudgedCell, Path | None]:
-        """Run a cell. Return its result, and the path of its cassette if it was recorded. `own` is the file of a
-        scenario that does not belong to the session. The environment is restored.
+        """Run a cell. Return its result, and the path of its cassette if it was recorded.
+
+        `own` is the scenario's file if the scenario does not belong to the session. Environment variables that the run
+        hides are restored afterwards.
 
         Raises:
-            UsageError: it cannot be recorded, or its adapter cannot be connected.
+            UsageError: the cell cannot be recorded, or its adapter cannot be connected.
         """
         recorded = self.recording.play(cell) if self.recording is not None else None
         if self.recording is not None and recorded is not None:
@@ -237,7 +239,7 @@ def _recording(config: pytest.Config, own: Project, plan: Plan) -> Recording | N
 
 
 def _words(config: pytest.Config, own: Project) -> Invocation:
-    """Return the commands of harness that correspond to this session's options."""
+    """Return the `harness` command lines that correspond to this session's options."""
     folders: list[Path] = config.getini("harness_cassettes")
     day: str = config.getini("harness_as_of")
     kept = ("--cassettes", str(folders[0])) if folders else ()

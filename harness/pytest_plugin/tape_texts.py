@@ -58,14 +58,14 @@ def spelled(number: int, played: TapeExchange) -> str:
 
 
 def unrecorded(number: int, played: TapeExchange, total: int) -> TapeProblem:
-    """Describe a request that has no recorded response left."""
+    """Describe a request for which the cassette has no response left."""
     left = f": the cassette ({count(total, 'exchange')}) has none left for it" if total else ""
     headline = f"request {number}, {told(played.request)}, was not recorded"
     return TapeProblem(headline, _joined([f"{headline}{left}"]))
 
 
 def unused(index: int, request: HttpRequest) -> TapeProblem:
-    """Describe a recorded exchange that the test did not request."""
+    """Describe a recorded exchange whose request the test did not send."""
     headline = f"interaction {index}, {told(request)}, was not requested"
     return TapeProblem(headline, _joined([headline]))
 
@@ -92,11 +92,11 @@ _PLACES = (
     (r"model\b", "the model"),
     (r"settings\.(\w+)", r"the setting \1"),
 )
-"""Patterns for paths in the neutral view, each with a common name."""
+"""Patterns for paths in the neutral view of a request, each with a readable name."""
 
 
 def _changed(differences: Sequence[RequestDifference]) -> str:
-    """Describe the first difference that fails the test, with a common name for its place if there is one."""
+    """Describe the first difference that fails the test. Use the readable name of its path if `_PLACES` has one."""
     first = next(each for each in differences if each.neutral)
     for pattern, words in _PLACES:
         match = re.match(pattern, first.place)

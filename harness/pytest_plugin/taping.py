@@ -44,8 +44,8 @@ _NO_KEY = "not-a-key"
 class Session:
     """State that the tapes of a session share.
 
-    It contains the facts and rules, the test that recorded each cassette, the number of exchanges written, and
-    descriptions of token exchanges.
+    It contains the facts and rules, the test that recorded each cassette, and the number of exchanges written. `forms`
+    describes the exchanges that issue tokens, for which only the structure is stored.
     """
 
     edition: FactSelection
@@ -86,8 +86,8 @@ class Tape:
             yield
 
     def end_call(self, *, passed: bool) -> None:
-        """Check the exchanges after the test's call. If there are problems, fail the test, or add them to the report if
-        it has already failed.
+        """Check the exchanges after the call phase of the test. If there are problems, fail the test, or add them to
+        the report if it has already failed.
         """
         self._passed = passed
         problems = self._problems()
@@ -103,8 +103,8 @@ class Tape:
             pytest.fail(text, pytrace=False)
 
     def end(self) -> None:
-        """Finish the tape after the test's fixtures. Write the recording, or fail the test for new problems and for
-        exchanges that were not requested.
+        """Finish the tape during the teardown of the test's fixtures. Write the recording, or fail the test for new
+        problems and for recorded exchanges that it did not use.
         """
         if not self._passed:
             return
@@ -191,7 +191,7 @@ class Tape:
 
 @contextmanager
 def taped(request: pytest.FixtureRequest) -> Generator[Tape, None, None]:
-    """Play a test from its tape, or record it."""
+    """Record the HTTP exchanges of a test, or replay them from its tape."""
     config, item = request.config, request.node
     if not config.pluginmanager.has_plugin(__name__):
         config.pluginmanager.register(sys.modules[__name__], __name__)
@@ -256,7 +256,7 @@ def _plain_errors() -> Generator[None, None, None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Check the test's exchanges against its tape after its call."""
+    """Check the exchanges of a test with a tape at the end of its call phase."""
     tape = item.stash.get(_TAPE, None)
     try:
         result = yield

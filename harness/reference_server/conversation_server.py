@@ -75,7 +75,7 @@ class ConversationServer:
         origin: str | None = None,
     ) -> None:
         self.model: str | None = None
-        """Model of the first request that received a response of the script."""
+        """Model of the first request that received a response from the script."""
         self.profiles: dict[str, Profile] = {}
         self._scenario = scenario
         self._wire = wire

@@ -1,6 +1,4 @@
-"""Text of an audit and its redrive. It has at most 60 lines, 25 of them for the redrive, unless everything is
-requested.
-"""
+"""Text of an audit and its redrive. Unless everything is shown, it has at most 60 lines, 25 of them for the redrive."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def evidence(run: RunResult) -> RunEvidence:
 
 
 def today(run: RunResult, presentation: Presentation) -> dt.date | None:
-    """Return the day on which the report is made, or else the day of the run."""
+    """Return the date of the report or, if it has none, the date of the run."""
     return presentation.today or _day(run.played_at)
 
 

@@ -34,13 +34,13 @@ _VERDICT_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Numbers of cells of one feature and target, by the word for their verdict."""
+    """Cell counts for one feature and target, by the word for the verdict."""
 
     counted: Counter[str]
 
     @property
     def word(self) -> str:
-        """The worst verdict, or `not asked` if there are no cells."""
+        """The word for the worst verdict, or `not asked` if there are no cells."""
         return next((word for word in _VERDICT_WORDS.values() if self.counted[word]), "not asked")
 
     @property

@@ -25,7 +25,7 @@ _VARIABLE = re.compile(r"'[^']*'|\"[^\"]*\"|\([^()]*\)|\b\w*\d\w*\b")
 _MAX_FOLLOWERS = 5
 
 _Location: TypeAlias = tuple[tuple[str, str], ...]
-"""APIs, each with a place in its bodies."""
+"""Pairs of an API and a location in its request or response bodies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +74,8 @@ class Cause:
 
     @property
     def following(self) -> str:
-        """Findings that follow: `and 3 that follow from it: exchange-unplayed (2), chat-refused`,
-        or an empty string.
+        """A summary of the findings that follow from the defect, such as `and 2 that follow from it: exchange-unplayed,
+        chat-refused`. It is empty if there are none.
         """
         if not self.followers:
             return ""
@@ -99,8 +99,8 @@ class _Occurrence:
 
 
 def general_pointer(finding: Finding) -> str:
-    """Return the pointer of a finding without indices: `/messages/*/content/*/id`. An empty string means the whole
-    body.
+    """Return the pointer of a finding with `*` for each index: `/messages/*/content/*/id`. An empty string means the
+    whole body.
     """
     steps: list[str] = []
     for step in (finding.pointer or "").split("/")[1:]:
@@ -150,8 +150,8 @@ def _joined(parts: Sequence[tuple[_Key, list[_Occurrence]]]) -> Iterator[tuple[_
 
 
 def _common_text(found: _Occurrence) -> str:
-    """Return the message without calls and values, so that causes of several APIs can be joined. Limits are never
-    joined.
+    """Return the message without the parts specific to one call or value, so that causes of several APIs can be joined.
+    For a limit, prepend the API and the location, so that limits are never joined.
     """
     finding = found.finding
     text = _VARIABLE.sub("", finding.message)
@@ -184,5 +184,7 @@ def _remedy(found: Sequence[_Occurrence]) -> str:
 
 
 def _by_cell(found: Iterable[_Occurrence]) -> Iterator[list[_Occurrence]]:
-    """Group findings by cell. They are adjacent, because each cell has one API and a cause has only one place in it."""
+    """Group findings by cell. The findings of a cell are adjacent, because a cell has one API and a cause has only one
+    location per API.
+    """
     return ([*members] for _, members in groupby(found, lambda each: id(each.cell)))

@@ -137,8 +137,8 @@ def _which(cells: list[CellResult]) -> list[tuple[str, Verdict]]:
 def places_of(
     run: RunResult, found: Iterable[tuple[CellResult, tuple[Finding, ...]]], *, both: str = ""
 ) -> tuple[CellPlace, ...]:
-    """Return the places of some cells with their findings. `both` is added to the name if both variants have the same
-    findings.
+    """Return the given cells and their findings as `CellPlace` entries. If both variants have the same findings, they
+    share one entry, and `both` is appended to its name.
     """
     pairs = paired(run)
     places: list[CellPlace] = []
@@ -154,7 +154,7 @@ def places_of(
 
 
 def paired(run: RunResult) -> set[tuple[str, str]]:
-    """Return the scenario and target of each pair of cells that the run has in both variants."""
+    """Return the pairs of scenario and target that the run has in both variants."""
     first: dict[tuple[str, str], Variant] = {}
     for cell in run.cells:
         first.setdefault((cell.scenario, cell.target), cell.variant)
@@ -174,7 +174,9 @@ def cells_of(places: Iterable[CellPlace]) -> int:
 
 
 def broken(run: RunResult) -> list[tuple[str, tuple[CellPlace, ...]]]:
-    """Return cells that ended with an exception, grouped by its text, unless a finding reports it."""
+    """Return the cells that ended with an exception and have no finding of severity error, grouped by the exception's
+    text.
+    """
     cells = (
         cell
         for cell in run.cells
@@ -184,10 +186,10 @@ def broken(run: RunResult) -> list[tuple[str, tuple[CellPlace, ...]]]:
 
 
 def not_applicable(run: RunResult, most: int | None = None) -> list[tuple[str, str, str]]:
-    """Return targets with their cells that are not applicable, and the reason.
+    """Return the cells that are not applicable, as tuples of targets, cells and reason.
 
-    Cells are named by their scenarios. If a target has more than `most` such cells, the result has their total number
-    and the number for each missing capability instead.
+    Cells are named by their scenarios. If a target has more than `most` such cells, they are counted instead, in total
+    and for each missing capability.
     """
     rows: list[tuple[str, str, str]] = []
     skipped = (
@@ -242,7 +244,7 @@ def expected_failures(run: RunResult) -> list[tuple[str, tuple[CellPlace, ...]]]
 def missing(run: RunResult) -> list[MissingCells]:
     """Return the cells without a cassette. Targets that lack the same scenarios in the same variants form one group.
 
-    An audit has none, because no command can restore its missing files.
+    For an audit, the list is empty, because no command can restore missing files.
     """
     if run.audit is not None:
         return []
@@ -283,7 +285,7 @@ def _variant_option(places: Sequence[CellPlace]) -> Sequence[str]:
 
 
 def rerun(run: RunResult, place: CellPlace) -> str:
-    """Return the command that runs a place again."""
+    """Return the command that reruns the cells of a place."""
     call, cells = run.invocation, place.cells
     recut = call.recut if any(cell.variant == "stream" for cell in cells) else ()
     words = [*call.rerun, *_variant_option([place]), *recut]
@@ -392,7 +394,7 @@ def _with_wildcards(names: list[str], known: list[str]) -> Iterator[str]:
 
 
 def differing(run: RunResult, *, everything: bool) -> Iterator[tuple[str, list[Difference]]]:
-    """Yield the differences, or with `everything` all observed properties, by feature."""
+    """Yield the differences by feature. With `everything`, include properties that are the same for all targets."""
     yield from grouped((row for row in run.differences if everything or row.differs), lambda row: row.subject)
 
 

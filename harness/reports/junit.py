@@ -1,21 +1,23 @@
 """JUnit XML for CI servers: a suite for each target and a case for each cell.
 
-Findings of error severity are failures. Broken and missing cells are errors: neither may read as a pass. `junit` names
-the file and line of a scenario in its case. `xunit` has the same without these attributes, since Jenkins' xUnit plugin
-refuses a file with attributes that its schema does not have; file and line are in the text.
+Findings of error severity are failures. Broken and missing cells are errors, so that neither counts as a pass. `junit`
+adds the file and line of the scenario to each case as attributes. `xunit` omits these attributes, because Jenkins'
+xUnit plugin rejects files with attributes that its schema does not define. In both, the text of a case that did not
+pass has file and line.
 
-There is no single schema of JUnit XML. These readers take what is written here (on 2026-11-23):
+There is no single schema of JUnit XML. The output works with these readers (checked on 2026-11-23):
 
 - Jenkins' xUnit plugin validates against its schema (jenkinsci/xunit-plugin, `types/model/xsd/junit-10.xsd` at commit
-  031e285): `testsuites` has name, time, tests, failures and errors and no more; a `testsuite` needs name, tests,
-  failures and errors, may have skipped, time, timestamp and others, and `properties`; a `testcase` has name, classname,
-  time and group, and no properties; `skipped`, `failure` and `error` have type, message and text. Times are digits,
-  with or without commas between thousands, and a fraction.
-- Jenkins' JUnit plugin (jenkinsci/junit-plugin, `CaseResult.java` at commit 002534a) ignores what it does not know. It
-  keeps 1,000 characters of a case's output, or 100,000 if the case failed.
-- GitLab (docs.gitlab.com/ci/testing/unit_test_reports) reads classname, name, file and time of a case, the text, not
-  the message, of failure, error and skipped, and `system-out` of cases, in which `[[ATTACHMENT|…]]` is a command. Of
-  cases with one name it takes the first. A file must be smaller than 30 MB.
+  031e285). `testsuites` allows only name, time, tests, failures and errors. A `testsuite` requires name, tests,
+  failures and errors. It may have skipped, time, timestamp and others, and `properties`. A `testcase` has name,
+  classname, time and group, but no properties. `skipped`, `failure` and `error` have type, message and text. Times are
+  digits, with or without commas between thousands, and a fraction.
+- Jenkins' JUnit plugin (jenkinsci/junit-plugin, `CaseResult.java` at commit 002534a) ignores unknown attributes and
+  elements. It keeps 1,000 characters of a case's output, or 100,000 if the case failed.
+- GitLab (docs.gitlab.com/ci/testing/unit_test_reports) reads classname, name, file and time of a case. Of failure,
+  error and skipped, it reads the text, not the message. It also reads `system-out` of cases, in which
+  `[[ATTACHMENT|path]]` is a command. If several cases have the same name, it uses only the first. A file must be
+  smaller than 30 MB.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ _MIN_WIDTH, _MAX_WIDTH = 60, 160
 
 
 class Page:
-    """Layout for one width. It adds ASCII only and reads no text as markup."""
+    """Layout for one width. It adds only ASCII characters and does not interpret markup."""
 
     def __init__(self, presentation: Presentation) -> None:
         self.width = min(max(presentation.width, _MIN_WIDTH), _MAX_WIDTH)
@@ -42,7 +42,7 @@ class Page:
 
 
 def heading(text: str) -> Text:
-    """Return a line that heads others."""
+    """Return a line as a heading."""
     return Text(plain(text), style="bold")
 
 
@@ -61,9 +61,10 @@ def hanging(first: Text | str, rest: Text | str, *, width: int, by: int = 2) -> 
 
 
 def columns(heads: Sequence[str], rows: Sequence[Sequence[Text]], width: int) -> Iterator[RenderableType]:
-    """Yield a table with uncut columns. Columns that do not fit into `width` follow below, after the first one again.
+    """Yield a table whose columns are never truncated. Columns that do not fit into `width` follow in further blocks,
+    which repeat the first column.
 
-    A head is broken at its hyphens where the table does not fit otherwise.
+    If the table does not fit, its heads are wrapped at hyphens.
     """
     titles, cells = _fitted(heads, rows, width)
     widths = [_width(title, column) for title, column in zip(titles, cells, strict=True)]
@@ -80,7 +81,7 @@ def columns(heads: Sequence[str], rows: Sequence[Sequence[Text]], width: int) ->
 
 
 def fits(heads: Sequence[str], rows: Sequence[Sequence[Text]], width: int) -> bool:
-    """Return whether a table needs no second block of columns."""
+    """Return whether a table fits into `width` in one block of columns."""
     return _needed(*_fitted(heads, rows, width)) <= width
 
 

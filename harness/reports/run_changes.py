@@ -72,7 +72,7 @@ class Changes:
 
     @property
     def worse(self) -> bool:
-        """Set if a cell, a cause or an expected failure got worse, or the run is no longer finished."""
+        """True if a cell, a cause or an expected failure got worse, or if only the later run did not finish."""
         return self.unfinished or any(each.worse for each in (*self.cells, *self.causes, *self.stale))
 
     @property

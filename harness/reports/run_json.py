@@ -30,7 +30,7 @@ def _archive_pieces(run: RunResult, presentation: Presentation) -> Iterator[str]
 
 
 def compare(before: RunResult, run: RunResult, presentation: Presentation) -> str:  # noqa: ARG001 - for people only
-    """Return the changes as JSON lists. Each change has the values before and now."""
+    """Return the changes as JSON lists. Each change has the earlier and the current value."""
     made = compare_runs(run, before)
     return json.dumps({"worse": made.worse, **asdict(made)}, ensure_ascii=False, indent=2) + "\n"
 

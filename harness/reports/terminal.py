@@ -139,7 +139,9 @@ def _matrix(run: RunResult, width: int, *, verbose: bool) -> Iterator[Renderable
 
 
 def _counted(verdicts: Sequence[tuple[str, Verdict]], *, verbose: bool) -> Text:
-    """Show the verdicts of some cells. Cells that are not applicable are counted only if there are no others."""
+    """Show the verdicts of some cells. Cells that are not applicable are shown only if `verbose` is set or if there are
+    no others.
+    """
     played = [each for each in verdicts if each[1] is not Verdict.NOT_APPLICABLE]
     text = Text()
     for which, each in verdicts if verbose or not played else played:
@@ -172,7 +174,9 @@ def _check_notes(run: RunResult) -> Iterator[RenderableType]:
 
 
 def _ranked_causes(run: RunResult) -> Iterator[RenderableType]:
-    """List all causes of a check, the worst first. In this case only the first is shown in full."""
+    """List all causes of a check in short, the worst first, if there are several. Without `--verbose`, only the first
+    is shown in full below this list.
+    """
     found = causes(run, Severity.ERROR) if run.check is not None else []
     if len(found) > 1:
         yield heading(f"{len(found)} causes, the worst first. The first is shown below; --verbose shows each.")
@@ -182,7 +186,9 @@ def _ranked_causes(run: RunResult) -> Iterator[RenderableType]:
 
 
 def _errors(run: RunResult, *, verbose: bool) -> Iterator[RenderableType]:
-    """Show why cells fail. In a check, show only the worst cause, because `_ranked_causes` lists them all."""
+    """Show why cells fail. In a check, show only the worst cause unless `verbose` is set, because `_ranked_causes`
+    lists them all.
+    """
     found = causes(run, Severity.ERROR)
     for number, cause in enumerate(found if verbose or run.check is None else found[:1], 1):
         yield from [""] if number > 1 else []

@@ -18,7 +18,9 @@ _LABEL_WIDTH = 9
 
 
 def render(run: RunResult, presentation: Presentation) -> str:
-    """Return the verdict, the worst causes with the wrong and the right value, and how to go on."""
+    """Return the verdict and the worst causes, each with the wrong and the right value, a remedy and a command that
+    shows a cell.
+    """
     page = Page(presentation)
     return "\n".join(line for part in _parts(run) for line in _rendered(page, part)) + "\n"
 
@@ -64,7 +66,9 @@ def _cause(run: RunResult, number: int, cause: Cause) -> Iterator[RenderableType
 
 
 def _with_one_value(finding: Finding) -> Finding:
-    """Return the finding with its only expected value, where a list would hold one possible value."""
+    """Return the finding with its expected value unwrapped if it is a list with one entry. The list is kept if the
+    actual value is a list, too.
+    """
     expected = finding.expected
     if isinstance(expected, list) and len(expected) == 1 and not isinstance(finding.actual, list):
         return replace(finding, expected=expected[0])

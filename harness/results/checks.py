@@ -138,10 +138,12 @@ class PairCounts:
     """Counts of the request pairs of one API.
 
     `streamed` counts pairs with a streamed response, which run through `stream`. `not_redrivable` counts pairs whose
-    follow-up depends on state on the server, by the field that refers to that state. `allowances` counts the tolerated
-    differences by class (see `harness.audit.turn_comparison`). `edited` counts pairs whose recorded client changed the
-    response before sending it back, and `edits` these pairs by class (see `harness.audit.client_edits`). All remaining
-    pairs disagree.
+    follow-up depends on state on the server, by the field that refers to that state. Pairs that are neither in
+    `agreeing` nor in `not_redrivable` disagree.
+
+    `allowances` counts the tolerated differences by class (see `harness.audit.turn_comparison`). `edited` counts pairs
+    whose recorded client changed the response before sending it back, and `edits` these pairs by class (see
+    `harness.audit.client_edits`).
     """
 
     pairs: int

@@ -65,7 +65,9 @@ _MAX_TEXT_CHARACTERS = 20_000
 
 
 def to_writable(value: JSON) -> JSON:
-    """Return the value with its texts shortened and made encodable as UTF-8. See `Finding`."""
+    """Return the value with long texts shortened and lone surrogates escaped, so that it can be encoded as UTF-8. See
+    `Finding`.
+    """
     if isinstance(value, str):
         return shorten(
             shorten(value, _MAX_TEXT_CHARACTERS).encode("utf-8", "backslashreplace").decode(), _MAX_TEXT_CHARACTERS

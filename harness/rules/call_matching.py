@@ -1,4 +1,4 @@
-"""Match calls and results on the wire with the calls that the API issued, and check call ids.
+"""Matching of calls and results on the wire with the calls that the API issued, and checks of call ids.
 
 An id that the API issued must not change. An id that the adapter creates must be marked and unique.
 """
@@ -20,8 +20,9 @@ from harness.rules.rule import RuleTable, RuleViolation
 
 
 def match_calls(expected: tuple[ExpectedCall, ...], view: RequestView) -> list[CallView | None]:
-    """Return the wire call of each expected call: by issued id, by name and arguments, or by position among calls of
-    its name."""
+    """Return the wire call for each expected call. It is found by issued id, by name and arguments, or by position
+    among the calls with the same name.
+    """
     if len(expected) == len(view.calls) and all(map(_is_named, expected, view.calls)):
         return [*view.calls]  # the usual case
     issued: defaultdict[tuple[str | None, str], deque[CallView]] = defaultdict(deque)

@@ -1,4 +1,4 @@
-"""Compare the end of a chat with the end that its last exchange requires."""
+"""Comparison of the end of a chat with the end that its last exchange requires."""
 
 from __future__ import annotations
 
@@ -74,14 +74,17 @@ def expected_ending(evidence: Evidence, chat: int) -> ExpectedEnding:
 
 
 def _errors_for(error: ErrorView) -> frozenset[str]:
-    """Return the error classes for the status that an error means. Without a known status or code, any class is
-    allowed."""
+    """Return the error classes that are correct for the status of an error. If the status is not known, any class of
+    provider errors is correct.
+    """
     status = meant_status(error)
     return PROVIDER_ERRORS if status is None else frozenset({type(provider_error(status, "")).__name__})
 
 
 def meant_status(error: ErrorView) -> int | None:
-    """Return the HTTP status that an error means."""
+    """Return the HTTP status that an error corresponds to, or `None` if it is unknown. An error inside HTTP 200 may
+    have such a status.
+    """
     if error.meant is not None:
         return error.meant
     return error.status if error.status >= 400 else None
@@ -114,7 +117,9 @@ def is_retriable_response(api: Api, request: HttpRequest, response: HttpResponse
 
 
 def failure_of(chat: Chat) -> TurnError | None:
-    """Return the error that ended the turn in this chat, in the scenario's terms."""
+    """Return the error that ended the turn in this chat, as scenarios describe errors. Return `None` if there was no
+    error.
+    """
     if chat.limit_reached:
         return TurnError("iteration-limit")
     return None if chat.error is None else TurnError(error_name(chat.error), chat.status, chat.retry_after)
@@ -273,7 +278,9 @@ def _is_left_out_by_caller(evidence: Evidence, wanted: ExpectedEnding) -> bool:
 
 
 def _status_violation(made: Chat, failure: ErrorView, wanted: ExpectedEnding) -> RuleViolation | None:
-    """Check the error's status: the response's own or, inside HTTP 200, the one that the error means."""
+    """Check that the adapter's error has the status of the response. For an error inside HTTP 200, the corresponding
+    status is also correct.
+    """
     meant = meant_status(failure)
     if meant is None or made.status in (meant, failure.status):
         return None
@@ -333,7 +340,9 @@ _TO_SERVER = "send to `endpoint.base_url`, through `endpoint.http_client` if the
 
 
 def _unsent_violation(made: Chat) -> RuleViolation:
-    """Check an error that was raised before a request was sent. Only the first one is reported."""
+    """Return the violation for an error that was raised before a request was sent. Its message names the code that
+    raised the error.
+    """
     origin = made.origin or Origin("the adapter", made.error or "", made.error_text or "", "")
     lost = made.error == ConnectionFailed.__name__
     nothing = "; nothing came in where `endpoint.base_url` leads: does the client send there?" if lost else ""

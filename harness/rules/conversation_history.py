@@ -21,7 +21,9 @@ from harness.rules.rule import RuleTable, RuleViolation
 
 @dataclass(frozen=True, slots=True)
 class InlinedFiles:
-    """The turns of a request in which `inlined` text files are media again, without captions."""
+    """The turns of a request, in which the text files that the adapter `inlined` are turned back into media, without
+    captions.
+    """
 
     turns: tuple[TurnView, ...]
     inlined: tuple[MediaView, ...] = ()
@@ -59,7 +61,7 @@ def _text_of(file: File) -> str | None:
 def _restore_file(
     turns: tuple[TurnView, ...], file: File, text: str, given: Sequence[str]
 ) -> tuple[tuple[TurnView, ...], MediaView | None]:
-    """Replace the first text that contains a file's content by the file. Texts of the caller are left alone."""
+    """Replace the first text that contains a file's content with the file. Texts of the caller are not replaced."""
     for place, turn in enumerate(turns):
         for index, part in enumerate(turn.parts):
             if turn.role != "user" or not isinstance(part, TextView) or text not in part.text or part.text in given:
@@ -249,7 +251,7 @@ def _foreign_thoughts(evidence: Evidence, req: ChatExchange) -> Iterator[str]:
 
 
 def _is_told_reasoning(part: TextView, thoughts: list[str], given_texts: Sequence[tuple[str, str | None]]) -> bool:
-    """Return whether a text that the adapter added contains such reasoning."""
+    """Return whether the adapter added this text and it contains one of the `thoughts`."""
     return any(thought in part.text for thought in thoughts) and not any(part.text == given for _, given in given_texts)
 
 

@@ -70,7 +70,9 @@ def _shorten(every: Iterable[MessageRecord], redactor: Redactor) -> Iterator[Mes
 
 
 def fit_exchanges(exchanges: Iterable[Sent], most: int) -> tuple[Sent, ...]:
-    """Return the exchanges. Once they exceed `most` characters, bodies are omitted."""
+    """Return the exchanges in a total of about `most` characters. Exchanges beyond this limit are returned without
+    bodies.
+    """
     left, kept = most, list[Sent]()
     for each in exchanges:
         left -= len(each.sent or "") + len(each.received or "")
@@ -120,7 +122,7 @@ def _body(value: JSON, redactor: Redactor) -> str:
 
 
 def _trim(value: JSON) -> JSON:
-    """Shorten long texts and lists of numbers, in place."""
+    """Return the value with long texts and long lists of numbers shortened."""
     if isinstance(value, str):
         return _text(value)
     if isinstance(value, dict):

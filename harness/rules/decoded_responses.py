@@ -22,7 +22,7 @@ from harness.rules.evidence import Evidence, ParsedExchange
 from harness.rules.rule import RuleTable, RuleViolation
 
 _ENDS = frozenset({"stop", "completed", "finished", "done"})
-"""Words of libraries for the end of an answer or for a stop sequence."""
+"""Stop reasons that libraries use for the end of an answer or for a stop sequence."""
 
 
 def _answers(evidence: Evidence) -> Iterator[tuple[ParsedExchange, ResponseView, ChatResponse]]:
@@ -177,7 +177,7 @@ def _model(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 def _is_named(model: str, name: str) -> bool:
-    """Return whether a name means this model. Routers and SDKs may prefix the provider's name."""
+    """Return whether `name` refers to `model`. Routers and SDKs may add the provider's name as a prefix."""
     return name == model or name.endswith((f"/{model}", f":{model}")) or model.endswith(f"/{name}")
 
 
@@ -189,7 +189,7 @@ def _counts(evidence: Evidence) -> Iterator[tuple[ParsedExchange, str, int | Non
 
 
 _LIBRARY_ENDS = frozenset({"stop", "end_turn"})
-"""Words of libraries and APIs for the end of a turn."""
+"""Stop reasons that libraries and APIs use for the end of a turn."""
 _CALL_STOPS = frozenset({"tool_calls", "tool_use", "function_call"})
 """Stop reasons of answers with calls."""
 

@@ -59,7 +59,7 @@ class Wrapper:
 
     @property
     def is_usable(self) -> bool:
-        """Whether everything that one of the adapters imports is installed."""
+        """True if everything that one of the adapters imports is installed."""
         return any(not self.missing(attribute) for attribute in self.imports)
 
     @property

@@ -51,7 +51,7 @@ class _OpenFolder:
     handle: int | None
 
     def at(self, name: str) -> str:
-        """Return the path to open, with `dir_fd=handle`, for a name in the folder."""
+        """Return the path that opens `name` in this folder, for a call with `dir_fd=handle`."""
         return str(self.path / name) if self.handle is None else name
 
     @property
@@ -71,9 +71,10 @@ class _OpenFolder:
 
 
 class WorkspaceFolder:
-    """An existing folder, by its resolved path. It must not be replaced by another folder.
+    """Access to an existing folder, given by its resolved path.
 
-    Names are those returned by `names_of`. All methods raise `ToolFailed`.
+    Names are tuples that `names_of` returned. All methods raise `ToolFailed`, also if the folder was deleted or
+    replaced by another one.
     """
 
     def __init__(self, root: Path, *, has_openat: bool = HAS_OPENAT) -> None:
@@ -179,7 +180,7 @@ class WorkspaceFolder:
 
 @contextmanager
 def _explained(names: tuple[str, ...]) -> Generator[None, None, None]:
-    """Turn errors into `ToolFailed` that begins with the path."""
+    """Convert errors to a `ToolFailed` whose message begins with the path."""
     try:
         yield
     except (ToolFailed, OSError) as error:
@@ -220,11 +221,11 @@ MAX_FOLDERS = 64
 """Maximum number of names in a path; programs that delete folders fail on deeper trees."""
 
 _DEVICE = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³]) *(?:\..*)?", re.IGNORECASE | re.DOTALL)
-"""Names of devices on Windows, in any folder and with any extension."""
+"""Pattern for names of Windows devices. They are reserved in every folder and with any extension."""
 
 
 def names_of(path: str) -> tuple[str, ...]:
-    """Return the names in `path`; none for the workspace's folder itself (`.` or an empty path).
+    """Split a path into names. The workspace folder itself (`.` or an empty path) has no names.
 
     The same paths are rejected on every platform, so scenarios behave the same on all of them. All other paths are
     literal: `%2e%2e`, `$HOME` and look-alikes of a dot or a slash are ordinary file names.
@@ -280,5 +281,5 @@ def excerpt(data: bytes, total: int, errors: str = "strict") -> str:
 
 
 def quoted(word: str) -> str:
-    """Quote a word of the model for an error message, in ASCII and shortened to one line."""
+    """Quote a string from the model for an error message: in ASCII, on one line and shortened."""
     return ascii(word if len(word) <= 80 else f"{word[:77]}...")

@@ -82,8 +82,8 @@ class ChatRequest:
     Every field has a default. A request without messages is a template for a `harness.kit.thread.Thread`. Without a
     `model`, the client uses its default. `system=None` and `system=""` both mean that there is no system prompt.
     `cache` sets a cache mark on tools and system prompt, on APIs that have cache marks. `max_tokens` limits the
-    response. `response_format="json"` is short for `JsonMode()`. A single text for `stop` is short for a tuple with
-    that text.
+    response. `response_format="json"` is short for `JsonMode()`. A single string for `stop` is short for a tuple with
+    that string.
 
     Raises:
         InvalidValue: a field has a value of the wrong type, or an unknown name.

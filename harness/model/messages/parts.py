@@ -29,7 +29,7 @@ JSON_INSTRUCTION = "Respond with a single JSON value and nothing else."
 """Instruction for JSON mode on APIs that need one, sent as a block of its own.
 
 Anthropic has no JSON mode. OpenAI requires the word "json" in the messages (openai-chat-word-json,
-openai-responses-word-json). The texts of the user and of the system prompt stay verbatim.
+openai-responses-word-json). The user's texts and the system prompt are sent unchanged.
 """
 
 
@@ -44,7 +44,7 @@ def sequence(given: object, place: str, members: str) -> tuple[Any, ...]:
     """Return a list or another iterable as a tuple.
 
     Raises:
-        InvalidValue: the value is a text, a mapping, or not iterable.
+        InvalidValue: the value is a string, bytes, a mapping, or not iterable.
     """
     if not isinstance(given, Iterable) or isinstance(given, str | bytes | Mapping):
         refuse(place, cast("object", given), f"a list or a tuple of {members}")
@@ -52,7 +52,11 @@ def sequence(given: object, place: str, members: str) -> tuple[Any, ...]:
 
 
 def check(place: str, given: object, kinds: tuple[type, ...], allowed: str) -> None:
-    """Raise `InvalidValue`, which states what is `allowed`, unless the value has one of these types."""
+    """Check that a value has one of the types `kinds`.
+
+    Raises:
+        InvalidValue: it has another type. The message states what is `allowed`.
+    """
     if not isinstance(given, kinds):
         refuse(place, given, allowed)
 
@@ -132,7 +136,7 @@ class ToolResult:
 
     @property
     def text(self) -> str:
-        """The content as one text: a string unchanged, text parts joined, any other JSON value in compact form."""
+        """The content as one string: a string unchanged, text parts joined, any other JSON value in compact form."""
         if isinstance(self.content, tuple):
             return "".join(part.text for part in self.content if isinstance(part, Text))
         if isinstance(self.content, str):

@@ -126,7 +126,7 @@ def _commands(run: RunResult, where: groups.CellPlace) -> Iterator[str]:
 
 
 def _most_common(values: Iterable[str]) -> str:
-    """Return the value that most targets have, or an empty string if each has its own."""
+    """Return the most common value, or an empty string if no value occurs twice."""
     tally: dict[str, int] = {}
     for value in values:
         tally[value] = tally.get(value, 0) + 1
