@@ -80,7 +80,7 @@ class _Keys(BaseModel):
 
 
 class _Endpoint(_Keys):
-    """The keys that servers and gateways share. Each key has the same meaning as the command-line option of that name."""
+    """The keys that servers and gateways share. Each means the same as the command-line option of that name."""
 
     url: _Text = Field(description='its base URL, as in url = "http://127.0.0.1:8000/v1"')
     api: _Text = Field(description='the API that it speaks, as in api = "openai-chat"')

@@ -25,9 +25,9 @@ from harness.scenarios.schema import Scenario, Settings, ToolSpec
 
 @dataclass(frozen=True, slots=True)
 class CutCall:
-    """A call with truncated arguments, with its scripted answer and its exchange.
+    """A call whose arguments were truncated, with the indices of its scripted answer and its exchange.
 
-    `is_broken` is true if the stream broke off. Otherwise the answer reached `max_tokens`.
+    `is_broken` is true if the stream ended too early. Otherwise the answer reached `max_tokens`.
     """
 
     answer: int
@@ -37,7 +37,7 @@ class CutCall:
 
     @property
     def when(self) -> str:
-        """The reason, for messages."""
+        """The cause of the truncation, as a clause for messages."""
         return "when its stream broke off" if self.is_broken else "when the answer reached max_tokens"
 
 
@@ -52,7 +52,7 @@ class LoopInputs:
 
     @property
     def tools(self) -> list[ToolSpec]:
-        """The tools of the scenario. The loop may have more."""
+        """The tools that the scenario runs. The loop may have more."""
         return [tool for tool in self.scenario.tools if tool.answered_by == "scenario"]
 
     @property
@@ -73,7 +73,7 @@ class LoopInputs:
         ]
 
     def cut_call_of(self, run: ToolRun) -> CutCall | None:
-        """Return the truncated call that a tool may have run for."""
+        """Return the truncated call that may have triggered a tool run, if any."""
         named = (cut for cut in self.cut_calls if cut.view.name == run.name)
         return next((cut for cut in named if cut.answer < run.answers or cut.is_broken), None)
 
@@ -164,8 +164,9 @@ def changed_tools(given: LoopInputs) -> Iterator[RuleViolation]:
 
 
 def missing_messages(given: LoopInputs) -> Iterator[RuleViolation]:
-    """Report missing messages of the user or the model. A client of `harness serve` may word its user messages
-    freely."""
+    """Report user and assistant messages that are missing from a request. Clients of `harness serve` may phrase their
+    user messages freely, so these are not checked.
+    """
     is_stateful = any(req.view.stateful for req, _ in given.client_requests)
     for req, turn in given.client_requests if not is_stateful else ():
         answers = (given.evidence.answer(at) for at in range(req.index))
@@ -226,7 +227,7 @@ def _changed_values(given: LoopInputs, req: ClientRequest) -> Iterator[RuleViola
 
 
 def _changed_choice(given: LoopInputs, req: ClientRequest) -> Iterator[RuleViolation]:
-    """Report a tool choice whose effect on the scenario's tools differs."""
+    """Report a tool choice that affects the scenario's tools differently from the scenario's own choice."""
     wanted = given.settings.choice()
     if wanted in (None, "auto"):
         return
@@ -248,7 +249,7 @@ def _changed_choice(given: LoopInputs, req: ClientRequest) -> Iterator[RuleViola
 
 
 def _missing_format(given: LoopInputs, view: RequestView) -> str | None:
-    """Return a message if a request does not ask for the requested JSON by a field, a tool or an instruction."""
+    """Return a message if no field, tool or instruction of a request asks for the JSON format that the scenario sets."""
     wanted, sent = given.settings.format(), view.response_format
     if wanted is None:
         return None

@@ -42,7 +42,7 @@ from harness.rules.rule import RuleTable, RuleViolation
 
 
 def _blame(evidence: Evidence) -> Blame | None:
-    """Return the blame, which is the cassette's if it was recorded for another version of the scenario."""
+    """Return `Blame.CASSETTE` if the cassette was recorded for another version of the scenario, otherwise `None`."""
     return Blame.CASSETTE if evidence.transcript.stale else None
 
 
@@ -104,8 +104,10 @@ _JUDGES = (call_matching, call_results, conversation_history, instructions, opaq
 
 
 def _faulty_places(evidence: Evidence) -> frozenset[tuple[int | None, str]]:
-    """Return the places where a request departs from the scenario, each with its exchange. Contested limits are
-    ignored."""
+    """Return the exchange and the place of each error that the rules find in a request.
+
+    Conventions and warnings, such as contested limits, are ignored.
+    """
     found = (finding for judge in _JUDGES for rule in judge.RULES for finding in rule.findings(evidence))
     return frozenset(
         (each.exchange, _entry(each.pointer or ""))
@@ -144,7 +146,7 @@ def _requests_beyond(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 def _severity(evidence: Evidence, chat: int | None) -> Severity | None:
-    """Return `WARNING` if an earlier answer was truncated in a contested way, otherwise `None`."""
+    """Return `WARNING` if the adapter accepted an earlier stream that lacks only its last event, otherwise `None`."""
     before = filter(None, (wrong_ending(evidence, earlier) for earlier in range(chat or 0)))
     contested = any(flaw.rule == "stream-cut" and flaw.severity is Severity.WARNING for flaw in before)
     return Severity.WARNING if contested else None
@@ -197,8 +199,11 @@ def _issued_values(evidence: Evidence) -> IssuedValues:
 
 
 def _responses(evidence: Evidence, one: ChatResponse, other: ChatResponse) -> Iterator[ResponseDifference]:
-    """Yield the differences between two responses. A different model name is a convention if one side has the requested
-    model."""
+    """Yield the differences between two responses.
+
+    A different model name only breaks a convention if one side has the requested model and no response on the wire
+    names it.
+    """
     requested = evidence.transcript.model
     for each in response_differences(one, other, _issued_values(evidence), calls_apart=evidence.api.traits.calls_apart):
         if each.place == MODEL and requested in (each.one, each.other) and not _has_answered(evidence, requested):
@@ -347,7 +352,7 @@ def _first_difference(evidence: Evidence, retelling: ReplayVariant) -> Iterator[
 
 
 def _error_differences(chat: Chat, recut: Chat, *, broken: bool) -> Iterator[ResponseDifference]:
-    """Yield the differences between the errors of two chats. For a broken connection, either cut error is correct."""
+    """Yield the differences between the errors of two chats. If the connection broke, any of `CUT_ERRORS` is correct."""
     if not (broken and {chat.error, recut.error} <= CUT_ERRORS):
         if chat.error != recut.error:
             yield ResponseDifference("the error", _error_text(chat), _error_text(recut))
@@ -402,5 +407,5 @@ def _join_words(places: Sequence[str]) -> str:
 
 
 def _by_place(values: Sequence[tuple[str, JSON]]) -> JSON:
-    """Return the only value, or all values by place."""
+    """Return the value if there is only one, otherwise a mapping from places to values."""
     return values[0][1] if len(values) == 1 else dict(values)

@@ -75,7 +75,8 @@ def _one_request(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 _MIN_WAIT_RATIO = 0.8
-"""Fraction of the requested wait after which a retry is not early. Clocks and rounding differ."""
+"""Fraction of the requested wait after which a retry is no longer early. It allows for clock differences and rounding.
+"""
 
 
 @RULES.add(
@@ -217,8 +218,9 @@ def thinking_violations(req: ClientRequest, effort: str | None) -> Iterator[Rule
     remedy="leave out settings that the request does not have",
 )
 def _unwanted_settings(evidence: Evidence) -> Iterator[RuleViolation]:
-    """Report settings that the caller did not set. Where the API requires `max_tokens`, it is allowed
-    (anthropic-required-fields)."""
+    """Report settings that the caller did not set, except `max_tokens`, which some APIs require
+    (anthropic-required-fields).
+    """
     for req in evidence.chat_exchanges:
         for name, value in requested_settings(req.chat.request).items():
             sent = req.view.settings.get(name)
@@ -232,9 +234,10 @@ def _unwanted_settings(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 def _unwanted_limits(evidence: Evidence, req: ChatExchange) -> Iterator[RuleViolation]:
-    """Report a request for several answers or for one call at a time. The contract has no setting for either.
+    """Report a request for several answers, or a limit of one call per turn. The contract has no setting for either.
 
-    One call at a time is allowed for JSON by a tool. It is a convention if the adapter does not declare parallel calls.
+    The limit is allowed with a response format, because the JSON may come from a tool. It only breaks a convention if
+    the adapter does not declare parallel calls.
     """
     answers, one_call = (req.view.settings.get(name) for name in ("answers", "one_call"))
     if answers is not None:

@@ -214,7 +214,7 @@ def _out_of_order(chat: Chat) -> tuple[int, str] | None:
 
 
 def _wrong_end(evidence: Evidence, streamed: _Streamed) -> tuple[int, str] | None:
-    """Return the missing end event, or a Finish event in a chat that failed."""
+    """Return the position of a missing end event, or of a Finish event in a failed chat, with the reason."""
     chat = streamed.chat
     last = len(chat.events) - 1
     finished = bool(chat.events) and isinstance(chat.events[-1], Finish)
@@ -348,7 +348,7 @@ def _identity(evidence: Evidence) -> Iterator[RuleViolation]:
     remedy="return no call whose arguments are cut or no JSON object, and emit no end for it",
 )
 def _truncated_calls(evidence: Evidence) -> Iterator[RuleViolation]:
-    """Report truncated calls in responses, and in streams also their end events, even if the stream failed later."""
+    """Report truncated calls that are in the response or have an end event, even if the stream failed later."""
     for index, chat in enumerate(evidence.transcript.chats):
         exchanges = evidence.exchanges(index)
         reading = exchanges[-1] if exchanges else None

@@ -196,8 +196,11 @@ def _arguments(evidence: Evidence) -> Iterator[RuleViolation]:
     remedy="send an object as the arguments of a call, `{{}}` where there are none",
 )
 def _arguments_unlike_objects(evidence: Evidence) -> Iterator[RuleViolation]:
-    """Report arguments that are not an object, in an audit (anthropic-call-fields, openai-chat-call-form,
-    openai-responses-call-form, gemini-function-call-form)."""
+    """Report call arguments that are not objects (anthropic-call-fields, openai-chat-call-form,
+    openai-responses-call-form, gemini-function-call-form).
+
+    Applies only to transcripts without chats, such as those of audits.
+    """
     if evidence.transcript.chats:
         return
     for reading in evidence.readings:
@@ -282,6 +285,6 @@ def _error_mark(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 def _is_marked_by_adapter(answer: MatchedResult) -> bool:
-    """Return whether the adapter added the error mark, as opposed to the tool's own output."""
+    """Return whether the adapter added the error mark, rather than the tool's own output containing it."""
     mark = answer.view.error_mark
     return mark == "flag" or (mark == "error-key" and not is_verbatim(answer.view, answer.given))

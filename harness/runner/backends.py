@@ -1,6 +1,7 @@
 """Backends, which supply the responses of a run, and the routes by which adapters reach them.
 
-A backend opens an environment for each cell. In it, cassettes, the reference server or (in `live`) a provider respond.
+A backend opens an environment for each cell. The responses come from cassettes, from the reference server or, in
+`harness.runner.live`, from a provider.
 """
 
 from __future__ import annotations
@@ -62,16 +63,16 @@ class CellEnvironment:
 
 
 NO_KEY = "not-a-key"
-"""A key for SDKs that require one where the server checks none."""
+"""Placeholder key for SDKs that require a key, where the server does not check it."""
 
 TIMEOUT_SECONDS = 600.0
 
 
 class Responder:
-    """Responds to the requests of one cell in this process, by whichever route they arrive.
+    """Responds to the requests of one cell in this process, by any route.
 
-    `handler` returns the handler that notes exchanges in a tap. Adapters that accept a client get `client`, and reach
-    the loopback server with it. `key` is the key that adapters send.
+    `handler` takes a tap and returns the handler that records exchanges in it. `client` is passed to adapters that
+    accept a client. They use it to reach the loopback server. `key` is the key that adapters send.
     """
 
     key = NO_KEY
@@ -100,7 +101,7 @@ class LateBoundHandler:
 
 
 class Backend(ABC):
-    """Opens the environment of each cell. A context manager for what all cells of a run share.
+    """Opens the environment of each cell. As a context manager, it holds the resources that all cells of a run share.
 
     The loopback server starts when a cell first needs it.
     """
@@ -121,11 +122,14 @@ class Backend(ABC):
 
     @abstractmethod
     def stage(self, cell: Cell, keep: Keep | None = None) -> AbstractContextManager[CellEnvironment]:
-        """Open the environment of one cell. `keep` receives every exchange before its response is passed on, and may
-        already have responses.
+        """Open the environment of one cell.
+
+        `keep` stores every exchange before its response is passed on. It may already have responses of an unfinished
+        recording.
 
         Raises:
-            CassetteMissing, CassetteError: The cassette does not exist or cannot be read.
+            CassetteMissing: The cassette does not exist.
+            CassetteError: The cassette cannot be read.
             MissingKey: The provider needs a key, and none is set.
         """
 
@@ -141,8 +145,9 @@ class Backend(ABC):
 
     @contextmanager
     def endpoint(self, target: Target, handler: Handler) -> Generator[Endpoint, None, None]:
-        """Open an endpoint for a target's adapter at which `handler` responds, whatever the mode. Used to repeat
-        responses.
+        """Open an endpoint for a target's adapter at which `handler` responds, regardless of the mode.
+
+        It is used when the responses do not come from the backend, for example when they are repeated.
         """
         url = REFERENCE_URL + registry.api(target.api).base_path
         with self.reached(target, Responder(lambda _tap: handler), url) as (endpoint, _):
@@ -152,8 +157,10 @@ class Backend(ABC):
     def reached(
         self, target: Target, end: Responder, url: str, keep: Keep | None = None
     ) -> Generator[tuple[Endpoint, ExchangeLog], None, None]:
-        """Connect a target's adapter to a responder, and yield its endpoint and its tap. `url` is the base URL that
-        exchanges are recorded with, wherever requests really go."""
+        """Connect a target's adapter to a responder, and yield its endpoint and its tap.
+
+        `url` is the base URL under which exchanges are recorded, regardless of where requests are sent.
+        """
         route = target.adapter.route
         if route is Route.PROCESS:
             tap = ExchangeLog(ORIGIN, ORIGIN, keep)
@@ -189,7 +196,7 @@ class Backend(ABC):
 
 
 class OfflineBackend(Backend):
-    """A backend that must not leave this machine, whatever an adapter reads from its environment."""
+    """A backend that never contacts other machines. It hides environment variables that could make an adapter do so."""
 
     def provenance(self, target: Target) -> Provenance:
         """See `Backend.provenance`."""
@@ -236,7 +243,7 @@ class _UntimedTransport(httpx2.HTTPTransport):
 
 
 def _served(session: ScriptSession, tap: ExchangeLog) -> Handler:
-    """Return the reference server. URLs in its responses are the same wherever it listens."""
+    """Return a handler for the reference server. URLs in its responses do not depend on its address."""
 
     def handle(request: HttpRequest) -> HttpResponse:
         response = session(tap.public(request))
@@ -247,10 +254,10 @@ def _served(session: ScriptSession, tap: ExchangeLog) -> Handler:
 
 
 class ReplayBackend(OfflineBackend):
-    """Cassettes, without a network. The first of `libraries` that has a cell's cassette supplies it.
+    """Replays cassettes, without a network. A cell's cassette comes from the first of `libraries` that has it.
 
-    `own` has the ids of the user's scenarios, which never use shipped cassettes: a scenario may have the id of a
-    shipped one. `outdated` is the maximum age of cassettes.
+    `own` has the ids of the user's scenarios. They never use shipped cassettes, because a shipped scenario may have the
+    same id. `outdated` is the maximum age of cassettes.
     """
 
     mode: Mode = "replay"
@@ -295,7 +302,7 @@ class ReplayBackend(OfflineBackend):
             )
 
     def has(self, cell: Cell) -> bool:
-        """Return whether there is a cassette for what the scenario sends. Raises `CassetteError`."""
+        """Return whether the cell has a cassette that matches the scenario's current requests. Raises `CassetteError`."""
         try:
             metadata = self._cassette(cell).metadata
         except CassetteMissing:
@@ -306,7 +313,7 @@ class ReplayBackend(OfflineBackend):
         return metadata.is_of(self._digest(scenario), sent_digest(scenario))
 
     def _digest(self, scenario: Scenario) -> str:
-        """Return the digest of a scenario. Its cells follow each other, so the last one is cached."""
+        """Return the digest of a scenario. The last digest is cached, because cells of one scenario run consecutively."""
         known, made = self._last
         if known is not scenario:
             made = digest(scenario)
@@ -327,7 +334,9 @@ class ReplayBackend(OfflineBackend):
 
 
 def _follows_script(cassette: Cassette, cell: Cell) -> bool:
-    """Return whether the reference server still gives the recorded responses: edits may not affect what is sent."""
+    """Return whether the reference server still gives the recorded responses. Not every edit of a scenario changes
+    them.
+    """
     session = ScriptSession(cell.scenario, registry.api(cell.target.api), cell.target.model, cell.target.profile)
     stored = Redactor()
     return all(stored.response(session(each.request)) == each.response for each in cassette.interactions)
@@ -338,7 +347,10 @@ def _origin(cassette: Cassette) -> str:
 
 
 def _actual_provenance(cassette: Cassette, provenance: Provenance, wire: Api) -> Provenance:
-    """Return the provenance of a cassette. Old ones, without `recorded_from`, call every server a provider."""
+    """Return the provenance of a cassette.
+
+    Old cassettes lack `recorded_from` and give every server the origin `provider`, which is corrected here.
+    """
     address = _origin(cassette)
     if provenance.origin != "provider" or wire.is_provider(address):
         return provenance

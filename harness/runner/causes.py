@@ -23,8 +23,9 @@ When = Callable[[Finding, Finding], bool]
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """Findings of `followers` follow from those of `causes`, both globs of rule ids, if `when` and `condition` hold.
-    `because` is the reason.
+    """A relation between rules, which are given as globs of rule ids.
+
+    A finding of `followers` follows from a finding of `causes` if `when` and `condition` hold. `because` is the reason.
     """
 
     causes: tuple[str, ...]
@@ -68,7 +69,7 @@ def _earlier(cause: Finding, follower: Finding) -> bool:
 
 
 def _same_entry(cause: Finding, follower: Finding) -> bool:
-    """Return whether both findings concern the same message of the same request, as `/messages/2` or `/system`."""
+    """Return whether both findings concern the same entry, such as `/messages/2` or `/system`, of the same body."""
     here, there = _entry_of(cause), _entry_of(follower)
     return _same_exchange(cause, follower) and cause.of_response is follower.of_response and here == there != ""
 

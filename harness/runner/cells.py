@@ -69,7 +69,7 @@ def conversation_for(scenario: Scenario, variant: Variant, run: Callable[[ToolCa
 
 
 def with_final_calls(scenario: Scenario, final: FinalCall) -> Scenario:
-    """Return the scenario with a call at the end of each turn, in place of the text that ends it."""
+    """Return the scenario with the final text of each turn replaced by a call of `final.tool`."""
     return scenario.model_copy(update={"turns": [_with_final_call(turn, final) for turn in scenario.turns]})
 
 

@@ -81,7 +81,11 @@ _FACTS: list[ObservedFact] = []
 def _fact(
     subject: Subject, name: str, places: Callable[[Evidence], Iterable[Unit]]
 ) -> Callable[[Callable[[Unit], Iterable[str]]], None]:
-    """Add a row. The function returns the values in one of the places that a cell has for them."""
+    """Return a decorator that adds a row.
+
+    `places` returns the places in a cell that may show the fact. The decorated function returns the values at one
+    place.
+    """
 
     def add(observe: Callable[[Unit], Iterable[str]]) -> None:
         _FACTS.append(ObservedFact(subject, name, lambda evidence: chain.from_iterable(map(observe, places(evidence)))))
@@ -106,8 +110,9 @@ def _issued_calls(evidence: Evidence) -> Iterator[CallView]:
 
 
 def _own_parts(evidence: Evidence) -> Iterable[PartView]:
-    """Yield the parts of the conversation unless its history has ids of another API. These do not show where this API
-    puts its own.
+    """Return the parts of the conversation, or nothing if it continues an earlier one.
+
+    The earlier conversation has ids of another API, which do not show where this API puts its own.
     """
     scenario = evidence.transcript.scenario
     return () if scenario is not None and scenario.history else (part for _, _, part in parts_of(evidence))

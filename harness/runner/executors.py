@@ -267,7 +267,7 @@ def process_setup(folders: Sequence[Path]) -> ProcessSetup:
 
 
 def folders(plan: Plan) -> list[Path]:
-    """Return the plan's folders that must exist at the same path for other processes."""
+    """Return the plan's cassette folders that other processes must find at the same path."""
     return [each for each in SentPlan.of(plan, 0).folders if each is not None and each.is_dir()]
 
 

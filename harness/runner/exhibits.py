@@ -40,7 +40,7 @@ _EVENTS_AROUND = 3
 _MAX_LINE_CHARACTERS = 240
 
 _OF_ANSWERS = frozenset({Subject.STREAMING, Subject.RESPONSES, Subject.ERRORS})
-"""Subjects of findings that are about a response unless they point into a request."""
+"""Subjects whose findings are about the response, unless they have a pointer into the request."""
 
 
 @dataclass(frozen=True)
@@ -69,11 +69,11 @@ class RawStream:
                 return "" if view is None or view.complete else "(the stream ends here, without its last event)"
 
     def marks(self, pointer: str) -> frozenset[int]:
-        """Return the indices of the events to mark for a finding about this value of the response.
+        """Return the indices of the events to mark for a finding about the value at this pointer.
 
-        These are the events in which the value begins and is complete, the event with an error, or the first unreadable
-        event. Without a value, it is the last event or the early end of the stream, which has the index after the last
-        event.
+        These are the events with which the value begins and becomes complete. In a stream with an error or an
+        unreadable event, it is that event. Without a value, it is the last event. If the stream ended too early, it is
+        the index after the last event.
         """
         number = len(self.frames)
         view = self._read(number)
@@ -105,8 +105,9 @@ class RawStream:
         return [*shown, (self.ending, number)] if self.ending else shown
 
     def _first(self, holds: Callable[[ResponseView | None], bool]) -> int:
-        """Return the index of the first event from which on the condition holds. The condition must hold for the whole
-        stream.
+        """Return the index of the event with which the condition becomes true for the stream so far.
+
+        The condition must be true for the whole stream.
         """
         counts = range(1, len(self.frames) + 1)
         return min(bisect_left(counts, True, key=lambda count: holds(self._read(count))), len(self.frames) - 1)
@@ -139,7 +140,7 @@ def raw_stream_title(exchange: int) -> str:
 
 
 def stream_body(stream: RawStream, finding: Finding) -> Body:
-    """Return the stream, with the events marked that the finding is about."""
+    """Return the stream as a body, with marks at the events that the finding is about."""
     marks = stream.marks(finding.pointer or "")
     lines = [f"{'>' if at in marks else ' '} {line}" for line, at in stream.lines(marks)]
     head = f"{len(stream.frames)} events"
@@ -192,7 +193,7 @@ class _JsonLayout:
     ways: Collection[str]
 
     def of(self, value: JSON, pointer: str, before: str = "", after: str = "") -> Iterator[JsonLine]:
-        """`before` is the margin with the key, `after` the comma."""
+        """Yield the lines of a value. `before` is the indentation with the key, and `after` is the comma, if any."""
         members = _members(value)
         flat = f"{before}{_one_line(value)}{after}"
         if not members or (len(flat) <= self.width and pointer not in self.ways):
@@ -208,7 +209,7 @@ class _JsonLayout:
 
 
 def _members(value: JSON) -> list[tuple[str, str | int, JSON]]:
-    """Return each member with the text before it and its key or index."""
+    """Return the members of a container. Each has the text before its value, its key or index, and its value."""
     if isinstance(value, dict):
         return [(f"{json.dumps(key, ensure_ascii=False)}: ", key, member) for key, member in value.items()]
     return [("", at, member) for at, member in enumerate(value)] if isinstance(value, list) else []
@@ -251,7 +252,10 @@ def excerpt(value: JSON, pointer: str, width: int = 100) -> tuple[str, ...]:
 
 
 def around(lines: Sequence[str], at: int, most: int) -> Iterator[str]:
-    """Yield a line, marked by `>`, with at most `most` lines on each side and the number of those left out."""
+    """Yield the line at index `at`, marked by `>`, with at most `most` lines on each side.
+
+    Notes give the number of omitted lines.
+    """
     first, last = max(at - most, 0), min(at + most + 1, len(lines))
     if first:
         yield f"  ({first} lines above)"

@@ -34,8 +34,8 @@ MAX_BYTES = 2 << 20
 """Maximum size of the file, enough for about twenty thousand entries."""
 
 _MAX_DEPTH = 20
-"""Maximum nesting depth. A valid file has fewer levels, so that errors in slightly deeper files can still name the
-line.
+"""Maximum nesting depth. It is greater than that of valid files, so that errors in slightly deeper files can still name
+the line.
 """
 
 _NESTED = "not a list of entries: nested too deeply."
@@ -75,11 +75,11 @@ class ExpectedFailure:
 
 
 def load(path: Path, findable: Collection[str]) -> list[ExpectedFailure]:
-    """Read the file. `findable` are the ids that findings can have.
+    """Read the file. `findable` contains the ids that findings can have.
 
     Raises:
-        ExpectedFailuresError: The file is not a list of entries with the allowed keys and non-empty texts, or an entry
-            names an unknown variant or rule.
+        ExpectedFailuresError: The file is not a list of entries with the allowed keys and non-empty strings, or an
+            entry names an unknown variant or rule.
     """
     node: Any = _parse_yaml(path)
     if node is None:
@@ -163,8 +163,10 @@ def _read_entry(path: Path, node: Any) -> ExpectedFailure:
 def mark_expected(
     expected: Sequence[ExpectedFailure], cell: CellResult, findings: Sequence[Finding]
 ) -> tuple[Finding, ...]:
-    """Return the findings of a cell, with `accepted` set for expected errors. Its text is the reason of the finding's
-    own entries, or else of its cause's entries.
+    """Return the findings of a cell, with `accepted` set for expected errors.
+
+    Its value is the reason in the entries that match the finding. If there are none, the entries that match its cause
+    are used.
     """
     reasons = [_reasons(expected, cell, finding) for finding in findings]
     own = [

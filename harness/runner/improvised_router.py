@@ -1,7 +1,9 @@
-"""A server for programs that bring their own prompts and tools: the script is made from a conversation's first request.
+"""A server for programs that bring their own prompts and tools. It makes the script from a conversation's first
+request.
 
-The model calls the first declared tool twice at once, the next one on its own, and then answers. Arguments are the
-simplest that fit a tool's schema. Without tools it answers at once, in the JSON format that the request asks for.
+The model calls the first declared tool twice in parallel, then the next tool once, and then answers. If the request
+allows one call at a time, the first tool is also called once. Arguments are the simplest values that fit a tool's
+schema. Without tools, the model answers immediately. The answer has the JSON format that the request asks for, if any.
 """
 
 from __future__ import annotations
@@ -96,7 +98,7 @@ def improvised_scenario(number: int, view: RequestView | None, user: str = "") -
 
 
 def example_value(schema: JSON, definitions: Mapping[str, JSON], depth: int = 0) -> JSON:
-    """Return a simple value that fits the schema of a tool's parameters, as far as common keywords say."""
+    """Return a simple value that fits a schema. Only common keywords are considered."""
     if not isinstance(schema, dict) or depth > _MAX_DEPTH:
         return {}
     known: Mapping[str, JSON] = {**definitions, **cast("dict[str, JSON]", schema.get("$defs") or {})}

@@ -1,5 +1,7 @@
-"""Probes providers: tests whether facts still hold, with the smallest request that a fact is about, and a control
-request."""
+"""Probes of providers, which test whether facts still hold.
+
+A probe sends the smallest request that a fact is about, and a control request.
+"""
 
 from __future__ import annotations
 
@@ -34,15 +36,15 @@ from harness.runner.costs import cost
 from harness.runner.live import NO_SUCH_PATH, LiveBackend, reach_hint
 
 _BYTES_PER_TOKEN = 4
-"""A rule of thumb for English."""
+"""Typical number of bytes per token in English text."""
 
 _UNBOUNDED_TOKENS = 256
-"""The assumed length of a response to "Hello." without a limit."""
+"""Assumed length of a response, in tokens, if the request sets no limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProbePair:
-    """Two requests without a key. The fact is about `meant` and not about its `twin`."""
+    """Two requests without a key. The fact applies to `meant`, but not to `twin`, which is the control request."""
 
     meant: HttpRequest
     twin: HttpRequest
@@ -50,7 +52,7 @@ class ProbePair:
 
 @dataclass(frozen=True, slots=True)
 class FactProbe:
-    """A fact of a target, to probe at a base URL. Without a `pair` nothing can be sent, and `why` is the reason."""
+    """A fact to probe with a target at a base URL. If no request can be sent, `pair` is `None` and `why` is the reason."""
 
     target: Target
     base_url: str
@@ -62,10 +64,11 @@ class FactProbe:
 def fact_probes(
     targets: Sequence[Target], base_urls: Mapping[str, str], service: str | None, ids: Sequence[str]
 ) -> list[FactProbe]:
-    """Return the facts of the targets that can be probed, in order; or those with these ids, whether they can or not.
+    """Return the facts of the targets to probe, in order.
 
-    `base_urls` has the address of each target. `service` selects facts of a service. Without it, the address does; an
-    unknown address counts as the provider's.
+    With `ids`, these are all facts with these ids. Without `ids`, these are all facts that can be probed. `base_urls`
+    has the address of each target. `service` selects the facts of one service. If it is `None`, the address determines
+    the service. An unknown address counts as the provider's.
 
     Raises:
         UsageError: The targets' APIs have no such fact, or no requests can be made for one of them.
@@ -129,9 +132,11 @@ def _probe_of(api: Api, target: Target, base_url: str, law: RuleSet, fact: Fact)
 def probe_pair(  # noqa: PLR0913, PLR0917 - a fact, and the server that is probed
     api: Api, fact: Fact, model: str, base_url: str, law: RuleSet, bases: Mapping[str, Example]
 ) -> ProbePair | None:
-    """Return the first example that a fact is about and the first that it is not about, otherwise the smallest chat.
+    """Return requests for a fact: one that it is about, and one that it is not about.
 
-    `None`: there is no example, or an "accepted" fact's request would be rejected for another reason.
+    They are made from the fact's first examples. If there is no example of the second kind, the smallest chat is used.
+    Return `None` if the fact has no example. Also return `None` for an "accepted" fact if another fact would reject
+    either request.
     """
     about, other = (fact.refuses, fact.accepts) if fact.verdict == "refused" else (fact.accepts, fact.accepts[1:])
     if api.minimal_request is None or not about:
@@ -183,13 +188,18 @@ _NOT_JUDGED = {
     408: "the server timed out",
     429: "the rate limit is reached",
 }
-"""4xx statuses that say nothing about the request's content, unless the fact states one of them."""
+"""Reasons why a 4xx status says nothing about the request's content. They do not apply to a status that the fact
+states.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeAnswer:
-    """The outcome of a request. `reason` explains `untold`; `words` is the provider's message; `status` is `None`
-    without a response."""
+    """The outcome of a request.
+
+    `reason` explains the outcome `untold`. `words` is the provider's message. `status` is `None` if there was no
+    response.
+    """
 
     outcome: Literal["taken", "refused", "untold"]
     status: int | None = None
@@ -235,7 +245,10 @@ def _text(response: HttpResponse) -> str:
 
 
 def conclude(question: FactProbe, answers: Sequence[ProbeAnswer]) -> ProbeResult | None:
-    """Return what the responses to the request and its twin say about the fact; `None` if the twin is needed."""
+    """Return the result for a fact, based on the responses to the request and its twin.
+
+    Return `None` if the response to the twin is still needed.
+    """
     meant = answers[0]
     refused_one = question.fact.verdict == "refused"
     if meant.outcome == "untold":
@@ -260,9 +273,10 @@ _OPPOSITE = {"refused": "accepted", "accepted": "refused"}
 
 
 def proposal(api: str, found: Iterable[ProbeResult]) -> str:
-    """Return a file of facts, for `--facts` or to merge into the shipped one; without entries if all facts hold.
+    """Return the content of a facts file, for `--facts` or to merge into the shipped file. It has no entries if all
+    facts hold.
 
-    A probe has tested one model at one address. New entries claim no more, and old ones get a note.
+    New entries apply only to the probed model, because a probe tests one model at one address. Old entries get a note.
     """
     entries = [entry for each in found if each.verdict == "no longer holds" for entry in _entries(each, today())]
     head = "# Proposed by 'harness probe'. The form is that of harness/apis/facts.schema.json.\n"
@@ -369,7 +383,10 @@ class Probe:
         return found
 
     def _response(self, api: Api, question: FactProbe, request: HttpRequest) -> HttpResponse:
-        """Return the response, once the server is not too busy. Raises `httpx2.TransportError`."""
+        """Send a request and return the response. If the server is busy, retry up to `_MAX_TRIES` times in total.
+
+        Raises `httpx2.TransportError`.
+        """
         if api.minimal_request is None:
             raise AssertionError(api.name)
         authorized = api.minimal_request.authorized(request, self._live.key(question.target))

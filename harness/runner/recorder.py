@@ -32,8 +32,8 @@ class Recorder:
     """Options for recording cells into `library`.
 
     `max_requests` limits the number of requests. With `missing`, cells that have a fresh cassette are skipped. With
-    `outdated`, only cells whose cassette exceeds the maximum age are recorded. `allowed` lists places where texts that
-    look like secrets may occur.
+    `outdated`, only cells whose cassette exceeds the maximum age are recorded. `allowed` lists places that may contain
+    strings that look like secrets.
     """
 
     library: Library
@@ -130,8 +130,8 @@ def survey_cells(cells: Sequence[Cell], backend: Backend, recorder: Recorder) ->
 
 
 def _scenarios_with_secrets(scenarios: Mapping[str, Scenario], redactor: Redactor) -> Mapping[str, str]:
-    """Return a reason for each scenario whose requests contain texts that would be redacted. Its recording could not be
-    replayed.
+    """Return a reason for each scenario whose requests contain strings that would be redacted. Its recording could not
+    be replayed.
     """
     found: dict[str, str] = {}
     for name, scenario in scenarios.items():

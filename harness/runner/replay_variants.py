@@ -33,14 +33,14 @@ from harness.scenarios.schema import Variant
 def replay_variants(
     cell: Cell, evidence: Evidence, backend: Backend, recuts: int, whole_run: Evidence | None = None
 ) -> Iterator[ReplayVariant]:
-    """Repeat a streamed cell with whole responses, where its streams have an equivalent, and with `recuts` other
+    """Repeat a streamed cell with whole responses, if its streams have an equivalent, and with `recuts` other
     chunkings.
 
-    An adapter that always requests a stream gets the stream. `whole_run` is the whole variant. If it received
-    the equivalent responses, it is the repetition, and nothing runs again. The same holds if the whole responses only
-    add empty members, such as `annotations` of Chat Completions, and the adapter's results were the same.
+    An adapter that always requests a stream gets the stream. `whole_run` is the run of the whole variant. If it
+    received equivalent responses, it is reused instead of running the cell again. It is also reused if its responses
+    only add empty members and the adapter's results were the same. An example is `annotations` in Chat Completions.
 
-    Raises what connecting and closing the adapter's client raises, and what `run_scenario` raises.
+    Exceptions from connecting or closing the adapter's client, and from `run_scenario`, are passed on.
     """
     if cell.variant != "stream":
         return

@@ -270,7 +270,7 @@ class ServedSession:
 
     @property
     def turned_away(self) -> tuple[TurnedAway, ...]:
-        """The requests that were rejected for reasons other than their chat."""
+        """The requests that were rejected for reasons unrelated to their chat, such as a missing key."""
         return tuple(self._turned_away)
 
     @property

@@ -65,7 +65,10 @@ _RUN_AGAIN = frozenset({Verdict.MISSING, Verdict.ERROR, Verdict.NOT_APPLICABLE})
 
 @dataclass(frozen=True, slots=True)
 class ResumedCells:
-    """Results taken over from an earlier run, by the cell's number in this run, and the values observed in that run."""
+    """Results and observed values that are reused from an earlier run.
+
+    `cells` maps the numbers of cells in this run to their results.
+    """
 
     cells: dict[int, CellResult] = field(default_factory=dict[int, CellResult])
     observed: Values = field(default_factory=dict[str, dict[str, tuple[str, ...]]])

@@ -52,12 +52,12 @@ def run_embeddings(
 ) -> tuple[Embedded, ...]:
     """Embed the scenario's texts, then each query, with an adapter that sends its requests to `endpoint`.
 
-    `begin(n)` is called before the n-th of these sends a request. A failure ends the cell unless the scenario expects
-    it.
+    `begin(n)` is called before the n-th embedding sends a request. The texts are number 0. A failure ends the cell
+    unless the scenario expects it.
 
     Raises:
-        PluginError: The adapter declares embeddings but has none. harness.model.errors.UsageError: It cannot be
-            connected.
+        PluginError: The adapter declares embeddings but has none.
+        UsageError: The adapter cannot be connected.
     """
     if adapter.embeddings is None:
         raise PluginError(
@@ -279,9 +279,10 @@ def run_scenario(
     request. A failed chat ends the cell, and its exception is recorded. An asynchronous client uses one event loop for
     the whole cell. A foreign adapter runs in a worker.
 
-    Raises: harness.model.errors.UsageError: The adapter cannot be connected.
-    harness.stdio.adapter_process.AdapterBroke: A foreign adapter broke outside a chat, ended its process or exceeded
-    its time limit. harness.stdio.workers.RunCancelled: The run was cancelled.
+    Raises:
+        UsageError: The adapter cannot be connected.
+        AdapterBroke: A foreign adapter broke outside a chat, ended its process or exceeded its time limit.
+        RunCancelled: The run was cancelled.
     """
     adapter = target.adapter
     if isinstance(adapter, ForeignAdapter):

@@ -199,7 +199,7 @@ def _with_turn(transcript: Transcript, finding: Finding) -> Finding:
 
 
 def _has_responses(stage: CellEnvironment, transcript: Transcript) -> bool:
-    """Return whether the environment supplied responses. Those of a live provider may all be missing."""
+    """Return whether the environment supplied responses. Only a live provider may have supplied none."""
     live = stage.player is None and stage.provenance.origin != "reference"
     return not live or any(each.response is not None for each in transcript.exchanges)
 

@@ -55,7 +55,10 @@ def user_message(turn: TurnSpec) -> Message:
 
 
 def system_of(scenario: Scenario, turn_index: int) -> str | None:
-    """Return the system prompt of a turn: that of the latest turn with a `system` key, even if it is null."""
+    """Return the system prompt for a turn.
+
+    The latest turn up to this one with a `system` key sets it, even if the key is null. Otherwise the scenario does.
+    """
     for turn in reversed(scenario.turns[: turn_index + 1]):
         if "system" in turn.model_fields_set:
             return turn.system
@@ -68,7 +71,7 @@ def settings_of(scenario: Scenario, turn_index: int) -> Settings:
 
 
 def provider_tools(scenario: Scenario) -> ProviderMetadata:
-    """Return the tools that the provider runs, as fields of a request."""
+    """Return the tools that the provider runs, in the form of `ChatRequest.provider_metadata`."""
     return {api: {"tools": cast("JSON", tools)} for api, tools in scenario.provider_tools.items()}
 
 
@@ -82,7 +85,7 @@ class ToolFailure(Exception):
 
 
 class UnknownTool(Exception):
-    """The model called a tool that the scenario does not declare. The text may be sent to the model."""
+    """Raised if the model called a tool that the scenario does not declare. The message may be sent to the model."""
 
 
 class MissingResult(HarnessError):

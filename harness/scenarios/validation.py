@@ -300,7 +300,9 @@ def _call(tool: ToolSpec, call: ToolCall, path: Path, earlier: Sequence[ToolCall
 
 
 def _limited_results(scenario: Scenario, path: Path, step: StepSpec) -> Iterator[Problem]:
-    """Reject results with `times` for two calls of one response: an application may execute these in any order."""
+    """Reject a result with `times` that matches two calls of one response. An application may execute these in any
+    order.
+    """
     for tool in scenario.tools:
         calls = [(at, arguments) for at, (name, arguments) in enumerate(step.whole_calls) if name == tool.name]
         for number, result in enumerate(tool.results):

@@ -166,8 +166,9 @@ class AdapterProcess:
         """Send a request. Yield the notifications and requests that the process sends in response, then the result.
 
         Raises:
-            AdapterBroke: The process ended or exceeded its time limit. It is no longer running. BrokenCommand,
-                ErrorResponse: It sent an invalid message or an error response.
+            AdapterBroke: The process ended or exceeded its time limit, and is no longer running.
+            BrokenCommand: The process sent an invalid message.
+            ErrorResponse: The process sent an error response.
         """
         self._number += 1
         self.is_idle = False

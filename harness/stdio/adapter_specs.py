@@ -1,9 +1,14 @@
 """Specifications of adapters on the command line and in settings.
 
-An adapter is named by its plug-in name, by `package.module:attribute`, as a command (`$ node adapter.mjs`), as a tool
-loop (`drive@openai-chat my_module:drive`, `agent@openai-chat ./agent`) or as a client without a wrapper
-(`client@openai-chat my_module:Client`). A client whose base URL has another ending than the API's names it, as in
-`client@anthropic/v1 my_module:Client`.
+A specification has one of these forms:
+
+- a plug-in name, or `package.module:attribute`
+- a command: `$ node adapter.mjs`
+- a tool loop: `drive@openai-chat my_module:drive`, `agent@openai-chat ./agent`
+- a client without a wrapper: `client@openai-chat my_module:Client`
+
+If a client's base URL ends differently from the API's, the ending follows the API's name: `client@anthropic/v1
+my_module:Client`.
 """
 
 from __future__ import annotations
@@ -27,14 +32,16 @@ if TYPE_CHECKING:
     from harness.model.loops import Drive
 
 COMMAND_PREFIX = "$ "
-"""The beginning of an adapter name that is a command, as a shell shows one."""
+"""Prefix of specifications that are commands. It looks like a shell prompt."""
 
 DRIVE, AGENT = "drive", "agent"
-"""The beginnings of adapter names of tool loops: `drive@openai-chat my_module:drive`, `agent@openai-chat ./agent`. The
-API may be omitted if the loop states it."""
+"""Prefixes of the specifications of tool loops: `drive@openai-chat my_module:drive`, `agent@openai-chat ./agent`.
+
+The API may be omitted if the loop declares it.
+"""
 
 CLIENT = "client"
-"""The beginning of the name of a client without a wrapper, which `harness.bridge.client_shapes` adapts."""
+"""Prefix of the specification of a client without a wrapper, which `harness.bridge.client_shapes` adapts."""
 
 _CLIENT = re.compile(rf"{CLIENT}@([^\s/]+)(/\S*)? (.*)", re.DOTALL)
 
@@ -70,7 +77,7 @@ def specs(  # noqa: PLR0913 - a parameter for each way to name one
 
 
 def _unless_command(name: str) -> str:
-    """Return the name of an adapter, or the command of a wrapper for Node."""
+    """Return the command if the name belongs to a wrapper for Node, otherwise the name itself."""
     found = wrappers.find(name)
     return wrappers.address(name) if found is not None and isinstance(found[0], wrappers.NodeWrapper) else name
 
@@ -106,11 +113,11 @@ def is_foreign(spec: str) -> bool:
 
 
 def adapter(spec: str) -> Adapter:
-    """Return the adapter that a specification names. `harness.stdio.workers` runs commands, which are not loaded here.
+    """Return the adapter that a specification names. Commands are not loaded here; `harness.stdio.workers` runs them.
 
     Raises:
         UnknownName: There is no adapter with this name, or it claims an unknown capability.
-        PluginError: It cannot be imported, or is no adapter.
+        PluginError: It cannot be imported, or is not an adapter.
     """
     client = _CLIENT.fullmatch(spec)
     if client is not None:
@@ -122,7 +129,7 @@ def adapter(spec: str) -> Adapter:
 
 
 def _is_wrapper(name: str) -> bool:
-    """Return whether a ready-made wrapper has this name, and no adapter has it."""
+    """Return whether the name belongs to a ready-made wrapper and not to an adapter."""
     return wrappers.find(name) is not None and name not in ADAPTERS.names()
 
 
@@ -156,7 +163,7 @@ def client_of(spec: str) -> str | None:
 
 
 def client_path(spec: str) -> str | None:
-    """Return the path of the base URL that a client's specification names, or `None` if that is its API's."""
+    """Return the base URL path in a client's specification, or `None` if the client uses its API's path."""
     client = _CLIENT.fullmatch(spec)
     return None if client is None else client[2]
 

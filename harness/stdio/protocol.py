@@ -288,13 +288,17 @@ class RunParams:
 class ErrorData:
     """The `data` of an error response.
 
-    `kind` is one of the following. `unsupported`: nothing was sent; `feature` names the unsupported feature.
-    `connection_failed`: there was no connection. `malformed_response`: `status` is set if there was one.
-    `provider_error`: `status`, the provider's `code`, and `retry_after` in seconds. `chat_error`: another failure of a
-    chat. `unusable`: the run ends with the message. `crash`: an unexpected exception, with its `traceback` and the
-    source line in `where`.
+    `kind` is one of the following:
 
-    A crash that is `outside` of a chat makes the cell an error. `error` is the class of the exception and `origin` the
+    - `unsupported`: nothing was sent, and `feature` names the unsupported feature.
+    - `connection_failed`: there was no connection.
+    - `malformed_response`: the response was invalid, and `status` is its status, if any.
+    - `provider_error`: `status`, the provider's `code` and `retry_after` in seconds describe the error.
+    - `chat_error`: the chat failed for another reason.
+    - `unusable`: the run ends with the message.
+    - `crash`: an unexpected exception, with its `traceback` and the source line in `where`.
+
+    A crash `outside` of a chat gives its cell the verdict error. `error` is the class of the exception. `origin` is the
     exception that caused it.
     """
 

@@ -391,8 +391,10 @@ class _WorkerMessages:
     def messages(self, method: str, params: JSON) -> Iterator[tuple[str, Any]]:
         """Send a request. Yield notifications and tool requests, then the result.
 
-        Raises: ChatError, UsageError, Relayed: The adapter raised this exception. AdapterBroke, BrokenCommand: The
-        worker broke or sent an invalid message.
+        Raises:
+            ChatError, UsageError, Relayed: The adapter raised this exception.
+            AdapterBroke: The worker broke, ended or exceeded its time limit.
+            BrokenCommand: The worker sent an invalid message.
         """
         try:
             for message in self._process.messages(method, params):

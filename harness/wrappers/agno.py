@@ -22,7 +22,7 @@ def tool(given: ConversationTool) -> Function:
 
 
 def drive(create: Callable[..., Any], endpoint: Endpoint, model: str, given: Conversation) -> None:
-    """Run a conversation. Agno sends the runs of a session again, but at most `num_history_runs`."""
+    """Run a conversation. Agno includes earlier runs of the session in each request, but at most `num_history_runs`."""
     agent = Agent(
         model=create(endpoint, model, given.max_tokens),
         system_message=given.system,

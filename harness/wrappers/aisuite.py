@@ -1,4 +1,4 @@
-"""aisuite, for OpenAI and Anthropic: it takes and returns OpenAI's form for every provider."""
+"""aisuite, for OpenAI and Anthropic. Its requests and responses have OpenAI's format for every provider."""
 
 # pyright: basic, reportMissingImports=false, reportAttributeAccessIssue=false, reportCallIssue=false
 from __future__ import annotations
@@ -13,7 +13,7 @@ from harness import Adapter, Capability, ChatRequest, ChatResponse, Endpoint, St
 
 
 class AISuite:
-    """A client of one provider, named by the prefix of the model."""
+    """A client for one provider, which is named in a prefix of the model name."""
 
     def __init__(self, provider: str, endpoint: Endpoint, model: str) -> None:
         where = {"api_key": endpoint.api_key, "base_url": endpoint.base_url, "max_retries": 0}

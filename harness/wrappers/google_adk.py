@@ -34,7 +34,7 @@ class GivenTool(BaseTool):
 
 
 async def drive(endpoint: Endpoint, model: str, given: Conversation) -> None:
-    """Run a conversation. A function as the instruction keeps braces in it as they are."""
+    """Run a conversation. The instruction is a function, because ADK replaces placeholders in braces in a string."""
     longest = types.GenerateContentConfig(max_output_tokens=given.max_tokens)
     llm = Gemini(model=model, base_url=endpoint.base_url, client_kwargs={"api_key": endpoint.api_key})
     tools = [GivenTool(each) for each in given.tools]

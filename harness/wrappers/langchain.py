@@ -14,7 +14,7 @@ from harness import Adapter, Capability, ChatRequest, ChatResponse, Endpoint, Na
 
 
 class LangChain:
-    """A client on one of LangChain's chat models."""
+    """A client that uses one of LangChain's chat models."""
 
     def __init__(self, create: Callable[[Endpoint, str], Any], provider: str, endpoint: Endpoint, model: str) -> None:
         self._model, self._memory = create(endpoint, model), bridge.Memory()
@@ -54,7 +54,7 @@ def join(chunks: list[Any]) -> AIMessage:
 
 
 def openai_form(message: AIMessage) -> dict[str, Any]:
-    """Return a message of LangChain in the form that the bridge reads."""
+    """Convert a LangChain message to the format that the bridge reads."""
     about, usage = message.response_metadata, message.usage_metadata or {}
     pieces = getattr(message, "tool_call_chunks", None)
     calls = [*message.tool_calls, *message.invalid_tool_calls] if pieces is None else pieces

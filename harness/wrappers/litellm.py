@@ -1,4 +1,4 @@
-"""LiteLLM, for OpenAI, Anthropic and Gemini: it takes and returns OpenAI's form for every provider."""
+"""LiteLLM, for OpenAI, Anthropic and Gemini. Its requests and responses have OpenAI's format for every provider."""
 
 # pyright: basic, reportMissingImports=false, reportAttributeAccessIssue=false, reportCallIssue=false
 from __future__ import annotations
@@ -16,7 +16,7 @@ litellm.suppress_debug_info = True
 
 
 class LiteLLM:
-    """A client of one provider, named by LiteLLM's prefix of the model."""
+    """A client for one provider, which is named in a prefix of the model name."""
 
     def __init__(self, provider: str, endpoint: Endpoint, model: str) -> None:
         base = f"{endpoint.base_url}/v1beta" if provider == "gemini" else endpoint.base_url

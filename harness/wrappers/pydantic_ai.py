@@ -33,7 +33,7 @@ from harness import (
 
 
 class PydanticAI:
-    """A client on one of Pydantic AI's models."""
+    """A client that uses one of Pydantic AI's models."""
 
     def __init__(self, create: Callable[[Endpoint, str], Any], provider: str, endpoint: Endpoint, model: str) -> None:
         self._model, self._memory = create(endpoint, model), bridge.Memory()
@@ -78,7 +78,7 @@ class PydanticAI:
 
 
 def definition(function: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a tool."""
+    """Return the arguments of `ToolDefinition` for a tool."""
     schema = function["parameters"]
     return {"name": function["name"], "description": function["description"], "parameters_json_schema": schema}
 
@@ -115,7 +115,7 @@ def media(part: Any) -> Any:
 
 
 def assistant(message: Message, longest: int | None) -> Any:
-    """Return a response that another client received."""
+    """Return a `ModelResponse` for an assistant message that another client received."""
     ids = {call.id: bridge.short_id(call.id, longest) for call in message.tool_calls}
     calls = [own.ToolCallPart(call.name, dict(call.arguments), ids[call.id]) for call in message.tool_calls]
     return own.ModelResponse([*([own.TextPart(message.text)] if message.text else []), *calls])
@@ -128,7 +128,7 @@ def tool_choice(request: ChatRequest) -> Any:
 
 
 def openai_form(given: Any) -> dict[str, Any]:
-    """Return a response or an event of a stream in the form that the bridge reads."""
+    """Convert a response or a stream event to the format that the bridge reads."""
     if isinstance(given, own.ModelResponse):
         calls = [
             {"id": each.tool_call_id, "name": each.tool_name, "args": each.args or {}} for each in given.tool_calls

@@ -1,4 +1,4 @@
-"""smolagents, for OpenAI: a loop with a tool-calling agent, which ends each turn by a call of `final_answer`."""
+"""smolagents, for OpenAI: a loop with a tool-calling agent, which ends each turn by calling `final_answer`."""
 
 # pyright: basic, reportMissingImports=false, reportAttributeAccessIssue=false, reportGeneralTypeIssues=false, reportCallIssue=false
 from __future__ import annotations
@@ -13,7 +13,7 @@ TYPES = {"string", "boolean", "integer", "number", "image", "audio", "array", "o
 
 
 class GivenSmolTool(Tool):
-    """A tool that runs the given one. Its arguments have a type and a description each, as the library wants them."""
+    """A tool that runs the given one. The library requires a type and a description for each argument."""
 
     skip_forward_signature_validation = True
     output_type = "string"
