@@ -1,7 +1,7 @@
 """Record-and-replay conformance harness for LLM tool calling.
 
-The names in `__all__` are public: values and errors of the contract, what an adapter needs, and the kit for
-applications. Each name is imported on first use, so that `import harness` loads nothing.
+The names in `__all__` are public: the canonical values, the errors, the protocols for adapters, and the kit for
+applications. Each name is imported on first use, so `import harness` loads nothing else.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ _MODULES = (
     "kit.embeddings",
     "kit.factories",
 )
-"""The modules of the names, searched in this order; slow imports come last."""
+"""Modules that define the public names, searched in this order. Slow imports come last."""
 
 __all__ = [
     "JSON",

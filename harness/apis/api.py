@@ -34,10 +34,10 @@ ClientForm: TypeAlias = Callable[[dict[str, JSON]], None]
 
 @dataclass(frozen=True, slots=True)
 class StreamShape:
-    """An alternative chunking in which servers send the calls of a stream.
+    """An alternative way in which servers split the calls of a stream into chunks.
 
     `respell(stream, seed)` returns the same response in these chunks, or the unchanged stream if that is impossible.
-    `departs`: the chunks violate the API's documentation, so a client that follows it may fail.
+    `departs` is set if the chunks violate the API's documentation, so that a client that follows it may fail.
     """
 
     respell: Callable[[bytes, str], bytes]
@@ -48,58 +48,58 @@ class StreamShape:
 class Api:
     """Description of one API.
 
-    `schema_places`: JSON schemas in its requests.
-    `minimal_request`: the smallest chat, for examples and probes (`None`: no probes).
-    `column`: position of its targets in reports, from the left. Third-party APIs follow the built-in ones.
-    `base_path`: path that its SDK's base URL has after the origin (`/v1` or nothing).
-    `key_variables`: environment variables that hold a key, in order of precedence.
-    `provider_url`: base URL of the provider, as the SDK takes it.
-    `base_url_variable`: environment variable with the base URL of another server. For an API, this package reads it;
-    for a command, the command does.
-    `domain`: the provider's domain, with all hosts below it.
-    `base_url_ending`: ending of another server's base URL (`/v1`, or nothing where the SDK adds it).
-    `services`: servers that speak the API, and so the rules for a request.
-    `limits`: limits of requests and embeddings that are in no fact file.
-    `facts`: accepted and refused requests of the provider and other servers, with evidence and dates.
-    `profiles`: model generations. The first that matches a name applies; the last matches any name.
-    `targets`: at least one. Those of built-in APIs have recordings.
-    `system_places`: allowed places of the system prompt (`SystemView.place`).
-    `provocations`: stream behaviour that the reference server can show although no recording does.
-    `own_stops`: stop reasons that only this API has, as the ends of two sentences.
-    `traits`: differences from other APIs.
-    `terms`: the API's words for what remedies name.
-    `one_call`: request fields that allow one call per turn; empty if the API has none.
-    `strict_tool`: fields of a tool whose arguments must conform to its schema; empty if the API has none.
-    `issued_state`: opaque state of a conversation that the provider checks.
-    `canonical_reader`: reads canonical values from requests, for re-drives.
-    `recognises(request)`: whether the request is a chat of this API, by path and body.
-    `paths`: full paths of its chats and embeddings, at the provider and at clouds (`None`: any recognised path).
-    `least_body`: a body that makes any path of a chat recognised.
-    `view(request)`: the neutral view; raises `WireError`.
-    `violations(request, rule_set)`: violations of limits. Never raises: an unreadable body is a violation.
-    `read(response)`: the neutral view of a response, with its event stream folded; raises `WireError`.
-    `build(step, seed, model, profile)`: the body of a response. Ids, usage and signatures are functions of `seed`.
-    `build_stream(step, seed, model, profile, request)`: the same response as a stream, in the form that `request` asks
-    for. `read` folds it to the result of `build`.
-    `stream_of(body, seed, profile, request)`: the stream that folds to a whole body.
-    `client_forms`: by name, forms of requests that clients send and the built-in adapter does not.
-    `stream_shapes`: by name, other chunks in which servers send the calls of a stream.
-    `refuse(violation)`: the provider's refusal, in its own status and shape.
-    `fail(status, retry_after, seed)`: the provider's failure with this status; it asks for a wait of `retry_after`
-    seconds.
-    `error_for(response, request)`: a refusal or a failure in the form that this request gets.
-    `broken_for(response, request)`: a truncated or unreadable response in the form that this request gets.
-    `stream_error(status, seed, request)`: the error inside a stream, in the form that `request` asks for.
-    `model_of(request)`: the model in body or path.
-    `header_violation(request)`: the fault of a request's headers.
-    `embeddings`: the format of its embeddings.
-    `server_endpoints`: endpoints besides chats, for third-party clients of the reference server.
-    `spelled(pointer)`: a place as the provider's refusals spell it.
-    `request_builder`: builds requests to a server under test (`None`: no `harness check server`).
-    `check_response(response, request)`: violations of response rules (`None`: no `harness check server`).
+    - `schema_places`: paths of the JSON schemas in its requests.
+    - `minimal_request`: the smallest chat, for examples and probes (`None`: no probes).
+    - `column`: position of its targets in reports, from the left. Third-party APIs follow the built-in ones.
+    - `base_path`: path of the SDK's base URL after the origin (`/v1` or nothing).
+    - `key_variables`: environment variables that may contain a key, in order of precedence.
+    - `provider_url`: base URL of the provider, in the form that the SDK expects.
+    - `base_url_variable`: environment variable with the base URL of another server. For an API, this package reads it;
+      for a command, the command does.
+    - `domain`: the provider's domain. All hosts below it belong to the provider.
+    - `base_url_ending`: end of another server's base URL (`/v1`, or nothing if the SDK adds it).
+    - `services`: servers that speak the API, which determine the rules for a request.
+    - `limits`: limits of requests and embeddings that are not in a fact file.
+    - `facts`: requests that the provider and other servers accept or refuse, with evidence and dates.
+    - `profiles`: model generations. The first one that matches a name applies; the last one matches any name.
+    - `targets`: at least one target. Those of built-in APIs have recordings.
+    - `system_places`: allowed places of the system prompt (`SystemView.place`).
+    - `provocations`: stream behaviour that the reference server can produce although no recording has it.
+    - `own_stops`: stop reasons that only this API has, each with the ends of two sentences for error messages.
+    - `traits`: differences from other APIs.
+    - `terms`: the API's own words, for use in remedies.
+    - `one_call`: request fields that allow only one call per turn; empty if the API has none.
+    - `strict_tool`: fields of a tool that force its arguments to conform to its schema; empty if the API has none.
+    - `issued_state`: opaque state of a conversation that the provider checks.
+    - `canonical_reader`: class that reads canonical values from requests, for `harness audit --redrive`.
+    - `recognises(request)`: whether the path and body are those of a chat of this API.
+    - `paths`: full paths of its chats and embeddings, at the provider and at clouds (`None`: any recognised path).
+    - `least_body`: a body with which a request to any chat path is recognised.
+    - `view(request)`: the neutral view of a request; raises `WireError`.
+    - `violations(request, rule_set)`: violations of limits. Never raises: an unreadable body is a violation.
+    - `read(response)`: the neutral view of a response, whole or streamed; raises `WireError`.
+    - `build(step, seed, model, profile)`: the body of a response. Ids, usage and signatures are derived from `seed`.
+    - `build_stream(step, seed, model, profile, request)`: the same response as a stream, in the format that `request`
+      asks for. `read` folds it into the result of `build`.
+    - `stream_of(body, seed, profile, request)`: a whole body, converted to a stream.
+    - `client_forms`: forms of requests, by name, that clients send but the built-in adapter does not.
+    - `stream_shapes`: other ways, by name, in which servers split the calls of a stream into chunks.
+    - `refuse(violation)`: the provider's refusal, with the provider's status and format.
+    - `fail(status, retry_after, seed)`: the provider's error response with this status, which asks the client to wait
+      `retry_after` seconds.
+    - `error_for(response, request)`: an error response in the format that this request expects.
+    - `broken_for(response, request)`: a truncated or unreadable response in the format that this request expects.
+    - `stream_error(status, seed, request)`: an error inside a stream, in the format that `request` asks for.
+    - `model_of(request)`: the model in the body or path.
+    - `header_violation(request)`: the violation if the headers of a request are wrong.
+    - `embeddings`: the format of its embeddings.
+    - `server_endpoints`: endpoints other than chats, for third-party clients of the reference server.
+    - `spelled(pointer)`: a JSON pointer in the notation of the provider's error messages.
+    - `request_builder`: builder of requests to a server under test (`None`: no `harness check server`).
+    - `check_response(response, request)`: violations of response rules (`None`: no `harness check server`).
 
     Raises:
-        ValueError: no cell could run with it; the text gives the reason.
+        ValueError: no cell could run with it; the message gives the reason.
     """
 
     name: str
@@ -171,11 +171,13 @@ class Api:
 
     @property
     def table(self) -> tuple[Limit, ...]:
-        """The limits of `limits` and of the facts. Raises `FactsError`."""
+        """All limits: those in `limits` and those of the facts. Raises `FactsError`."""
         return (*self.limits, *(limit for limit, _ in self.facts.limits.values()))
 
     def profile_for(self, model: str, edition: FactSelection = SHIPPED) -> Profile:
-        """Return the profile of a model by a selection of facts (without a day: today's). Raises `FactsError`."""
+        """Return the profile of a model, with the facts of a selection. A selection without a day means today. Raises
+        `FactsError`.
+        """
         bare = model.removeprefix("models/")
         facts = self.facts.together(self.name, edition.files).holding(bare, edition.day or today())
         known = self._derived.get((bare, id(facts)))
@@ -188,7 +190,9 @@ class Api:
         return profile
 
     def violation_ids(self, edition: FactSelection = SHIPPED) -> Iterator[str]:
-        """Yield the ids of all limits, and of all facts with conditions, of any day. Raises `FactsError`."""
+        """Yield the ids of all limits, and of all refusals that only fact conditions check, regardless of the day.
+        Raises `FactsError`.
+        """
         facts = self.facts.together(self.name, edition.files)
         yield from dict.fromkeys((*(limit.id for limit in self.limits), *self.facts.limits, *facts.limits))
         yield from (fact.id for fact in self._unwritten(facts.all()))
@@ -196,9 +200,9 @@ class Api:
     def judge(self, request: HttpRequest, law: RuleSet) -> list[Violation]:
         """Return the violations of a request. Never raises.
 
-        Limits apply as far as facts of the rule set support them. A fact with conditions adds a violation unless a
-        check reports the same place. A warning does not suppress an error. A limit of the API's provider does not
-        suppress one of another server.
+        A limit with facts applies only if the rule set has one of its facts. A fact with conditions adds a violation
+        unless another violation is reported at the same place. A warning does not suppress an error. A limit that is
+        known only for the API's provider does not suppress a violation that applies at this server.
         """
         limits, refused = self._docket(law).judge(request)
         found = self.supported_by_facts([*limits, *self.violations(request, law)], law)
@@ -213,7 +217,8 @@ class Api:
         return [] if self.embeddings is None else self.supported_by_facts(self.embeddings.violations(request, law), law)
 
     def supported_by_facts(self, found: Sequence[Violation], law: RuleSet) -> list[Violation]:
-        """Keep the violations that a fact of the rule set supports. They are errors if the refusal is certain.
+        """Keep the violations that a fact of the rule set supports. Errors become warnings unless one of these facts is
+        a certain refusal.
 
         A violation without facts keeps its own severity.
         """
@@ -256,7 +261,7 @@ class Api:
         return docket
 
     def _breaches(self, law: RuleSet, facts: Sequence[Fact]) -> Iterator[tuple[Limit, Breach]]:
-        """Yield the conditional breaches of limits that have an applicable fact."""
+        """Yield each limit that has an applicable fact, once for each breach that is possible under the rule set."""
         held = {fact.id for fact in facts}
         shipped = self.facts.limits
         others = (
@@ -293,7 +298,9 @@ def _are(facts: Sequence[object], others: Sequence[object]) -> bool:
 
 
 def _has(profile: Profile, wanted: Mapping[str, Sequence[JSON]]) -> bool:
-    """Return whether each profile field (`sampling`, `thinking_types.enabled`) equals or contains one of its values."""
+    """Return whether the profile has one of the wanted values in each field (`sampling`, `thinking_types.enabled`). A
+    set must contain one of them.
+    """
     for name, values in wanted.items():
         field_name, _, key = name.partition(".")
         value: Any = getattr(profile, field_name)
@@ -304,7 +311,9 @@ def _has(profile: Profile, wanted: Mapping[str, Sequence[JSON]]) -> bool:
 
 
 def _is_said(violation: Violation, others: Sequence[Violation]) -> bool:
-    """Return whether a violation at least as severe is reported for this place, or for a place around or inside it."""
+    """Return whether an equally or more severe violation is reported at the same place, at one inside it, or at one
+    that contains it.
+    """
     here = violation.pointer
     as_bad = (each for each in others if each.severity == "error" or violation.severity == "warning")
     there = (each.pointer for each in as_bad if each.pointer)
@@ -324,10 +333,10 @@ _VERSIONS = ("/v1", "/v1beta")
 def endpoint_violation(
     wire: Api, request: HttpRequest, *, embedded: bool = False, origin: str | None = None
 ) -> Violation | None:
-    """Return the refusal of a request for its path or headers, before its body is read.
+    """Return the violation if the path or the headers of a request are wrong. The body is judged later.
 
-    The path is checked with a valid body instead of the request's own. With an `origin`, the base URL of the API, the
-    whole path must be correct (`elsewhere`). Without one, only its end counts, since a recording may have lost headers.
+    The path is checked with a minimal valid body in place of the request's own. If `origin` (the base URL of the API)
+    is given, the whole path must be correct (see `elsewhere`). Without it, only the end of the path is checked.
     """
     embeddings = wire.embeddings if embedded else None
     asked = request if embeddings else HttpRequest(request.method, request.url, request.headers, wire.least_body)
@@ -338,9 +347,9 @@ def endpoint_violation(
 
 
 def elsewhere(wire: Api, request: HttpRequest, origin: str) -> Violation | None:
-    """Return the refusal of a request to a wrong path below `origin`, such as /v1/v1/messages.
+    """Return the violation if the path of a request below `origin` is wrong, such as /v1/v1/messages.
 
-    For other servers only the end of the path is checked, since their base URLs differ.
+    Use this only if the base URL is known. For other servers, only the end of the path can be checked.
     """
     path = _path(request.url).removeprefix(urlsplit(origin).path)
     return None if wire.paths is None or wire.paths.fullmatch(path) else _no_endpoint(wire, request, path)

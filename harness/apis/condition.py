@@ -27,7 +27,7 @@ JsonType = Literal["string", "number", "boolean", "object", "array", "null"]
 
 
 def _field(operator: str) -> str:
-    """Return the field of an operator, under an alias because some operator names are reserved words."""
+    """Return the name of an operator's field. It ends in an underscore if the operator is a keyword or builtin."""
     return f"{operator}_" if operator in ("is", "in", "bytes") else operator
 
 
@@ -37,7 +37,7 @@ _BY_FIELD = {_field(operator): operator for operator in _OPERATORS}
 class Condition(Strict):
     """A requirement on a place in a request: one place (`at`, `schema` or `header`) and one operator.
 
-    Conditions of one fact are about the same elements: `messages[].role` and `messages[].content` belong to one
+    Conditions of one fact refer to the same list elements: `messages[].role` and `messages[].content` belong to one
     message. `messages[*].content` is the content of any message.
     """
 
@@ -142,7 +142,7 @@ class Condition(Strict):
 
 
 Holds: TypeAlias = Callable[[JSON], bool]
-"""Tests a value that is present in the request."""
+"""Predicate for a value that is present in the request."""
 
 
 def comparison(condition: Condition) -> Holds:  # noqa: C901, PLR0912 - one case for each operator

@@ -26,11 +26,11 @@ from harness.model.messages import JSON, ChatRequest, File, Image, Opaque, Text,
 
 @dataclass(frozen=True, slots=True)
 class MinimalRequest:
-    """A cheap, unstreamed chat that the provider accepts.
+    """A cheap, non-streamed chat that the provider accepts.
 
-    `path` follows the SDK's base URL; `{}` in it is the model. `body` has the required fields and limits the answer's
-    length. `key_header` and `scheme` carry the key; `headers` are further headers. `model` is a model with few other
-    facts.
+    `path` is appended to the SDK's base URL; `{}` in it is replaced by the model. `body` has the required fields and
+    limits the length of the response. The key is sent in `key_header`, with the prefix `scheme`; `headers` are
+    additional headers. `model` is a model to which few other facts apply.
     """
 
     path: str
@@ -56,20 +56,21 @@ AnsweredCall: TypeAlias = tuple[CallView, Mapping[str, JSON]]
 class RequestBuilder:
     """Builds the wire requests of an API.
 
-    `path` and `stream_path` follow the SDK's base URL; `{}` in them is the model.
-    `write(request, bound)`: the body of a request without streaming; the field `bound` limits the answer.
-    `bounds`: such fields, in order of preference.
-    `streaming`: fields that request a stream.
-    `conversation`: the field with the entries of the conversation.
-    `continued(answer, results)`: the entries for an unchanged answer and the results of its calls.
-    `user_entry(text)`: the entry for a user message.
-    `one_call(body)`: the request with at most one call per answer (`None`: the API has no switch for it).
-    `parted(body)`: the request with user texts as lists of parts (`None`: they always are).
-    `plain(body)`: the request with messages of one text as strings (`None`: always or never).
-    `developer(body)`: the request with the system prompt as a developer message (`None`: the API has none).
-    `keeps_schemas`: calls whose arguments are guaranteed to fit the schema: those of `strict` tools, or `forced` ones.
-    `stop_sequences`: a request can name texts at which the answer stops.
-    `exact_integers`: integers beyond the range of a double arrive unchanged.
+    - `path` and `stream_path`: paths below the SDK's base URL; `{}` in them is replaced by the model.
+    - `write(request, bound)`: the body of a non-streamed request; the field `bound` limits the length of the response.
+    - `bounds`: names of such fields, in order of preference.
+    - `streaming`: fields that request a stream.
+    - `conversation`: the field that contains the conversation.
+    - `continued(answer, results)`: conversation entries for an unchanged response and the results of its calls.
+    - `user_entry(text)`: the conversation entry for a user message.
+    - `one_call(body)`: the request with at most one call per response (`None`: the API has no setting for it).
+    - `parted(body)`: the request with user texts as lists of parts (`None`: they always are lists).
+    - `plain(body)`: the request with messages of a single text as strings (`None`: they are always or never strings).
+    - `developer(body)`: the request with the system prompt as a developer message (`None`: the API has none).
+    - `keeps_schemas`: calls whose arguments are guaranteed to match the schema: those of `strict` tools, or `forced`
+      ones.
+    - `stop_sequences`: set if a request can list strings at which the response stops.
+    - `exact_integers`: set if integers beyond the range of a double arrive unchanged.
     """
 
     path: str
@@ -89,7 +90,7 @@ class RequestBuilder:
     exact_integers: bool = True
 
     def append_answer(self, body: Body, answer: JSON, results: Sequence[AnsweredCall]) -> Body:
-        """Return the conversation with an unchanged answer and the results of its calls."""
+        """Return the request with an unchanged response and the results of its calls appended to the conversation."""
         return {**body, self.conversation: [*as_list(body[self.conversation]), *self.continued(answer, results)]}
 
     def append_text(self, body: Body, text: str) -> Body:
@@ -103,9 +104,9 @@ ContentPart: TypeAlias = Text | Image | File | Opaque
 
 @dataclass(frozen=True, slots=True)
 class SystemText:
-    """The canonical system text, and further system texts at the start of the conversation, verbatim.
+    """Canonical system text, and any further system texts at the start of the conversation, unchanged.
 
-    `metadata` are fields of the request's body; `opening` are entries of the conversation.
+    `metadata` contains fields of the request body, and `opening` contains conversation entries.
     """
 
     text: str | None = None
@@ -114,10 +115,10 @@ class SystemText:
 
 
 class CanonicalReader(ABC):
-    """Reads canonical values from one request. A subclass reads the fields that the view does not hold.
+    """Reads canonical values from one request. A subclass reads the fields that the view does not contain.
 
-    Fields without a canonical place go into `provider_metadata` of their part, whole parts become `Opaque`, and hosted
-    tools go into `provider_metadata` of the request.
+    Fields without a canonical equivalent go into the `provider_metadata` of their part. Parts without one become
+    `Opaque`, and hosted tools go into the `provider_metadata` of the request.
     """
 
     api: str
@@ -132,16 +133,15 @@ class CanonicalReader(ABC):
 
     @abstractmethod
     def result(self, view: ResultView, call_id: str, name: str) -> ToolResult:
-        """Return a result as the answer to a canonical call."""
+        """Return a canonical result for the call with this id and tool name."""
 
     @abstractmethod
     def _function(self, raw: dict[str, JSON]) -> dict[str, JSON]:
-        """Return the fields of a function declaration without a canonical place."""
+        """Return the fields of a function declaration that have no canonical equivalent."""
 
     @abstractmethod
     def _bare(self, raw: dict[str, JSON], view: TextView | MediaView) -> dict[str, JSON] | None:
-        """Return the fields of a content part without a canonical place, or `None` if the part has no canonical
-        form."""
+        """Return the fields of a content part that have no canonical equivalent, or `None` if the part has none."""
 
     def hosted_metadata(self) -> Mapping[str, JSON]:
         """Return the fields of a request's body that declare the hosted tools."""
@@ -195,7 +195,9 @@ class CanonicalReader(ABC):
     def _result(  # noqa: PLR0913 - the parts of a result
         self, view: ResultView, call_id: str, name: str, field: str, taken: Sequence[str], *, is_error: bool = False
     ) -> ToolResult:
-        """Return a result with the content in a field. Fields that are `taken` have a canonical place."""
+        """Return a result whose content is in `field`. The fields in `taken` have a canonical equivalent, so they are
+        not kept as metadata.
+        """
         raw = as_object(self.raw(view))
         content = raw.get(field)
         parts = tuple(self.part(part) for part in view.payload)

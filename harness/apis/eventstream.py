@@ -18,7 +18,7 @@ from harness.model.messages import JSON
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _BOM = b"\xef\xbb\xbf"
 _FIELDS = (b"data", b"event", b"id", b"retry", b"")
-"""Field names before the colon of a line; a comment has none."""
+"""Field names of event stream lines. The name of a comment is empty."""
 
 DONE = "[DONE]"
 """The data of the event that ends OpenAI's streams."""
@@ -98,7 +98,7 @@ def sent_objects(stream: bytes) -> list[dict[str, JSON]]:
 
 
 def written_by_type(objects: Iterable[dict[str, JSON]]) -> bytes:
-    """Return a stream of these events, each under the name of its type."""
+    """Serialize events to a stream. The name of each event is its `type`."""
     return b"".join(written(event, str(event.get("type"))) for event in objects)
 
 

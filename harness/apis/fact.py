@@ -20,8 +20,9 @@ from harness.model.protocols import Capability
 Verdict = Literal["refused", "accepted", "behaviour"]
 
 EvidenceKind = Literal["captured", "probe", "documents", "report"]
-"""Kind of evidence. `captured`: the provider's words or a recording. `probe`: a request sent on purpose. `documents`:
-the vendor's documents or SDK. `report`: a user's report."""
+"""Kind of evidence. `captured`: a recording or a quoted message of the provider. `probe`: a request sent to find out.
+`documents`: the vendor's documentation or SDK. `report`: a user's report.
+"""
 
 STRONG: frozenset[EvidenceKind] = frozenset({"captured", "probe"})
 """Evidence that makes a refusal an error."""
@@ -86,7 +87,7 @@ class Breach(Strict):
 
 
 class LimitEntry(Breach):
-    """A limit that rests on its fact; findings have its id."""
+    """A limit that is based on its fact. Findings have the limit's id."""
 
     id: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)+$", description="Kebab-case.")
     says: str = Field(min_length=1, description="The requirement, in a sentence.")
@@ -110,21 +111,25 @@ class LimitEntry(Breach):
 KnownRuling = Literal["refused", "taken"]
 
 Ruling = Literal["taken", "refused", "unclear"]
-"""Acceptance of a feature by the provider. `unclear` gives a warning: sources contradict each other, or only a document
-says so. `None` next to it means that nothing is known."""
+"""Provider's treatment of a feature: accepted (`taken`), `refused` or `unclear`. `unclear` leads to a warning: sources
+contradict each other, or only documentation mentions the refusal. In fields that allow it, `None` means unknown.
+"""
 
 
 Mechanism = Literal["native", "emulated", "unsupported"]
-"""Availability of a feature: `native`, by a field; `emulated`, by an instruction."""
+"""Availability of a feature: `native` if the API has a field for it, `emulated` if an instruction in the prompt
+replaces it, or `unsupported`.
+"""
 
 Thinking = Literal["adaptive", "budget", "effort", "level", "none"]
-"""Control of reasoning by a request."""
+"""Ways in which a request can control reasoning."""
 
 
 class Effects(Strict):
-    """Changes to the profile of the fact's models: fields of `harness.apis.targets.Profile` by name.
+    """Changes to the profile of the fact's models. Each field changes the field of the same name in
+    `harness.apis.profiles.Profile`.
 
-    An unknown generation can be described by these alone.
+    An unknown generation of models can be described by such changes alone.
     """
 
     call_ids: bool | None = None
@@ -154,7 +159,7 @@ def _listed(value: Any) -> Any:
 
 
 class Fact(Strict):
-    """A fact. It holds for the models and at the service that it names, from `since` to `until`."""
+    """A documented behaviour of a provider. It applies to the given models and services, from `since` to `until`."""
 
     id: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)+$", description="Kebab-case, begins with the API's name.")
     verdict: Verdict

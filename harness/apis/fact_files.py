@@ -44,7 +44,7 @@ class Facts:
         return cls((Path(module).with_name("facts.yaml"),))
 
     def together(self, api: str, files: Iterable[Path]) -> Facts:
-        """Return these facts and those facts of other files that are about the API."""
+        """Return these facts together with the facts about the API in other files."""
         return Facts((*self.files, *(file for file in files if _read(file).api == api)))
 
     def all(self) -> tuple[Fact, ...]:
@@ -52,8 +52,9 @@ class Facts:
         return tuple(_by_id(self._state).values())
 
     def holding(self, model: str, day: dt.date) -> tuple[Fact, ...]:
-        """Return the facts about a model on a day, at any service. While the files are unchanged, the tuple is the same
-        object."""
+        """Return the facts about a model on a day, at any service. The same tuple object is returned until a file
+        changes.
+        """
         return _holding(self._state, model, day)
 
     def named(self, ids: Iterable[str]) -> tuple[Fact, ...]:
@@ -120,7 +121,8 @@ class ApiLimits:
 
     @cached_property
     def fields(self) -> Mapping[str, Mapping[str, JSON]]:
-        """Known request fields → a JSON Schema with type and bounds, as the limit on unknown fields lists them.
+        """Known request fields, each with a JSON Schema for its type and bounds. They are the parameters of the limit
+        on unknown fields.
 
         Fields with an empty schema are checked elsewhere.
         """
@@ -161,7 +163,7 @@ class CompiledFacts:
         self._filter = ConditionFilter([*self._conditions, *(fact.conditions for fact in self.facts)], schemas)
 
     def judge(self, request: HttpRequest) -> tuple[list[Violation], list[Violation]]:
-        """Return the limits that a request breaks and the facts that refuse it. Never raises."""
+        """Return the violations of limits and, separately, the violations of facts without limits. Never raises."""
         limits, refused = list[Violation](), list[Violation]()
         try:
             body = parsed(request.body)

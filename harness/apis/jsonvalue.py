@@ -23,11 +23,11 @@ _INDEX = re.compile(r"0|[1-9][0-9]*", re.ASCII)
 
 
 def loads(data: bytes | str) -> JSON:
-    """Parse strict JSON. The last of duplicate keys counts; half of a surrogate pair is kept.
+    """Parse strict JSON. If a key is repeated, its last value counts. Lone surrogates are kept.
 
     Raises:
-        WireError: it is not JSON in UTF-8, or it has NaN, an infinity, a number beyond doubles, or more than
-    `MAX_DEPTH` levels.
+        WireError: the data is not JSON in UTF-8, contains NaN, an infinity or a float that overflows a double, or has
+            more than `MAX_DEPTH` levels.
     """
     try:
         text = data.decode("utf-8-sig") if isinstance(data, bytes) else data
@@ -81,22 +81,22 @@ _STRICT = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
 
 
 def string(value: JSON) -> str | None:
-    """Return a string, or `None` for another value."""
+    """Return the value if it is a string, otherwise `None`."""
     return value if isinstance(value, str) else None
 
 
 def as_object(value: JSON) -> dict[str, JSON]:
-    """Return an object, or an empty one for another value."""
+    """Return the value if it is an object, otherwise an empty object."""
     return value if isinstance(value, dict) else {}
 
 
 def as_list(value: JSON) -> list[JSON]:
-    """Return a list, or an empty one for another value."""
+    """Return the value if it is a list, otherwise an empty list."""
     return value if isinstance(value, list) else []
 
 
 def count(value: JSON) -> int | None:
-    """Return a whole number, or `None` for another value."""
+    """Return the value if it is an integer, otherwise `None`."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
@@ -109,7 +109,7 @@ def type_of(value: JSON) -> str:
 
 
 def objects(value: JSON, pointer: str = "") -> Iterator[tuple[str, dict[str, JSON]]]:
-    """Yield the objects in a list with their pointers; other values have none."""
+    """Yield the objects in a list with their pointers. Yield nothing for a value that is not a list."""
     for index, member in enumerate(as_list(value)):
         if isinstance(member, dict):
             yield join(pointer, index), member
@@ -124,7 +124,9 @@ def parsed_object(body: bytes) -> dict[str, JSON]:
 
 
 def equal(one: JSON, other: JSON) -> bool:
-    """Compare JSON values: integers exactly, other numbers as doubles, `true` is not `1`, key order is ignored."""
+    """Compare JSON values. Integers are compared exactly and other numbers as doubles. `true` does not equal `1`, and
+    the order of keys is ignored.
+    """
     if one is other:  # usual for values that requests repeat
         return True
     if isinstance(one, str):
@@ -146,7 +148,9 @@ def equal(one: JSON, other: JSON) -> bool:
 
 
 def is_blank(value: JSON) -> bool:
-    """Return whether a field is equivalent to an absent one: null, empty, or containing only such values."""
+    """Return whether a field is equivalent to an absent one: it is null, false, zero or empty, or contains only such
+    values.
+    """
     return not any(each and not isinstance(each, dict | list) for each in every(value))
 
 
@@ -161,12 +165,14 @@ def join(pointer: str, *keys: str | int) -> str:
 
 
 def keys(pointer: str) -> tuple[str, ...]:
-    """Return the keys and indices of a JSON pointer, as texts."""
+    """Return the keys and indices of a JSON pointer as strings."""
     return tuple(token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:])
 
 
 def canonical(value: JSON) -> str:
-    """Return a text that is the same for all equal values: sorted keys, whole floats as integers."""
+    """Serialize a value so that equal values have the same string: keys are sorted, and whole floats are written as
+    integers.
+    """
     return json.dumps(_whole(value), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -220,7 +226,7 @@ _WITHOUT_REFERENCES = 2
 
 
 def parsed(body: bytes) -> JSON:
-    """Parse the body of a request, once for repeated calls; each call returns a new value.
+    """Parse the body of a request. The body is parsed only once, but each call returns a new value.
 
     Raises:
         WireError: it is not JSON (see `loads`).

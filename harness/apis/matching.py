@@ -1,14 +1,19 @@
 """Matching of requests against the conditions of a fact.
 
-A place is a path of keys: `thinking.type`. `tools[].name` is the name of some element, `messages[-1]` one element.
-Conditions of one fact that go through the same `[]` are about the same element, those of schemas about the same schema;
-through `[*]` each finds its own. `messages[next]` is the element after that of `messages[]`, `messages[later]` any
-after it, `messages[1:]` any but the first. `args.**` is `args` and everything inside it. An absent place meets `there:
-false`, `not_in`, `only` and `empty`, and nothing else. Keys in camelCase are found in snake_case too: Gemini accepts
-both.
+A condition names a place by a path of keys, such as `thinking.type`.
 
-`null` in a body is an absent field, as all four APIs read it, unless the condition names `null` (`kind: "null"`, `is:
-null`). Inside a JSON schema it is a value.
+- `tools[].name` is the name of some tool. All conditions of a fact that contain the same `[]` refer to the same
+  element, and conditions on schemas refer to the same schema.
+- `tools[*].name` is also the name of some tool, but each condition chooses its own element.
+- `messages[-1]` is a single element, and `messages[1:]` is any element but the first.
+- `messages[next]` is the element after the one chosen by `messages[]`, and `messages[later]` is any element after it.
+- `args.**` is `args` and everything inside it.
+
+An absent value meets only `there: false`, `not_in`, `only` and `empty`. Keys in camelCase also match keys in
+snake_case, because Gemini accepts both.
+
+A `null` in a body counts as an absent field, as in all four APIs, unless the condition names `null` (`kind: "null"`,
+`is: null`). In a JSON schema, `null` is a value.
 """
 
 from __future__ import annotations
@@ -37,28 +42,30 @@ class _Absent:
 _ABSENT = _Absent()
 
 _Chosen: TypeAlias = "Mapping[str, str]"
-"""Elements and schemas that conditions share: list or schema group → the pointer of the chosen element."""
+"""Elements and schemas that conditions share. Maps a list or schema group to the pointer of the chosen element."""
 
 _ROOT, _INSIDE = "#", "#/"
-"""Groups of conditions about schemas: a whole schema, and a schema at any depth of it."""
+"""Names of the groups for conditions on schemas: the root schema, and a schema at any depth inside it."""
 
 _Found: TypeAlias = "tuple[str, JSON | _Absent, _Chosen]"
 
 _Element: TypeAlias = "int | tuple[int] | Literal['next', 'later'] | None"
-"""Elements of a list: one, all from one on, those after the chosen one, or any."""
+"""Index in a path: one element, all elements from a position on, elements after the chosen one, or any element
+(`None`).
+"""
 
 _EVERYTHING = "**"
 
 _Way: TypeAlias = "tuple[tuple[PathStep, ...], frozenset[str]]"
-"""A path, and the groups of it that conditions share."""
+"""A path, and the groups in it that several conditions share."""
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaPlaces:
-    """Places of JSON schemas in an API's requests: in tools, which may be `strict`, and of the answer.
+    """Places of JSON schemas in an API's requests: in tools, which may be `strict`, and in the response format.
 
-    `tool` is the smallest accepted tool. `closed`: objects may have `additionalProperties: false`, as strict schemas
-    must.
+    `tool` is the smallest tool that the API accepts. `closed` is set if objects may have `additionalProperties: false`,
+    which strict schemas require.
     """
 
     tools: tuple[str, ...] = ()
@@ -69,7 +76,7 @@ class SchemaPlaces:
 
 @dataclass(frozen=True, slots=True)
 class RequestData:
-    """A request as conditions read it: the body, the headers by lower-case name, and the places of schemas."""
+    """Parts of a request that conditions read: the body, the headers by lower-case name, and the places of schemas."""
 
     body: JSON
     headers: Mapping[str, str]
@@ -115,14 +122,15 @@ class Conditions:
         return Conditions, (self._conditions,)
 
     def only_list(self, schemas: SchemaPlaces) -> str | None:
-        """Return the key of a list in the body if one of its elements alone can meet the conditions, else `None`."""
+        """Return the key of a list in the body if all conditions are about one element of it, otherwise `None`."""
         paths = [steps for test in self.tests for steps in test.all_steps(schemas)]
         keys = {steps[0].spellings[0] if steps and any(steps[0].groups[:1]) else None for steps in paths}
         is_local = len(keys) == 1 and all(test.is_about_an_element for test in self.tests)
         return keys.pop() if is_local and not self.tests[0].wants_nothing else None
 
     def is_possible(self, value: JSON, steps: int = 0) -> bool:
-        """Return whether each condition about a present value is met somewhere. This is necessary, and quick to test.
+        """Return whether each condition on a present value is met somewhere. This is a quick pre-check: it is
+        necessary, but not sufficient.
 
         `value` is the value after the first `steps` of the paths: a body, or an element of `only_list`.
         """
@@ -146,7 +154,7 @@ class Conditions:
     def _rest(
         self, number: int, asked: RequestData, shared: frozenset[str], chosen: _Chosen, pointer: str
     ) -> Iterator[str]:
-        """Yield the places of the first test where the tests from `number` on pass with the chosen elements."""
+        """Yield each place of the first test for which all tests from index `number` on pass with these elements."""
         if number == len(self.tests):
             yield pointer
             return
@@ -168,10 +176,10 @@ class Conditions:
 
 
 class ConditionFilter:
-    """Selects the conditions of many facts that a request may meet.
+    """Selects, from the conditions of many facts, those that a request may meet.
 
-    Conditions about one element of a list are tried on each element alone, once for equal elements, since each request
-    of a conversation repeats the previous ones. The others only have to be possible.
+    Conditions about one element of a list are tested on each element separately. The result is cached by element,
+    because each request of a conversation repeats the previous ones. All other conditions only get a quick pre-check.
     """
 
     def __init__(self, conditions: Sequence[Conditions], schemas: SchemaPlaces) -> None:
@@ -198,7 +206,7 @@ def _met_by(held: Mapping[int, Conditions], key: str, schemas: SchemaPlaces, ele
 
 
 def _may_hold(value: JSON, steps: Sequence[PathStep], holds: Holds, number: int) -> bool:
-    """Return whether a value at the end of a path may pass a test, by the steps from `number` on."""
+    """Return whether a value at the end of a path may pass a test. `value` is the value before step `number`."""
     for at in range(number, len(steps)):
         one, other = steps[at].spellings
         if not isinstance(value, dict):
@@ -216,16 +224,17 @@ def _may_hold(value: JSON, steps: Sequence[PathStep], holds: Holds, number: int)
 
 
 def met(conditions: Sequence[Condition], asked: RequestData) -> str | None:
-    """Return `Conditions.met` for conditions that are used only once."""
+    """Compile conditions for a single use and return the result of `Conditions.met`."""
     return Conditions(conditions).met(asked)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PathStep:
-    """A step of a path: a key in its spellings, then elements. The steps of equal beginnings of paths are the same.
+    """A step of a path: a key in its two spellings, followed by indexes. Paths with the same beginning share its step
+    objects.
 
-    `groups` names each list by its path; it is empty where each condition chooses alone. For `next` and `later` it is
-    the group of the element before.
+    `groups` contains the group of each index, named by the path of its list. It is empty for an index where each
+    condition chooses its own element. `next` and `later` have the group of the element that they follow.
     """
 
     spellings: tuple[str, str]
@@ -268,8 +277,9 @@ def _element(said: str) -> _Element:
 
 
 class ConditionTest:
-    """A compiled condition. `holds` tests a present value alone, and `_fits` its surroundings. With `wants_nothing`, an
-    absent value may pass."""
+    """A compiled condition. `holds` tests a present value and `_fits` tests its surroundings. `wants_nothing` is set if
+    an absent value may pass.
+    """
 
     __slots__ = ("_fits", "condition", "holds", "is_relative", "steps", "wants_nothing")
 
@@ -288,7 +298,7 @@ class ConditionTest:
 
     @property
     def is_about_an_element(self) -> bool:
-        """Return whether other elements than the chosen one make no difference."""
+        """Return whether the test depends only on the chosen element, and not on other elements."""
         condition = self.condition
         compares = condition.every is not None or condition.repeated or (condition.outside and condition.at)
         return not (self.is_relative or compares or condition.header)
@@ -388,7 +398,7 @@ def _taken(chosen: _Chosen, group: str, pointer: str, shared: frozenset[str]) ->
 
 
 def _walk(found: list[_Found], steps: Sequence[PathStep], shared: frozenset[str]) -> list[_Found]:
-    """Return all values at the end of a path with their pointers; an absent value is one of them."""
+    """Return all values at the end of a path with their pointers. A missing value is returned as absent."""
     for step in steps:
         if step.is_everything:
             found = [each for one in found for each in _everything(*one)]

@@ -249,7 +249,7 @@ def _changed_choice(given: LoopInputs, req: ClientRequest) -> Iterator[RuleViola
 
 
 def _missing_format(given: LoopInputs, view: RequestView) -> str | None:
-    """Return a message if no field, tool or instruction of a request asks for the JSON format that the scenario sets."""
+    """Return a message if no field, tool or instruction of a request asks for the JSON format of the scenario."""
     wanted, sent = given.settings.format(), view.response_format
     if wanted is None:
         return None

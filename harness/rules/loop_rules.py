@@ -306,7 +306,7 @@ def _unfinished_script(evidence: Evidence) -> Iterator[RuleViolation]:
     remedy="declare the tool in {tools} by the scenario's name, or have the scenario name the client's own tool",
 )
 def _missing_tools(evidence: Evidence) -> Iterator[RuleViolation]:
-    """Report tools of the scenario that a client declares in none of its requests. The rule `loop-tools` covers loops."""
+    """Report tools of the scenario that a client never declares. The rule `loop-tools` covers loops."""
     transcript, scenario = evidence.transcript, evidence.transcript.scenario
     if not isinstance(transcript, ServedTranscript) or isinstance(transcript, DrivenTranscript) or scenario is None:
         return

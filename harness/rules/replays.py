@@ -352,7 +352,7 @@ def _first_difference(evidence: Evidence, retelling: ReplayVariant) -> Iterator[
 
 
 def _error_differences(chat: Chat, recut: Chat, *, broken: bool) -> Iterator[ResponseDifference]:
-    """Yield the differences between the errors of two chats. If the connection broke, any of `CUT_ERRORS` is correct."""
+    """Yield the differences between the errors of two chats. If the connection broke, any of `CUT_ERRORS` is right."""
     if not (broken and {chat.error, recut.error} <= CUT_ERRORS):
         if chat.error != recut.error:
             yield ResponseDifference("the error", _error_text(chat), _error_text(recut))

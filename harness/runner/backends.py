@@ -302,7 +302,7 @@ class ReplayBackend(OfflineBackend):
             )
 
     def has(self, cell: Cell) -> bool:
-        """Return whether the cell has a cassette that matches the scenario's current requests. Raises `CassetteError`."""
+        """Return whether the cell has a cassette of the scenario's current requests. Raises `CassetteError`."""
         try:
             metadata = self._cassette(cell).metadata
         except CassetteMissing:
@@ -313,7 +313,7 @@ class ReplayBackend(OfflineBackend):
         return metadata.is_of(self._digest(scenario), sent_digest(scenario))
 
     def _digest(self, scenario: Scenario) -> str:
-        """Return the digest of a scenario. The last digest is cached, because cells of one scenario run consecutively."""
+        """Return the digest of a scenario. The last is cached, because cells of one scenario follow each other."""
         known, made = self._last
         if known is not scenario:
             made = digest(scenario)

@@ -52,7 +52,7 @@ class ProbePair:
 
 @dataclass(frozen=True, slots=True)
 class FactProbe:
-    """A fact to probe with a target at a base URL. If no request can be sent, `pair` is `None` and `why` is the reason."""
+    """A fact to probe, with a target and a base URL. Without a request, `pair` is `None` and `why` is the reason."""
 
     target: Target
     base_url: str

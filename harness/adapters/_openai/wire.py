@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def is_legal(call_id: str, longest: int) -> bool:
-    """Return whether the API accepts this id; its ids have at most `longest` characters."""
+    """Return whether the API accepts this id, which must not be empty or longer than `longest` characters."""
     return 0 < len(call_id) <= longest
 
 
@@ -128,8 +128,9 @@ def unsupported(api: str, part: Part, reason: str) -> Unsupported:
 
 
 def read_usage(usage: JSON, received: str, sent: str) -> Usage:
-    """Return the usage, given the names of the totals, which include the counts in their details (openai-chat-usage,
-    openai-responses-usage)."""
+    """Return the usage. `received` and `sent` name the fields with the input and output totals, which include the
+    detailed counts (openai-chat-usage, openai-responses-usage).
+    """
     counts = as_object(usage)
     return Usage(
         input_tokens=count(counts, received),
@@ -153,8 +154,9 @@ def is_reasoning(model: str) -> bool:
 
 
 def is_of_mistral(model: str) -> bool:
-    """Return whether this is a Mistral model. These only support `max_tokens`
-    (openai-chat-mistral-max-completion-tokens-refused)."""
+    """Return whether this is a Mistral model. Mistral models accept `max_tokens` but not `max_completion_tokens`
+    (openai-chat-mistral-max-completion-tokens-refused).
+    """
     return re.match(r"(mistral|ministral|magistral|codestral|devstral|pixtral)-", model) is not None
 
 
@@ -170,9 +172,10 @@ def user_says_json(messages: Iterable[Message]) -> bool:
 
 
 def tool_choice(request: ChatRequest, api: str, by_name: Callable[[str], JSON]) -> dict[str, JSON]:
-    """Return the field for the tool choice. The API rejects it without tools (openai-chat-choice-needs-tools).
+    """Return the tool choice field, or `{}` if it can be left out. The API rejects the field without tools
+    (openai-chat-choice-needs-tools).
 
-    `by_name` returns the choice of the tool with a name.
+    `by_name` builds the choice of a single tool from its name.
 
     Raises:
         Unsupported: the request forces a tool call, but has no tools.

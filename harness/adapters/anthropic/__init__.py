@@ -2,13 +2,14 @@
 
 Differences between the contract and the API:
 
-- JSON mode is emulated: `JSON_INSTRUCTION` is a system block of its own after the system prompt
+- JSON mode is emulated: `JSON_INSTRUCTION` is sent as a separate system block after the system prompt
   (anthropic-output-format).
 - JSON schemas are closed: objects without `additionalProperties` get `false` (anthropic-strict-closed). Nothing else is
   changed. An open object is `Unsupported`.
 - The API requires `max_tokens` (anthropic-required-fields); the default is `requests.DEFAULT_MAX_TOKENS`.
 - `temperature` and `top_p` are `Unsupported`, because the SDK's API version rejects them.
-- Effort becomes adaptive thinking from Claude 4.6 on, and a token budget before (anthropic-thinking-form).
+- Effort becomes adaptive thinking for Claude 4.6 and later, and a token budget for older models
+  (anthropic-thinking-form).
 - Settings that some models reject are `Unsupported` for those models: a forced tool choice
   (anthropic-no-forced-choice), types of thinking (anthropic-thinking-form), a conversation that ends with the assistant
   (anthropic-no-prefill).
@@ -17,8 +18,8 @@ Differences between the contract and the API:
 - Ids that do not match the API's pattern are replaced one to one, in calls and results (anthropic-call-fields).
 - A streamed call ends only when a later block or the stop reason shows that it was not truncated.
 - An `Opaque` with a `role` is sent as a separate message, such as system text (anthropic-system-in-messages).
-- `provider_metadata["anthropic"]` of the request is merged into the body: objects merge, lists grow, other values
-  replace.
+- `provider_metadata["anthropic"]` of the request is merged into the body: objects are merged, lists are extended, and
+  other values are replaced.
 """
 
 from __future__ import annotations

@@ -29,10 +29,12 @@ if TYPE_CHECKING:
     from harness.model.protocols import Endpoint
 
 TIMEOUT_SECONDS = 600.0
-"""Sent with each request, because the SDK otherwise rejects a large `max_tokens` without streaming."""
+"""Timeout of each request. Without an explicit timeout, the SDK rejects a large `max_tokens` unless the request is
+streamed.
+"""
 
 _PARAMETERS = MessageCreateParamsNonStreaming.__annotations__.keys()
-"""Parameters of the SDK. Other fields come from the caller's `provider_metadata`."""
+"""Names of the SDK's parameters. All other fields, from the caller's `provider_metadata`, are sent as `extra_body`."""
 
 
 class _IsolatedSdk(anthropic.Anthropic):
@@ -93,7 +95,9 @@ def _failures_translated() -> Generator[None]:
 
 
 def translated(error: anthropic.AnthropicError | httpx2.HTTPError | OSError) -> HarnessError:
-    """Translate an exception of the SDK, or of the transport after the first bytes, to an error of the contract."""
+    """Translate an exception to a `HarnessError`. It comes from the SDK or, while a body is being streamed, from the
+    transport.
+    """
     if isinstance(error, anthropic.APIStatusError):
         return _status_error(error)
     if isinstance(error, anthropic.APIConnectionError):

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from harness.model.messages import Part, ThinkingSettings, Tool
 
 DEFAULT_MAX_TOKENS = 4096
-"""Limit of a response in tokens if the request sets none."""
+"""Value of `max_tokens` in requests that do not set it. A thinking budget is added to it."""
 
 _BUDGETS = {"low": 1024, "medium": 4096, "high": 16384}
 """Effort → thinking budget in tokens. The API's minimum is 1024 (anthropic-thinking-form)."""
@@ -127,11 +127,13 @@ def _with_tool_choice(request: ChatRequest, result: dict[str, JSON]) -> dict[str
 
 
 _CONTINUED = frozenset({"text", "thinking", "redacted_thinking"})
-"""Types of blocks in a message that the model is to continue. A turn that the provider paused has other types."""
+"""Block types of a prefilled assistant message, which the model is to continue. A turn that the provider paused has
+blocks of other types.
+"""
 
 
 def _refuse_gated(body: dict[str, JSON], model: str) -> None:
-    """Decline settings that this model rejects, including those in the caller's `provider_metadata`."""
+    """Raise `Unsupported` for settings that this model rejects, including those in the caller's `provider_metadata`."""
     thinking, choice = _type_of(body.get("thinking")), _type_of(body.get("tool_choice"))
     if thinking in refused_thinking(model):
         raise Unsupported(
@@ -195,7 +197,7 @@ def messages(history: tuple[Message, ...]) -> list[JSON]:
 
 
 class _Encoding:
-    """Encodes one history. It keeps the ids and calls that later parts depend on."""
+    """Encoder for one conversation history. It keeps the ids and toolsets that later parts depend on."""
 
     def __init__(self, history: tuple[Message, ...]) -> None:
         self._history = history

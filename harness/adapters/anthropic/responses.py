@@ -38,14 +38,16 @@ from harness.model.messages import (
 )
 
 RECEIVED: Final = "anthropic/received"
-"""Key of received fields that are never sent back. No API has this name."""
+"""Key in `provider_metadata` for received fields that are never sent back. No API has this name."""
 
 _RENAMED = {"model_context_window_exceeded": StopReason.MAX_TOKENS, "pause_turn": StopReason.PAUSE}
 _STOP_REASONS = _RENAMED | {word: StopReason(word) for word in get_args(AnthropicStopReason) if word in [*StopReason]}
-"""The SDK's stop reasons. Two of them have other names in the contract."""
+"""Maps the SDK's stop reasons to canonical ones. Two of them have different canonical names."""
 
 _COMPLETE = frozenset({StopReason.TOOL_USE, StopReason.END_TURN, StopReason.STOP_SEQUENCE})
-"""Stop reasons after which a call whose arguments are not an object is malformed rather than truncated."""
+"""Stop reasons of complete responses. If such a response has a call whose arguments are not an object, the call is
+malformed, not truncated.
+"""
 
 
 def read_response(body: JSON) -> ChatResponse:
@@ -110,7 +112,7 @@ def _with_citations(rest: ProviderMetadata, citations: list[JSON]) -> ProviderMe
 
 
 def _rest(block: dict[str, JSON], *taken: str) -> ProviderMetadata:
-    """Return the fields of a block that have no canonical place."""
+    """Return the fields of a block that have no canonical equivalent."""
     rest: dict[str, JSON] = {key: value for key, value in block.items() if key != "type" and key not in taken}
     return {"anthropic": rest} if rest else {}
 
@@ -174,15 +176,15 @@ def read_stream(body: Iterable[bytes]) -> Iterator[StreamEvent]:
     See anthropic-stream-order, anthropic-stream-arguments, anthropic-stream-signature, anthropic-broken-arguments and
     anthropic-stream-usage.
 
-    The SDK's decoder reads the events. Its `Stream` drops events without a name and accepts a truncated stream
-    (`test_events_without_data_or_names_make_no_difference`, anthropic-stream-cut-unnoticed).
+    The SDK's decoder reads the events. The SDK's `Stream` is not used: it drops events without a name and accepts a
+    truncated stream (`test_events_without_data_or_names_make_no_difference`, anthropic-stream-cut-unnoticed).
 
     A call ends when the next block starts, or with the stream. The API closes the JSON of a truncated call, so only the
-    stop reason `max_tokens` at the end shows the truncation.
+    final stop reason `max_tokens` shows the truncation.
 
     Raises:
-        MalformedResponse: the body ends before `message_stop`, or violates the stream grammar. ProviderError: the
-        stream has an `error` event.
+        MalformedResponse: the body ends before `message_stop`, or violates the stream grammar.
+        ProviderError: the stream has an `error` event.
     """
     message = _MessageBuilder()
     try:
@@ -212,7 +214,9 @@ class _OpenBlock:
         yield from self._shown("thinking", self.data)
 
     def extend(self, delta: dict[str, JSON]) -> Iterator[StreamEvent]:
-        """Apply a delta. Texts and lists of unknown deltas are appended."""
+        """Apply a delta. In a delta of unknown type, strings and lists are appended to the block's fields, and other
+        values replace them.
+        """
         match delta.get("type"):
             case "input_json_delta":
                 fragment = _text(delta, "partial_json")
@@ -235,8 +239,9 @@ class _OpenBlock:
                         self._grow(key, value)
 
     def whole(self) -> dict[str, JSON]:
-        """Return the complete block, as in a non-streamed response. Without fragments, its input is `{}`
-        (anthropic-stream-arguments)."""
+        """Return the complete block, as in a non-streamed response. Without fragments, it keeps the input that it
+        started with, usually `{}` (anthropic-stream-arguments).
+        """
         text = "".join(self.fragments)
         if not text:
             return self.data
@@ -246,7 +251,7 @@ class _OpenBlock:
             return {**self.data, "input": text}
 
     def end(self) -> Iterator[StreamEvent]:
-        """Yield the end of a complete call, once. Arguments that arrived without fragments are yielded before it."""
+        """Yield the end event of a complete call, once. Arguments with which the block began are yielded first."""
         if self.call is None or self.ended or not isinstance(read_part(self.whole()), ToolCall):
             return
         self.ended = True
@@ -304,7 +309,7 @@ class _MessageBuilder:
                 pass
 
     def finish(self) -> Iterator[StreamEvent]:
-        """Yield the remaining ends of calls, then the response."""
+        """Yield the missing end events of calls, then the complete response."""
         if self._fields is None or not self._complete:
             raise MalformedResponse("the stream was cut before message_stop")
         content: list[JSON] = [block.whole() for block in self._blocks.values()]

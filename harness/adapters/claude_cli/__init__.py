@@ -38,7 +38,7 @@ def connect(endpoint: Endpoint, model: str) -> ChatClient:
     """Return a client of `model`.
 
     Raises:
-        PluginError: the endpoint has no runner of commands.
+        PluginError: `endpoint.processes` is not set.
     """
     from harness.adapters.claude_cli.client import ClaudeCliClient  # noqa: PLC0415 - as in the adapters with SDKs
 

@@ -146,8 +146,8 @@ def decode(completed: Completed) -> ChatResponse:
     """Parse the output of a run and return the response.
 
     Raises:
-        ProviderError: the result is an error, or the run failed without a result. MalformedResponse: the output is not
-        a result, or is the result of a slash command.
+        ProviderError: the result is an error, or the run failed without a result.
+        MalformedResponse: the output is not a result, or is the result of a slash command.
     """
     result = _result(completed)
     text = result.get("result")

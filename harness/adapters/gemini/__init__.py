@@ -10,11 +10,12 @@ Differences between the contract and the API:
   has no schema (gemini-schema-fields).
 - Before Gemini 3, JSON output together with tools is `Unsupported`, and so are media in results (gemini-json-output,
   gemini-function-response-form).
-- Effort is a thinking level from Gemini 3 on, and a token budget before (gemini-level-or-budget).
+- Effort becomes a thinking level for Gemini 3 and later, and a token budget for older models (gemini-level-or-budget).
 - Streams bypass the SDK, which loses parts of them (`client.ResponseKeeper`). A call whose arguments arrive in pieces
   (Vertex only, gemini-allowed-names) is `Opaque`.
 - `cache` sends nothing: the API has no cache marks.
-- `provider_metadata["gemini"]` of the request is merged into the body: objects merge, lists grow, other values replace.
+- `provider_metadata["gemini"]` of the request is merged into the body: objects are merged, lists are extended, and
+  other values are replaced.
 """
 
 from __future__ import annotations

@@ -33,7 +33,8 @@ API_VERSION = "v1"
 """The SDK's default, set explicitly to override GOOGLE_GENAI_API_VERSION."""
 
 _EMPTY_CONTENT = types.Content()
-"""Contents passed to the SDK, which would inspect every field of a text. The real contents are in the extra body."""
+"""Empty contents for the SDK, which would otherwise inspect every field. The real contents are sent in the extra body.
+"""
 
 _MAX_TEXTS_PER_REQUEST = 100
 
@@ -43,7 +44,7 @@ _VERSIONED = re.compile(r"(?P<base>.+)/(?P<version>v\d+(?:(?:alpha|beta)\d*)?)/?
 class _Config(types.GenerateContentConfig):
     """Settings with a fast `in` operator.
 
-    The SDK tests many fields with `in`, always without success, and pydantic iterates over all fields each time.
+    The SDK tests many fields with `in`, but never finds one. Pydantic would iterate over all fields for each test.
     """
 
     def __contains__(self, _field: object) -> bool:
@@ -111,7 +112,7 @@ class GeminiClient:
 
     @cached_property
     def _bypass(self) -> tuple[ResponseKeeper, Any]:
-        """An HTTP client that keeps responses, with the `models` of an SDK client that sends through it."""
+        """HTTP client that keeps responses, and the `models` interface of an SDK client that uses it."""
         http = ResponseKeeper(self._http)
         return http, self._connected(http).models
 
@@ -167,7 +168,7 @@ def _transport_failures_translated() -> Generator[None]:
 
 
 def translated(error: errors.APIError) -> ChatError:
-    """Translate a response other than HTTP 200 to an error of the contract."""
+    """Translate a response other than HTTP 200 to a `ChatError`."""
     if 300 <= error.code < 400:
         return ConnectionFailed(f"redirected with HTTP {error.code}, which is refused")
     if error.code < 300:
@@ -201,7 +202,7 @@ class ResponseKeeper(httpx2.Client):
         return self._http.build_request(*args, **options)
 
     def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        """Send through `http`."""
+        """Send a request with `http` and keep a successful response."""
         response = self._http.send(request, **options)
         if response.status_code != HTTPStatus.OK:
             return response

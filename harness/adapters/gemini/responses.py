@@ -177,8 +177,9 @@ def _inline(raw: dict[str, JSON], media_type: str, data: str, more: dict[str, JS
 
 
 def _rest(raw: dict[str, JSON], data_field: str, more: dict[str, JSON] | None = None) -> dict[str, JSON]:
-    """Return the fields of a part that have no canonical place. `more` holds the remaining fields of the object inside
-    the part's data field."""
+    """Return the fields of a part that have no canonical equivalent. `more` holds the remaining fields of the object
+    inside the part's data field.
+    """
     rest = {key: value for key, value in raw.items() if key != data_field}
     return {**rest, data_field: more} if more else rest
 
@@ -234,7 +235,7 @@ def error_in_stream(error: JSON) -> ProviderError:
 
 
 def build_error(status: int, details: Mapping[str, Any], text: str, headers: Mapping[str, str]) -> ProviderError:
-    """Return the error described by `details`. `text` is the message if they have none."""
+    """Return the error that `details` describes. `text` is the message if `details` has none."""
     message, code = details.get("message"), details.get("status")
     return provider_error(
         status,
@@ -265,8 +266,8 @@ def read_stream(body: Iterable[bytes], request: ChatRequest) -> Iterator[StreamE
     """Yield the events of a streamed body as it arrives (gemini-calls-whole, gemini-chunks).
 
     Raises:
-        MalformedResponse: the body ends without a finish reason, or violates the stream grammar. ProviderError: a chunk
-        has an `error`.
+        MalformedResponse: the body ends without a finish reason, or violates the stream grammar.
+        ProviderError: a chunk has an `error`.
     """
     response = _CandidateBuilder(request)
     for chunk in chunks(body):
@@ -355,7 +356,7 @@ def _piece_kind(part: JSON) -> str | None:
 
 
 def chunks(body: Iterable[bytes]) -> Iterator[dict[str, JSON]]:
-    """Yield the chunks of a body. It consists of events, or of one JSON text if it is an error.
+    """Yield the chunks of a body, which is an event stream or plain JSON. Errors are sent as plain JSON.
 
     The SDK loses unknown fields. Its stream reader also tries to parse comments, `data:` without a space and a
     truncated event as JSON (gemini-sdk-drops-fields, `test_spelling_and_cuts_make_no_difference`).

@@ -47,8 +47,8 @@ def read_response(body: JSON, status: int, history: Sequence[Message]) -> ChatRe
     """Return the response to a request with this history. The calls are the last parts of the message.
 
     Raises:
-        MalformedResponse: the body is not a response. ProviderError: the body is an error, which some compatible
-        servers send with HTTP 200.
+        MalformedResponse: the body is not a response.
+        ProviderError: the body is an error, which some compatible servers send with HTTP 200.
     """
     match body:
         case {"choices": [{"message": dict(message), **choice}, *_], **rest}:
@@ -69,7 +69,7 @@ def read_response(body: JSON, status: int, history: Sequence[Message]) -> ChatRe
 
 
 def _thinking(message: dict[str, JSON]) -> list[Part]:
-    """Return the reasoning, and the message fields that have no canonical place."""
+    """Return the reasoning, and the message fields that have no canonical equivalent."""
     fields, shown = message_fields(
         {key: value for key, value in message.items() if key not in _KNOWN and not _is_empty(value)}
     )
@@ -126,7 +126,7 @@ def _calls(message: dict[str, JSON], raw_stop: str | None, history: Sequence[Mes
 
 
 def identify(call: JSON, taken: Sequence[str]) -> str:
-    """Return the id of a call, or a new id if it has none. `taken` are the ids of all calls before it."""
+    """Return the id of a call, or a new id if it has none. `taken` contains the ids of all earlier calls."""
     match call:
         case {"id": str(call_id)} if call_id:
             return call_id
@@ -137,7 +137,7 @@ def identify(call: JSON, taken: Sequence[str]) -> str:
 def _call(raw: JSON, call_id: str, *, cut_short: bool) -> ToolCall | None:
     """Convert a call; return `None` if it cannot be executed.
 
-    That is a call of another kind, without a name, or with arguments that are not a JSON object.
+    This is the case if it is not a function call, has no name, or has arguments that are not a JSON object.
     """
     match raw:
         case {"function": {"name": str(name), **function}, **others} if name:
@@ -222,7 +222,7 @@ def message_fields(fields: Mapping[str, JSON]) -> tuple[dict[str, JSON], dict[st
 
 
 def call_metadata(fields: Mapping[str, JSON], function: Mapping[str, JSON]) -> ProviderMetadata:
-    """Return the metadata of a call: the fields of the call and its function that have no canonical place."""
+    """Return the metadata of a call: the fields of the call and its function that have no canonical equivalent."""
     back, shown = split_fields(fields, _CALL)
     inner, inner_shown = split_fields(function, _FUNCTION)
     if inner:

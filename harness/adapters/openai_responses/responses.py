@@ -63,7 +63,8 @@ def read_response(body: JSON, status: int, history: Sequence[Message]) -> ChatRe
     """Return the response to a request with this history.
 
     Raises:
-        MalformedResponse: the body is not a response. ProviderError: the response failed.
+        MalformedResponse: the body is not a response.
+        ProviderError: the response failed.
     """
     match body:
         case {"status": "failed", "error": {**error}}:
@@ -105,7 +106,7 @@ def _parts(output: list[JSON], history: Sequence[Message]) -> list[Part]:
 
 
 def _item_metadata(fields: dict[str, JSON], taken: AbstractSet[str]) -> dict[str, JSON]:
-    """Return the metadata of an item. Fields to send back are separate from all others."""
+    """Return the metadata of an item. The fields in `taken` are sent back in later requests; others are only kept."""
     back, shown = split_fields(fields, taken)
     return {name: held for name, held in ((API, back), (RECEIVED, shown)) if held}
 
@@ -134,7 +135,7 @@ def reasoning_of(item: dict[str, JSON]) -> str:
 def call_of(item: dict[str, JSON], taken: Sequence[str]) -> ToolCall | None:
     """Convert a call; return `None` if it is truncated or its arguments are not a JSON object.
 
-    `taken` are the ids of all calls before it.
+    `taken` contains the ids of all earlier calls.
     """
     match item:
         case {"name": str(name), "arguments": str(text), **fields} if fields.get("status") not in _UNFINISHED:
@@ -183,11 +184,11 @@ _REASONING = ("response.reasoning_summary_text.delta", "response.reasoning_text.
 
 
 def read_stream(chunks: Iterable[bytes], status: int, history: Sequence[Message]) -> Iterator[StreamEvent]:
-    """Yield the events of the response to a request with this history, as it arrives.
+    """Yield the events of a streamed response as it arrives. `history` is the conversation that the request sent.
 
     Raises:
-        MalformedResponse: an event is not a JSON object, or the stream is truncated. ProviderError: the stream has an
-        error, or the response failed.
+        MalformedResponse: an event is not a JSON object, or the stream is truncated.
+        ProviderError: the stream has an error, or the response failed.
     """
     answer = _ResponseBuilder(history)
     for name, payload in payloads(chunks, status):
@@ -218,8 +219,8 @@ def _kind(name: str | None, payload: dict[str, JSON]) -> str:
 class _OutputItem:
     """An output item under construction.
 
-    `number` is the index of a call in the events, once it has started. `shown` is the part of the arguments or text
-    that events have already passed on. `place` is the index of the last reasoning part in it.
+    `number` is the index of the call in the yielded events, set when the call starts. `shown` is the text or the
+    arguments yielded so far. `place` is the index of the reasoning part that was extended last.
     """
 
     index: int | None
@@ -235,7 +236,9 @@ class _OutputItem:
         return string(self.wire.get("id"))
 
     def rest(self, whole: JSON) -> str:
-        """Return the part of the complete arguments or text that no event has passed on yet."""
+        """Return the rest of the complete text or arguments after the part that has already been yielded. Return an
+        empty string if `whole` begins differently.
+        """
         return whole[len(self.shown) :] if isinstance(whole, str) and whole.startswith(self.shown) else ""
 
 
@@ -247,7 +250,9 @@ class _ResponseBuilder:
         self._started = 0
 
     def take(self, kind: str, payload: dict[str, JSON]) -> Iterator[StreamEvent]:
-        """Apply an event. Other types can be ignored, because the last event of an item contains the complete item."""
+        """Apply an event. Unknown event types can be ignored, because the last event of an item contains the complete
+        item.
+        """
         match kind, payload:
             case "response.output_item.added", {"item": {**wire}}:
                 yield from self._open(_OutputItem(_number(payload, "output_index"), wire))
@@ -267,11 +272,11 @@ class _ResponseBuilder:
                 pass
 
     def complete(self, response: dict[str, JSON], status: int) -> Iterator[StreamEvent]:
-        """Yield the remaining events, for the last event of the stream.
+        """Yield the remaining events when the last event of the stream arrives.
 
-        The response in that event repeats the items, unless its output is empty. The items' own last events take
-        precedence (openai-responses-stream-order, openai-responses-reasoning-back); the response completes the other
-        items.
+        The response in the last event repeats the items, unless its output is empty. Items that have already ended stay
+        unchanged (openai-responses-stream-order, openai-responses-reasoning-back). All others are completed from that
+        response.
         """
         repeated = [wire for wire in as_list(response.get("output")) if isinstance(wire, dict)]
         for position, wire in enumerate(repeated):
@@ -288,7 +293,9 @@ class _ResponseBuilder:
         yield Finish(read_response(body, status, self._history))
 
     def _item(self, payload: dict[str, JSON], item_id: str | None) -> _OutputItem:
-        """Return the open item of an event, by its `output_index`, because several may be open, or by its id."""
+        """Return the open item that an event belongs to, found by its `output_index` or its id. Several items may be
+        open. An item that was not announced is created.
+        """
         index = _number(payload, "output_index")
         near = [item for item in self._items if not item.done and (index is None or item.index == index)]
         same = [item for item in near if item_id and item.id == item_id]
@@ -299,7 +306,7 @@ class _ResponseBuilder:
         return item
 
     def _repeated(self, position: int, wire: dict[str, JSON]) -> _OutputItem:
-        """Return the item that the end of the stream repeats, or a new item."""
+        """Return the streamed item that an item of the final response repeats, or a new one."""
         kind, item_id = wire.get("type"), string(wire.get("id"))
         same = [item for item in self._items if item_id and item.id == item_id]
         near = [item for item in self._items if item.index == position and item.wire.get("type", kind) == kind]

@@ -88,12 +88,14 @@ def violations(request: HttpRequest, law: RuleSet) -> list[Violation]:
 
 @cache
 def _forms() -> dict[str, Any]:
-    """Return the object definitions from the parameters of `anthropic-extra-input`.
+    """Return the object definitions (forms), which are the parameters of the limit `anthropic-extra-input`.
 
-    A form lists required fields (`needs`), optional fields (`may`) and fields of the beta surface (`beta`), each with
-    its type: a JSON type, `any`, another form, or a list (`Block[]`). Violations of a form cite its `source`. `by` is
-    the discriminator that selects one of `forms`. For unknown values `other` is used, or the limit `unknown` is
-    violated unless the value matches `also`. A missing field in `wanted` has its own limit.
+    - `needs`, `may` and `beta` list required fields, optional fields and fields of the beta surface with their types. A
+      type is a JSON type, `any`, another form, or a list (`Block[]`).
+    - `source` names the facts that violations of the form cite.
+    - `by` is the discriminator that selects one of `forms`. If its value is unknown, `other` is used. Without `other`,
+      the limit `unknown` is violated unless the value matches `also`.
+    - `wanted` maps required fields to limits of their own.
     """
     parameters: Any = FACTS.limits["anthropic-extra-input"][1].parameters
     return parameters

@@ -16,7 +16,7 @@ from harness.model.http import HttpResponse
 from harness.model.messages import JSON, StopReason
 
 _WORDS = {StopReason.PAUSE: "pause_turn"}
-"""Stop reasons whose word is not the canonical name."""
+"""Stop reasons whose wire name differs from the canonical one."""
 
 _LEAST_CACHED = 1024
 """Minimum number of tokens that can be cached. This is the lowest documented minimum; some models need more."""
@@ -45,7 +45,7 @@ def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str,
 
 
 def build_stream(step: ModelStep, seed: str, model: str, profile: Profile, _request: RequestView) -> HttpResponse:
-    """Return the same response as an event stream. This API has only one stream format."""
+    """Return the response of `build` as an event stream. This API has only one stream format."""
     return event_stream(spell(build(step, seed, model, profile), seed, step.provocations))
 
 
@@ -113,7 +113,7 @@ _KNOWN_AT_START = frozenset({*_CUMULATIVE, "cache_creation", "service_tier", "in
 
 _PING: dict[str, JSON] = {"type": "ping"}
 _PINGED = frozenset({"content_block_start", "content_block_delta", "content_block_stop"})
-"""Events that are followed by a ping in recorded streams: 18, 9 and 1 of 29. A stream never starts with a ping."""
+"""Types of events that are followed by pings in recorded streams. No recorded stream starts with a ping."""
 
 _UNKNOWN: dict[str, JSON] = {"type": "of_another_day"}
 """Event of an unknown type. The documentation announces that new types may appear and that clients must ignore them. No

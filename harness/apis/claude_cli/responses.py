@@ -29,7 +29,7 @@ def read(response: HttpResponse) -> ResponseView:
     """Return the neutral view of a command's result.
 
     Raises:
-        WireError: the response is not the result of a command, or a successful one has no response of a model.
+        WireError: the response is not the result of a command, or a successful result contains no model response.
     """
     if response.status >= 400:
         return _view({}, ErrorView(response.status, response.body.decode("utf-8", "replace")))
@@ -55,7 +55,9 @@ def read(response: HttpResponse) -> ResponseView:
 
 
 def _result(completed: Completed) -> dict[str, JSON] | None:
-    """Return the result object, or `None` if the command failed without one."""
+    """Return the result object, or `None` if the command failed without one. Raises `WireError` if a successful command
+    has none.
+    """
     try:
         value = loads(completed.stdout)
     except WireError:
@@ -138,7 +140,7 @@ def stream_of(body: dict[str, JSON], _seed: str, _profile: Profile, _request: Re
 
 
 def refuse(violation: Violation) -> HttpResponse:
-    """Return a rejected command: message on stderr, exit status 1, no result."""
+    """Return the response of a rejected command: a message on stderr, exit status 1 and no result."""
     return to_response(Completed(1, "", f"{violation.message}\n"))
 
 

@@ -66,7 +66,7 @@ def _text(asked: ProtoMessage) -> TextView:
 
 
 def violations(request: HttpRequest, _law: RuleSet) -> list[Violation]:
-    """Return the violations that the provider would reject."""
+    """Return the violations for which the provider would reject a request."""
     try:
         seen = view(request)
     except WireError as error:

@@ -71,8 +71,9 @@ def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str,
 
 
 def build_stream(step: ModelStep, seed: str, model: str, profile: Profile, request: RequestView) -> HttpResponse:
-    """Return the same response as a stream: server-sent events, or a JSON array if the request does not ask for
-    events."""
+    """Return the response of `build` as a stream: server-sent events, or a JSON array if the request does not ask for
+    events.
+    """
     return stream_of(build(step, seed, model, profile), seed, profile, request)
 
 
@@ -111,9 +112,10 @@ def _parts(step: ModelStep, seed: str, profile: Profile) -> Iterator[JSON]:
 
 
 def _usage(seed: str, prefix: Prefix, *, reasoned: bool) -> dict[str, JSON]:
-    """Return the usage. Cached tokens are included in the prompt tokens. The field is omitted if nothing was cached.
+    """Return the usage. The prompt tokens include cached tokens. The field for cached tokens is omitted if there are
+    none.
 
-    In recordings, two thirds of repeated prompts of 328 tokens or more are cached (594 of 859, 230 of 345, 220 of 328).
+    In recordings of repeated prompts with at least 328 tokens, about two thirds of the tokens are cached.
     """
     cached = prefix.repeated * 2 // 3 if prefix.repeated >= _LEAST_CACHED else 0
     prompt = (prefix.repeated if cached else 0) + number(seed, "prompt", 20, 400)
@@ -215,8 +217,9 @@ def _ended(pieces: list[_Parts], seed: str) -> list[_Parts]:
 
 
 def _text(part: dict[str, JSON], seed: str, label: str) -> _Parts:
-    """Split a text into fragments. The signature is on the first fragment (2.5) or on an empty part after the last one
-    (3)."""
+    """Split a text into fragments. The signature is on the first fragment, as in Gemini 2.5, or on an empty part at the
+    end, as in Gemini 3.
+    """
     plain = {key: value for key, value in part.items() if key != "thoughtSignature"}
     pieces = [plain | {"text": text} for text in fragments(str(part["text"]), seed, label, longest=40)]
     if plain == part:

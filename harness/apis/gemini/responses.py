@@ -141,7 +141,7 @@ def _next(text: str, position: int) -> int:
 
 
 def _chunk(value: JSON) -> dict[str, JSON]:
-    """Return a chunk. An error is an object, too, or a list with one object."""
+    """Return a chunk, which must be an object. An error may also be a list that contains one object."""
     match value:
         case dict() as chunk:
             return chunk

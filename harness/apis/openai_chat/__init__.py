@@ -20,7 +20,7 @@ from harness.apis.view import Provocation
 from harness.model.protocols import Capability
 
 _LACKS = frozenset({Capability.THINKING, Capability.AUDIO})
-"""Capabilities that models without audio do not have (openai-chat-audio-models)."""
+"""Capabilities that are not available with models without audio support (openai-chat-audio-models)."""
 
 PROFILES = (
     Profile("gpt-6-astra-chat", r"gpt-6-astra.*", reasons_by_default=True, lacks=_LACKS),

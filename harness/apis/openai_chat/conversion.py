@@ -45,8 +45,8 @@ _HELD = {"image_url": ("url",), "input_audio": ("data", "format"), "file": ("fil
 class OpenAIChatReader(CanonicalReader):
     """Reads Chat Completions requests.
 
-    System messages after the first one stay in the conversation. The API has no error flag, so a failed tool only has
-    its text.
+    System messages after the first one stay in the conversation. The API has no error flag, so a failed tool is only
+    recognisable by its text.
     """
 
     api = "openai-chat"

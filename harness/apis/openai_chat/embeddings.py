@@ -32,7 +32,7 @@ def view(request: HttpRequest) -> EmbeddingView:
     """Return the neutral view of a request.
 
     Raises:
-        WireError: the body is not a JSON object, or its input is neither a text nor a list of texts.
+        WireError: the body is not a JSON object, or its input is neither a string nor a list of strings.
     """
     if not recognises(request):
         raise WireError("no request for embeddings")
@@ -61,7 +61,7 @@ def _texts(given: JSON) -> Iterator[TextView]:
 
 
 def violations(request: HttpRequest, law: RuleSet) -> list[Violation]:
-    """Return the violations that the provider would reject."""
+    """Return the violations for which the provider would reject a request."""
     try:
         seen = view(request)
     except WireError as error:
