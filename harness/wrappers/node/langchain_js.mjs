@@ -1,6 +1,6 @@
 // LangChain JS as adapters: node langchain_js.mjs openai | anthropic
 
-import { Declined, EMPTY, Memory, load, parts, response, serve, text } from "./stdio.mjs";
+import { Declined, EMPTY, Memory, load, parts, response, serve, short, text } from "./stdio.mjs";
 
 const kind = process.argv[2];
 const api = { openai: "openai-chat", anthropic: "anthropic" }[kind];
@@ -8,6 +8,7 @@ const { AIMessage, HumanMessage, SystemMessage, ToolMessage } = await load("@lan
 const { ChatOpenAI } = kind === "openai" ? await load("@langchain/openai") : {};
 const { ChatAnthropic } = kind === "anthropic" ? await load("@langchain/anthropic") : {};
 const STOP = { stop: "end_turn", end_turn: "end_turn", length: "max_tokens", max_tokens: "max_tokens", tool_calls: "tool_use", tool_use: "tool_use", content_filter: "refusal", refusal: "refusal", stop_sequence: "stop_sequence", pause_turn: "pause" };
+const longest = kind === "anthropic" ? undefined : 64;
 let memory = new Memory();
 
 function model({ endpoint, model: name, request }) {
@@ -28,10 +29,10 @@ function content(part) {
 function messages(request) {
   const turns = request.messages.flatMap((message, place) => {
     if (message.role !== "user") {
-      const calls = parts(message, "tool_call").map((call) => ({ id: call.id, name: call.name, args: JSON.parse(call.arguments_json), type: "tool_call" }));
+      const calls = parts(message, "tool_call").map((call) => ({ id: short(call.id, longest), name: call.name, args: JSON.parse(call.arguments_json), type: "tool_call" }));
       return memory.own(place, message) ?? new AIMessage({ content: text(message), tool_calls: calls });
     }
-    const results = parts(message, "tool_result").map((each) => new ToolMessage({ tool_call_id: each.call_id, content: each.text, status: each.is_error ? "error" : "success" }));
+    const results = parts(message, "tool_result").map((each) => new ToolMessage({ tool_call_id: short(each.call_id, longest), content: each.text, status: each.is_error ? "error" : "success" }));
     const others = message.parts.filter((part) => part.type !== "tool_result").map(content);
     const plain = others.length === 1 && others[0].type === "text" ? others[0].text : others;
     return [...results, ...(others.length ? [new HumanMessage({ content: plain })] : [])];
@@ -69,7 +70,7 @@ function answer(message, request) {
     model: about.model_name ?? about.model,
     usage: { input_tokens: used?.input_tokens, output_tokens: used?.output_tokens, cache_read_tokens: used?.input_token_details?.cache_read },
   });
-  memory.keep(request, made, message);
+  if (!isCut && !message.invalid_tool_calls?.length) memory.keep(request, made, message);
   return made;
 }
 

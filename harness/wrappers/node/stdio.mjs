@@ -1,5 +1,6 @@
 // The protocol of adapter commands (harness help stdio), for wrappers of libraries. A wrapper passes its functions.
 
+import { createHash } from "node:crypto";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -21,6 +22,9 @@ export const parts = (message, type) => message.parts.filter((part) => part.type
 export const text = (message) => parts(message, "text").map((part) => part.text).join("");
 export const EMPTY = { type: "object", properties: {} };
 
+/** The id of a call, or another one if the API takes no longer ones. */
+export const short = (id, longest) => (longest && id.length > longest ? `call_${createHash("sha256").update(id).digest("hex")}`.slice(0, longest) : id);
+
 /** The library's own messages, by the number of messages before them. */
 export class Memory {
   kept = new Map();
@@ -33,7 +37,8 @@ export class Memory {
   }
 }
 
-const plain = (made) => JSON.stringify(made.map(({ type, text, id, name, arguments_json }) => [type, text, id, name, arguments_json]));
+const parsed = (part) => (part.arguments_json == null ? null : JSON.parse(part.arguments_json)); // spaces may differ
+const plain = (made) => JSON.stringify(made.map((part) => [part.type, part.text, part.id, part.name, parsed(part)]));
 
 /** A response from what a library returned: its text, calls {id, name, input}, reason, raw reason, model and counts. */
 export function response({ said, calls, stop, raw, model, usage }) {

@@ -1,6 +1,6 @@
 // The Vercel AI SDK as adapters: node vercel_ai.mjs openai | responses | anthropic
 
-import { Declined, EMPTY, Memory, load, parts, response, serve, text } from "./stdio.mjs";
+import { Declined, EMPTY, Memory, load, parts, response, serve, short, text } from "./stdio.mjs";
 
 const kind = process.argv[2];
 const api = { openai: "openai-chat", responses: "openai-responses", anthropic: "anthropic" }[kind];
@@ -13,12 +13,11 @@ const PROVIDERS = {
   anthropic: async ({ base_url, api_key }, model) => (await load("@ai-sdk/anthropic")).createAnthropic({ baseURL: `${base_url}/v1`, apiKey: api_key })(model),
 };
 const STOP = { stop: "end_turn", length: "max_tokens", "tool-calls": "tool_use", "content-filter": "refusal", error: "error" };
-const SDK = { "anthropic": "anthropic" }[kind] ?? "openai";
+const RAW = { refusal: "refusal", stop_sequence: "stop_sequence", pause_turn: "pause" };
+const longest = kind === "anthropic" ? undefined : 64;
 
 function output(result) {
-  const value = result.content ?? result.text;
-  const type = typeof value === "string" ? "text" : "json";
-  return { type: result.is_error ? `error-${type}` : type, value };
+  return { type: result.is_error ? "error-text" : "text", value: result.text ?? result.content }; // the text keeps large integers
 }
 
 function content(part) {
@@ -31,11 +30,11 @@ function messages(request) {
   const names = new Map(request.messages.flatMap((each) => parts(each, "tool_call").map((call) => [call.id, call.name])));
   return request.messages.flatMap((message, place) => {
     if (message.role !== "user") {
-      const calls = parts(message, "tool_call").map((call) => ({ type: "tool-call", toolCallId: call.id, toolName: call.name, input: JSON.parse(call.arguments_json) }));
+      const calls = parts(message, "tool_call").map((call) => ({ type: "tool-call", toolCallId: short(call.id, longest), toolName: call.name, input: JSON.parse(call.arguments_json) }));
       const said = text(message) ? [{ type: "text", text: text(message) }] : [];
       return memory.own(place, message) ?? [{ role: "assistant", content: [...said, ...calls] }];
     }
-    const results = parts(message, "tool_result").map((each) => ({ type: "tool-result", toolCallId: each.call_id, toolName: names.get(each.call_id), output: output(each) }));
+    const results = parts(message, "tool_result").map((each) => ({ type: "tool-result", toolCallId: short(each.call_id, longest), toolName: names.get(each.call_id), output: output(each) }));
     const others = message.parts.filter((part) => part.type !== "tool_result");
     const user = others.length ? [{ role: "user", content: others.map(content) }] : [];
     return [...(results.length ? [{ role: "tool", content: results }] : []), ...user];
@@ -60,17 +59,20 @@ async function given({ endpoint, model, request }) {
 
 async function answer(result, request) {
   const isCut = kind === "anthropic" && (await result.finishReason) === "length"; // arguments that are cut arrive as an object
-  const calls = (await result.toolCalls).slice(0, isCut ? -1 : undefined).filter((call) => !call.invalid);
+  const every = await result.toolCalls;
+  const calls = every.slice(0, isCut ? -1 : undefined).filter((call) => !call.invalid || typeof call.input === "object");
   const [used, about] = [await result.usage, await result.response];
   const made = response({
     said: await result.text,
     calls: calls.map((call) => ({ id: call.toolCallId, name: call.toolName, input: call.input })),
-    stop: STOP[await result.finishReason] ?? "unknown",
+    stop: RAW[await result.rawFinishReason] ?? STOP[await result.finishReason] ?? "unknown",
     raw: await result.rawFinishReason,
     model: about.modelId,
     usage: { input_tokens: used.inputTokens, output_tokens: used.outputTokens, cache_read_tokens: used.cachedInputTokens, reasoning_tokens: used.reasoningTokens },
   });
-  memory.keep(request, made, about.messages.filter((each) => each.role === "assistant"));
+  const dropped = new Set(every.filter((call) => !calls.includes(call)).map((call) => call.toolCallId));
+  const own = about.messages.filter((each) => each.role === "assistant" && Array.isArray(each.content));
+  memory.keep(request, made, own.map((each) => ({ ...each, content: each.content.filter((part) => !dropped.has(part.toolCallId)) })).filter((each) => each.content.length));
   return made;
 }
 
@@ -85,10 +87,11 @@ async function stream(params, event) {
     if (part.type === "text-delta") event({ type: "text_delta", text: part.text });
     if (part.type === "tool-input-start") event({ type: "tool_call_start", index: begun.push(part.id) - 1, id: part.id, name: part.toolName });
     if (part.type === "tool-input-delta") event({ type: "arguments_delta", index: begun.indexOf(part.id), text: part.delta });
-    if (part.type === "tool-call" && !part.invalid) event({ type: "tool_call_end", index: begun.indexOf(part.toolCallId) });
   }
   if (failed) throw failed;
-  return answer(result, params.request);
+  const made = await answer(result, params.request);
+  parts(made.message, "tool_call").forEach((call) => event({ type: "tool_call_end", index: begun.indexOf(call.id) }));
+  return made;
 }
 
 const capabilities = ["system-prompt", "tools", "parallel-tool-calls", "tool-choice", "forced-tool-choice", "vision", "history", "truncation", "streaming"];
