@@ -192,7 +192,8 @@ def test_any_stream_may_break_off_or_hold_noise(form: str, data: st.DataObject, 
     kept = data.draw(st.integers(1, end_of(form, response.body) - 1))
     view = registry.api(api).read(replace(response, body=response.body[:kept]))
     assert (view.streamed, view.complete, view.error) == (True, False, None)
-    assert view.stop_reason is StopReason.UNKNOWN or api == "anthropic"  # whose reason comes before the end
+    # Anthropic's reason comes before the end, and an array's last chunk may be complete before the array is closed.
+    assert view.stop_reason is StopReason.UNKNOWN or api == "anthropic" or form == "gemini as array"
     assert [call.name for call in view.calls] == [name for name, _ in step.calls][: len(view.calls)]
     for broken in (noise, response.body[:place] + noise + response.body[place:]):
         with suppress(WireError):

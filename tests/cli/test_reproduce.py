@@ -62,7 +62,8 @@ def test_a_reproduction_fails_with_the_fault_and_passes_without_it(harness: Comm
     faulty = run(folder)
     assert (faulty.returncode, "The fault is there." in faulty.stdout) == (1, True), faulty.stderr
     issue = (folder / "reproduce_call_single.md").read_text()
-    assert "**What happens.** `/messages/2/tool_call_id` of request 2 is" in issue
+    assert "**What happens.** Request 2: the result" in issue
+    assert '`/messages/2/tool_call_id` is `"call_' in issue
     assert '"tool_call_id": "call_' in issue
 
     (folder / "own_client.py").write_text(MENDED)
