@@ -199,7 +199,8 @@ def _failed(message: str) -> int:
 
 def completion(
     shell: Annotated[
-        Literal["bash", "zsh", "fish", "powershell"], typer.Argument(show_default=False, help="The shell.")
+        Literal["bash", "zsh", "fish", "powershell"],
+        typer.Argument(show_default=False, help="bash, zsh, fish or powershell."),
     ],
 ) -> None:
     """Print the script that completes commands, options, scenarios, targets, models, rules and topics in a shell.

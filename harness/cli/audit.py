@@ -45,11 +45,10 @@ class AuditOptions(FindingOptions, ReportOptions):
 
 
 def audit(typed: AuditOptions) -> int:
-    """Audit recorded requests: what do providers refuse, and what breaks the contract?
+    """Check recorded requests for what providers refuse, and for lost or changed data.
 
-    Exit codes: 1 when a request breaks a limit, whether it was accepted or refused, or a follow-up request differs from
-    the recorded one; 2 for wrong usage, a damaged cassette, or when there was nothing to audit; else 0. Rules of the
-    contract only warn.
+    Exit codes: 1 if a request breaks a limit, even if it was accepted, or if --redrive finds a different follow-up
+    request; 2 for wrong usage, a damaged cassette, or nothing to audit; else 0. Lost or changed data is only a warning.
     """
     by, presentation = fact_options(typed.as_of, fact_files(typed.facts)), presented(typed)
     judged = scope_for(typed.rules, typed.ignored, settings(), by)
@@ -79,7 +78,7 @@ def adopt(
     facts: FactFiles = None,
     allowed: AllowedSecrets = None,
 ) -> int:
-    """Inspect the cassettes of an existing suite before its tests are marked with pytest.mark.tape.
+    """Check the cassettes of an existing suite before its tests are marked with pytest.mark.tape.
 
     Lists the exchanges of each cassette, and reports cassettes that cannot be replayed, contain secrets, or break a
     limit. The originals are not changed. Exit codes: 1 when a cassette cannot be replayed or written, or contains

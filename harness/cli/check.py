@@ -41,7 +41,7 @@ class Checks(LazyGroup):
     """
 
     summaries = {  # noqa: RUF012 - nothing changes it
-        "adapter": "Check an adapter; the same as 'harness check TARGET'.",
+        "adapter": "Check an adapter. It is the default: 'harness check ADAPTER'.",
         "agent": "Check a library or a program that runs its own tool loop.",
         "server": "Check the raw answers of a server.",
         "gateway": "Check what a gateway changes, observed at both of its ends.",
@@ -58,7 +58,7 @@ check = typer.Typer(
     name="check",
     cls=Checks,
     add_completion=False,
-    help="Check an adapter, an agent, a server or a gateway: what holds, what breaks, and by which request.",
+    help="Check an adapter, an agent, a server or a gateway, and show each failure with its request.",
 )
 
 
@@ -124,7 +124,7 @@ class EndpointOptions(StrictOptions, ReportOptions):
     fields that the command line did not set. `variables` maps headers to environment variables.
     """
 
-    api: Annotated[str | None, option("--api NAME", "API that its clients use.")] = None
+    api: Annotated[str | None, option("--api NAME", "API that the server or gateway offers to its clients.")] = None
     words: Words = None
     variants: Variants = None
     expected_failures: ExpectedFailures = None
@@ -154,14 +154,18 @@ class ServerOptions(EndpointOptions):
         str,
         argument(
             "URL|NAME",
-            "The server's base URL, as an SDK takes it, with --api and --model; or its name in the settings.",
+            "The server's base URL, as SDKs expect it (then --api and --model are required), or its name in the "
+            "settings.",
         ),
     ]
     models: Annotated[list[str] | None, option("--model NAME", "The server's model to use.")] = None
     only: Annotated[
-        list[str] | None, option("--only ID[,ID]", "Only these checks ('harness list rules', server-...). Repeatable.")
+        list[str] | None,
+        option("--only ID[,ID]", "Only these checks: ids that begin with server- in 'harness list rules'. Repeatable."),
     ] = None
-    repeat: Annotated[int | None, option("--repeat N", "Send each request N times, for better rates.", min=1)] = None
+    repeat: Annotated[int | None, option("--repeat N", "Send each request N times, for more precise rates.", min=1)] = (
+        None
+    )
     max_requests: MaxRequests = None
     max_tokens: Annotated[
         int | None,
@@ -183,13 +187,14 @@ class GatewayOptions(EndpointOptions):
         str,
         argument(
             "URL|NAME",
-            "The gateway's base URL, as an SDK takes it, with --api and --upstream; or its name in the settings.",
+            "The gateway's base URL, as SDKs expect it (then --api and --upstream are required), or its name in the "
+            "settings.",
         ),
     ]
     paths: Paths = None
-    everything: Annotated[bool, option("--all", "All scenarios of the project, or the whole suite, not a sample.")] = (
-        False
-    )
+    everything: Annotated[
+        bool, option("--all", "Play all scenarios of the project, or the whole suite, instead of a sample.")
+    ] = False
     upstreams: Annotated[
         list[str] | None,
         option("--upstream NAME", "API, or target, that the gateway forwards requests to. Repeatable."),
@@ -236,8 +241,8 @@ class GatewayOptions(EndpointOptions):
 def adapter(typed: AdapterCheckOptions) -> int:
     """Check an adapter against the reference server: whole and streamed answers, split streams, and faults.
 
-    Takes about a minute with a sample of the suite. Prints what holds, what breaks and by which request, and which
-    capabilities are declared wrongly. Exit codes as for 'harness run'.
+    Plays a sample of the suite, in about a minute. Prints each cause of failures with its request, and the capabilities
+    that are declared wrongly. Exit codes as for 'harness run'.
     """
     from harness.cli import suite_checks  # noqa: PLC0415 - help and completion need the options alone
 

@@ -37,13 +37,13 @@ def explain(
     topic: Annotated[
         str,
         argument(
-            "ID|TOPIC", "An id from a report, or a word of one. It may have spaces.", autocompletion=app.complete_rules
+            "ID|TOPIC", "An id or a term from a report, such as 'not observed'.", autocompletion=app.complete_rules
         ),
     ],
     *,
     files: FactFiles = None,
 ) -> None:
-    """Explain an id or a word of a report: a fact, a limit, a rule, a verdict, a capability or any other term."""
+    """Explain a fact, a limit, a rule, a verdict, a capability, or any other id or term of a report."""
     for line in lines(topic, fact_options(None, fact_files(files)).files):
         typer.echo(line)
 

@@ -78,7 +78,11 @@ model = "your-model"
 def init(
     *,
     kinds: Annotated[
-        list[ProjectKind] | None, option("--for", "What to check, instead of what is found here. Repeatable.")
+        list[ProjectKind] | None,
+        option(
+            "--for KIND",
+            "What to check: adapter, loop, tests or server. Default: what the folder contains. Repeatable.",
+        ),
     ] = None,
     adapter: Annotated[bool, option("--with-adapter", "The same as --for adapter.")] = False,
     server: Annotated[

@@ -39,7 +39,7 @@ _MIN_DESCRIPTION_COLUMNS = 24
 def list_(  # noqa: PLR0913 - a parameter for each option
     what: Annotated[
         Literal["scenarios", "targets", "rules", "models", "facts", "cassettes", "wrappers"],
-        argument("", "What to list."),
+        argument("", "scenarios, targets, rules, models, facts, cassettes or wrappers."),
     ],
     *,
     targets: Annotated[
@@ -288,14 +288,19 @@ SCHEMAS = {
 def schema(
     name: Annotated[
         str | None,
-        argument("", "Which schema to print; without one, all are listed.", autocompletion=app.complete_schemas),
+        argument(
+            "",
+            "scenario, facts, config, results or adapter-command. Without a name, all are listed.",
+            autocompletion=app.complete_schemas,
+        ),
     ] = None,
     *,
     path: Annotated[bool, option("--path", "Print the path of the installed file instead.")] = False,
 ) -> None:
     """Print the JSON Schema of scenarios, facts, settings, results, or the messages of an adapter's command.
 
-    Editors find the installed file by the first line of a scenario: # yaml-language-server: $schema=PATH
+    For an editor, name the path of the installed schema in the first line of a scenario, as in
+    # yaml-language-server: $schema=PATH
     """
     if name is None:
         rows = [(each, known.about, str(known.path or f"harness schema {each}")) for each, known in SCHEMAS.items()]

@@ -53,7 +53,7 @@ AdapterCommands: TypeAlias = Annotated[
     list[str] | None,
     option(
         "--adapter-command COMMAND",
-        "Command of an adapter in any language ('harness help stdio'). Repeatable.",
+        "Command that runs an adapter in any language ('harness help stdio'). Repeatable.",
         ADAPTERS,
     ),
 ]
@@ -105,7 +105,7 @@ Cassettes: TypeAlias = Annotated[
     str | None,
     option(
         "--cassettes DIR",
-        "Folder of cassettes. Default: the project's or ./cassettes, then the shipped ones.",
+        "Folder of cassettes. Default: the project's folder or ./cassettes, and then the shipped cassettes.",
         ADAPTERS,
     ),
 ]
@@ -124,7 +124,11 @@ Reports: TypeAlias = Annotated[
 Verbose: TypeAlias = Annotated[bool, option("--verbose -v", "Each scenario and finding, ungrouped.", OUTPUT)]
 MaxAge: TypeAlias = Annotated[
     str | None,
-    option("--max-age AGE", "Warn about recordings older than this: 90d, 12w. With --strict an error.", FINDINGS),
+    option(
+        "--max-age AGE",
+        "Age at which a recording counts as old: 90d, 12w. A run warns of old recordings, or fails with --strict.",
+        FINDINGS,
+    ),
 ]
 AllDifferences: TypeAlias = Annotated[
     bool, option("--all-differences", "Show how the targets differ, and which properties are the same for all.", OUTPUT)
@@ -133,7 +137,8 @@ AllowedSecrets: TypeAlias = Annotated[
     list[str] | None,
     option(
         "--allow-secret PLACE",
-        "Store what looks like a secret in this place, as the error message names it; * matches anything. Repeatable.",
+        "Store a text that looks like a secret, in the place that the error message names. * matches anything. "
+        "Repeatable.",
     ),
 ]
 AsOf: TypeAlias = Annotated[
@@ -153,7 +158,7 @@ AgentCommands: TypeAlias = Annotated[
     ),
 ]
 AgentApi: TypeAlias = Annotated[
-    str | None, option("--api NAME", "API of a conversation or agent that does not name its own.", ADAPTERS)
+    str | None, option("--api NAME", "API that the loop or agent uses, unless it names one itself.", ADAPTERS)
 ]
 MaxRequests: TypeAlias = Annotated[int | None, option("--max-requests N", "Send at most N requests.", min=1)]
 
@@ -229,7 +234,9 @@ class StrictOptions(FindingOptions):
     strict: Annotated[
         bool | None,
         option(
-            "--strict/--no-strict", "Broken conventions fail the run. For a server or gateway, warnings do.", FINDINGS
+            "--strict/--no-strict",
+            "Broken conventions fail the run. For a server or gateway, warnings fail it.",
+            FINDINGS,
         ),
     ] = None
     as_of: AsOf = None
@@ -294,11 +301,15 @@ class PlayOptions(AdapterOptions, FindingOptions, ReportOptions):
     ] = None
     concurrency: Annotated[
         list[str] | None,
-        option("--concurrency [TARGET=]N", "Cells of each target, or of one, to run at a time. Repeatable.", LIVE),
+        option(
+            "--concurrency [TARGET=]N",
+            "Number of cells to run at a time, for each target or for one. Repeatable.",
+            LIVE,
+        ),
     ] = None
     budget: Annotated[
         str | None,
-        option("--budget DOLLARS", "Send nothing that may cost more than what is left, by list prices.", LIVE),
+        option("--budget DOLLARS", "Send no request that could exceed this budget, by list prices.", LIVE),
     ] = None
 
 
@@ -317,7 +328,9 @@ class RunOptions(PlayOptions, StrictOptions, LoopOptions):
     last_failed: Annotated[
         bool, option("--last-failed --lf", "Only the cells that failed in the previous run in this mode.")
     ] = False
-    watch: Annotated[bool, option("--watch", "Run again whenever a file of the run is saved, until Ctrl-C.")] = False
+    watch: Annotated[bool, option("--watch", "Run again whenever a file that the run uses is saved, until Ctrl-C.")] = (
+        False
+    )
     recuts: Annotated[
         int,
         option(
@@ -349,14 +362,14 @@ class RecordOptions(PlayOptions):
         Literal["provider", "reference"],
         option("--from SOURCE", "provider (needs keys) or reference, the bundled server."),
     ] = "provider"
-    missing: Annotated[bool, option("--missing", "Only cells without a cassette, or with one of an older request.")] = (
+    missing: Annotated[
+        bool, option("--missing", "Only cells without a cassette, or whose cassette is out of date.")
+    ] = False
+    stale: Annotated[bool, option("--stale", "Only cells whose cassette is out of date, or older than --max-age.")] = (
         False
     )
-    stale: Annotated[
-        bool, option("--stale", "Only cells with a cassette of an older request, or older than --max-age.")
-    ] = False
     force: Annotated[
-        bool, option("--force", "Replace live recordings, those of other models, and unreadable ones.")
+        bool, option("--force", "Also replace live recordings, recordings of other models, and unreadable cassettes.")
     ] = False
     max_requests: MaxRequests = None
     cassettes: Annotated[str | None, option("--cassettes DIR", "Folder to write to. Default: ./cassettes.")] = None

@@ -44,7 +44,7 @@ def providers(
     *,
     as_json: Annotated[bool, option("--json", "JSON, with the names of all models.")] = False,
 ) -> None:
-    """Show which SDKs are installed, which keys are set (never a value), embeddings, and what each target can do."""
+    """Show which SDKs are installed, which keys are set (never a value), and what each target can do."""
     overview = _overview(os.environ)
     if as_json:
         typer.echo(json.dumps(overview, ensure_ascii=False, indent=2))
@@ -178,7 +178,8 @@ def probe(  # noqa: PLR0913 - a parameter for each option
     service: Annotated[
         str | None,
         option(
-            "--service NAME", "Test the facts of this service, or of the provider itself: own. Default: by the address."
+            "--service NAME",
+            "Test the facts about this service; own is the provider itself. Default: the service at the base URL.",
         ),
     ] = None,
     max_requests: MaxRequests = None,

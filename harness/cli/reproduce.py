@@ -49,7 +49,7 @@ class ReproduceOptions(StrictOptions, AdapterOptions):
             metavar="SCENARIO",
             show_default=False,
             autocompletion=complete_scenarios,
-            help="A scenario file, or the id of a shipped scenario, in which the fault shows.",
+            help="A scenario file, or the id of a shipped scenario, that has the finding.",
         ),
     ]
     output: Annotated[

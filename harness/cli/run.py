@@ -34,7 +34,7 @@ class ShowOptions(StrictOptions, AdapterOptions, LoopOptions):
 
 
 def run(typed: RunOptions) -> int:
-    """Play scenarios and report findings and differences. Offline from cassettes unless --mode says otherwise.
+    """Play scenarios and report findings and differences. By default it runs offline, from cassettes (see --mode).
 
     Exit codes: 1 not conformant, or an expected failure did not happen;
     2 wrong usage, missing cassettes, or nothing ran; 130 interrupted; else 0.

@@ -99,11 +99,11 @@ def compare(
     """Show what changed between two runs: causes, cells, expected failures, differences and costs.
 
     If the runs have different scenarios, targets, versions or facts, these are listed first, because they may explain
-    a change. 'harness report NOW.json --against BEFORE.json --report html:PATH' makes a page of it.
+    a change. 'harness report NOW.json --against BEFORE.json --report html:PATH' writes the comparison as a page.
 
-    Exit codes: 1 when something got worse: a cell has a worse verdict, is new and bad, or passed and is no longer
-    applicable; an error or a warning has a new cause or affects more cells; an expected failure no longer happens; or
-    the later run did not finish. 2 for wrong usage; else 0.
+    Exit codes: 1 if something got worse: a cell has a worse verdict, is new and warns or fails, or passed and is no
+    longer applicable; an error or a warning has a new cause or affects more cells; an expected failure no longer
+    happens; or the later run did not finish. 2 for wrong usage; else 0.
     """
     wanted = comparison_outputs(reports or ())
     then, later = load_run(before), load_run(now)
@@ -121,7 +121,7 @@ def accept(
         "expected-failures.yaml"
     ),
     reason: Annotated[
-        str, option("--reason TEXT", "Why the failures are expected; edit the entries to say more.")
+        str, option("--reason TEXT", "Reason to write into each new entry. Edit the entries to be more precise.")
     ] = "accepted as it was; say why",
 ) -> int:
     """Write an entry for each finding that fails a cell, for 'harness run --expected-failures FILE'.

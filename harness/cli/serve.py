@@ -39,13 +39,13 @@ class ServeOptions:
     """Options of `serve`."""
 
     paths: Paths = None
-    port: Annotated[int, option("--port N", "Where to listen on 127.0.0.1; 0: a free port.", min=0, max=65535)] = 0
+    port: Annotated[int, option("--port N", "Port on 127.0.0.1; 0 picks a free one.", min=0, max=65535)] = 0
     command: Annotated[
         str | None,
         option(
             "--command COMMAND",
-            "Run this command and end with it. HARNESS_URL in its environment is the server. With one scenario, "
-            "the variables of the SDKs lead to it, too.",
+            "Run this command, and stop when it ends. HARNESS_URL in its environment is the server's URL. With one "
+            "scenario, the base URL variables of the SDKs are set, too.",
         ),
     ] = None
     models: Annotated[
@@ -56,7 +56,7 @@ class ServeOptions:
         int,
         option(
             "--recut N",
-            "Split each stream of a session differently: in the chunks of some servers, then in N other ways.",
+            "Send the streams of a session in different chunks: as some compatible servers do, and in N other ways.",
             min=0,
         ),
     ] = 0
@@ -74,12 +74,13 @@ _STOPS = ("SIGTERM", "SIGINT", "SIGHUP")
 
 
 def serve(typed: ServeOptions) -> int:
-    """Serve scenarios to any client, in any language, and judge its requests. See 'harness help serve'.
+    """Run the reference server for clients in any language, and judge their requests. See 'harness help serve'.
 
-    A client's base URL is URL/SCENARIO/SESSION, plus the path that its SDK expects. The first line on standard output
-    is JSON with the URL. The server ends when its standard input ends, on SIGTERM or Ctrl-C, or with --command.
+    A client's base URL is URL/SCENARIO/SESSION, plus the path that its SDK expects, such as /v1. The first line on
+    standard output is JSON with the URL. The server stops at the end of its standard input, on SIGTERM or Ctrl-C, or
+    when --command has ended.
 
-    Exit codes: 1 a client broke something, or the command failed; 2 wrong usage, or no client; else 0.
+    Exit codes: 1 a client failed a check, or the command failed; 2 wrong usage, or no request arrived; else 0.
     """
     found, files = scenarios_of(typed.paths or settings().scenarios)
     scenarios = [each for each in found if each.embeddings is None]
