@@ -52,6 +52,9 @@ export function response({ said, calls, stop, raw, model, usage }) {
   };
 }
 
+/** Statuses of the errors inside a stream, which have none of their own. */
+const STATUS = { overloaded_error: 529, rate_limit_error: 429, rate_limit_exceeded: 429, api_error: 500, server_error: 500 };
+
 /** The `data` of an exception: its status and code, a connection that failed, or an answer that cannot be read. */
 export function failure(error) {
   const chain = [];
@@ -65,6 +68,8 @@ export function failure(error) {
     const data = { kind: "provider_error", status: known.statusCode ?? known.status, code: typeof code === "string" ? code : null };
     return { ...data, retry_after: Number.isFinite(wait) ? wait : null };
   }
+  const type = chain.map((each) => each.type ?? each.error?.type ?? each.code).find((each) => STATUS[each]);
+  if (type) return { kind: "provider_error", status: STATUS[type], code: type };
   const words = chain.map((each) => `${each.name} ${each.code ?? ""} ${each.message}`).join(" | ");
   if (/fetch failed|terminated|APIConnection|ECONNRESET|UND_ERR|Premature|socket|Cannot connect/i.test(words)) {
     return { kind: "connection_failed" };
