@@ -13,11 +13,11 @@ from typing import Any
 
 from harness.reports.html import REPORT
 from harness.reports.html.data import GLYPHS
-from harness.results import Blame, Body, Checked, FactFates, Presentation, Rate, RunResult, Verdict
+from harness.results import Blame, Body, Checked, Difference, FactFates, Presentation, Rate, RunResult, Verdict
 from tests.reports.runs import HOSTILE, cell, failed, finding, hostile, red, talking, two_causes, whole_suite
 
 _NAMES = """
-html head meta title style body header h1 span p nav a main section h2 h3 h4 details summary b code pre mark
+html head meta title style body header h1 span p nav a main section article h2 h3 h4 details summary b code pre mark
 dl dt dd div table caption thead tbody tr th td form label input fieldset legend output bdi ul li script
 noscript kbd
 """
@@ -197,3 +197,14 @@ def test_a_gateway_check_is_shown() -> None:
     ):
         assert words in page.text
     assert "the client's request" in data(text)["texts"]
+
+
+def test_panels_show_how_several_targets_differ_in_what_users_ask_for_first() -> None:
+    place = Difference("system-prompt", "where it is", {"anthropic": "system", "gemini-4": "instruction"}, differs=True)
+    same = Difference("json-mode", "JSON mode", {"anthropic": "none", "gemini-4": "none"}, differs=False)
+    two = RunResult("replay", (cell(), cell(target="gemini-4")), differences=(place, same))
+    one = replace(two, cells=(cell(),))
+
+    text = Page(REPORT.render(two, Presentation())).text
+    assert "How the targets differ system-prompt where it is system anthropic instruction gemini-4" in text
+    assert "How the targets differ" not in Page(REPORT.render(one, Presentation())).text

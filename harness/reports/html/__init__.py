@@ -63,6 +63,7 @@ def _pieces(run: RunResult, presentation: Presentation) -> Iterator[str]:
         "variants": {cell.variant for cell in run.cells},
         "subjects": _matrix(run),
         "differences": _differences(run),
+        "panels": _panels(run),
         "provenance": groups.provenance(run),
         "costs": list(words.costs(run)),
         "skipped": groups.not_applicable(run),
@@ -99,6 +100,21 @@ def _differences(run: RunResult) -> list[tuple[str, list[tuple[Any, list[str]]]]
     ]
     order = {feature: at for at, feature in enumerate(_FIRST_FEATURES)}
     return sorted(rows, key=lambda each: order.get(each[0], len(_FIRST_FEATURES)))
+
+
+def _panels(run: RunResult) -> list[tuple[str, list[tuple[str, list[tuple[str, str]]]]]]:
+    """Return how the targets differ in the features that users ask for first: feature → property → values and targets.
+
+    It is empty for a single target.
+    """
+    if len(groups.targets(run)) == 1:
+        return []
+    found = dict(groups.differing(run, everything=False))
+    return [
+        (feature, [(row.fact, groups.by_value(row)) for row in found[feature]])
+        for feature in _FIRST_FEATURES
+        if feature in found
+    ]
 
 
 def _redriven(run: RunResult) -> list[str]:
