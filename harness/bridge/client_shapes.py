@@ -137,7 +137,7 @@ class ShapedClient:
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
         """Send a request with `stream=True` and yield the events."""
-        extra = {"stream_options": {"include_usage": True}} if self._shape.is_open else {}
+        extra = {"stream_options": {"include_usage": True}} if self._shape.takes("stream_options") else {}
         with failures():
             answer = self._call(request, stream=True, **extra)
             yield from events(cast("Iterable[object]", answer), request, self._memory)

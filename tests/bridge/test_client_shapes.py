@@ -8,7 +8,7 @@ import pytest
 
 from harness.bridge.client_shapes import ShapedClient, as_completion, recognise
 from harness.model.errors import MalformedResponse, PluginError, Unsupported
-from harness.model.messages import ChatRequest, JsonMode, Message, Role, Text, Tool, ToolCall
+from harness.model.messages import ChatRequest, Finish, JsonMode, Message, Role, Text, Tool, ToolCall
 from harness.model.protocols import Capability, Endpoint
 
 CALL = {"id": "call_1", "name": "weather", "args": '{"city": "Paris"}'}
@@ -129,3 +129,25 @@ def test_tools_go_in_the_form_of_openai() -> None:
     ShapedClient(recognise(chat, "mine:chat"), HERE, "gpt").chat(ChatRequest("gpt", REQUEST.messages, tools=(tool,)))
 
     assert sent[2]["function"]["name"] == "weather"
+
+
+def test_a_stream_is_asked_for_its_usage_where_the_client_can() -> None:
+    sent: list[dict[str, Any]] = []
+
+    class Streaming:
+        """A client of the form of OpenAI's SDK, with named parameters."""
+
+        def __init__(self, *, api_key: str, base_url: str) -> None:
+            self.place = api_key, base_url
+            self.chat = SimpleNamespace(completions=self)
+
+        def create(
+            self, *, model: str, messages: list[Any], stream: bool = False, stream_options: Any = None
+        ) -> list[Any]:
+            sent.append({"model": model, "messages": len(messages), "stream": stream, "options": stream_options})
+            return [{"choices": [{"delta": {"content": "Hi."}, "finish_reason": "stop"}]}]
+
+    events = [*ShapedClient(recognise(Streaming, "mine"), HERE, "gpt").stream(REQUEST)]
+
+    assert isinstance(events[-1], Finish)
+    assert sent == [{"model": "gpt", "messages": 2, "stream": True, "options": {"include_usage": True}}]
