@@ -24,6 +24,7 @@ table { border-collapse: collapse; display: block; overflow-x: auto; }
 th, td { border-bottom: 1px solid var(--line); padding: .3rem .6rem; text-align: left; white-space: nowrap; }
 td.fail { color: var(--bad); font-weight: 600; } td.pass { color: var(--good); } td.none { opacity: .4; }
 td.note { color: var(--mild); } .stale { background: var(--bad); color: #fff; padding: .6rem 1rem; font-weight: 600; }
+tr > :first-child { position: sticky; left: 0; background: Canvas; }
 details { border-bottom: 1px solid var(--line); padding: .4rem 0; } summary { cursor: pointer; }
 pre, code { font: 13px/1.4 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere; }
 .fail-word { color: var(--bad); } small { opacity: .75; }
@@ -45,7 +46,7 @@ def html(matrix: Row) -> str:
     """Return the page."""
     rows: list[Row] = matrix["rows"]
     oldest = min(each["played"] for each in rows)
-    features = sorted({name for each in rows for name in each.get("features", {})})
+    features = sorted({name for each in rows for name, counts in each.get("features", {}).items() if _played(counts)})
     traced = Counter(cause["traced"]["origin"] for each in rows for cause in each.get("causes", ()) if cause["traced"])
     untraced = sum(cause["traced"] is None for each in rows for cause in each.get("causes", ()))
     share = ", ".join(f"{traced[name]} {words}" for name, words in ORIGINS.items() if traced[name])
@@ -58,7 +59,7 @@ def html(matrix: Row) -> str:
             f"<p>Played from {oldest} to {matrix['written']} by harness {escape(matrix['commit'])}.</p>",
             f"<p>Each square: cells without a failure, of those that were played. Stale after {STALE_DAYS} days.</p>",
             f"<p>Causes of red squares: {share or 'none traced'}; {untraced} not traced by hand.</p>",
-            "<table><thead><tr><th>adapter<th>versions",
+            "<table><thead><tr><th>adapter<th>version",
             *(f"<th>{escape(name)}" for name in features),
             "</thead><tbody>",
             *(_line(each, features) for each in rows),
@@ -70,15 +71,16 @@ def html(matrix: Row) -> str:
 
 
 def _line(row: Row, features: list[str]) -> str:
-    versions = ", ".join(f"{name} {number}" for name, number in row["versions"].items() if name != "python")
-    head = f"<tr><th>{escape(row['adapter'])}<td><small>{escape(versions)}</small>"
+    versions = ", ".join(f"{name} {number}" for name, number in row["versions"].items())
+    first = next(iter(row["versions"].values()))
+    head = f"<tr><th>{escape(row['adapter'])}<td title='{escape(versions)}'><small>{escape(first)}</small>"
     if "broken" in row:
         return f"{head}<td class=fail colspan={len(features)}>not played"
     return head + "".join(_square(row["features"].get(name, {})) for name in features)
 
 
 def _square(counted: dict[str, int]) -> str:
-    played = sum(number for verdict, number in counted.items() if verdict != "not-applicable")
+    played = _played(counted)
     red = counted.get("fail", 0) + counted.get("error", 0)
     if not played:
         return "<td class=none>–"
@@ -86,11 +88,16 @@ def _square(counted: dict[str, int]) -> str:
     return f"<td class={kind}>{played - red}/{played}"
 
 
+def _played(counted: dict[str, int]) -> int:
+    return sum(number for verdict, number in counted.items() if verdict != "not-applicable")
+
+
 def _causes(row: Row) -> Iterator[str]:
     if "broken" in row:
         yield f"<h3>{escape(row['adapter'])}</h3><pre>{escape(row['broken'])}</pre>"
     elif row["causes"]:
         yield f"<h3>{escape(row['adapter'])}</h3><p><code>{escape(row['command'])}</code></p>"
+        yield f"<p><small>{escape(', '.join(f'{name} {each}' for name, each in row['versions'].items()))}</small></p>"
         yield from map(_cause, row["causes"])
 
 
