@@ -85,14 +85,14 @@ def _begins(body: bytes) -> bool:
 
 
 def written(data: JSON, name: str | None = None) -> bytes:
-    """Return one event with a JSON value. A lone surrogate is written as an escape."""
+    """Serialize a JSON value as one event, with an `event:` line if `name` is given. Lone surrogates are escaped."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     head = f"event: {name}\n" if name else ""
     return f"{head}data: {text}\n\n".encode(errors="backslashreplace")
 
 
 def sent_objects(stream: bytes) -> list[dict[str, JSON]]:
-    """Return the JSON objects of a stream, without other events."""
+    """Return the parsed data of all events that contain a JSON object. Other events are skipped."""
     read = (loads(event.data) for event in events(stream) if event.data.startswith("{"))
     return [event for event in read if isinstance(event, dict)]
 

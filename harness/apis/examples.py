@@ -169,8 +169,9 @@ class JudgedExample:
 
     @property
     def _is_met(self) -> bool:
-        """Return whether the request meets the fact's own conditions. This is checked separately because only one of
-        two facts that refuse the same location is reported."""
+        """Return whether the request meets the fact's own conditions. `found` may lack the fact, because only one
+        violation per place is reported.
+        """
         try:
             body = json.loads(self.request.body)
         except ValueError:
@@ -198,7 +199,7 @@ def judged(
 
 
 def problems(file: Path) -> list[FileError]:
-    """Return all errors in a fact file. Examples are judged only if its form is valid."""
+    """Return all errors in a fact file. Its examples are judged only if the file itself is valid."""
     try:
         edition = FactSelection(files=(file,))
         edition.check(registry.APIS.names())

@@ -48,7 +48,7 @@ def is_json(content_type: str) -> bool:
 
 
 def body_of(response: HttpResponse) -> JSON:
-    """Parse the JSON of a response. Raises `WireError`, also for a content type that is not JSON."""
+    """Parse the JSON body of a response. Raises `WireError` if the content type or the body is not JSON."""
     content_type = response.headers.get("content-type", "")
     if not is_json(content_type):
         raise WireError(f"the content type of the body is {content_type!r}")

@@ -42,7 +42,9 @@ class _Absent:
 _ABSENT = _Absent()
 
 _Chosen: TypeAlias = "Mapping[str, str]"
-"""Elements and schemas that conditions share. Maps a list or schema group to the pointer of the chosen element."""
+"""The list elements and schemas chosen so far. Maps each group of conditions to the pointer of the element or schema
+that they share.
+"""
 
 _ROOT, _INSIDE = "#", "#/"
 """Names of the groups for conditions on schemas: the root schema, and a schema at any depth inside it."""
@@ -129,10 +131,11 @@ class Conditions:
         return keys.pop() if is_local and not self.tests[0].wants_nothing else None
 
     def is_possible(self, value: JSON, steps: int = 0) -> bool:
-        """Return whether each condition on a present value is met somewhere. This is a quick pre-check: it is
+        """Return whether each condition that requires a value is met by some value. This is a quick pre-check: it is
         necessary, but not sufficient.
 
-        `value` is the value after the first `steps` of the paths: a body, or an element of `only_list`.
+        `steps` is the number of path steps that already led to `value`: 0 for a body, 1 for an element of the list that
+        `only_list` returns.
         """
         return all(_may_hold(value, test.steps, test.holds, steps) for test in self._needed)
 
@@ -154,7 +157,9 @@ class Conditions:
     def _rest(
         self, number: int, asked: RequestData, shared: frozenset[str], chosen: _Chosen, pointer: str
     ) -> Iterator[str]:
-        """Yield each place of the first test for which all tests from index `number` on pass with these elements."""
+        """Run the tests from index `number` on with the chosen elements. For each way in which all of them pass, yield
+        the place of the first test.
+        """
         if number == len(self.tests):
             yield pointer
             return
@@ -206,7 +211,9 @@ def _met_by(held: Mapping[int, Conditions], key: str, schemas: SchemaPlaces, ele
 
 
 def _may_hold(value: JSON, steps: Sequence[PathStep], holds: Holds, number: int) -> bool:
-    """Return whether a value at the end of a path may pass a test. `value` is the value before step `number`."""
+    """Return whether a value at the end of the path `steps` may pass the test `holds`. `value` is the value to which
+    step `number` applies.
+    """
     for at in range(number, len(steps)):
         one, other = steps[at].spellings
         if not isinstance(value, dict):
@@ -230,11 +237,11 @@ def met(conditions: Sequence[Condition], asked: RequestData) -> str | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PathStep:
-    """A step of a path: a key in its two spellings, followed by indexes. Paths with the same beginning share its step
+    """A step of a path: a key in its two spellings, followed by indexes. Paths with the same prefix share their step
     objects.
 
-    `groups` contains the group of each index, named by the path of its list. It is empty for an index where each
-    condition chooses its own element. `next` and `later` have the group of the element that they follow.
+    `groups` has one entry per index: the path of the list, such as `.messages[]`. The entry is empty if the index does
+    not choose an element for other conditions. `next` and `later` have the entry of the element that they follow.
     """
 
     spellings: tuple[str, str]
@@ -483,7 +490,7 @@ def _context(condition: Condition, steps: tuple[PathStep, ...]) -> _Fits | None:
 
 
 def _schema_context(condition: Condition) -> _Fits | None:
-    """Return the test of operators that look at the schema around a keyword."""
+    """Return the test for an operator that examines the schema around a keyword, or `None` for other operators."""
     if condition.deeper is not None:
         levels = condition.deeper
         return lambda asked, pointer, _: schema_depth(_holder(asked.body, pointer)) > levels

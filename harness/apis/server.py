@@ -43,12 +43,12 @@ _NUMBER = re.compile(r"\d+(\.\d+)?", re.ASCII)
 
 
 def message(status: int) -> str:
-    """Return a message for a failure with this status. No code depends on its words."""
+    """Return a message for a failure with this status. No code depends on its wording."""
     return _MESSAGES.get(status, f"The request failed with HTTP {status}.")
 
 
 def wait_headers(seconds: float | None) -> dict[str, str]:
-    """Return the headers that request a wait.
+    """Return the retry headers for a wait of `seconds`.
 
     `retry-after` has whole seconds (RFC 9110), rounded up. `retry-after-ms`, which the SDKs of Anthropic and OpenAI
     prefer, has the exact time.
@@ -71,7 +71,8 @@ def error_view(
 ) -> ErrorView:
     """Return the error of a response. Its status has precedence over its body.
 
-    `stands_for`: the status that the body means. `wait`: the seconds in the body.
+    `stands_for` is the status that corresponds to the error in the body. `wait` is the waiting time in seconds from the
+    body.
     """
     refused = response.status >= 400
     by_header = waiting_time(response.headers) if refused else None
@@ -179,7 +180,9 @@ T = TypeVar("T")
 
 
 def interleaved(lanes: Sequence[Iterator[T]], seed: str) -> Iterator[T]:
-    """Yield the pieces of several calls that are open at the same time: all starts in order, then the rest in turn."""
+    """Yield the pieces of several calls that are open at the same time: the first piece of each call, then the others
+    in pseudo-random order.
+    """
     for lane in lanes:
         yield next(lane)
     waiting, turn = list(lanes), 0
@@ -216,7 +219,7 @@ def signature(seed: str, label: str, length: int = 96) -> str:
 
 
 def number(seed: str, label: str, low: int, high: int) -> int:
-    """Return an integer from `low` to `high`, inclusive."""
+    """Return a pseudo-random integer from `low` to `high`, inclusive."""
     return low + int.from_bytes(_digest(seed, label, 8), "big") % (high - low + 1)
 
 

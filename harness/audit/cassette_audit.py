@@ -73,7 +73,7 @@ _MAX_TRANSCRIPT_EXCHANGES = 256
 compares distant requests."""
 
 _IN_AUDIT = {Kind.LOSS: Severity.WARNING, Kind.CONVENTION: Severity.NOTE}
-"""Maximum severity of findings that are not limits."""
+"""Severity of findings that are not limits, by kind."""
 
 _CONTENT = frozenset({400, 409, 413, 415, 422})
 """Status codes that reject a request's content, as opposed to authentication, rate limits or overload."""
@@ -245,9 +245,10 @@ def audit(  # noqa: PLR0913 - all but the first two have a default
 ) -> RunResult:
     """Audit cassette files, and all cassettes below folders. Other files are skipped and named in the result.
 
-    With `redrive`, the conversations are also redriven. Each request is judged by the facts of the edition's day, if it
-    has one. Otherwise it is judged by the facts of its own day, or of today if that day is unknown. With
-    `conversations`, the cells keep their exchanges. Only findings in `scope` and those of a redrive count.
+    With `redrive`, the recorded answers are also run through the shipped adapters again. Each request is judged by the
+    facts of the edition's day, if it has one. Otherwise it is judged by the facts of its own day, or of today if that
+    day is unknown. With `conversations`, the cells keep their exchanges. Only findings in `scope` and those of a
+    redrive count.
 
     Raises:
         CassetteError: a file that the user named is not a cassette, or a folder contains no possible cassette.

@@ -1,4 +1,5 @@
-"""Pairs of a recording: response i called tools, and request j sends the calls back with their results.
+"""Response-request pairs in a recording: response i called tools, and request j sends the calls back with their
+results.
 
 A pair is identified by ids: the calls or results of request j have ids that response i issued, either for calls or for
 their items (`fc_` ids in Responses). If ids are missing or were created by the client, equal names and arguments
@@ -56,7 +57,7 @@ class RecordedExchange:
 
     @property
     def broken(self) -> bool:
-        """The response has no end, or its connection was lost. An adapter must raise an exception for it."""
+        """True if the response is truncated or its connection was lost. An adapter must raise an exception for it."""
         return not self.response.complete or self.answer.delivery.ending != "complete"
 
 
@@ -184,9 +185,11 @@ def match_results(calls: Sequence[CallView], results: Sequence[ResultView]) -> l
 
 
 def match_issued_calls(carried: Sequence[CallView], calls: Sequence[CallView]) -> list[int | None]:
-    """Return the index of the issued call for each carried call, or `None` if the client invented the call.
+    """Return, for each call in the request, the index of the issued call that it repeats. The index is `None` if the
+    client invented the call.
 
-    The most reliable criteria come first: id, item id, name and arguments, name, arguments.
+    The most reliable criteria come first: id, item id, name and arguments, name, arguments. If the numbers of calls
+    differ, signatures are compared before them.
     """
     left = list(range(len(calls)))
     found: list[int | None] = [None] * len(carried)
@@ -202,8 +205,9 @@ def match_issued_calls(carried: Sequence[CallView], calls: Sequence[CallView]) -
 def match_answered_calls(place: TurnSlice, calls: Sequence[CallView]) -> list[int | None]:
     """Return the index of the issued call for each result, or `None`.
 
-    A result is matched through the carried call that it answers. If that call is missing, the result is matched by the
-    issued id or name. Remaining results with unknown ids answer the remaining calls in order.
+    A result is matched through its call in the same slice. If the slice lacks that call, the result is matched by the
+    issued id or name. Other results without a call in the slice get the remaining calls in order, unless the names
+    differ.
     """
     carried = match_issued_calls(place.calls, calls)
     pairing = match_results(place.calls, place.results)

@@ -175,7 +175,7 @@ def _call(call: ToolCall, longest: int | None) -> dict[str, Any]:
 
 
 def short_id(call_id: str, longest: int | None) -> str:
-    """Return the id of a call, or another one if it has more than `longest` characters."""
+    """Return the id of a call, or a hash of it if it has more than `longest` characters."""
     if longest is None or len(call_id) <= longest:
         return call_id
     return f"call_{hashlib.sha256(call_id.encode()).hexdigest()}"[:longest]
@@ -342,8 +342,8 @@ def _kept(entry: Any, marks: Sequence[object], depth: int) -> Sequence[Any]:
 
 
 def _changed(value: Any, new: Mapping[str, Any]) -> Any:
-    """Return a copy with new fields. A list that became empty is left out of a mapping. In an object, it gets the
-    default of its field.
+    """Return a copy with new fields. A field whose list became empty is left out of a mapping. In an object, it is
+    reset to its default.
     """
     if isinstance(value, Mapping):
         whole = {**cast("Mapping[str, Any]", value), **new}

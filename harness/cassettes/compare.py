@@ -30,10 +30,11 @@ _SHOWN = 120
 class RequestDifference:
     """Difference between a recorded and a sent request.
 
-    `pointer` is a JSON pointer into the sent body; it is empty for differences in method, path or headers. `neutral` is
-    set if the requests differ in meaning, and not only in spelling. `fact` is the field of the neutral view and
-    `setting` the name of the setting; either is empty if there is none. `recorded` and `sent` are JSON values, or
-    `None` if absent. `place` is the path in the neutral view, or another name of the compared part.
+    `pointer` is a JSON pointer into the sent body. It is empty for differences in method, path or headers. `neutral` is
+    set if the neutral views of the requests differ, and not only their spelling. `fact` is the field of the neutral
+    view that differs, and `setting` the name of the setting. Either may be empty. `recorded` and `sent` are JSON
+    values, or `None` if absent. `place` is the location as shown in messages: a path in the neutral view, or a name
+    such as `method`.
     """
 
     pointer: str

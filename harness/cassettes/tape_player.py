@@ -73,7 +73,8 @@ def is_comparable(recorded: HttpRequest, sent: HttpRequest) -> bool:
 def apart(
     recorded: HttpRequest, sent: HttpRequest, issued: Container[str], ignored: Sequence[str]
 ) -> tuple[RequestDifference, ...]:
-    """Return the differences between two comparable requests. Those marked `neutral` fail the test.
+    """Return the differences between two comparable requests. Those with `neutral` set change the meaning of the
+    request and fail the test.
 
     For requests to unknown APIs, all differences count except the formatting of JSON. `issued` contains the call ids
     that the API has issued. `ignored` contains JSON pointers into a body, in which `*` matches any one step.
@@ -92,8 +93,8 @@ def apart(
 
 
 def _weighed(found: RequestDifference, recorded: HttpRequest, sent: HttpRequest, wire: Api) -> RequestDifference:
-    """Mark a difference as `neutral` if it is in a setting that the neutral view does not cover, such as a seed.
-    Providers do read such settings.
+    """Set `neutral` for a difference in a setting that providers read but the neutral view does not cover, such as a
+    seed. Other differences are returned unchanged.
     """
     steps = keys(found.pointer)
     if found.neutral or not steps or steps[0] in _VOLATILE or any(step.isdigit() for step in steps):

@@ -264,8 +264,8 @@ class LoggingRunner:
 class HandlerRunner:
     """Process runner that calls `handler` instead of starting a process.
 
-    If a response is not the result of a command, its body becomes the command's output, in which the caller finds no
-    result. A reset connection becomes an `OSError`.
+    If a response is not the result of a command, its body becomes the command's output, from which the caller cannot
+    read a result. A reset connection becomes an `OSError`.
     """
 
     def __init__(self, handler: Handler) -> None:

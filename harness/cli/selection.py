@@ -281,7 +281,9 @@ class LastFailed:
         self._mode = mode
 
     def chosen(self, cells: Sequence[Cell]) -> Sequence[Cell]:
-        """Return the cells that failed when they last ran, or all cells if none failed. Print which it is."""
+        """Return the cells that failed when they last ran, or all cells if none failed. Print a message about the
+        choice.
+        """
         failed = self._known().get(self._mode, set())
         again = [cell for cell in cells if cell.key in failed]
         if again:

@@ -134,7 +134,9 @@ def _outdated(given: str | None, own: Project) -> Outdated:
 
 
 def scope_for(rules: Sequence[str] | None, ignored: Sequence[str] | None, own: Project, by: FactSelection) -> Scope:
-    """Return which findings count, by the options or else by the project. Raises `UsageError` if an id is unknown."""
+    """Return the filter for findings. `ignored` defaults to the project's setting. Raises `UsageError` if an id is
+    unknown.
+    """
     return scope(rules or (), ignored, by) if ignored else scope(rules or (), own.ignore, by, own.at("ignore"))
 
 
@@ -144,7 +146,7 @@ def fact_files(given: Sequence[Path] | None) -> list[Path]:
 
 
 def fact_options(as_of: str | None, files: Sequence[Path] | None) -> FactSelection:
-    """Return the facts of a day and of these files. Raises `UsageError` if the day is invalid or a
+    """Return the selection of facts for this day and with these files. Raises `UsageError` if the day is invalid or a
     file is unreadable.
     """
     made = FactSelection(None if as_of is None else parse_day(as_of, "--as-of"), tuple(files or ()))

@@ -17,8 +17,7 @@ from harness.apis.view import JsonView, MediaView, OpaqueView, RequestView, Resu
 from harness.model.messages import JSON, File, Image, Opaque, Text, ToolResult
 
 _JOINTS = ("", "\n", "\n\n")
-"""Possible separators between separate texts that are sent as one text. A text that was given as one has no separators.
-"""
+"""Separators that a client may insert when it sends several texts as one. A single text gets none."""
 
 
 def joined_texts(given: Sequence[str]) -> list[str]:

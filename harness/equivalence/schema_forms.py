@@ -207,7 +207,7 @@ class Acceptance:
 
 
 def _schema(form: NormalForm, here: str, above: Sequence[str], location: str | None = None) -> Any:
-    """Convert a form to JSON Schema. `location` is set if the form is only a condition on a value: the pointer to the
+    """Convert a form to JSON Schema. A form that is only a condition on a value has a `location`: the pointer to the
     schema of that value.
     """
     if form.cycle is not None:
@@ -414,7 +414,9 @@ class _Reading:
 
 
 MAX_DEPTH = 64
-"""Number of placeholder forms around an enum's value, for cycles that refer to them. They have no effect on scalars."""
+"""Number of enclosing forms that are assumed while the values of an enum are checked, so that cycles have something to
+refer to. They accept anything.
+"""
 
 
 def _condition(keywords: dict[str, Any]) -> NormalForm:

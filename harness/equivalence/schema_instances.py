@@ -128,7 +128,9 @@ _SIZES = ("minProperties", "maxProperties")
 
 
 def example(form: NormalForm, above: Sequence[NormalForm]) -> JSON:
-    """Return a small instance, if one is found easily."""
+    """Return a small value that is usually an instance of the form. Return `None` if the form accepts nothing or is
+    nested too deeply.
+    """
     form, above = resolve_cycle(form, above)
     if len(above) <= _MAX_DEPTH:
         for kind in _ORDER:

@@ -124,8 +124,8 @@ def async_embedding_provider(
 
 
 def configured_embeddings(provider: str | None = None, *, environ: Mapping[str, str] = os.environ) -> EmbeddingRecord:
-    """Return the record of the vectors that `embedding_provider` would make. This requires neither the SDK nor a
-    key.
+    """Return the provider, the model and the length of the vectors that `embedding_provider` would make. This requires
+    neither the SDK nor a key.
 
     Raises:
         UnknownName: the provider does not exist.

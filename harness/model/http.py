@@ -1,4 +1,4 @@
-"""HTTP requests and responses with decoded bodies, as values."""
+"""Immutable HTTP requests and responses with decoded bodies."""
 
 from __future__ import annotations
 

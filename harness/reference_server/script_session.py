@@ -1,8 +1,8 @@
 """A conversation with the reference server: each accepted request gets the next response of the script.
 
 The session counts responses, so a tool loop that repeats itself does not get the first response forever. Rejected
-requests do not consume a response. Neither do requests that meet a fault: the next try gets the response. If the client
-continues with the calls of a truncated response, it has accepted that response.
+requests do not consume a response. Neither does a request whose response is damaged by a fault, so the retry gets that
+response. If the client instead continues with the calls of a truncated response, that response counts as sent.
 
 Ids, usage and signatures depend only on the scenario and the conversation's name, so runs are reproducible. Cached
 prompt tokens are computed from the requests.
@@ -55,7 +55,7 @@ class Prefixes:
         self._said: list[str] = []
 
     def of(self, request: RequestView) -> Prefix:
-        """Return the prefix of the next request, with the length that it shares with the previous request."""
+        """Return the part of the next request that a provider may have cached, as token counts."""
         fixed = [*_fixed(request)]
         said = fixed + [canonical(_value(part)) for turn in request.turns for part in turn.parts]
         repeated = takewhile(lambda pair: pair[0] == pair[1], zip(said, self._said, strict=False))
@@ -284,7 +284,7 @@ def _unread(error: WireError) -> HttpResponse:
 
 
 def exhausted_response(reason: str) -> HttpResponse:
-    """Return the response for an exhausted script or an unreadable request. A header names harness as its author."""
+    """Return the response for an exhausted script or an unreadable request. A header marks it as made by harness."""
     response = _json_response(500, {"error": {"message": f"harness: {reason}", "type": "harness_exhausted"}})
     return HttpResponse(response.status, {**response.headers, EXHAUSTED: "1"}, response.body)
 

@@ -1,7 +1,7 @@
 """Badge for a README: how many cells pass, where the answers came from, and how long the result is valid.
 
-The SVG loads nothing. The JSON is an endpoint for shields.io and has only the properties that it supports
-(shields.io/badges/endpoint-badge, read on 2026-11-23).
+The SVG loads no external resources. The JSON is for endpoint badges of shields.io and has only the properties that they
+support (shields.io/badges/endpoint-badge, read on 2026-11-23).
 
 Neither can read a clock, so both name the last day on which they are valid. The badge of an older run shows only that
 it has expired.
@@ -75,8 +75,8 @@ def today(run: RunResult, presentation: Presentation) -> dt.date | None:
 
 
 def sources(run: RunResult, cells: Iterable[CellResult]) -> str:
-    """Return where the answers came from: `reference server only`, `recorded from the provider 2026-10-02 to
-    2026-11-20`.
+    """Return a phrase for the origin of the answers, such as `reference server only` or `recorded from the provider
+    2026-10-02 to 2026-11-20`.
     """
     by_origin: dict[str, list[CellResult]] = {}
     for cell in cells:

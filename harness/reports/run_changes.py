@@ -85,9 +85,10 @@ class Changes:
 
     @property
     def sections(self) -> Iterator[tuple[str, tuple[RunChange, ...]]]:
-        """The changes by kind, the worst first, each kind with a heading that counts them.
+        """The changes by kind, each kind with a heading that counts them. Within a kind, worse changes come first, then
+        better ones.
 
-        If both variants of a scenario changed in the same way, they count as one change.
+        If both variants of a scenario changed in the same way, they are listed as one change. The heading counts both.
         """
         kinds = (
             ("Causes", self.causes),

@@ -1,4 +1,4 @@
-"""Comparison of the end of a chat with the end that its last exchange requires."""
+"""Comparison of how a chat ended with how its last exchange requires it to end."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ ChatEnding: TypeAlias = Literal["unsent", "unanswered", "made-up", "failed", "cu
 """Outcome of a chat on the wire. `made-up`: the harness had no answer left and made one up."""
 
 PROVIDER_ERRORS = frozenset(kind.__name__ for kind in (ProviderError, *ProviderError.__subclasses__()))
-"""Names of the errors for a provider that refuses a request or fails."""
+"""Names of the error classes for a request that the provider rejects or fails to process."""
 
 CUT_ERRORS = frozenset({MalformedResponse.__name__, ConnectionFailed.__name__})
-"""Names of the errors for an answer that ends too early."""
+"""Names of the error classes for a response that ends too early."""
 
 _RETRIABLE_STATUSES = frozenset({408, 409, 429})
 """Statuses below 500 after which the same request may succeed. The SDKs retry them, too."""
@@ -158,7 +158,9 @@ def _is_expected(evidence: Evidence, chat: int) -> bool:
 
 
 def wrong_ending(evidence: Evidence, chat: int) -> RuleViolation | None:
-    """Return the violation in how a chat ended, or `None`. `RuleViolation.rule` names the rule that reports it."""
+    """Return a violation if the chat ended in the wrong way, otherwise `None`. `RuleViolation.rule` names the rule that
+    reports it.
+    """
     made, wanted = evidence.transcript.chats[chat], expected_ending(evidence, chat)
     flaw = _ending_violation(evidence, chat, made, wanted)
     if flaw is None or not _is_contested(wanted):
@@ -236,7 +238,9 @@ def _names(wanted: ExpectedEnding) -> str:
 
 
 def _expected_error_violation(evidence: Evidence, chat: int, wanted: ExpectedEnding) -> RuleViolation | None:
-    """Check a chat that raised the expected error. Unless the scenario makes it fail, the provider is to blame."""
+    """Check a chat that raised the expected error. The error must have the right status. The failure itself is reported
+    if the scenario did not script it.
+    """
     made, failure = evidence.transcript.chats[chat], wanted.failure
     if failure is not None and made.error in PROVIDER_ERRORS:
         flaw = _status_violation(made, failure, wanted)
@@ -378,7 +382,7 @@ def _refusal_blame(evidence: Evidence, exchange: int | None, status: int) -> Bla
 
 
 def wrong_wait(evidence: Evidence, chat: int) -> RuleViolation | None:
-    """Return the violation in the `retry_after` of a chat's error, or `None`."""
+    """Return a violation if the `retry_after` of the chat's error is wrong, otherwise `None`."""
     made, wanted = evidence.transcript.chats[chat], expected_ending(evidence, chat)
     if wanted.failure is None or made.error not in wanted.errors & PROVIDER_ERRORS or made.crashed:
         return None

@@ -136,7 +136,7 @@ class ParsedEmbeddingExchange(ParsedExchange):
 
 
 def parse_exchange(api: Api, index: int, exchange: Exchange) -> ParsedExchange:
-    """Parse a chat exchange by its API."""
+    """Parse a chat exchange with the wire reader of its API."""
     request: RequestView | None = None
     response: ResponseView | None = None
     unread: str | None = None
@@ -285,7 +285,7 @@ class Evidence:
     def is_left_out_by_caller(self, reading: ParsedExchange, violation: Violation) -> bool:
         """Return whether a required word is missing because the caller's texts do not contain it either.
 
-        That adapters add it is only a convention of this project.
+        Adapters add the word only by a convention of this project.
         """
         word, chat = violation.limit.word, reading.exchange.chat
         if word is None or chat is None or self.transcript.scenario is None or not self.transcript.chats:
@@ -310,7 +310,7 @@ class Evidence:
 
     @cached_property
     def _objections(self) -> Mapping[int, Violation]:
-        """Violations by altered opaque state, by exchange index. The reference server reports the same ones."""
+        """Violations caused by altered opaque state, by index of the exchange. The server reports the same."""
         found: dict[int, Violation] = {}
         scenario = self.transcript.scenario
         if not self.transcript.scripted or scenario is None:

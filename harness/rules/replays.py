@@ -97,7 +97,9 @@ def _changed_requests(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 _JUDGED_FACTS = frozenset({"model", "system", "turns", "tool_choice"})
-"""Facts that the scenario fully determines. If no rule reports a fault, both requests mean the same."""
+"""Fields of the neutral view that the scenario fully determines. If no rule reports a fault in them, both requests mean
+the same.
+"""
 
 _JUDGES = (call_matching, call_results, conversation_history, instructions, opaque_state, sent_requests, tool_use)
 """Modules with the rules that compare a request with the scenario."""
@@ -201,8 +203,8 @@ def _issued_values(evidence: Evidence) -> IssuedValues:
 def _responses(evidence: Evidence, one: ChatResponse, other: ChatResponse) -> Iterator[ResponseDifference]:
     """Yield the differences between two responses.
 
-    A different model name only breaks a convention if one side has the requested model and no response on the wire
-    names it.
+    Some adapters fill in the requested model. Such a difference only breaks a convention if no response on the wire has
+    that model name.
     """
     requested = evidence.transcript.model
     for each in response_differences(one, other, _issued_values(evidence), calls_apart=evidence.api.traits.calls_apart):

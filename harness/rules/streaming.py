@@ -95,7 +95,11 @@ class _Streamed:
         return calls_from_events(self.chat.events)
 
     def returned_calls(self, response: ChatResponse) -> list[tuple[ToolCall, CallFromEvents | None]]:
-        """Return the calls of the response, each with its events. Truncated calls have events, but no end."""
+        """Return the calls of the response, each with its events or `None`.
+
+        Calls are matched by position if as many calls started, or as many ended, as the response has. Otherwise they
+        are matched by id. Truncated calls start but do not end.
+        """
         every, calls = self.announced, response.tool_calls
         started = [each for each in every if each.start]
         ended = [each for each in started if each.ended]

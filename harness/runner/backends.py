@@ -71,8 +71,8 @@ TIMEOUT_SECONDS = 600.0
 class Responder:
     """Responds to the requests of one cell in this process, by any route.
 
-    `handler` takes a tap and returns the handler that records exchanges in it. `client` is passed to adapters that
-    accept a client. They use it to reach the loopback server. `key` is the key that adapters send.
+    `handler` takes an `ExchangeLog` and returns a handler that logs its exchanges there. `client` is passed to adapters
+    that accept a client. They use it to reach the loopback server. `key` is the key that adapters send.
     """
 
     key = NO_KEY
@@ -157,7 +157,7 @@ class Backend(ABC):
     def reached(
         self, target: Target, end: Responder, url: str, keep: Keep | None = None
     ) -> Generator[tuple[Endpoint, ExchangeLog], None, None]:
-        """Connect a target's adapter to a responder, and yield its endpoint and its tap.
+        """Connect a target's adapter to a responder, and yield its endpoint and its exchange log.
 
         `url` is the base URL under which exchanges are recorded, regardless of where requests are sent.
         """
@@ -302,7 +302,7 @@ class ReplayBackend(OfflineBackend):
             )
 
     def has(self, cell: Cell) -> bool:
-        """Return whether the cell has a cassette of the scenario's current requests. Raises `CassetteError`."""
+        """Return whether the cell has a cassette for the scenario's current requests. Raises `CassetteError`."""
         try:
             metadata = self._cassette(cell).metadata
         except CassetteMissing:

@@ -38,7 +38,7 @@ _ARRIVAL_SECONDS = 0.15
 """Time that a call waits for the next call to start. A loop that runs its tools sequentially waits only once."""
 
 _FINISH_SECONDS = 1.0
-"""Maximum time that a call waits for later calls to finish, multiplied by the number of calls in the response."""
+"""Maximum time, per call in the response, that a call waits for later calls to finish."""
 
 _HANDOVER_SECONDS = 0.05
 """Delay after the later calls have finished, so that the loop receives their results first."""
@@ -146,8 +146,8 @@ def _readable(wire: Api, number: int, response: HttpResponse, seed: str) -> tupl
 
 
 def shape_rewrite(name: str, shape: StreamShape) -> StreamRewrite:
-    """Return a rewrite that sends tool calls in the chunks of a known server. Streams that this does not change are
-    split differently.
+    """Return a rewrite that splits tool calls into chunks as some servers do. A stream that this does not change is cut
+    at other points instead.
     """
     return partial(_rewrite_shape, name, shape)
 

@@ -152,10 +152,10 @@ exception.
 class Run:
     """Runs cells and returns their results.
 
-    Streamed cells are repeated as whole responses and with `recuts` other chunk boundaries (see `CellRunner`). A broken
-    convention fails a cell only if the run is `strict`, because third-party adapters need not follow conventions. With
-    `conversations`, each result includes the messages and exchanges of its cell. Only findings in `scope` count.
-    Requests to providers are subject to the rate limits and the budget.
+    Each streamed cell is repeated with whole responses, and `recuts` times with other chunk boundaries (see
+    `CellRunner`). A broken convention fails a cell only if the run is `strict`, because third-party adapters need not
+    follow conventions. With `conversations`, each result includes the messages and exchanges of its cell. Only findings
+    in `scope` count. Requests to providers are subject to the rate limits and the budget.
     """
 
     def __init__(  # noqa: PLR0913 - all but the first two have a default that most runs keep

@@ -233,7 +233,7 @@ class _ScriptOrderClient:
         pass
 
     def reorder(self) -> bool:
-        """Sort the results of the last response as the script sets. Return whether they were sorted."""
+        """Sort the results of the last response into the script's order. Return whether they were sorted."""
         script = self._conversation.scenario.turns[self._turn].model
         order = script[self._answers - 1].answers if 0 < self._answers <= len(script) else None
         if order is None:

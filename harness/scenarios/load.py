@@ -101,7 +101,7 @@ def digest(scenario: Scenario) -> str:
 
 
 _SENT_KEYS = ("system", "settings", "tools", "history", "embeddings", "max_iterations", "trim", "faults")
-"""Keys that determine the requests. `fault` is one of them, because a fault ends the chat or causes a retry."""
+"""Keys that determine the requests. `faults` is one of them, because a fault ends the chat or causes a retry."""
 
 _SENT_KEYS_OF_TURN = ("user", "system", "settings")
 

@@ -34,7 +34,7 @@ STACKS_SIGNAL = signal.SIGUSR2
 
 _SLICE_SECONDS = 0.5
 """Interval for checking a process that sends nothing. Its pipes alone do not show that it ended, because a child
-process may keep them open. It is also the most that counts against the time limit if the run itself is suspended.
+process may keep them open. If the run itself is suspended, at most this interval counts against the time limit.
 """
 
 _GRACE_SECONDS = 2.0

@@ -94,7 +94,7 @@ class Wrapper:
 
 @dataclass(frozen=True, slots=True)
 class NodeWrapper(Wrapper):
-    """A program of this package for Node. Its packages are those of the current folder or of one above it."""
+    """A Node program in this package. It uses the npm packages of the current folder or one of its parents."""
 
     @property
     def module(self) -> str:
@@ -112,7 +112,7 @@ class NodeWrapper(Wrapper):
         return f"npm install {' '.join(self.tried)}"
 
     def missing(self, attribute: str) -> list[str]:
-        """Return what a program needs and is not installed: Node, or packages."""
+        """Return the missing requirements of an adapter: Node, or npm packages."""
         node = [] if shutil.which("node") else ["node"]
         return node + [name for name in self.imports[attribute] if _package_file(name) is None]
 
@@ -122,7 +122,7 @@ class NodeWrapper(Wrapper):
         return None if file is None else json.loads(file.read_text(encoding="utf-8"))["version"]
 
     def spec(self, attribute: str) -> str:
-        """Return an adapter as a command, in the form of the names of adapters."""
+        """Return an adapter as a command specification, such as `$ node PROGRAM openai`."""
         return f"$ {shlex.join(['node', self.module, attribute.lower()])}"
 
 

@@ -1,4 +1,4 @@
-"""Strands Agents, for OpenAI and Anthropic: a loop with an agent. It streams every answer."""
+"""Wrapper for Strands Agents with OpenAI and Anthropic. Its agent runs the tool loop and streams every answer."""
 
 # pyright: basic, reportMissingImports=false, reportAttributeAccessIssue=false, reportCallIssue=false
 from __future__ import annotations

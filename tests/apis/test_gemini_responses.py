@@ -66,6 +66,8 @@ def test_a_whole_answer() -> None:
         ("SAFETY", [], StopReason.REFUSAL),
         ("MODEL_ARMOR", [], StopReason.REFUSAL),
         ("IMAGE_RECITATION", [], StopReason.REFUSAL),
+        ("IMAGE_OTHER", [], StopReason.ERROR),
+        ("IMAGE_NEW", [], StopReason.REFUSAL),
         ("CONTINUATION", [], StopReason.PAUSE),
         ("MALFORMED_FUNCTION_CALL", [], StopReason.MALFORMED_CALL),
         ("UNEXPECTED_TOOL_CALL", [call("f")], StopReason.MALFORMED_CALL),

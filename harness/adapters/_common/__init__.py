@@ -19,7 +19,7 @@ _MARK = b"\xef\xbb\xbf"
 
 
 def loads(text: str | bytes) -> JSON:
-    """Parse strict JSON. The SDKs also accept NaN and numbers outside the range of a double
+    """Parse strict JSON. Unlike the SDKs, reject NaN and numbers outside the range of a double
     (`test_a_body_that_is_no_answer`).
 
     Raises:

@@ -124,8 +124,8 @@ def _with_tool_choice(request: ChatRequest, result: dict[str, JSON]) -> dict[str
 
 
 PLACEHOLDER_SIGNATURE = base64.b64encode(b"skip_thought_signature_validator").decode()
-"""Signature that Gemini 3 accepts on calls made by other models (gemini-thought-signature), spelled as in
-recordings."""
+"""Signature that Gemini 3 accepts on calls made by other models (gemini-thought-signature), in base64 as in recordings.
+"""
 
 
 def contents(history: tuple[Message, ...], model: str) -> list[JSON]:
@@ -164,7 +164,7 @@ class _Encoder:
         return wire
 
     def _ordered(self, message: Message) -> tuple[Part, ...]:
-        """Return the parts, with the results first. Unless all results are sent with ids, they are in the order of
+        """Return the parts, with the results first. If a result is sent without an id, all results are in the order of
         their calls.
         """
         results = message.tool_results

@@ -116,9 +116,7 @@ def _stop_reason(raw: JSON, parts: tuple[Part, ...]) -> StopReason:
         return StopReason.MALFORMED_CALL
     if raw == "STOP" and any(isinstance(each, ToolCall) for each in parts):
         return StopReason.TOOL_USE
-    if raw.startswith("IMAGE_"):
-        return StopReason.REFUSAL
-    return _STOP_REASONS.get(raw, StopReason.UNKNOWN)
+    return _STOP_REASONS.get(raw, StopReason.REFUSAL if raw.startswith("IMAGE_") else StopReason.UNKNOWN)
 
 
 def _is_broken_call(part: Part) -> bool:

@@ -1,5 +1,6 @@
-"""Conversion of `claude` results to neutral views, and the results of the reference server. Pointers are relative to
-the result."""
+"""Conversion of the `claude` command's results to neutral views, and construction of the reference server's results.
+JSON pointers are relative to the result.
+"""
 
 from __future__ import annotations
 

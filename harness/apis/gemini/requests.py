@@ -38,7 +38,7 @@ DATA_FIELDS = (
 
 
 def part_views(content: ProtoMessage) -> tuple[PartView, ...]:
-    """Return the parts of a content. Raises `WireError`."""
+    """Return views of the parts of a `Content` message. Raises `WireError` if a part is invalid."""
     return tuple(view for part in content.messages("parts") for view in _part(part))
 
 

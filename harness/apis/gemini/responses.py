@@ -154,9 +154,8 @@ def _chunk(value: JSON) -> dict[str, JSON]:
 def fold(chunks: Iterable[dict[str, JSON]]) -> dict[str, JSON]:
     """Fold chunks into the body of a non-streamed response: parts in order, and the last value of every other field.
 
-    Adjacent texts without a signature are joined. The signature of an empty text is moved to the text before it,
-    because recordings have such empty texts only in streams (9 times). Other signed parts stay unchanged
-    (gemini-thought-signature).
+    Adjacent texts without a signature are joined. Streams may send the signature of a text in an empty text after it,
+    so it is moved to that text. Other signed parts stay unchanged (gemini-thought-signature).
     """
     body: dict[str, JSON] = {}
     candidates: dict[int, dict[str, JSON]] = {}
@@ -230,7 +229,9 @@ _STOP_REASONS = {
     "IMAGE_OTHER": StopReason.ERROR,
     "NO_IMAGE": StopReason.ERROR,
 }
-"""See gemini-stop-reasons. `IMAGE_…` reasons are also refusals, and `STOP` with calls means tool use."""
+"""Finish reasons → stop reasons (gemini-stop-reasons). `_stop` handles two cases without this table: `STOP` with calls
+means tool use, and an unknown reason that begins with `IMAGE_` is a refusal.
+"""
 
 _FINISH_REASONS = (
     *("FINISH_REASON_UNSPECIFIED", "STOP", "MAX_TOKENS", "SAFETY", "RECITATION", "OTHER", "BLOCKLIST"),
@@ -307,9 +308,8 @@ def _stop(
     if raw == "STOP" and calls:
         malformed = any(not isinstance(call.arguments, dict) for call in calls)
         return StopReason.MALFORMED_CALL if malformed else StopReason.TOOL_USE, raw
-    if raw.startswith("IMAGE_"):
-        return StopReason.REFUSAL, raw
-    return _STOP_REASONS.get(raw, StopReason.UNKNOWN), raw
+    other = StopReason.REFUSAL if raw.startswith("IMAGE_") else StopReason.UNKNOWN
+    return _STOP_REASONS.get(raw, other), raw
 
 
 def _usage(usage: ProtoMessage | None) -> Usage:

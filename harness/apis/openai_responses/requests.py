@@ -52,7 +52,7 @@ _MARKS = ("namespace", "caller")
 
 
 def item_kind(item: dict[str, JSON]) -> str:
-    """Return the item's type. Messages and references may omit it (S easy_input_message_param, ItemReference)."""
+    """Return the item's type. Messages and references may lack it (openai: `EasyInputMessageParam`)."""
     kind = item.get("type")
     if isinstance(kind, str):
         return kind

@@ -1,4 +1,4 @@
-"""Reader of responses that produces neutral views, the dialects of servers, and the rules that servers must follow."""
+"""Conversion of responses to neutral views, the dialects of servers, and the rules that servers must follow."""
 
 from __future__ import annotations
 

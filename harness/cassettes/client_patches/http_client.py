@@ -129,8 +129,8 @@ _OTHERS = ("botocore", "urllib3", "requests")
 
 
 def patches(library: Any, asked: Asked) -> Iterator[Patch]:
-    """Yield the patches for `http.client`. Sending a request calls `asked`; reading the response
-    applies its decision.
+    """Yield the patches for `http.client`. `request` calls `asked`, which decides whether the exchange is replayed,
+    recorded or left alone. `getresponse` then returns the response.
     """
     owner = library.HTTPConnection
     sending, receiving = owner.request, owner.getresponse

@@ -12,7 +12,7 @@ from harness.platform.credentials import is_secret_field
 PLACEHOLDER = "REDACTED"
 
 _SECRET_PARAMETERS = frozenset({"auth", "key"})
-"""Parameters that are secret only in URLs. `secret_names` has the names that are secret everywhere."""
+"""Parameters that are secret only in URLs. `is_secret_field` recognises names that are secret everywhere."""
 
 _GRANTS = frozenset({"code", "state", "ticket", "session", "sid", "session_id"})
 """Parameters that are secret only if their value is a token. A `code`, for example, may be a country code."""

@@ -196,8 +196,8 @@ def _sum(one: int | None, other: int | None) -> int | None:
 class ChatResponse:
     """The model's response. `message` is appended to the history.
 
-    `raw_stop_reason` is the provider's own term, and `model` is the model that the provider reported. `reported` is for
-    wrappers: it holds values from a library that its wrapper had to replace (`harness.bridge`).
+    `raw_stop_reason` is the provider's own term, and `model` is the model that the provider reported. Only wrappers set
+    `reported`: it holds the library's original values that the wrapper had to replace (`harness.bridge`).
     """
 
     message: Message
@@ -269,6 +269,6 @@ class Finish:
 StreamEvent: TypeAlias = Annotated[
     TextDelta | ThinkingDelta | ToolCallStart | ArgumentsDelta | ToolCallEnd | Finish, BY_TYPE
 ]
-"""An event of a streamed response. The events of a call begin with its start and end with its end. Several calls
-may be open at once.
+"""An event of a streamed response. `ToolCallStart` and `ToolCallEnd` are the first and the last event of a call.
+Several calls may be open at once.
 """

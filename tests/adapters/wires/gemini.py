@@ -52,6 +52,8 @@ class Gemini(Wire):
         "MAX_TOKENS": StopReason.MAX_TOKENS,
         "SAFETY": StopReason.REFUSAL,
         "IMAGE_SAFETY": StopReason.REFUSAL,
+        "IMAGE_OTHER": StopReason.ERROR,
+        "IMAGE_NEW": StopReason.REFUSAL,
         "MODEL_ARMOR": StopReason.REFUSAL,
         "CONTINUATION": StopReason.PAUSE,
         "MALFORMED_FUNCTION_CALL": StopReason.MALFORMED_CALL,
