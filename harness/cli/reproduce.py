@@ -35,6 +35,7 @@ from harness.reports.words import what_to_do
 from harness.results import Exchange, Finding
 from harness.runner.backends import NO_KEY
 from harness.runner.cells import Cell
+from harness.runner.exhibits import SUBJECTS_OF_ANSWERS
 from harness.runner.tool_loop import run_scenario
 from harness.stdio import adapter_specs
 
@@ -92,7 +93,7 @@ def reproduce(typed: ReproduceOptions) -> int:
 
 def _finding(played: PlayedCell) -> Finding:
     """Return the worst finding about a request."""
-    found = [each for each in played.result.findings if each.exchange is not None and not each.of_response]
+    found = [each for each in played.result.findings if _is_about_a_request(each)]
     wrong = [each for each in found if each.fails and each.follows is None] or [each for each in found if each.fails]
     if not wrong or played.evidence is None:
         raise UsageError(
@@ -100,6 +101,11 @@ def _finding(played: PlayedCell) -> Finding:
             "compared without harness. 'harness show' prints its findings."
         )
     return wrong[0]
+
+
+def _is_about_a_request(finding: Finding) -> bool:
+    is_about_answer = finding.of_response or (finding.subject in SUBJECTS_OF_ANSWERS and not finding.pointer)
+    return finding.exchange is not None and not is_about_answer
 
 
 def _reproduction(

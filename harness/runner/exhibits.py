@@ -39,7 +39,7 @@ _MAX_ALL_EVENTS = 100
 _EVENTS_AROUND = 3
 _MAX_LINE_CHARACTERS = 240
 
-_OF_ANSWERS = frozenset({Subject.STREAMING, Subject.RESPONSES, Subject.ERRORS})
+SUBJECTS_OF_ANSWERS = frozenset({Subject.STREAMING, Subject.RESPONSES, Subject.ERRORS})
 """Subjects whose findings are about the response, unless they have a pointer into the request."""
 
 
@@ -131,7 +131,7 @@ def raw_stream(api: str, reading: ParsedExchange) -> RawStream | None:
 
 def is_about_response(finding: Finding) -> bool:
     """Return whether a finding concerns the response of its exchange."""
-    return finding.of_response or (not finding.pointer and finding.subject in _OF_ANSWERS)
+    return finding.of_response or (not finding.pointer and finding.subject in SUBJECTS_OF_ANSWERS)
 
 
 def raw_stream_title(exchange: int) -> str:

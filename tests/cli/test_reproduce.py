@@ -99,3 +99,14 @@ def test_a_cell_without_a_finding_is_not_reproduced(harness: Command, folder: Pa
     assert done.code == 2
     assert "no failed finding of this cell is about a request" in done.err
     assert not list(folder.glob("reproduce*"))
+
+
+def test_what_was_made_of_an_answer_is_not_reproduced(harness: Command, folder: Path) -> None:
+    pytest.importorskip("openai")
+    spec = "client@openai-chat openai:OpenAI"  # the SDK ends a cut stream without an error
+    words = ("--variant", "stream", "--target", "openai-chat", "--model", "openai:OpenAI=gpt-5.4")
+
+    done = harness("reproduce", "stream-cut-in-arguments", "--adapter", spec, *words)
+
+    assert done.code == 2
+    assert "no failed finding of this cell is about a request" in done.err
