@@ -68,7 +68,9 @@ def audit(typed: AuditOptions) -> int:
 def adopt(
     paths: Annotated[
         list[Path],
-        argument("PATH...", "Cassettes of vcrpy or pytest-recording, and folders of them, such as your tests."),
+        argument(
+            "PATH...", "vcrpy or pytest-recording cassettes, or folders that contain them, such as your tests folder."
+        ),
     ],
     *,
     to: Annotated[
@@ -125,7 +127,7 @@ def _summary(every: list[FoundCassette], to: Path | None, marked: list[Path]) ->
         yield "To do: --to FOLDER writes copies without secrets; remove the originals yourself."
     if marked:
         files = " ".join(map(str, marked))
-        yield f"To do: {count(len(marked), 'file')} with marks of pytest-recording; to replace them:"
+        yield f"To do: {count(len(marked), 'file')} with pytest-recording marks; to replace them:"
         yield f"  perl -pi -e 's/\\bmark\\.vcr\\b/mark.tape/' {files}"
 
 
@@ -136,8 +138,8 @@ def validate(
     ] = None,
     facts: FactFiles = None,
 ) -> int:
-    """Check scenario files, or with --facts the examples of fact files. Problems have the form file:line:column at
-    key: reason.
+    """Check scenario files, or with --facts the examples in fact files. Each problem is printed as
+    'FILE:LINE:COLUMN at KEY: REASON'.
 
     Exit code 2 if there is a problem, else 0. With --facts and no PATH, only fact files are checked.
     """

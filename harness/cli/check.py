@@ -158,7 +158,8 @@ class ServerOptions(EndpointOptions):
             "settings.",
         ),
     ]
-    models: Annotated[list[str] | None, option("--model NAME", "The server's model to use.")] = None
+    words: Annotated[str | None, option("-k EXPR", "Only checks that match: 'tools and not json'.")] = None
+    models: Annotated[list[str] | None, option("--model NAME", "Model to request from the server.")] = None
     only: Annotated[
         list[str] | None,
         option("--only ID[,ID]", "Only these checks: ids that begin with server- in 'harness list rules'. Repeatable."),
@@ -221,7 +222,8 @@ class GatewayOptions(EndpointOptions):
         str | None,
         option(
             "--command COMMAND",
-            "Command that runs the gateway during the check. HARNESS_UPSTREAM_URL in its environment is the upstream.",
+            "Command that runs the gateway during the check. HARNESS_UPSTREAM_URL in its environment is the "
+            "upstream's URL.",
             GATEWAY,
         ),
     ] = None
@@ -252,9 +254,10 @@ def adapter(typed: AdapterCheckOptions) -> int:
 
 
 def agent(typed: AgentCheckOptions) -> int:
-    """Check a library or a program that runs its own tool loop, by its requests to the reference server.
+    """Check a library or a program with its own tool loop. It is judged by the requests that it sends to the reference
+    server.
 
-    Takes about a minute, as 'harness check adapter'. See 'harness help loops'. Exit codes as for 'harness run'.
+    Takes about a minute, like 'harness check adapter'. See 'harness help loops'. Exit codes as for 'harness run'.
     """
     from harness.cli import suite_checks  # noqa: PLC0415 - see `adapter`
 

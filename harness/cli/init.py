@@ -87,14 +87,14 @@ def init(
     adapter: Annotated[bool, option("--with-adapter", "The same as --for adapter.")] = False,
     server: Annotated[
         Literal["github", "gitlab"],
-        option("--ci", "The CI server whose workflow is written: GitHub Actions or GitLab CI."),
+        option("--ci", "CI system to write a workflow for."),
     ] = "github",
 ) -> int:
     """Write the first files for a repository: settings, a scenario, templates to fill in, and a workflow for CI.
 
-    Unless --for is given, searches the Python files of the folder for a client, a loop and tests. If it finds none, it
-    asks on a terminal. Existing files are not overwritten. Settings are added to pyproject.toml unless it already has
-    them.
+    Unless --for is given, searches the Python files of the folder for a client, a loop and tests. If it finds none
+    and runs in a terminal, it asks. Existing files are not overwritten. Settings are added to pyproject.toml unless it
+    already has them.
     """
     typed: set[ProjectKind] = {*(kinds or ()), *([ProjectKind.ADAPTER] if adapter else [])}
     chosen = [kind for kind in ProjectKind if kind in typed] or _detect_kinds()

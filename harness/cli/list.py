@@ -54,7 +54,7 @@ def list_(  # noqa: PLR0913 - a parameter for each option
     strict: Annotated[bool, option("--strict", "Exit code 1 if a cassette is not fresh.")] = False,
 ) -> int:
     """List scenarios (the project's, or the shipped ones), targets, rules, known models, facts about providers, the
-    ready-made wrappers of libraries, or the project's cassettes.
+    ready-made library wrappers, or the project's cassettes.
 
     A cassette is fresh, stale, old, unused (no cell replays it), orphaned (no scenario has its name) or unreadable.
     """

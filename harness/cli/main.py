@@ -25,7 +25,7 @@ HEADINGS = {
         "check": "Check an adapter, an agent, a server or a gateway, and print a scorecard.",
         "record": "Record cassettes, from a provider or from the bundled reference server.",
         "show": "Play one cell and print its conversation, its HTTP exchanges and its findings.",
-        "reproduce": "Write a script that shows a finding without harness, and the text of an issue.",
+        "reproduce": "Write a stand-alone script that shows a finding, and the text of an issue to report it.",
         "serve": "Run the reference server for a client in any language, and judge its requests.",
     },
     "Results": {
@@ -44,7 +44,7 @@ HEADINGS = {
     "Set-up": {
         "init": "Write settings, a first scenario and a workflow into a repository. Overwrites nothing.",
         "config": "Show the settings of this project, and where each comes from.",
-        "adopt": "Check whether cassettes of vcrpy or pytest-recording can be replayed and hold no secrets.",
+        "adopt": "Check whether vcrpy or pytest-recording cassettes can be replayed and contain no secrets.",
         "validate": "Check scenario files and print every problem with file, line and column.",
         "schema": "Print the JSON Schema of scenarios, facts, settings, results or adapter commands.",
         "completion": "Print the shell script that completes commands, scenarios, targets, models and rules.",

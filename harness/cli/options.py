@@ -73,13 +73,22 @@ BaseUrls: TypeAlias = Annotated[
     list[str] | None, option("--base-url TARGET=URL", "Server to use instead of the provider's. Repeatable.", LIVE)
 ]
 Words: TypeAlias = Annotated[
-    str | None, option("-k EXPR", "Only cells whose scenario, target or subject matches: 'json and not gemini'.")
+    str | None, option("-k EXPR", "Only cells whose scenario, target or feature matches: 'json and not gemini'.")
 ]
 Variants: TypeAlias = Annotated[
     list[str] | None,
     option(
         "--variant whole|stream",
         "Only whole or only streamed answers. Default: both.",
+        ADAPTERS,
+        autocompletion=app.complete_variants,
+    ),
+]
+VariantOfCell: TypeAlias = Annotated[
+    list[str] | None,
+    option(
+        "--variant whole|stream",
+        "Play the cell with whole or with streamed answers. Default: whole, if the scenario allows it.",
         ADAPTERS,
         autocompletion=app.complete_variants,
     ),
@@ -97,7 +106,7 @@ CellTimeout: TypeAlias = Annotated[
     float | None,
     option(
         "--cell-timeout SECONDS",
-        "Time limit of a cell for adapters that are not built in. Default: 60, or 900 in live runs.",
+        "Time limit for a cell, with adapters that are not built in. Default: 60, or 900 in live runs.",
         ADAPTERS,
     ),
 ]
@@ -105,7 +114,8 @@ Cassettes: TypeAlias = Annotated[
     str | None,
     option(
         "--cassettes DIR",
-        "Folder of cassettes. Default: the project's folder or ./cassettes, and then the shipped cassettes.",
+        "Folder to read cassettes from. Default: the folder in the settings, else ./cassettes; then the shipped "
+        "cassettes.",
         ADAPTERS,
     ),
 ]
@@ -137,14 +147,17 @@ AllowedSecrets: TypeAlias = Annotated[
     list[str] | None,
     option(
         "--allow-secret PLACE",
-        "Store a text that looks like a secret, in the place that the error message names. * matches anything. "
+        "Allow text that looks like a secret at this place, named as in the error message; * matches anything. "
         "Repeatable.",
     ),
 ]
 AsOf: TypeAlias = Annotated[
     str | None,
     option(
-        "--as-of DAY", "Use the facts of this day: 2026-07-01, or today. Default: the day of each request.", FINDINGS
+        "--as-of DAY",
+        "Apply the facts as they stood on this day: 2026-07-01, or the word today. Default: for each request, the day "
+        "on which it was made.",
+        FINDINGS,
     ),
 ]
 FactFiles: TypeAlias = Annotated[
@@ -184,7 +197,7 @@ NoColour: TypeAlias = Annotated[
     bool,
     option(
         "--no-color",
-        "No colours. NO_COLOR and FORCE_COLOR in the environment work too.",
+        "No colours. The environment variables NO_COLOR and FORCE_COLOR are respected.",
         OUTPUT,
         callback=_disable_colours,
         is_eager=True,
@@ -273,7 +286,7 @@ class LoopOptions:
         list[str] | None,
         option(
             "--conversation MODULE:ATTR",
-            "Library that runs its own tool loop ('harness help loops'). Repeatable.",
+            "Python function or harness.Loop with its own tool loop ('harness help loops'). Repeatable.",
             ADAPTERS,
         ),
     ] = None
@@ -309,7 +322,9 @@ class PlayOptions(AdapterOptions, FindingOptions, ReportOptions):
     ] = None
     budget: Annotated[
         str | None,
-        option("--budget DOLLARS", "Send no request that could exceed this budget, by list prices.", LIVE),
+        option(
+            "--budget DOLLARS", "Send no request that could take the total cost over this amount, at list prices.", LIVE
+        ),
     ] = None
 
 

@@ -179,7 +179,8 @@ def probe(  # noqa: PLR0913 - a parameter for each option
         str | None,
         option(
             "--service NAME",
-            "Test the facts about this service; own is the provider itself. Default: the service at the base URL.",
+            "Test the facts about this service, such as vllm; 'own' means the provider itself. Default: the service at "
+            "the base URL.",
         ),
     ] = None,
     max_requests: MaxRequests = None,

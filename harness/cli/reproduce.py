@@ -1,4 +1,4 @@
-"""`harness reproduce`: a file that shows a finding without harness, and the text of an issue."""
+"""`harness reproduce`: a stand-alone script that shows a finding, and the text of an issue."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from harness.cassettes.loopback_server import serve
 from harness.checks.reproduction import LibraryCall, Reproduction, call_of
 from harness.cli import execution
 from harness.cli.app import complete_scenarios
-from harness.cli.options import AdapterOptions, NoColour, StrictOptions
+from harness.cli.options import AdapterOptions, NoColour, StrictOptions, VariantOfCell
 from harness.cli.settings import EffectiveOptions, combined, completed
 from harness.cli.show import PlayedCell, play_cell
 from harness.model.errors import UsageError
@@ -53,6 +53,7 @@ class ReproduceOptions(StrictOptions, AdapterOptions):
             help="A scenario file, or the id of a shipped scenario, that has the finding.",
         ),
     ]
+    variants: VariantOfCell = None
     output: Annotated[
         Path, typer.Option("--output", metavar="DIR", help="Folder to write to; existing files are not overwritten.")
     ] = Path()
@@ -60,7 +61,7 @@ class ReproduceOptions(StrictOptions, AdapterOptions):
 
 
 def reproduce(typed: ReproduceOptions) -> int:
-    """Write a Python script that shows the worst finding of a cell without harness, and the text of an issue.
+    """Write a stand-alone Python script that shows a cell's worst finding, and the text of an issue to report it.
 
     Runs the cell against the reference server. The script needs only the library: it sends the recorded answers to the
     library and compares the library's requests. If harness does not know how an adapter calls its library, only the

@@ -14,6 +14,7 @@ from harness.cli.options import (
     RecordOptions,
     RunOptions,
     StrictOptions,
+    VariantOfCell,
     argument,
     option,
 )
@@ -29,6 +30,7 @@ class ShowOptions(StrictOptions, AdapterOptions, LoopOptions):
             "SCENARIO", "A scenario file, or the id of a shipped scenario.", autocompletion=app.complete_scenarios
         ),
     ]
+    variants: VariantOfCell = None
     mode: Annotated[ModeName, option("--mode MODE", "replay, reference or live, as for 'harness run'.")] = "replay"
     no_colour: NoColour = False
 

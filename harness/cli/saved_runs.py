@@ -90,8 +90,8 @@ def compare(
         list[str] | None,
         option(
             "--report FORMAT[:PATH]",
-            "terminal, json, or markdown (for a comment on a pull request), to a file or the screen. Repeatable. "
-            "If none goes to the screen, the terminal report does.",
+            "terminal, json, or markdown (for a pull-request comment), to a file or the screen. Repeatable. The "
+            "terminal report is printed, too, unless another report goes to the screen.",
         ),
     ] = None,
     verbose: Verbose = False,
@@ -101,9 +101,11 @@ def compare(
     If the runs have different scenarios, targets, versions or facts, these are listed first, because they may explain
     a change. 'harness report NOW.json --against BEFORE.json --report html:PATH' writes the comparison as a page.
 
-    Exit codes: 1 if something got worse: a cell has a worse verdict, is new and warns or fails, or passed and is no
-    longer applicable; an error or a warning has a new cause or affects more cells; an expected failure no longer
-    happens; or the later run did not finish. 2 for wrong usage; else 0.
+    Exit codes: 1 if something got worse, 2 for wrong usage, else 0.
+
+    Worse is: a cell with a worse verdict; a new cell that warns or fails; a cell that passed and is now not applicable;
+    a new cause of errors or warnings, or one that affects more cells; an expected failure that no longer happens; a
+    later run that did not finish.
     """
     wanted = comparison_outputs(reports or ())
     then, later = load_run(before), load_run(now)
@@ -121,8 +123,8 @@ def accept(
         "expected-failures.yaml"
     ),
     reason: Annotated[
-        str, option("--reason TEXT", "Reason to write into each new entry. Edit the entries to be more precise.")
-    ] = "accepted as it was; say why",
+        str, option("--reason TEXT", "Reason to write into each new entry; edit it later.")
+    ] = "known failure; say why",
 ) -> int:
     """Write an entry for each finding that fails a cell, for 'harness run --expected-failures FILE'.
 

@@ -56,7 +56,8 @@ class ServeOptions:
         int,
         option(
             "--recut N",
-            "Send the streams of a session in different chunks: as some compatible servers do, and in N other ways.",
+            "Split the streamed answers of a session in different ways, which take turns: those of known compatible "
+            "servers, and N others.",
             min=0,
         ),
     ] = 0
