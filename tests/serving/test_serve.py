@@ -113,7 +113,7 @@ def test_the_topic_has_all_keys_of_what_is_told_and_no_other(served: Served) -> 
     told = [served.ask(f"/_harness/{path}") for path in paths]
     told += [served.ask(f"/_harness/{PARALLEL}/any/call", each) for each in (call, b"no JSON")]
 
-    forms = topics()["serve"].partition("## Its own addresses")[2].partition("## How it behaves")[0]
+    forms = topics()["serve"].partition("## Addresses for your tests")[2].partition("## How it behaves")[0]
     rare = {"raises", "way"}  # of a tool that raises, and of --recut
     assert {key for each in told for key in _keys(each.json)} | rare == set(re.findall(r'"(\w+)"', forms))
 
