@@ -17,7 +17,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from threading import Event, Thread
 from typing import IO, Any, cast
@@ -33,7 +33,9 @@ from harness.model.http import HttpRequest, HttpResponse
 from harness.model.loops import Conversation, Loop
 from harness.model.messages import ChatRequest, Message, Role, Text
 from harness.model.protocols import Adapter, Endpoint
+from harness.platform.environment import is_hidden
 from harness.platform.exceptions import exception_summary
+from harness.runner.serve_router import served_apis
 from harness.stdio.protocol import PROTOCOL
 
 _SECONDS = 20.0
@@ -43,15 +45,6 @@ _INPUT_SECONDS = 5.0
 """Maximum time to wait for a program's first line of output before its standard input is closed."""
 
 _BASE_PATH = "/v1"
-_PATHS = {
-    "/chat/completions": "openai-chat",
-    "/responses": "openai-responses",
-    "/messages": "anthropic",
-    ":generateContent": "gemini",
-    ":streamGenerateContent": "gemini",
-}
-"""End of a request's path → API."""
-
 _LOOP_PARAMETERS = 3
 
 
@@ -75,13 +68,20 @@ def recognise(name: str) -> Recognised:
         file = Path(folder) / "recognised.json"
         command = [sys.executable, "-m", "harness.checks.recognition", name, str(file)]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)  # noqa: S603 - the user's own code
+            done = subprocess.run(  # noqa: S603 - the user's own code
+                command, env=keyless_environment(), capture_output=True, text=True, timeout=_SECONDS, check=False
+            )
         except subprocess.TimeoutExpired:
             return Recognised(question=f"{name}: importing and calling it took longer than {_SECONDS:g} seconds.")
         if file.exists():
             return Recognised(**json.loads(file.read_text(encoding="utf-8")))
     last = (done.stderr.strip() or done.stdout.strip() or "it printed nothing").splitlines()[-1]
     return Recognised(question=f"{name}: its process ended with exit code {done.returncode}: {last}")
+
+
+def keyless_environment() -> dict[str, str]:
+    """Return the environment without the variables that could lead third-party code to a provider."""
+    return {name: value for name, value in os.environ.items() if not is_hidden(name)}
 
 
 def recognise_here(name: str) -> Recognised:
@@ -148,31 +148,32 @@ def _probe(send: Callable[[str], object]) -> _Seen:
     shows.
     """
     failure = ""
-    with _probe_server() as (origin, paths):
+    with _probe_server() as (origin, requests):
         try:
             send(origin + _BASE_PATH)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - it was refused, or it fails in any way before it sends
             failure = f" ({exception_summary(error)})"
-    if not paths:
+    if not requests:
         return _Seen(None, reason=f"it sent no request to the base URL that it was given{failure}.")
-    first = paths[0].removeprefix(_BASE_PATH)
-    for ending, api in _PATHS.items():
-        if first.endswith(ending):
-            version = "/v1beta" if api == "gemini" else _BASE_PATH
-            return _Seen(api, "" if first.startswith(_BASE_PATH) else version)
-    return _Seen(None, reason=f"its first request goes to {paths[0]}, which is a path of no known API.")
+    first = requests[0]
+    path = urlsplit(first.url).path
+    for wire in served_apis():
+        if wire.recognises(replace(first, body=wire.least_body)):
+            version = "/v1beta" if wire.name == "gemini" else _BASE_PATH
+            return _Seen(wire.name, "" if path.startswith(_BASE_PATH * 2) else version)
+    return _Seen(None, reason=f"its first request goes to {path}, which is a path of no known API.")
 
 
 @contextmanager
-def _probe_server() -> Generator[tuple[str, list[str]]]:
-    paths: list[str] = []
+def _probe_server() -> Generator[tuple[str, list[HttpRequest]]]:
+    requests: list[HttpRequest] = []
 
     def refuse(request: HttpRequest) -> HttpResponse:
-        paths.append(urlsplit(request.url).path)
+        requests.append(request)
         return HttpResponse(400, {"content-type": "application/json"}, b'{"error": {"message": "a probe"}}')
 
     with serve(refuse, 0) as server:
-        yield server.origin, paths
+        yield server.origin, requests
 
 
 def _signature(name: str, value: object) -> str:
@@ -220,6 +221,7 @@ def run_program(command: str, environment: Mapping[str, str], seconds: float) ->
         note = f", then it ended with exit code {process.returncode}" if process.returncode else ""
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
         note = f", then it was stopped after {seconds:g} seconds"
     reading.join(_INPUT_SECONDS)
     return EndedProgram(any(map(_is_description, lines)), "".join(lines), note)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -14,7 +14,7 @@ import typer
 from harness import wrappers
 from harness.cassettes.loopback_server import serve
 from harness.checks.adapter_check import AdapterCheck, Play, first_target_cells
-from harness.checks.recognition import EndedProgram, Recognised, recognise, run_program
+from harness.checks.recognition import EndedProgram, Recognised, keyless_environment, recognise, run_program
 from harness.cli.check import ServerOptions
 from harness.cli.execution import Execution, play_check
 from harness.cli.main import print_error
@@ -129,22 +129,26 @@ def try_(typed: TryOptions) -> int:
         api=None,
         ignored=[*found.ignored],
     )
-    code = play_check(options, _MODEL_PROBE, _with_sample)
+    code = play_check(options, _MODEL_PROBE, partial(_with_sample, typed.models))
     typer.echo(f"More: {_check_command(found)}")
     return code
 
 
-def _with_sample(execution: Execution, workers: WorkerPool, result: RunResult) -> RunResult:
-    """Play the sample. If the client's requests exceed a limit of the default model, use a model that accepts them."""
-    options, sample = execution.options, replace(execution, check=TrialCheck())
-    for cell in result.cells:
-        finding = exceeded_limit(cell)
-        if finding is not None and not options.models:
-            model = accepting_model(execution, workers, cell, finding)
-            if model is not None:
-                sample = replace(sample, options=replace(options, models=[f"{cell.target}={model}"]))
-            break
-    return sample.result(workers)
+def _with_sample(
+    models: Sequence[str] | None, execution: Execution, workers: WorkerPool, result: RunResult
+) -> RunResult:
+    """Play the sample with the given model.
+
+    Without one, use another model if the client's requests exceed a limit of the default model.
+    """
+    cell, finding = next(((each, found) for each in result.cells if (found := exceeded_limit(each))), (None, None))
+    model = models[0] if models else None
+    if model is None and cell is not None and finding is not None:
+        model = accepting_model(execution, workers, cell, finding)
+    options = execution.options
+    if model is not None and result.cells:
+        options = replace(options, models=[f"{result.cells[0].target}={model}"])
+    return replace(execution, options=options, check=TrialCheck()).result(workers)
 
 
 _QUESTION = (
@@ -154,10 +158,6 @@ _QUESTION = (
 
 
 def _recognised(typed: TryOptions) -> Recognised:
-    if typed.command is not None:
-        return Recognised(
-            f"{adapter_specs.COMMAND_PREFIX}{typed.command}", "an adapter that reads and writes JSON lines"
-        )
     name = str(typed.subject)
     wrapper = wrappers.find(name)
     if wrapper is not None:
@@ -187,7 +187,7 @@ def _try_program(command: str) -> Recognised | int:
     router = ImprovisedRouter(SessionOptions(edition=fact_options(None, ())), print_error)
     with serve(router) as server:
         router.origin = server.origin
-        environment = {**os.environ, **variables_for(server.origin + BASE_PATH)}
+        environment = {**keyless_environment(), **variables_for(server.origin + BASE_PATH)}
         ended = run_program(command, environment, _PROGRAM_SECONDS)
     if ended.is_adapter:
         return Recognised(f"{adapter_specs.COMMAND_PREFIX}{command}", "an adapter that reads and writes JSON lines")

@@ -195,3 +195,20 @@ def test_an_adapter_command_is_recognised_by_its_protocol(harness: Command, fold
 )
 def test_arguments_fit_the_schema_of_a_tool(schema: dict[str, object], value: object) -> None:
     assert example_value(schema, {}) == value  # type: ignore[arg-type] - JSON
+
+
+def test_the_model_is_the_one_that_is_named(harness: Command, project: Path) -> None:
+    done = harness("try", "own_client:Wrong", "--model", "gpt-4.1")
+
+    assert "--model own_client:Wrong=gpt-4.1" in done.out
+
+
+def test_keys_are_kept_from_what_is_tried(harness: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-user")
+    (folder / "keyed.py").write_text(
+        "import os\n\n\ndef chat(messages, base_url):\n"
+        "    open('seen', 'w').write(str(os.environ.get('OPENAI_API_KEY')))\n"
+    )
+
+    assert harness("try", "keyed:chat").code == 2
+    assert (folder / "seen").read_text() == "None"
