@@ -56,7 +56,15 @@ class ImprovisedRouter(ServeRouter):
         key = hashlib.sha256(f"{wire.name} {first}".encode()).hexdigest()
         with self._lock:
             if key not in self._improvised:
-                made = improvised_scenario(len(self._improvised) + 1, view, first)
+                try:
+                    made = improvised_scenario(len(self._improvised) + 1, view, first)
+                except (
+                    ValueError,
+                    TypeError,
+                    LookupError,
+                    AttributeError,
+                ):  # no script fits such a tool
+                    made = self._plain
                 self._improvised[key] = self._scenarios[made.id] = made
             return self._improvised[key]
 

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
 import pytest
 
+from harness.apis.fact_files import FactSelection
 from harness.checks.recognition import recognise_here
-from harness.runner.improvised_router import example_value
+from harness.model.http import HttpRequest
+from harness.runner.improvised_router import BASE_PATH, ImprovisedRouter, example_value
+from harness.runner.served_session import SessionOptions
 from tests.cli.conftest import Command
 
 CLIENT = """
@@ -212,3 +216,17 @@ def test_keys_are_kept_from_what_is_tried(harness: Command, folder: Path, monkey
 
     assert harness("try", "keyed:chat").code == 2
     assert (folder / "seen").read_text() == "None"
+
+
+def test_a_tool_for_which_no_script_can_be_made_is_answered_all_the_same() -> None:
+    router = ImprovisedRouter(SessionOptions(edition=FactSelection()), lambda _: None)
+    router.origin = "http://127.0.0.1:1"
+    tool = {"type": "function", "function": {"name": "", "parameters": {"type": "array", "minItems": "many"}}}
+    body = {"model": "gpt-5.4", "messages": [{"role": "user", "content": "Hello"}], "tools": [tool]}
+    headers = {"authorization": "Bearer none", "content-type": "application/json"}
+    url = f"{router.origin}{BASE_PATH}/v1/chat/completions"
+
+    response = router(HttpRequest("POST", url, headers, json.dumps(body).encode()))
+
+    assert response.status in (200, 400)
+    assert len(router.run().cells) == 1
