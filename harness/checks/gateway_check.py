@@ -34,7 +34,7 @@ from harness.checks.gateway_traffic import (
     play_cell,
     with_extras,
 )
-from harness.equivalence.choice_meaning import is_model_name
+from harness.equivalence.request_meaning import is_model_name
 from harness.model.errors import ChatError, UsageError
 from harness.platform.environment import utc_now
 from harness.results import (

@@ -20,8 +20,8 @@ from harness.checks.gateway_exchange import (
     preserved,
     request_fact,
 )
-from harness.equivalence import choice_meaning
-from harness.equivalence.choice_meaning import tool_family
+from harness.equivalence import request_meaning
+from harness.equivalence.request_meaning import tool_family
 from harness.equivalence.result_meaning import is_same_text, joined_texts
 from harness.equivalence.schema_changes import change
 from harness.equivalence.schema_documents import SchemaChange
@@ -286,8 +286,8 @@ def _choice(sent: RequestView, arrived: RequestView) -> Outcomes:
         return
     names = [*_functions(sent)]
     wanted, found = (
-        choice_meaning.wire_meaning(sent.tool_choice, names),
-        choice_meaning.wire_meaning(arrived.tool_choice, names),
+        request_meaning.wire_choice(sent.tool_choice, names),
+        request_meaning.wire_choice(arrived.tool_choice, names),
     )
     if not arrived.tools and wanted is not None and not wanted.forced:
         return  # nothing can be called; whether that is right, gateway-tools says
@@ -299,8 +299,8 @@ def _choice(sent: RequestView, arrived: RequestView) -> Outcomes:
         "the tool choice arrives as another one",
         sent.tool_choice.pointer if sent.tool_choice else "",
         arrived.tool_choice.pointer if arrived.tool_choice else "",
-        choice_meaning.describe_choice(found, names),
-        choice_meaning.describe_choice(wanted, names),
+        request_meaning.describe_choice(found, names),
+        request_meaning.describe_choice(wanted, names),
     )
 
 

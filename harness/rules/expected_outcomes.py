@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from harness.apis.jsonvalue import equal
 from harness.apis.response_rules import Subject
 from harness.apis.schemas import inner
-from harness.equivalence.choice_meaning import tool_families
+from harness.equivalence.request_meaning import tool_families
 from harness.model.errors import Unsupported
 from harness.model.messages import (
     JSON,

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from harness.apis.jsonvalue import equal
 from harness.apis.view import CallView, MediaView, RequestView, ResponseView, TextView
-from harness.equivalence import choice_meaning
-from harness.equivalence.choice_meaning import is_model_name
+from harness.equivalence import request_meaning
+from harness.equivalence.request_meaning import is_model_name
 from harness.equivalence.result_meaning import same_medium
 from harness.equivalence.schema_changes import change
 from harness.model.messages import File, Image, JsonSchema, StopReason, Text
@@ -233,8 +233,8 @@ def _changed_choice(given: LoopInputs, req: ClientRequest) -> Iterator[RuleViola
         return
     names = [tool.name for tool in given.tools]
     requested, found = (
-        choice_meaning.canonical_meaning(wanted, names),
-        choice_meaning.wire_meaning(req.view.tool_choice, names),
+        request_meaning.canonical_choice(wanted, names),
+        request_meaning.wire_choice(req.view.tool_choice, names),
     )
     if not req.view.tools and not requested.forced:
         return
@@ -243,8 +243,8 @@ def _changed_choice(given: LoopInputs, req: ClientRequest) -> Iterator[RuleViola
         yield req.reading.violation(
             message,
             req.view.tool_choice.pointer if req.view.tool_choice else "",
-            choice_meaning.describe_choice(found, names),
-            choice_meaning.describe_choice(requested, names),
+            request_meaning.describe_choice(found, names),
+            request_meaning.describe_choice(requested, names),
         )
 
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from harness.apis.jsonvalue import equal
 from harness.apis.response_rules import Subject
-from harness.equivalence.choice_meaning import is_model_name
+from harness.equivalence.request_meaning import is_model_name
 from harness.model.messages import JSON, ChatRequest
 from harness.model.protocols import Capability
 from harness.results import Blame, Kind, Severity

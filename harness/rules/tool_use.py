@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from harness.apis.jsonvalue import equal, loads
 from harness.apis.response_rules import Subject
 from harness.apis.view import CallView, JsonView, MediaView, OpaqueView, ResultView, TextView, WireError
-from harness.equivalence import choice_meaning
-from harness.equivalence.choice_meaning import tool_families, tool_family
+from harness.equivalence import request_meaning
+from harness.equivalence.request_meaning import tool_families, tool_family
 from harness.equivalence.result_meaning import is_sent_by_item, says_no_more
 from harness.equivalence.schema_changes import change
 from harness.model.messages import JSON, Text, ToolResult
@@ -144,8 +144,8 @@ def _choice(evidence: Evidence) -> Iterator[RuleViolation]:
             continue  # the choice requests JSON
         request, sent = req.chat.request, req.view.tool_choice
         names = [tool.name for tool in request.tools]
-        wanted = choice_meaning.canonical_meaning(request.tool_choice, names)
-        found = choice_meaning.wire_meaning(sent, names)
+        wanted = request_meaning.canonical_choice(request.tool_choice, names)
+        found = request_meaning.wire_choice(sent, names)
         if not req.view.tools and not wanted.forced:
             continue  # the model cannot call anything; tools-declared checks the declarations
         if found != wanted:
@@ -153,8 +153,8 @@ def _choice(evidence: Evidence) -> Iterator[RuleViolation]:
             yield req.reading.violation(
                 message,
                 sent.pointer if sent else "",
-                choice_meaning.describe_choice(found, names),
-                choice_meaning.describe_choice(wanted, names),
+                request_meaning.describe_choice(found, names),
+                request_meaning.describe_choice(wanted, names),
             )
 
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from harness.apis.view import ChoiceView
-from harness.equivalence import choice_meaning
-from harness.equivalence.choice_meaning import is_model_name
+from harness.equivalence import request_meaning
+from harness.equivalence.request_meaning import is_model_name
 from harness.model.messages import NamedTool, ToolChoice
 
 TWO = ("add", "now")
@@ -30,7 +30,7 @@ def view(mode: str, name: str | None = None, allowed: tuple[str, ...] | None = N
 def test_choices_that_let_the_model_do_the_same(
     asked: ToolChoice | None, sent: ChoiceView | None, declared: tuple[str, ...]
 ) -> None:
-    assert choice_meaning.wire_meaning(sent, declared) == choice_meaning.canonical_meaning(asked, declared)
+    assert request_meaning.wire_choice(sent, declared) == request_meaning.canonical_choice(asked, declared)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_choices_that_let_the_model_do_the_same(
     ],
 )
 def test_choices_that_do_not(asked: ToolChoice | None, sent: ChoiceView | None) -> None:
-    assert choice_meaning.wire_meaning(sent, TWO) != choice_meaning.canonical_meaning(asked, TWO)
+    assert request_meaning.wire_choice(sent, TWO) != request_meaning.canonical_choice(asked, TWO)
 
 
 @pytest.mark.parametrize(
@@ -62,9 +62,9 @@ def test_choices_that_do_not(asked: ToolChoice | None, sent: ChoiceView | None) 
     ],
 )
 def test_a_choice_in_words(sent: ChoiceView | None, words: str) -> None:
-    assert choice_meaning.describe_choice(choice_meaning.wire_meaning(sent, TWO), TWO) == words
-    meant = choice_meaning.normal_choice(sent, TWO)
-    assert choice_meaning.wire_meaning(meant, TWO) == choice_meaning.wire_meaning(sent, TWO)
+    assert request_meaning.describe_choice(request_meaning.wire_choice(sent, TWO), TWO) == words
+    meant = request_meaning.normal_choice(sent, TWO)
+    assert request_meaning.wire_choice(meant, TWO) == request_meaning.wire_choice(sent, TWO)
 
 
 @pytest.mark.parametrize(
