@@ -8,8 +8,16 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # as `typing` has it, which takes longer to import than `harness --help` does
 if TYPE_CHECKING:
-    from harness.kit.client import AsyncClient, AsyncEmbedder, Client, Embedder, LocalRunner
-    from harness.kit.embeddings import EmbeddingRecord
+    from harness.kit.client import (
+        AsyncChatGeneration,
+        AsyncClient,
+        AsyncEmbedder,
+        ChatGeneration,
+        Client,
+        Embedder,
+        EmbeddingRecord,
+        LocalRunner,
+    )
     from harness.kit.factories import (
         async_chat_client,
         async_embedding_provider,
@@ -18,10 +26,8 @@ if TYPE_CHECKING:
         embedding_provider,
         generation_provider,
     )
-    from harness.kit.generation import AsyncChatGeneration, ChatGeneration
     from harness.kit.handlers import CollectingHandler, ConsoleHandler, PartialArguments, QueueHandler, Streamed
-    from harness.kit.handout import Handout
-    from harness.kit.thread import Thread, ask, trimmed
+    from harness.kit.thread import Handout, Thread, ask, trimmed
     from harness.kit.workspace import Workspace
     from harness.model.errors import (
         AuthenticationFailed,
@@ -119,11 +125,8 @@ _MODULES = (
     "model.loops",
     "kit.thread",
     "kit.handlers",
-    "kit.handout",
-    "kit.generation",
     "kit.workspace",
     "kit.client",
-    "kit.embeddings",
     "kit.factories",
 )
 """Modules that define the public names, searched in this order. Slow imports come last."""

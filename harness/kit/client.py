@@ -1,6 +1,5 @@
-"""Clients for applications. They have a name and capabilities, and are closed by `with`.
-
-They work with any adapter. `harness.kit.factories` creates those of the shipped adapters by name.
+"""Clients for applications: chat, text generation from a prompt, and embeddings. Each has a name and capabilities, and
+is closed by `with`.
 """
 
 from __future__ import annotations
@@ -8,23 +7,36 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+import json
 import os
 import signal
 import subprocess
 import tempfile
 from abc import ABC, abstractmethod
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import asdict, astuple, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from harness.apis import registry
-from harness.model.errors import Unsupported, UsageError
+from harness.model.errors import EmbeddingMismatch, Unsupported, UsageError
+from harness.model.messages import ChatRequest, ChatResponse, Message
 from harness.model.process import Command, Completed
+from harness.model.protocols import (
+    AsyncChatClient,
+    AsyncEmbeddingProvider,
+    Capability,
+    ChatClient,
+    EmbeddingProvider,
+    Generation,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Generator, Iterator, Sequence
 
-    from harness.model.messages import ChatRequest, ChatResponse, StreamEvent
-    from harness.model.protocols import Adapter, Capability, Embeddings, Endpoint
+    from harness.model.messages import ChatResponse, StreamEvent
+    from harness.model.protocols import Adapter, Embeddings, Endpoint
 
 
 class Closing(ABC):
@@ -159,7 +171,7 @@ class _NamedEmbedder(_Named):
 
     @property
     def provider(self) -> str:
-        """The adapter's name, which `harness.kit.embeddings` records."""
+        """The adapter's name, which `harness.kit.client` records."""
         return self.name
 
 
@@ -243,3 +255,126 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 def _text(output: bytes) -> str:
     return output.decode("utf-8", "replace")
+
+
+class _Prompted:
+    """Default model, system prompt, name and capabilities.
+
+    `model` is used for prompts that do not name a model; if it is empty, the client uses its default. `name` and
+    `capabilities` are the client's. They are empty for clients without them, such as those that adapters create.
+    """
+
+    def __init__(self, client: ChatClient | AsyncChatClient, model: str, system: str | None) -> None:
+        self.name: str = getattr(client, "name", "")
+        self.capabilities: frozenset[Capability] = getattr(client, "capabilities", frozenset[Capability]())
+        self._model = model
+        self._system = system
+
+    def _request(self, prompt: str, model: str | None, max_tokens: int | None) -> ChatRequest:
+        return ChatRequest(
+            model=model or self._model,
+            messages=(Message.user(prompt),),
+            system=self._system,
+            max_tokens=max_tokens,
+        )
+
+
+class ChatGeneration(_Prompted, Closing):
+    """A `harness.model.protocols.GenerationProvider` that sends a prompt as one chat. `with` closes the client."""
+
+    def __init__(self, client: ChatClient, *, model: str = "", system: str | None = None) -> None:
+        super().__init__(client, model, system)
+        self._client = client
+
+    def generate(self, prompt: str, *, model: str | None = None, max_tokens: int | None = None) -> Generation:
+        """See `harness.model.protocols.GenerationProvider.generate`."""
+        return _generation(self._client.chat(self._request(prompt, model, max_tokens)))
+
+    def close(self) -> None:
+        """Close the chat client."""
+        self._client.close()
+
+
+class AsyncChatGeneration(_Prompted, AsyncClosing):
+    """A `harness.model.protocols.AsyncGenerationProvider` that sends each prompt as one chat."""
+
+    def __init__(self, client: AsyncChatClient, *, model: str = "", system: str | None = None) -> None:
+        super().__init__(client, model, system)
+        self._client = client
+
+    async def generate(self, prompt: str, *, model: str | None = None, max_tokens: int | None = None) -> Generation:
+        """See `harness.model.protocols.GenerationProvider.generate`."""
+        return _generation(await self._client.chat(self._request(prompt, model, max_tokens)))
+
+    async def close(self) -> None:
+        """Close the chat client."""
+        await self._client.close()
+
+
+def _generation(response: ChatResponse) -> Generation:
+    return Generation(response.text, response.usage.input_tokens, response.usage.output_tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingRecord:
+    """The provider, the model and the length of vectors. Store it together with them."""
+
+    __pydantic_config__: ClassVar = ConfigDict(extra="forbid", strict=True)
+
+    provider: str
+    model: str
+    dimensions: int
+
+    @staticmethod
+    def of(provider: EmbeddingProvider | AsyncEmbeddingProvider) -> EmbeddingRecord:
+        """Return the record of the vectors that this provider makes."""
+        return EmbeddingRecord(provider.provider, provider.model, provider.dimensions)
+
+    def check(self, provider: EmbeddingProvider | AsyncEmbeddingProvider) -> None:
+        """Check that vectors of `provider` can be compared with those of this record. No request is sent.
+
+        Raises:
+            EmbeddingMismatch: the provider, the model or the length differs.
+        """
+        asked = EmbeddingRecord.of(provider)
+        if asked != self:
+            raise EmbeddingMismatch(astuple(self), astuple(asked))
+
+    def query(self, provider: EmbeddingProvider, text: str) -> list[float]:
+        """Return the vector of a text, to compare it with vectors of this record.
+
+        Raises:
+            EmbeddingMismatch: `provider` makes vectors that cannot be compared; no request was sent.
+            harness.model.errors.ChatError: the provider refused or failed.
+        """
+        self.check(provider)
+        (vector,) = provider.embed([text])
+        return vector
+
+    async def query_async(self, provider: AsyncEmbeddingProvider, text: str) -> list[float]:
+        """See `query`."""
+        self.check(provider)
+        (vector,) = await provider.embed([text])
+        return vector
+
+    def to_json(self) -> str:
+        """Return the record as a JSON object, for `from_json`."""
+        return json.dumps(asdict(self), ensure_ascii=False)
+
+    @staticmethod
+    def from_json(text: str | bytes) -> EmbeddingRecord:
+        """Read a record written by `to_json`.
+
+        Raises:
+            UsageError: the text is not a record.
+        """
+        try:
+            return _RECORD.validate_json(text)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            place = ".".join(map(str, first["loc"]))
+            reason = f"{place}: {first['msg']}" if place else first["msg"]
+            raise UsageError(f"this is no record of embeddings ({reason}). Embed the texts again.") from None
+
+
+_RECORD = TypeAdapter(EmbeddingRecord)

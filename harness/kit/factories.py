@@ -22,19 +22,28 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 from urllib.parse import urlsplit
 
 from harness import plugins
 from harness.apis import registry
-from harness.kit.client import AsyncClient, AsyncEmbedder, Client, Embedder, LocalRunner
-from harness.kit.embeddings import EmbeddingRecord
-from harness.kit.generation import AsyncChatGeneration, ChatGeneration
+from harness.kit.client import (
+    AsyncChatGeneration,
+    AsyncClient,
+    AsyncEmbedder,
+    ChatGeneration,
+    Client,
+    Embedder,
+    EmbeddingRecord,
+    LocalRunner,
+)
 from harness.model.errors import MissingKey, UnknownName, UsageError
 from harness.model.protocols import Adapter, Capability, Embeddings, Endpoint, MaxTokensField, Route
 from harness.platform.credentials import read_key
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 @dataclass(frozen=True, slots=True)

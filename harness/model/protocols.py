@@ -157,7 +157,7 @@ class AsyncGenerationProvider(Protocol):
 class EmbeddingProvider(Protocol):
     """Converts texts to vectors.
 
-    Vectors of different providers, models or lengths must never be compared; `harness.kit.embeddings` prevents it.
+    Vectors of different providers, models or lengths must never be compared; `harness.kit.client` prevents it.
     """
 
     @property

@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import astuple, dataclass, replace
 
 from harness.apis.targets import Target
-from harness.kit.embeddings import EmbeddingRecord
+from harness.kit.client import EmbeddingRecord
 from harness.kit.handlers import CollectingHandler
 from harness.kit.thread import Thread, failure, trimmed
 from harness.model import errors

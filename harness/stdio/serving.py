@@ -25,7 +25,7 @@ from typing import Any, cast
 
 import httpx2
 
-from harness.kit.embeddings import EmbeddingRecord
+from harness.kit.client import EmbeddingRecord
 from harness.model.errors import (
     ChatError,
     ConnectionFailed,

@@ -8,9 +8,15 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from harness.kit.client import AsyncClient, AsyncEmbedder, Client, Embedder
-from harness.kit.embeddings import EmbeddingRecord
-from harness.kit.generation import AsyncChatGeneration, ChatGeneration
+from harness.kit.client import (
+    AsyncChatGeneration,
+    AsyncClient,
+    AsyncEmbedder,
+    ChatGeneration,
+    Client,
+    Embedder,
+    EmbeddingRecord,
+)
 from harness.kit.thread import Thread
 from harness.model.errors import EmbeddingMismatch, Unsupported, UsageError
 from harness.model.messages import ChatRequest, ChatResponse, Finish, Message, StopReason, StreamEvent, TextDelta, Usage

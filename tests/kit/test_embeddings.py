@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness.kit.embeddings import EmbeddingRecord
+from harness.kit.client import EmbeddingRecord
 from harness.model.errors import EmbeddingMismatch, UsageError
 
 RECORD = EmbeddingRecord("gemini", "gemini-embedding-2", 2)

@@ -13,7 +13,7 @@ import pytest
 from harness.apis import registry
 from harness.apis.view import ModelStep
 from harness.kit import factories
-from harness.kit.embeddings import EmbeddingRecord
+from harness.kit.client import EmbeddingRecord
 from harness.kit.factories import (
     PROVIDERS,
     async_embedding_provider,

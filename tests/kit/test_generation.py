@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness.kit.generation import ChatGeneration
+from harness.kit.client import ChatGeneration
 from harness.model.errors import RateLimited
 from harness.model.messages import ChatRequest, Message, Usage
 from harness.model.protocols import Generation

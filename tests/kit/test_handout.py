@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.kit.handlers import CollectingHandler, Done
-from harness.kit.handout import Handout, UnknownCall
-from harness.kit.thread import Thread
+from harness.kit.thread import Handout, Thread, UnknownCall
 from harness.model.errors import HarnessError, IterationLimit, RateLimited
 from harness.model.messages import ChatRequest, Message, StopReason, ToolCall, ToolResult
 from tests.kit.test_thread import Model, call, says

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from harness.apis.targets import Target
-from harness.kit.generation import ChatGeneration
+from harness.kit.client import ChatGeneration
 from harness.kit.thread import Thread, run_tool
 from harness.model.messages import JSON, Message, Role, ToolCall, ToolResult
 from harness.model.protocols import ChatClient, Generation

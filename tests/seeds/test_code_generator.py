@@ -13,8 +13,7 @@ import pytest
 
 from harness.apis.targets import Target
 from harness.kit.handlers import Answered, Called, CollectingHandler, PartialArguments, Streamed
-from harness.kit.handout import Handout
-from harness.kit.thread import Thread, trimmed
+from harness.kit.thread import Handout, Thread, trimmed
 from harness.kit.workspace import Workspace
 from harness.model.messages import ArgumentsDelta, Message, StreamEvent, Tool, ToolCall, ToolCallStart, ToolResult
 from harness.scenarios.canonical import answer, tools, user_message

@@ -11,8 +11,7 @@ import pytest
 
 from harness.kit import workspace
 from harness.kit.thread import run_tool
-from harness.kit.workspace import Workspace
-from harness.kit.workspace.folder import HAS_OPENAT, WorkspaceFolder
+from harness.kit.workspace import HAS_OPENAT, Workspace, WorkspaceFolder
 from harness.model.messages import JSON, ToolCall, ToolResult
 
 SECRET = "the secret that lies outside"

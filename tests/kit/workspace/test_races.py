@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from harness.kit.workspace import Workspace
-from harness.kit.workspace.folder import HAS_OPENAT
+from harness.kit.workspace import HAS_OPENAT, Workspace
 from harness.model.messages import JSON
 from tests.kit.workspace.conftest import SECRET, Place, call
 
