@@ -14,7 +14,7 @@ from harness.audit.adoption import FoundCassette, adopt_cassettes, marked_tests
 from harness.audit.cassette_audit import audit as run
 from harness.audit.redrive import Redrive
 from harness.cli.options import AllowedSecrets, AsOf, FactFiles, FindingOptions, ReportOptions, argument, option
-from harness.cli.outputs import annotate_errors, presented, with_pipeline
+from harness.cli.outputs import annotate_errors, current_checkout, presented, with_pipeline
 from harness.cli.settings import fact_files, fact_options, scope_for, settings
 from harness.model.errors import FileError, ScenarioError
 from harness.platform.environment import hidden_variables
@@ -59,7 +59,7 @@ def audit(typed: AuditOptions) -> int:
             result = run(typed.paths, all_rules(), driven, by, conversations=conversations, scope=judged)
     else:
         result = run(typed.paths, all_rules(), edition=by, conversations=conversations, scope=judged)
-    result = replace(result, facts=tuple(map(str, by.files)))
+    result = replace(result, facts=tuple(map(str, by.files)), checkout=current_checkout())
     for output in wanted:
         output.write(result, presentation)
     return result.exit_code

@@ -36,7 +36,7 @@ from harness.checks.server_session import NAME, RetryingClient, ServerUnderTest
 from harness.cli import check
 from harness.cli.check import EndpointOptions, GatewayOptions, ServerOptions
 from harness.cli.main import print_error
-from harness.cli.outputs import presented, with_pipeline
+from harness.cli.outputs import current_checkout, presented, with_pipeline
 from harness.cli.progress import PartialReports, Progress, interruptible
 from harness.cli.selection import described, parse_keywords, scenarios_of
 from harness.cli.settings import fact_files, fact_options, scope_for, settings
@@ -111,7 +111,8 @@ def _checked(
                     expected_failures.load(Path(file), known(by)) if file else [],
                     strict=bool(options.strict),
                 )
-                result = replace(play(by, redactor, policy, conversations, reports), facts=facts)
+                made = play(by, redactor, policy, conversations, reports)
+                result = replace(made, facts=facts, checkout=current_checkout())
         except BaseException as error:
             reports.stop(error)
             raise

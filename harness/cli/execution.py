@@ -22,7 +22,7 @@ from harness.cassettes.redact import Redactor
 from harness.cassettes.redact.urls import shown as shown_url
 from harness.checks.adapter_check import AdapterCheck
 from harness.cli.options import RecordOptions
-from harness.cli.outputs import load_run, presented, with_pipeline
+from harness.cli.outputs import current_checkout, load_run, presented, with_pipeline
 from harness.cli.progress import PartialReports, Progress, interruptible
 from harness.cli.selection import LastFailed, Selection, select
 from harness.cli.settings import EffectiveOptions, combined, completed, fact_options, named_values, settings
@@ -134,7 +134,7 @@ def _play(  # noqa: PLR0913 - what distinguishes a run, a recording and a check
         reports.stop(error)
         raise
     reports.end()
-    result = replace(result, cassettes=result.cassettes or cassettes, facts=facts)
+    result = replace(result, cassettes=result.cassettes or cassettes, facts=facts, checkout=current_checkout())
     if recorder is not None and mode == "live" and not any(each.shows_terminal for each in wanted):
         _print_all(costs(result))
     nothing_missing = recorder is not None and _is_complete(recorder, result)

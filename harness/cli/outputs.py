@@ -16,11 +16,11 @@ from pathlib import Path
 from harness.cli.main import print_error
 from harness.cli.options import ReportOptions
 from harness.model.errors import FileError, HarnessError, UsageError
-from harness.platform import files
+from harness.platform import checkout, files
 from harness.platform.files import read_file
 from harness.reports import REPORTS
 from harness.reports.annotations import MAX_ANNOTATIONS, RepositoryLine, annotation, path_in
-from harness.results import Presentation, Report, RunResult, Severity
+from harness.results import Checkout, Presentation, Report, RunResult, Severity
 
 _DEFAULT_COLUMNS = 120
 _FOR_PEOPLE = frozenset({"terminal", "markdown"})
@@ -98,6 +98,12 @@ class Summary(Output):
                 summary.write(text)
         except OSError as error:
             print_error(f"harness: GITHUB_STEP_SUMMARY {self.file}: nothing is added to it: {error.strerror}.")
+
+
+def current_checkout() -> Checkout:
+    """Return the project in the working folder, and its commit."""
+    here = Path()
+    return Checkout(checkout.project_name(here), checkout.commit(here))
 
 
 def outputs(given: Sequence[str]) -> list[Output]:

@@ -57,7 +57,6 @@ from harness.runner.plan import Plan
 from harness.stdio.workers import WorkerPool
 
 _MIN_TWO_COLUMNS_WIDTH = 100
-_MIN_BODY_WIDTH = 40
 
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
 
@@ -157,18 +156,17 @@ def _findings(found: Sequence[_Numbered]) -> Iterator[RenderableType]:
             yield indented(f"to do     {what_to_do(finding)}", by=4)
 
 
-def _right(sent: bytes, here: Sequence[_Numbered], width: int) -> Iterator[RenderableType]:
+def _right(here: Sequence[_Numbered], width: int) -> Iterator[RenderableType]:
     """Yield the differences between the request and the built-in adapter's request in two columns."""
-    bodies = (body for each in here for body in each.finding.exhibits if not exhibits.is_about_response(each.finding))
-    right = next(bodies, None)
-    if right is None:
+    found = [each.finding for each in here if not exhibits.is_about_response(each.finding)]
+    pair = next((each.exhibits for each in found if each.exhibits), None)
+    if pair is None:
         return
+    sent, right = pair
     yield Text()
-    yield indented(f"what differs between the request that was sent and {right.end}", "bold")
-    wrong = exhibits.differing_lines(_parsed(sent), _parsed(right.text.encode()), max(width // 2, _MIN_BODY_WIDTH))
-    yield from _columns(
-        [Text(plain_line(line)) for line in wrong], [Text(plain_line(each)) for each in right.piece[1:]], width
-    )
+    yield indented(f"what differs between {sent.end} and {right.end}", "bold")
+    left, other = ([Text(plain_line(line)) for line in body.piece] for body in (sent, right))
+    yield from _columns(left, other, width)
 
 
 def _exchanges(evidence: Evidence, found: Sequence[_Numbered], width: int) -> Iterator[Iterable[RenderableType]]:
@@ -200,7 +198,7 @@ def _exchanges(evidence: Evidence, found: Sequence[_Numbered], width: int) -> It
         yield [
             heading(f"{title}: {reading.exchange.request.method} {reading.exchange.request.url}"),
             *_columns(request, sent, width),
-            *_right(reading.exchange.request.body, here, width),
+            *_right(here, width),
             *_columns(outcome, got, width),
         ]
         before = reading

@@ -19,6 +19,7 @@ from harness.results.checks import (
 from harness.results.findings import Blame, Body, Finding, Kind, Outcome, Severity, blame_client, to_writable
 from harness.results.run_result import (
     CellResult,
+    Checkout,
     Definition,
     Difference,
     Invocation,
@@ -66,6 +67,7 @@ __all__ = [
     "Change",
     "Chat",
     "Checked",
+    "Checkout",
     "ConversationRecord",
     "Definition",
     "Difference",

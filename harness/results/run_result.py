@@ -115,6 +115,16 @@ class Part:
         return f"{self.number}/{self.of}"
 
 
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """The project in whose folder a run was made, and its commit, if it is in a git repository. `-dirty` after the
+    commit means that files were changed since.
+    """
+
+    project: str
+    commit: str = ""
+
+
 Origin: TypeAlias = Literal["reference", "provider", "server"]
 
 
@@ -271,7 +281,8 @@ class RunResult:
 
     In an audit, each cell is a recording: one file with one of its APIs. A damaged file is a cell with the verdict
     `missing`. `audit` has the counts of an audit and `check` the results of a check. `definitions` maps scenario ids to
-    definitions. `played_at` is the start time in UTC, in ISO 8601 format. `part` identifies a shard.
+    definitions. `played_at` is the start time in UTC, in ISO 8601 format. `part` identifies a shard. `checkout` is the
+    project in the working folder.
     """
 
     mode: Mode
@@ -294,6 +305,7 @@ class RunResult:
     ignored: tuple[str, ...] = ()
     unplayed: int = 0
     part: Part | None = None
+    checkout: Checkout | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "stopped", to_writable(self.stopped))
@@ -363,7 +375,7 @@ class RunResult:
             del document["audit"]
         if self.check is None:
             del document["check"]
-        for name in ("facts", "rules", "ignored", "unplayed", "part"):
+        for name in ("facts", "rules", "ignored", "unplayed", "part", "checkout"):
             if not getattr(self, name):
                 del document[name]
         around = json.JSONEncoder(ensure_ascii=False, indent=2).iterencode(_finite(document))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 from functools import cached_property
 
 import httpx2
@@ -161,6 +162,10 @@ def _short(line: str) -> str:
 _MAX_STRING_CHARACTERS = 160
 _MAX_DIFFERENT_LINES = 60
 _LINES_AROUND = 4
+_SAME_LINES_AROUND = 3
+
+SENT_TITLE = "the request that was sent"
+"""The title under which a finding shows how the sent request differs from the correct one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,28 +299,72 @@ def _meaning(value: JSON) -> JSON:
         return value
 
 
-def differing_lines(value: JSON, other: JSON, width: int = 100) -> tuple[str, ...]:
-    """Return the lines of `value` that differ from `other`."""
-    if _means_same(value, other):
-        return ()
-    same = unchanged(value, other)
-    opened = [each.rpartition("/")[0] + "/0" for each in same if each.count("/") > 1]
-    made: list[str] = []
-    skipped = 0
-    for line in json_lines(value, width, "", ["/", *opened]):
-        if any(line.pointer == at or line.pointer.startswith(f"{at}/") for at in same):
-            skipped += 1
-            continue
-        made += [_left_out(skipped)] if skipped else []
-        skipped = 0
-        made.append(line.text)
-    return tuple(made[:_MAX_DIFFERENT_LINES]) + (
-        (f"  ... {len(made) - _MAX_DIFFERENT_LINES} more lines",) if len(made) > _MAX_DIFFERENT_LINES else ()
+def side_by_side(sent: JSON, right: JSON) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the lines of both bodies that differ, marked by `>`, with some lines around them.
+
+    The keys of `right` are in the order of `sent`. Both are empty if the bodies have the same meaning.
+    """
+    if _means_same(sent, right):
+        return (), ()
+    orders = list(dict.fromkeys(_orders(sent)))
+    columns = (json_lines(sent, 0), json_lines(_in_order(right, orders), 0))
+    keys = [[_line_key(line, value) for line in lines] for lines, value in zip(columns, (sent, right), strict=True)]
+    blocks = SequenceMatcher(None, *keys, autojunk=False).get_opcodes()
+    return (
+        _marked(sent, columns[0], [(tag, first, last) for tag, first, last, _, _ in blocks]),
+        _marked(right, columns[1], [(tag, first, last) for tag, _, _, first, last in blocks]),
     )
 
 
-def _left_out(number: int) -> str:
-    return f"  ... {number} {'line' if number == 1 else 'lines'} the same"
+def _marked(body: JSON, lines: Sequence[JsonLine], spans: Iterable[tuple[str, int, int]]) -> tuple[str, ...]:
+    """Return the lines of the spans that differ, marked, with some of the lines that are equal."""
+    shown: list[str] = []
+    for tag, first, last in spans:
+        if tag == "equal":
+            texts = [line.text for line in lines[first:last]]
+            shown += _without_middle(texts, is_first=not first, is_last=last == len(lines))
+        else:
+            shown += [
+                f"{' ' if resolve(body, line.pointer) is None else '>'} {line.text}" for line in lines[first:last]
+            ]
+    more = len(shown) - _MAX_DIFFERENT_LINES
+    return (*shown[:_MAX_DIFFERENT_LINES], *([f"  ... {more} more lines"] if more > 0 else []))
+
+
+def _orders(value: JSON) -> Iterator[tuple[str, ...]]:
+    """Yield the keys of each object in a value."""
+    if isinstance(value, dict):
+        yield tuple(value)
+    for _, _, member in _members(value):
+        yield from _orders(member)
+
+
+def _in_order(value: JSON, orders: Sequence[tuple[str, ...]]) -> JSON:
+    """Return the value with its keys in the order of the object that shares the most keys."""
+    if isinstance(value, dict):
+        order = max(orders, key=lambda each: len(value.keys() & {*each}), default=())
+        keys = sorted(value, key=lambda key: order.index(key) if key in order else len(order))
+        return {key: _in_order(value[key], orders) for key in keys}
+    return [_in_order(entry, orders) for entry in value] if isinstance(value, list) else value
+
+
+def _line_key(line: JsonLine, body: JSON) -> str:
+    """Return a text that two lines share if they have the same key and a value of the same meaning."""
+    text = line.text.rstrip(",")
+    if text.endswith(("{", "[")) or text.strip() in {"}", "]"}:
+        return text
+    margin, name = re.fullmatch(r'( *)("(?:[^"\\]|\\.)*": )?.*', text, re.DOTALL).groups()  # type: ignore[union-attr]
+    return f"{margin}{name}{json.dumps(_meaning(resolve(body, line.pointer)), sort_keys=True)}"
+
+
+def _without_middle(lines: Sequence[str], *, is_first: bool, is_last: bool) -> list[str]:
+    """Return equal lines, of which only those next to a difference are kept."""
+    head, tail = (0 if is_first else _SAME_LINES_AROUND), (0 if is_last else _SAME_LINES_AROUND)
+    skipped = len(lines) - head - tail
+    if skipped <= 1:
+        return [f"  {line}" for line in lines]
+    note = f"  ... {skipped} lines the same"
+    return [*(f"  {line}" for line in lines[:head]), note, *(f"  {line}" for line in lines[len(lines) - tail :])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,22 +374,22 @@ class ShippedRequests:
     adapter: str
     requests: tuple[HttpRequest | None, ...]
 
-    def body(self, finding: Finding, sent: HttpRequest, chat: int, redactor: Redactor) -> Body | None:
-        """Return the correct request, showing only how it differs from the one that was sent. Return `None` if nothing
-        differs.
+    def bodies(self, finding: Finding, sent: HttpRequest, chat: int, redactor: Redactor) -> tuple[Body, ...]:
+        """Return the request that was sent and the correct one, both reduced to their differences. The result is empty
+        if nothing differs.
         """
         right = self.requests[chat] if chat < len(self.requests) else None
         if right is None:
-            return None
+            return ()
         try:
             wanted, found = redactor.value(parsed(right.body)), redactor.value(_parsed(sent))
         except WireError:
-            return None
-        lines = differing_lines(wanted, found)
-        if not lines:
-            return None
-        text = redactor.text(right.body.decode(errors="replace"))
-        return Body(self.title, text, finding.pointer or "", ("what differs from the one that was sent:", *lines))
+            return ()
+        wrong_lines, right_lines = side_by_side(found, wanted)
+        if not wrong_lines and not right_lines:
+            return ()
+        text, pointer = redactor.text(right.body.decode(errors="replace")), finding.pointer or ""
+        return Body(SENT_TITLE, "", pointer, wrong_lines), Body(self.title, text, pointer, right_lines)
 
     @property
     def title(self) -> str:

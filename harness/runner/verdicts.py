@@ -157,7 +157,8 @@ class _Exhibits:
         if finding.exchange is None:
             return finding
         reading = self._evidence.readings[finding.exchange]
-        shown = tuple(each for each in (self._stream(finding, reading), self._right(finding, reading)) if each)
+        stream = self._stream(finding, reading)
+        shown = (*([stream] if stream else []), *self._requests(finding, reading))
         return replace(finding, piece=self._piece(finding, reading), exhibits=shown)
 
     def _piece(self, finding: Finding, reading: ParsedExchange) -> tuple[str, ...]:
@@ -181,13 +182,14 @@ class _Exhibits:
         stream = exhibits.raw_stream(self._evidence.transcript.api, replace(reading, exchange=clean))
         return exhibits.stream_body(stream, finding) if stream is not None else None
 
-    def _right(self, finding: Finding, reading: ParsedExchange) -> Body | None:
+    def _requests(self, finding: Finding, reading: ParsedExchange) -> tuple[Body, ...]:
+        """Return the wrong request and the right one."""
         is_cause = finding.severity is not Severity.NOTE and finding.follows is None
         if not is_cause or finding.blame is not Blame.ADAPTER or exhibits.is_about_response(finding):
-            return None
+            return ()
         chat = reading.index if reading.exchange.chat is None else reading.exchange.chat
         found = self._exemplar
-        return found.body(finding, reading.exchange.request, chat, self._redactor) if found is not None else None
+        return found.bodies(finding, reading.exchange.request, chat, self._redactor) if found is not None else ()
 
 
 def _with_turn(transcript: Transcript, finding: Finding) -> Finding:

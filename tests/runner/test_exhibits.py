@@ -16,10 +16,10 @@ from harness.results import Body, CellResult
 from harness.rules.evidence import Evidence
 from harness.runner.exhibits import (
     RawStream,
-    differing_lines,
     excerpt,
     raw_stream,
     raw_stream_title,
+    side_by_side,
 )
 from harness.scenarios.schema import Variant
 from tests.broken.fault import Wrap, answers, asks
@@ -176,7 +176,7 @@ def right(cell: CellResult) -> list[Body]:
     ("target", "field"),
     [
         ("anthropic", '"system": ['),
-        ("openai-chat", '{"role": "developer", '),
+        ("openai-chat", '"role": "developer"'),
         ("openai-responses", '"instructions": "'),
         ("gemini-4", '"systemInstruction": {'),
     ],
@@ -186,7 +186,7 @@ def test_the_right_request_has_what_is_missing_in_the_wrong_one(target: str, fie
 
     shown = right(cell)
 
-    assert any(field in line for line in shown[0].piece), shown[0].piece
+    assert any(line.startswith(">") and field in line for line in shown[0].piece), shown[0].piece
     assert "the same" in "".join(shown[0].piece)
     assert json.loads(shown[0].text)
     assert all(each.follows is None for each in cell.findings if right(replace(cell, findings=(each,))))
@@ -220,11 +220,29 @@ def test_where_the_shipped_adapter_sends_nothing_there_is_nothing_to_show() -> N
     ],
 )
 def test_what_means_the_same_is_no_difference(other: dict[str, Any], differs: bool) -> None:
-    assert bool(differing_lines({"model": "m", "arguments": '{"a":1}'}, other)) is differs
+    shown = side_by_side({"model": "m", "arguments": '{"a":1}'}, other)
+
+    assert any(shown) is differs
 
 
-def test_only_what_differs_is_shown() -> None:
-    shown = differing_lines({"a": 1, "b": [{"c": 1}, {"c": 2}]}, {"a": 1, "b": [{"c": 1}, {"c": 3}]})
+def test_only_lines_that_differ_are_marked_and_others_are_left_out() -> None:
+    sent = {"model": "m", "messages": [{"role": "user", "content": "x"}, {"role": "tool", "id": "call_0"}], "n": 1}
+    sent |= {"tools": [{"a": 1, "b": 2, "c": 3}]}
+    first, *rest = sent["messages"]  # type: ignore[misc]
+    right = {
+        "n": 1,
+        "messages": [{"role": "system"}, first, {**rest[0], "id": "call_1"}],
+        "model": "m",
+        "tools": sent["tools"],
+    }
 
-    same = "  ... 1 line the same"
-    assert shown == ("{", same, '  "b": [', same, '    {"c": 2}', "  ]", "}")
+    wrong_lines, right_lines = side_by_side(sent, right)  # type: ignore[arg-type]
+
+    assert [line for line in wrong_lines if line.startswith(">")] == ['>       "id": "call_0"']
+    assert [line.split() for line in right_lines if line.startswith(">")] == [
+        [">", "{"],
+        [">", '"role":', '"system"'],
+        [">", "},"],
+        [">", '"id":', '"call_1"'],
+    ]
+    assert "lines the same" in wrong_lines[-1]
