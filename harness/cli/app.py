@@ -34,6 +34,7 @@ _MODULES = {
     "completion": "app",
     "config": "settings",
     "gateway": "check",
+    "help": "explain",
     "merge": "saved_runs",
     "probe": "providers",
     "record": "run",

@@ -16,7 +16,7 @@ import typer
 
 import harness
 from harness.apis import registry
-from harness.apis.targets import Target
+from harness.apis.registry import Target
 from harness.cassettes.library import Library
 from harness.cassettes.redact import Redactor
 from harness.cassettes.redact.urls import shown as shown_url

@@ -179,7 +179,8 @@ def _facts(apis: Sequence[str], models: Sequence[str], by: FactSelection) -> Ite
 def _models(targets: Sequence[str], apis: Sequence[str]) -> Iterator[Sequence[str]]:
     from harness.runner.costs import models  # noqa: PLC0415 - other lists start faster
 
-    chosen = [registry.target(name).api for name in targets] + list(apis) or [each.api for each in registry.targets()]
+    chosen = [*(registry.target_named(name).api for name in targets), *apis]
+    chosen = chosen or [each.api for each in registry.targets()]
     yield "MODEL", "API", "PROFILE", "VISION", "THINKING", "CONTEXT", "TARGET", "NOTE"
     for api in dict.fromkeys(chosen):
         for each in models(api):

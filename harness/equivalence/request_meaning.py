@@ -1,5 +1,6 @@
-"""Normal form of requests, in which tool choices, provider tools and model names do not depend on their spelling on the
-wire, and matching of results to calls.
+"""Normal form of requests, and matching of results to calls.
+
+The normal form does not depend on how tool choices, provider tools and model names are spelled on the wire.
 """
 
 from __future__ import annotations

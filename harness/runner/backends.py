@@ -18,7 +18,7 @@ import httpx2
 
 from harness.apis import registry
 from harness.apis.api import Api
-from harness.apis.targets import Target
+from harness.apis.registry import Target
 from harness.cassettes.cassette import REFERENCE_URL, Cassette, Metadata
 from harness.cassettes.library import Library
 from harness.cassettes.player import ExchangeLog, Keep, Player, as_asked

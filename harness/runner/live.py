@@ -15,8 +15,8 @@ from typing import Self, TypeVar
 import httpx2
 
 from harness.apis import registry
+from harness.apis.registry import Target
 from harness.apis.server import waiting_time
-from harness.apis.targets import Target
 from harness.cassettes.player import ExchangeLog, Keep
 from harness.cassettes.redact import Redactor
 from harness.cassettes.redact.urls import origin

@@ -37,9 +37,9 @@ from harness.model.messages import (
     ToolChoice,
     ToolResult,
 )
-from harness.model.messages.typed import BY_TYPE, type_name
 from harness.model.process import Completed
 from harness.model.protocols import FinalCall, Requirement
+from harness.model.typed_json import BY_TYPE, type_name
 from harness.platform.exceptions import Origin, Relayed, shorten
 from harness.results import Change
 from harness.stdio.adapter_process import AdapterBroke

@@ -15,8 +15,8 @@ from harness.apis.jsonvalue import as_list, as_object, is_blank
 from harness.apis.openai_chat.responses import DIALECTS, OPENAI, ChatDialect, call_as, dialect_of
 from harness.apis.openai_chat.streams import WHOLE, fold
 from harness.apis.openai_common import cached_prompt
+from harness.apis.registry import Profile
 from harness.apis.server import event_stream, fragments, interleaved, number, token
-from harness.apis.targets import Profile
 from harness.apis.view import ModelStep, Provocation, RequestView
 from harness.model.http import HttpResponse
 from harness.model.messages import JSON, StopReason
