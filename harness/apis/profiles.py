@@ -61,6 +61,9 @@ class Profile:
     `results_adjacent`: no message may come between a call and its result. This is unverified for OpenAI. DeepSeek's
     Responses endpoint refuses it (a recorded 400, and the reports in ranxianglei/billion-context#766).
 
+    `trailing_places`: places of system text that the provider adds after the conversation
+    (openai-responses-gpt-6-2-instructions-last).
+
     `strict_pairing`: all results of a step must be in one turn and have the names of their calls
     (gemini-function-response-form, gemini-responses-counted).
 
@@ -94,6 +97,7 @@ class Profile:
     reasons_by_default: bool = False
     strict_requests: bool = False
     results_adjacent: bool = False
+    trailing_places: frozenset[str] = frozenset()
     strict_pairing: bool = False
     mixed_tools: Ruling | None = None
     json_mode: Mechanism = "native"
