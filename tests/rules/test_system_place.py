@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from harness.apis import registry
-from harness.apis.targets import target
 from harness.results import CellResult, Finding, Kind, Verdict
 from harness.runner.cells import Cell
 from harness.runner.suite_run import Run
@@ -23,7 +22,7 @@ def played(scenario: str, model: str, wrap: Wrap | None = None) -> tuple[CellRes
     """The result of the Responses adapter with a model, and the place of its system prompt."""
     (shipped,) = (each for each in registry.targets() if each.name == "openai-responses")
     adapter = adapter_specs.adapter(shipped.adapter)
-    chosen = target(shipped, wrap(adapter) if wrap else adapter, {shipped.name: model})
+    chosen = registry.target_for(shipped, wrap(adapter) if wrap else adapter, {shipped.name: model})
     run = Run(InProcess(), RULES, strict=True)([Cell(shipped_scenarios()[scenario], chosen, "whole")])
     rows = {row.fact: next(iter(row.values.values())) for row in run.differences}
     return run.cells[0], rows["where the system prompt sits"]
