@@ -151,6 +151,7 @@ class Effects(Strict):
     tools_want_effort_none: bool | None = None
     results_adjacent: bool | None = None
     trailing_places: list[str] | None = None
+    reply_after_results: bool | None = None
     json_with_tools: Mechanism | None = None
     lacks: list[Capability] | None = None
 

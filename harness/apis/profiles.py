@@ -64,6 +64,9 @@ class Profile:
     `trailing_places`: places of system text that the provider adds after the conversation
     (openai-responses-gpt-6-2-instructions-last).
 
+    `reply_after_results`: an assistant message must come between tool results and the user's next message
+    (openai-chat-mistral-user-after-tool).
+
     `strict_pairing`: all results of a step must be in one turn and have the names of their calls
     (gemini-function-response-form, gemini-responses-counted).
 
@@ -98,6 +101,7 @@ class Profile:
     strict_requests: bool = False
     results_adjacent: bool = False
     trailing_places: frozenset[str] = frozenset()
+    reply_after_results: bool = False
     strict_pairing: bool = False
     mixed_tools: Ruling | None = None
     json_mode: Mechanism = "native"
@@ -143,12 +147,20 @@ def _ruling(value: Any, *, certain: bool) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class ShippedTarget:
-    """A built-in target with recordings. Its adapter is not loaded."""
+    """A built-in target. Its adapter is not loaded.
+
+    A target of a compatible server has the `service` whose rules apply, and no recordings. `profile` changes the
+    profile of its model there. `url` and `keys` replace the address and the key variables of the API's provider.
+    """
 
     name: str
     adapter: str
     api: str
     model: str
+    service: str | None = None
+    profile: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    url: str = ""
+    keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

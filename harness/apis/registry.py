@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import chain
 
 from harness.apis.api import PATH_UNKNOWN, Api
 from harness.apis.fact_files import SHIPPED, FactSelection
@@ -55,12 +56,32 @@ def _limits(api: Api) -> frozenset[str]:
 
 
 def _targets(api: Api) -> frozenset[str]:
-    return frozenset(target.name for target in api.targets)
+    return frozenset(target.name for target in (*api.targets, *api.servers))
 
 
 def targets() -> tuple[ShippedTarget, ...]:
     """Return the shipped targets of all APIs, including third-party ones."""
     return tuple(target for api in apis() for target in api.targets)
+
+
+def server_targets() -> tuple[ShippedTarget, ...]:
+    """Return the targets of compatible servers."""
+    return tuple(target for api in apis() for target in api.servers)
+
+
+def all_targets() -> tuple[ShippedTarget, ...]:
+    """Return all targets: those with recordings, then the compatible servers."""
+    return (*targets(), *server_targets())
+
+
+ALL_SERVERS = "all-servers"
+"""Name for all targets of compatible servers."""
+
+
+def target_names(names: Iterable[str]) -> list[str]:
+    """Return the names of targets once each, with the servers in place of `ALL_SERVERS`."""
+    servers = [each.name for each in server_targets()]
+    return list(dict.fromkeys(chain.from_iterable(servers if name == ALL_SERVERS else [name] for name in names)))
 
 
 def shipped_targets() -> tuple[ShippedTarget, ...]:
@@ -71,11 +92,11 @@ def shipped_targets() -> tuple[ShippedTarget, ...]:
 
 
 def target_named(name: str) -> ShippedTarget:
-    """Return the shipped target with this name. Raises `UnknownName`."""
-    for each in targets():
-        if each.name == name:
-            return each
-    raise UnknownName("target", name, [each.name for each in targets()])
+    """Return the target with this name, which may be a compatible server. Raises `UnknownName`."""
+    known = {each.name: each for each in all_targets()}
+    if name not in known:
+        raise UnknownName("target", name, [*known])
+    return known[name]
 
 
 def known_limits() -> tuple[Limit, ...]:
@@ -96,7 +117,7 @@ class Target:
     """An adapter with a model: one column of a report.
 
     `cassettes` is the target name in the paths of its recordings, which any adapter of the API can replay. `edition`
-    selects the facts that apply to it.
+    selects the facts that apply to it. A target of a compatible server has its `service`, address and key variables.
     """
 
     name: str
@@ -105,11 +126,19 @@ class Target:
     profile: Profile
     cassettes: str
     edition: FactSelection = SHIPPED
+    service: str | None = None
+    url: str = ""
+    keys: tuple[str, ...] = ()
 
     @property
     def api(self) -> str:
         """The API that the adapter speaks."""
         return self.adapter.api
+
+    @property
+    def key_variables(self) -> tuple[str, ...]:
+        """Environment variables that may have the key."""
+        return self.keys or api(self.api).key_variables
 
 
 def target_for(
@@ -121,11 +150,11 @@ def target_for(
     """
     name = shipped.name
     if adapter.name != shipped.adapter:
-        suffix = shipped.name.removeprefix(shipped.api)
+        suffix = f"@{name}" if shipped.service else name.removeprefix(shipped.api)
         name = adapter.name + suffix
     model = models.get(name, models.get(shipped.name, shipped.model))
-    profile = api(adapter.api).profile_for(model, edition)
-    made = Target(name, adapter, model, profile, shipped.name, edition)
+    profile = api(adapter.api).target_profile(shipped, model, edition)
+    made = Target(name, adapter, model, profile, shipped.name, edition, shipped.service, shipped.url, shipped.keys)
     return made if model == shipped.model else replace(made, cassettes=_of_model(shipped.name, model))
 
 

@@ -128,7 +128,7 @@ def is_model_name(wire_choice: str, wanted: str) -> bool:
 
     The wire may add the collection (`models/…`) or the date of an alias. It must not drop a date.
     """
-    name = wire_choice.rpartition("models/")[2]
+    name, wanted = wire_choice.rpartition("models/")[2], wanted.rpartition("models/")[2]
     return name.startswith(wanted) and _DATED.fullmatch(name.removeprefix(wanted)) is not None
 
 

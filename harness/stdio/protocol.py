@@ -176,10 +176,14 @@ class Description:
 
 @dataclass(frozen=True, slots=True)
 class EndpointAddress:
-    """The base URL for requests, in the form that the API's official SDK expects, and the key to send."""
+    """The base URL for requests, in the form that the API's official SDK expects, and the key to send.
+
+    `server` is the name of the compatible server behind the URL, if it is not the provider.
+    """
 
     base_url: str
     api_key: str
+    server: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

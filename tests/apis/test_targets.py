@@ -78,8 +78,9 @@ def test_an_unknown_target() -> None:
         targets_for(ALL, ["gemini3"], {})
     assert str(raised.value) == (
         "unknown target 'gemini3'. Did you mean 'gemini-3'? "
-        "Known: anthropic, anthropic-opus-5, claude-cli, gemini-2.5, gemini-3, gemini-4, "
-        "openai-chat, openai-responses."
+        "Known: anthropic, anthropic-opus-5, azure, bedrock, cerebras, claude-cli, deepseek, fireworks, "
+        "gemini-2.5, gemini-3, gemini-4, groq, llama-cpp, lm-studio, minimax, mistral, moonshot, ollama, "
+        "openai-chat, openai-responses, openrouter, qwen, sglang, together, vertex, vllm, xai, zai."
     )
 
 
