@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, TypeAlias, cast
 
-from harness.apis.fact import Fact, Mechanism, Ruling, Thinking
+from harness.apis.fact import ChangedPrefix, Fact, Mechanism, Ruling, Thinking
 from harness.apis.limits import Violation
 from harness.apis.view import RequestView, ResponseView
 from harness.model.protocols import Capability
@@ -79,6 +79,14 @@ class Profile:
     `lacks`: capabilities that no adapter has with these models: tools on Chat (openai-chat-tools-want-no-reasoning), a
     forced choice (anthropic-no-forced-choice).
 
+    `changed_prefix`: treatment of reasoning that is sent back after a changed prefix. The request is refused, or it is
+    refused for accounts that opted in or were created recently (anthropic-thinking-bound-to-prefix,
+    anthropic-fable-5-2-prefix-check-every-account), or the reasoning is dropped
+    (openai-responses-gpt-6-2-reasoning-dropped). `None` means that only the prompt cache is lost.
+
+    `first_thoughts_may_leave`: the first reasoning of a conversation may be left out without changing the prefix of the
+    rest (anthropic-first-thinking-may-leave).
+
     `facts`: all facts about the model on the selected day, at any service.
 
     `dialect`: name of the dialect of a compatible server that the reference server imitates.
@@ -108,6 +116,8 @@ class Profile:
     json_schema: Mechanism = "native"
     json_with_tools: Mechanism = "native"
     lacks: frozenset[Capability] = frozenset()
+    changed_prefix: ChangedPrefix | None = None
+    first_thoughts_may_leave: bool = False
     dialect: str | None = None
     facts: tuple[Fact, ...] = field(default=(), compare=False, repr=False)
 
