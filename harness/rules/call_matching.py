@@ -298,7 +298,7 @@ def _foreign_ids(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.chat_exchanges:
         sent: dict[str, str] = {}
         for expected, call in matched_calls(evidence, req):
-            if call is None or not expected.foreign or expected.id is None:
+            if call is None or not expected.foreign or not expected.id:
                 continue
             if mapped.setdefault(expected.id, call.id) != call.id:
                 message = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from itertools import groupby, takewhile
 from typing import TypeVar
@@ -14,7 +13,18 @@ from harness.apis.view import MediaView, PartView, RequestView, ResultView, Text
 from harness.equivalence.request_meaning import normal_form, with_ids_of
 from harness.equivalence.result_meaning import is_same_text, same_medium
 from harness.equivalence.view_differences import alike
-from harness.model.messages import JSON, JSON_INSTRUCTION, File, Image, Message, Role, Text, Thinking, ToolResult
+from harness.model.messages import (
+    JSON,
+    JSON_INSTRUCTION,
+    File,
+    Image,
+    Message,
+    Refusal,
+    Role,
+    Text,
+    Thinking,
+    ToolResult,
+)
 from harness.results import Severity
 from harness.rules.evidence import ChatExchange, Evidence
 from harness.rules.rule import RuleTable, RuleViolation
@@ -200,8 +210,9 @@ def _texts(evidence: Evidence) -> Iterator[RuleViolation]:
             message = "reasoning of another model is told as a text of the conversation"
             # no text of the caller is lost, and no API has a field for this one
             yield req.reading.violation(message, part.pointer, part.text, severity=Severity.WARNING)
+        refusals = _refusals(req)
         wanted = [*_runs(given_texts)]
-        sent = [*_runs((role, part) for role, part in sent_texts if part not in retold)]
+        sent = [*_runs((role, part) for role, part in sent_texts if part not in retold and not _is_any(part, refusals))]
         for position in range(max(len(wanted), len(sent))):
             role, given = wanted[position] if position < len(wanted) else ("", [])
             found_role, found = sent[position] if position < len(sent) else ("", [])
@@ -218,6 +229,15 @@ def _texts(evidence: Evidence) -> Iterator[RuleViolation]:
                 None if missing is None else f"{missing[0]}: {missing[1]}",
             )
             break
+
+
+def _refusals(req: ChatExchange) -> Sequence[str]:
+    """Return the refusals of the history. APIs without refusals get their words as text, or not at all."""
+    return [part.text for message in req.chat.request.messages for part in message.parts if isinstance(part, Refusal)]
+
+
+def _is_any(part: TextView | None, texts: Sequence[str]) -> bool:
+    return part is not None and part.text in texts
 
 
 def _first_difference(
@@ -279,11 +299,7 @@ def _sent_texts(evidence: Evidence, req: ChatExchange) -> Sequence[tuple[str, Te
     """Return the texts of the conversation, without JSON instructions and captions of moved media
     (openai-chat-result-text-only)."""
     found: list[tuple[str, TextView | None]] = []
-    turns = evidence.cached(with_inlined_files, req).turns
-    if evidence.transcript.profile.reply_after_results:
-        given = {text for _, text in evidence.cached(_given_texts, req)}
-        turns = [turn for at, turn in enumerate(turns) if not _is_required_reply(turns, at, given)]
-    for turn in turns:
+    for turn in evidence.cached(with_inlined_files, req).turns:
         for part in turn.parts:
             if isinstance(part, ResultView):
                 found.append((turn.role, None))
@@ -295,16 +311,6 @@ def _sent_texts(evidence: Evidence, req: ChatExchange) -> Sequence[tuple[str, Te
             ):
                 found.append((turn.role, part))
     return found
-
-
-def _is_required_reply(turns: Sequence[TurnView], at: int, given: AbstractSet[str | None]) -> bool:
-    """Return whether an adapter added a reply between results and a user turn (openai-chat-mistral-user-after-tool)."""
-    if not 0 < at < len(turns) - 1:
-        return False
-    texts = [part for part in turns[at].parts if isinstance(part, TextView)]
-    after_results = any(isinstance(part, ResultView) for part in turns[at - 1].parts)
-    alone = turns[at].role == "assistant" and len(texts) == len(turns[at].parts) == 1 and texts[0].text not in given
-    return after_results and alone and turns[at + 1].role == "user"
 
 
 def _is_instruction(req: ChatExchange, text: TextView) -> bool:

@@ -23,7 +23,7 @@ from harness.cassettes.cassette import REFERENCE_URL
 from harness.equivalence.request_meaning import Pairing, pair_results
 from harness.kit.thread import failure, trimmed_result
 from harness.model.http import EXHAUSTED
-from harness.model.messages import JSON, Text, ToolCall, ToolResult
+from harness.model.messages import JSON, Message, Text, ToolCall, ToolResult
 from harness.results import (
     Blame,
     Chat,
@@ -423,11 +423,13 @@ class Evidence:
         messages = chats[0].request.messages if chats else ()
         if isinstance(transcript, ServedTranscript) and transcript.scenario is not None:
             messages = history(transcript.scenario)
-        results = {result.call_id: result for message in messages for result in message.tool_results}
+        calls = [
+            (number, call) for number, message in enumerate(messages, -len(messages)) for call in message.tool_calls
+        ]
+        results = _given_results([call for _, call in calls], messages)
         return tuple(
-            ExpectedCall(call.id, call.name, dict(call.arguments), results.get(call.id), number, foreign=True)
-            for number, message in enumerate(messages, -len(messages))
-            for call in message.tool_calls
+            ExpectedCall(call.id, call.name, dict(call.arguments), result, number, foreign=True)
+            for (number, call), result in zip(calls, results, strict=True)
         )
 
     @cached_property
@@ -463,6 +465,19 @@ def _decoded_call(issued: CallView, canonical: Sequence[ToolCall], there: ToolCa
         return kept[0]
     same = (call for call in canonical if call.name == issued.name and call.arguments == issued.arguments)
     return there or next(same, None)
+
+
+def _given_results(calls: Sequence[ToolCall], messages: Sequence[Message]) -> list[ToolResult | None]:
+    """Return the result of each call. Ids may repeat or be empty: a result belongs to the first call with its id and
+    name that has no result yet.
+    """
+    found: list[ToolResult | None] = [None] * len(calls)
+    for result in (result for message in messages for result in message.tool_results):
+        key = result.call_id, result.name
+        place = next((at for at, call in enumerate(calls) if found[at] is None and (call.id, call.name) == key), None)
+        if place is not None:
+            found[place] = result
+    return found
 
 
 def _trim(call: ExpectedCall, tools: Collection[str]) -> ExpectedCall:

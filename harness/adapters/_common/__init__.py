@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import math
 import time
+from collections import Counter
+from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, NoReturn
 
 from harness.model.errors import MalformedResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from harness.model.messages import JSON, ProviderMetadata
+    from harness.model.messages import JSON, Message, Part, ProviderMetadata
 
 _MARK = b"\xef\xbb\xbf"
 
@@ -71,6 +73,29 @@ def count(fields: JSON, key: str) -> int | None:
     """Return a token count, or `None` if it is missing."""
     value = fields.get(key) if isinstance(fields, dict) else None
     return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def without_unanswered_calls(history: Sequence[Message]) -> tuple[Message, ...]:
+    """Return the history without calls that have no result, because every API rejects them.
+
+    The calls of the last message are kept. So are all calls if a result has the id of no call, since it may answer one.
+    A message that then has no text left is left out, since its reasoning belongs to the calls.
+    """
+    answered = Counter(result.call_id for message in history for result in message.tool_results)
+    if answered.keys() - {call.id for message in history for call in message.tool_calls}:
+        return tuple(history)
+    kept: list[Message] = []
+    for place, message in enumerate(history):
+        calls = message.tool_calls
+        gone: list[Part] = []
+        for call in calls:
+            answered[call.id] -= 1
+            if answered[call.id] < 0 and place < len(history) - 1:
+                gone.append(call)
+        parts = tuple(part for part in message.parts if not any(part is each for each in gone))
+        if not gone or len(gone) < len(calls) or message.text:
+            kept.append(replace(message, parts=parts) if gone else message)
+    return tuple(kept)
 
 
 def own(metadata: ProviderMetadata, api: str) -> dict[str, JSON]:

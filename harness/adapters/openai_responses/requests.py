@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from harness.adapters._common import compact, merged, own
+from harness.adapters._common import compact, merged, own, without_unanswered_calls
 from harness.adapters._openai.client import SdkClient
 from harness.adapters._openai.wire import (
     OpenAIIds,
@@ -70,37 +69,25 @@ def encode(request: ChatRequest, model: str) -> dict[str, JSON]:
     Raises:
         Unsupported: the API cannot express the request.
     """
-    leads = appends_instructions(model)
-    preamble = _preamble(request, leads=leads)
-    body: dict[str, JSON] = {"model": model, "input": [*preamble, *wire_items(request.messages)]}
+    body: dict[str, JSON] = {"model": model, "input": [*_preamble(request), *wire_items(request.messages)]}
     body["store"] = False
     if is_reasoning(model):
         body["include"] = ["reasoning.encrypted_content"]
-    if request.system and not leads:
+    if request.system:
         body["instructions"] = request.system
     if request.tools:
         body["tools"] = [_tool(tool) for tool in request.tools]
     return body | tool_choice(request, API, _named) | _text(request.response_format) | _settings(request, model)
 
 
-def appends_instructions(model: str) -> bool:
-    """Return whether the API adds `instructions` after the input for this model, so that they are not cached
-    (openai-responses-gpt-6-2-instructions-last).
-    """
-    return re.match(r"gpt-6\.[2-9]", model) is not None
-
-
-def _preamble(request: ChatRequest, *, leads: bool) -> list[JSON]:
-    """Return the system prompt if it leads the input, and the instruction with the word "json" if JSON mode requires it
-    there.
+def _preamble(request: ChatRequest) -> list[JSON]:
+    """Return the instruction with the word "json" if JSON mode requires it in the input.
 
     The word in the instructions is not sufficient (openai-responses-word-json).
     """
-    texts = [request.system] if leads and request.system else []
-    says_json = user_says_json(request.messages) or any("json" in text.lower() for text in texts)
-    if isinstance(request.response_format, JsonMode) and not says_json:
-        texts.append(JSON_INSTRUCTION)
-    return [{"role": "developer", "content": text} for text in texts]
+    if not isinstance(request.response_format, JsonMode) or user_says_json(request.messages):
+        return []
+    return [{"role": "developer", "content": JSON_INSTRUCTION}]
 
 
 def _tool(tool: Tool) -> dict[str, JSON]:
@@ -141,6 +128,7 @@ def _settings(request: ChatRequest, model: str) -> dict[str, JSON]:
 
 def wire_items(messages: Sequence[Message]) -> list[JSON]:
     """Convert the conversation to items of the API. Results are placed first in the user's turn."""
+    messages = without_unanswered_calls(messages)
     ids = OpenAIIds(messages, MAX_ID_CHARACTERS)
     answered = {part.call_id for message in messages for part in message.tool_results}
     items: list[JSON] = []
