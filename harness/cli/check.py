@@ -15,6 +15,7 @@ from harness.cli.options import (
     AgentCommands,
     CellTimeout,
     ExpectedFailures,
+    HandsOver,
     Jobs,
     MaxRequests,
     Paths,
@@ -90,6 +91,7 @@ class AdapterCheckOptions(SuiteCheckOptions):
 
     adapter: Annotated[str | None, argument("NAME|MODULE:ATTR", "The adapter to check.")] = None
     adapter_commands: AdapterCommands = None
+    hand_over: HandsOver = False
     init: Annotated[
         Literal["python", "command"] | None,
         option(

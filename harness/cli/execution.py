@@ -16,7 +16,7 @@ import typer
 
 import harness
 from harness.apis import registry
-from harness.apis.registry import Target
+from harness.apis.targets import Target
 from harness.cassettes.library import Library
 from harness.cassettes.redact import Redactor
 from harness.cassettes.redact.urls import shown as shown_url
@@ -284,7 +284,7 @@ class Execution:
                 versions=run.versions or versions(),
                 left_out=selection.left_out,
                 invocation=invocation,
-                definitions=definitions(scenarios_of(cells), selection.files),
+                definitions={} if options.hand_over else definitions(scenarios_of(cells), selection.files),
                 rules=plan.scope.only,
                 ignored=plan.scope.ignored,
                 cassettes=folder or run.cassettes,
@@ -399,6 +399,8 @@ def _jobs(given: str | None) -> int | None:
 
 
 def _check_live_options(options: EffectiveOptions, mode: Mode) -> None:
+    if options.hand_over and mode != "reference":
+        raise UsageError("--hand-over: it is played against the reference server only: leave --mode out.")
     live_only = {
         "--rate": options.rates,
         "--concurrency": options.concurrency,
@@ -433,7 +435,7 @@ def base_urls_for(given: Sequence[str] | None, mode: Mode, targets: Sequence[Tar
         UsageError: a value is not a URL or does not name a target, or the run is not live.
     """
     base_urls = named_values("--base-url", given, "URL")
-    known = sorted({target.name for target in targets} | {shipped.name for shipped in registry.all_targets()})
+    known = sorted({target.name for target in targets} | {shipped.name for shipped in registry.targets()})
     for target, url in base_urls.items():
         if mode != "live":
             raise UsageError("--base-url: it is for what is sent live: add --mode live, or record --from provider.")
@@ -444,7 +446,15 @@ def base_urls_for(given: Sequence[str] | None, mode: Mode, targets: Sequence[Tar
     return base_urls_of(base_urls, targets) if mode == "live" else {}
 
 
+def _hand_over_invocation(options: EffectiveOptions, selection: Selection) -> Invocation:
+    """Return the commands of a run of hand-overs. No command shows one of its cells."""
+    rerun = ("harness", "run", "--hand-over", *(("--strict",) if options.strict else ()))
+    return Invocation(rerun, (), rerun, tuple(options.paths or ()), selection.files, selection.words, show=())
+
+
 def _invocation(options: EffectiveOptions, mode: Mode, selection: Selection, *, recording: bool) -> Invocation:
+    if options.hand_over:
+        return _hand_over_invocation(options, selection)
     alone = ("--variant", *selection.variants) if len(selection.variants) == 1 else ()
     cassettes = () if options.cassettes is None else ("--cassettes", options.cassettes)
     given = named_values("--base-url", options.base_urls, "URL").items()

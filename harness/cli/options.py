@@ -60,9 +60,7 @@ AdapterCommands: TypeAlias = Annotated[
 Targets: TypeAlias = Annotated[
     list[str] | None,
     option(
-        "--target NAME",
-        "Only this target ('harness list targets'), or all-servers. Repeatable.",
-        autocompletion=app.complete_targets,
+        "--target NAME", "Only this target ('harness list targets'). Repeatable.", autocompletion=app.complete_targets
     ),
 ]
 Models: TypeAlias = Annotated[
@@ -175,6 +173,7 @@ AgentCommands: TypeAlias = Annotated[
 AgentApi: TypeAlias = Annotated[
     str | None, option("--api NAME", "API that the loop or agent uses, unless it names one itself.", ADAPTERS)
 ]
+HandsOver: TypeAlias = Annotated[bool, option("--hand-over", "Continue conversations on other targets.")]
 MaxRequests: TypeAlias = Annotated[int | None, option("--max-requests N", "Send at most N requests.", min=1)]
 
 _NO_COLOR = "NO_COLOR"
@@ -334,6 +333,7 @@ class PlayOptions(AdapterOptions, FindingOptions, ReportOptions):
 class RunOptions(PlayOptions, StrictOptions, LoopOptions):
     """Options of `run`."""
 
+    hand_over: HandsOver = False
     mode: Annotated[
         ModeName | None,
         option(

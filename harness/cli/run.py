@@ -43,7 +43,7 @@ def run(typed: RunOptions) -> int:
     """
     from harness.cli import execution, settings, watch  # noqa: PLC0415 - help and completion need the options alone
 
-    options, mode = settings.combined(typed), typed.mode or "replay"
+    options, mode = settings.combined(typed), typed.mode or ("reference" if typed.hand_over else "replay")
     return watch.watch(options, mode, execution.play) if options.watch else execution.play(options, mode)
 
 

@@ -9,15 +9,15 @@ import inspect
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from harness.apis import registry
-from harness.apis.registry import Target, targets_for
 from harness.apis.response_rules import Subject
+from harness.apis.targets import Target, targets_for
 from harness.cli.main import print_error
 from harness.cli.settings import EffectiveOptions, fact_options, named_values
 from harness.kit.client import LocalRunner
@@ -30,6 +30,7 @@ from harness.platform.files import read_file
 from harness.reports.words import count
 from harness.results import CellResult, Mode, Verdict
 from harness.runner.cells import Cell, cells
+from harness.runner.hand_over import CASE_SCENARIOS, hand_over_cells
 from harness.runner.plan import variants
 from harness.scenarios import suite
 from harness.scenarios.load import load_files, scenario_files
@@ -66,6 +67,8 @@ def select(options: EffectiveOptions, workers: WorkerPool) -> Selection:
     Raises:
         UsageError: an option is wrong, or no cell is selected.
     """
+    if options.hand_over:
+        return _hand_overs(options, workers)
     wanted = parse_keywords(options.words) if options.words is not None else None
     models = {**options.default_models, **named_values("--model", options.models, "NAME")}
     asked = _variants(options)
@@ -89,6 +92,30 @@ def select(options: EffectiveOptions, workers: WorkerPool) -> Selection:
     words = {target.name: _words(target, specs[target.adapter.name], models) for target in targets}
     special = {name: given for name, given in words.items() if given != ("--target", name)}
     return Selection(chosen, asked, files, special, left_out)
+
+
+def _hand_overs(options: EffectiveOptions, workers: WorkerPool) -> Selection:
+    """Return a cell for each hand-over between one of the targets and any other. Without paths, only the scenarios of
+    the shipped cases are used. `files` maps the ids of the cells to the scenarios that select them.
+
+    Raises:
+        UsageError: an option is wrong, or no cell is selected.
+    """
+    models = {**options.default_models, **named_values("--model", options.models, "NAME")}
+    targets, specs, left_out = _targets(options, models, workers)
+    others = targets
+    if options.adapters or options.targets:
+        others = _targets(replace(options, adapters=None, targets=None, models=None), {}, workers)[0]
+    found, files = _files_of(options.paths)
+    used = found if options.paths else [file for file in found if file.stem in CASE_SCENARIOS]
+    wanted = parse_keywords(options.words) if options.words is not None else None
+    every = hand_over_cells(load_files(used), targets, others)
+    chosen = [cell for cell in every if wanted is None or wanted.match(described(cell))]
+    if not chosen:
+        raise UsageError("--hand-over: -k, the scenarios and the targets select no pair of targets. Leave one out.")
+    words = {target.name: _words(target, specs[target.adapter.name], models) for target in targets}
+    starts = {cell.scenario.id: files.get(cell.start.id, cell.start.id) for cell in chosen}
+    return Selection(chosen, ("whole",), starts, words, left_out)
 
 
 def _variants(options: EffectiveOptions) -> list[Variant]:
@@ -149,8 +176,8 @@ def _targets(
     options: EffectiveOptions, models: Mapping[str, str], workers: WorkerPool
 ) -> tuple[list[Target], dict[str, str], dict[str, str]]:
     """Return the targets, the command-line names of their adapters, and the omitted targets."""
-    names = registry.target_names(options.targets or ())
-    chosen = [registry.target_named(name) for name in names] or list(registry.shipped_targets())
+    names = list(dict.fromkeys(options.targets or ()))
+    chosen = [registry.target(name) for name in names] or list(registry.shipped_targets())
     specs = list(dict.fromkeys(options.adapters or [shipped.adapter for shipped in chosen]))
     adapters = {spec: workers.adapter(spec) for spec in specs}
     left_out: dict[str, str] = {**options.left_out}
@@ -196,7 +223,7 @@ def _without_sdk(adapters: Mapping[str, Adapter]) -> dict[str, str]:
 
 
 def _words(target: Target, spec: str, models: Mapping[str, str]) -> tuple[str, ...]:
-    shipped = registry.target_named(target.cassettes.partition("@")[0])
+    shipped = registry.target(target.cassettes.partition("@")[0])
     adapter = () if spec == shipped.adapter else adapter_specs.option_for(spec)
     named = next((name for name in (target.name, shipped.name) if name in models), None)
     model = () if named is None else ("--model", f"{named}={models[named]}")

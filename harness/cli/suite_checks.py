@@ -15,7 +15,7 @@ import typer
 from harness.apis import registry
 from harness.checks.adapter_check import RECUTS, AdapterCheck
 from harness.cli.check import SuiteCheckOptions
-from harness.cli.execution import Execution, play_check
+from harness.cli.execution import Execution, play, play_check
 from harness.cli.settings import combined, project_adapters, settings
 from harness.model.errors import UsageError
 from harness.results import Blame, CellResult, Checked, Finding, Kind, RunResult, Severity, Verdict
@@ -37,6 +37,8 @@ def check_suite(typed: SuiteCheckOptions, **subject: Any) -> int:
             "agent, by harness check agent module:drive or --agent-command './agent'. 'harness help adapters' and "
             f"'harness help loops' explain both.{several}"
         )
+    if options.hand_over:
+        return play(replace(options, adapters=chosen, jobs=typed.jobs), "reference")
     streamed = not typed.variants or "stream" in typed.variants
     options = replace(options, adapters=chosen, jobs=typed.jobs or "auto", recuts=RECUTS if streamed else 0)
     return play_check(options, AdapterCheck(typed.everything, bool(typed.targets)), with_accepting_model)

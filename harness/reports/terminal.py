@@ -13,6 +13,7 @@ from harness.reports import groups, words
 from harness.reports.audit_text import audit_lines
 from harness.reports.finding_causes import Cause, causes
 from harness.reports.groups import CellPlace
+from harness.reports.hand_over_table import hand_over_lines
 from harness.reports.page import Page, columns, fits, hanging, heading, indented
 from harness.reports.run_changes import Changes, RunChange, compare_runs
 from harness.results import Blame, Checked, Fate, Finding, Kind, Presentation, Report, RunResult, Severity, Verdict
@@ -57,6 +58,7 @@ def render(run: RunResult, presentation: Presentation) -> str:
         _model_note(run),
         _matrix(run, page.width, verbose=verbose),
         _gateway(run, page.width),
+        hand_over_lines(run, page.width),
         _ranked_causes(run),
         _errors(run, verbose=verbose),
         _broken(run, verbose=verbose),
@@ -120,7 +122,7 @@ def _model_note(run: RunResult) -> Iterator[RenderableType]:
 
 
 def _matrix(run: RunResult, width: int, *, verbose: bool) -> Iterator[RenderableType]:
-    if run.cells:
+    if run.cells and not any(cell.hand_over for cell in run.cells):  # these have a table of their own
         names = groups.columns(run)
         rows = groups.matrix(run, by_scenario=verbose)
         if not verbose:

@@ -41,6 +41,35 @@ class FactFates:
     lost: int = 0
 
 
+class HandOverOutcome(StrEnum):
+    """The outcome of a hand-over for its subject, from best to worst."""
+
+    PRESERVED = "preserved"
+    """The second target sends the same value."""
+    TRANSLATED = "translated"
+    """The second target sends another form with the same meaning."""
+    DROPPED = "dropped"
+    """The second target leaves it out, because its API has no place for it or refuses it."""
+    REFUSED = "refused"
+    """The adapter or the server of the second target refuses the conversation."""
+    LOST = "lost"
+    """The second target changes or leaves out something that its API accepts."""
+
+
+@dataclass(frozen=True, slots=True)
+class HandOver:
+    """The hand-over that a cell tests: a conversation that began on the target `source`.
+
+    `case` names the kind of conversation and `subject` what is followed in it. `reason` explains the outcome.
+    """
+
+    source: str
+    case: str
+    subject: str
+    outcome: HandOverOutcome
+    reason: str
+
+
 @dataclass(frozen=True, slots=True)
 class Tried:
     """A capability of a target, with the number of cells that need it and how many of these passed."""

@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeAlias, cast
 from pydantic import TypeAdapter
 
 from harness.model.messages import Usage
-from harness.results.checks import Audited, Checked
+from harness.results.checks import Audited, Checked, HandOver
 from harness.results.findings import Finding, Severity, to_writable
 from harness.results.transcript import ConversationRecord, Mode
 from harness.scenarios.schema import Variant
@@ -224,7 +224,8 @@ class CellResult:
     first. `recuts` is the number of other chunk boundaries that were run. `spending` is the cost of the requests.
     `printed` is the output of an adapter in another process and `traceback` the traceback of an exception; both are
     shortened. `conversation` is set only if a report needs it. `hidden` counts the findings out of scope, by rule.
-    `seconds` is the duration; it is ignored when results are compared.
+    `seconds` is the duration; it is ignored when results are compared. `hand_over` is set if the conversation began on
+    another target.
     """
 
     scenario: str
@@ -245,6 +246,7 @@ class CellResult:
     conversation: ConversationRecord | None = None
     seconds: float | None = field(default=None, compare=False)
     hidden: Mapping[str, int] = field(default_factory=dict[str, int])
+    hand_over: HandOver | None = None
 
     @property
     def key(self) -> CellKey:
@@ -383,7 +385,12 @@ class RunResult:
         yield "["
         between = ""
         for cell in self.cells:
-            apart = {"seconds": True, "conversation": not conversations, "hidden": not cell.hidden}
+            apart = {
+                "seconds": True,
+                "conversation": not conversations,
+                "hidden": not cell.hidden,
+                "hand_over": not cell.hand_over,
+            }
             dumped = _cell().dump_python(cell, mode="json", exclude={name for name, out in apart.items() if out})
             yield between + "\n    " + _dumped(dumped).replace("\n", "\n    ")
             between = ","

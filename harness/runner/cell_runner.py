@@ -1,62 +1,34 @@
-"""Runs one cell: opens its environment, runs its scenario through the adapter and passes the result to the judge.
-
-An adapter that owns its tool loop receives the scenario's conversation and sends its requests to a session of the
-reference server. The loop runs in a worker process. Its tools run in this process, so that tool runs are known even if
-the worker crashes.
-"""
+"""Runs one cell: opens its environment, runs its scenario through the adapter and passes the result to the judge."""
 
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from functools import partial
 from threading import Lock
-from typing import Any, cast
-from urllib.parse import urlsplit
 
 from harness.apis import registry
 from harness.apis.profiles import Profile
 from harness.cassettes.cell_recording import CellRecording
 from harness.cassettes.preflight import Preflight
-from harness.kit.thread import failure
-from harness.model.errors import CassetteError, CassetteMissing, CassetteTaken, Unsupported, UsageError
-from harness.model.loops import Drive
-from harness.model.messages import ToolCall, ToolResult
-from harness.model.protocols import Endpoint
-from harness.platform.exceptions import class_name, exception_text, origin, text_with_line, traceback_text
-from harness.results import (
-    CellResult,
-    DrivenTranscript,
-    EmbeddingTranscript,
-    Mode,
-    ServedTranscript,
-    Transcript,
-    Verdict,
-)
+from harness.model.errors import CassetteError, CassetteMissing, CassetteTaken, UsageError
+from harness.platform.exceptions import class_name, text_with_line, traceback_text
+from harness.results import CellResult, EmbeddingTranscript, Mode, Transcript, Verdict
 from harness.rules.evidence import Evidence
 from harness.rules.replays import is_unreadable_variant
-from harness.runner.backends import NO_KEY, Backend, CellEnvironment
+from harness.runner.backends import Backend, CellEnvironment
 from harness.runner.budget import Budget
-from harness.runner.cells import Cell, conversation_for, not_applicable, with_final_calls
+from harness.runner.cells import Cell, HandedHistory, NoHistory, not_applicable
 from harness.runner.differences import observe
+from harness.runner.hand_over import HandOverCell, handed_history, no_history
+from harness.runner.hand_over_outcome import with_hand_over
+from harness.runner.loop_cells import LoopRun, run_loop
 from harness.runner.recorder import Recorder, RequestLimit, Withheld, is_complete, open_recording, served_model
 from harness.runner.replay_variants import replay_variants
-from harness.runner.serve_router import ServeRouter
-from harness.runner.served_session import (
-    CallPositions,
-    ReverseOrder,
-    ServedSession,
-    SessionOptions,
-    StreamRewrite,
-    StreamRewrites,
-    cut_rewrite,
-    shape_rewrite,
-)
+from harness.runner.served_session import StreamRewrite, cut_rewrite, shape_rewrite
 from harness.runner.tool_loop import ADAPTER_EXCEPTIONS, EmbeddingRun, ScenarioRun, run_scenario
 from harness.runner.verdicts import CellJudge, JudgedCell, unreadable_cassette
-from harness.scenarios.canonical import MissingResult, ToolFailure, UnknownTool, answer, called_before
-from harness.stdio.adapter_process import AdapterBroke, BrokenCommand
-from harness.stdio.workers import ForeignAdapter
+from harness.stdio.adapter_process import AdapterBroke
 
 
 class CellRunner:
@@ -81,6 +53,7 @@ class CellRunner:
         self._budget = budget
         self._request_limit = RequestLimit(recorder.max_requests if recorder else None)
         self._whole: tuple[Cell, Evidence] | None = None  # the last whole cell: the next one is often its stream
+        self._histories: dict[tuple[str, str], HandedHistory | NoHistory] = {}
         self._lock = Lock()
 
     @property
@@ -98,6 +71,9 @@ class CellRunner:
         Raises:
             UsageError: The adapter cannot be connected, or a key is missing.
         """
+        return self._run_hand_over(cell) if isinstance(cell, HandOverCell) else self._run_cell(cell)
+
+    def _run_cell(self, cell: Cell) -> JudgedCell:
         result = cell.result()
         reason = not_applicable(cell, self._backend.mode)
         if reason is not None:
@@ -127,6 +103,34 @@ class CellRunner:
             return JudgedCell(replace(told, verdict=Verdict.ERROR, reason=broken.reason))
         except ADAPTER_EXCEPTIONS as error:  # the adapter's `connect` or `close`: one cell, not the run
             return JudgedCell(_error_result(result, error))
+
+    def _run_hand_over(self, cell: HandOverCell) -> JudgedCell:
+        """Run the first target, or use its last run, and continue its conversation on the second."""
+        key = cell.case.name, cell.source.name
+        if key not in self._histories:
+            self._histories[key] = self._history(cell)
+        history = self._histories[key]
+        if isinstance(history, NoHistory):
+            return JudgedCell(replace(cell.result(history.verdict), reason=history.reason))
+        judged = self._run_cell(cell.continued(history))
+        if judged.evidence is None:
+            return judged
+        return replace(judged, result=with_hand_over(cell, judged.result, judged.evidence, history))
+
+    def _history(self, cell: HandOverCell) -> HandedHistory | NoHistory:
+        first = cell.first
+        reason = not_applicable(first, self._backend.mode)
+        if reason is None and first.target.adapter.drive is not None:
+            reason = "it runs its own tool loop, so its history is unknown"
+        if reason is not None:
+            return no_history(cell, reason)
+        try:
+            with self._backend.stage(first) as environment:
+                run = run_scenario(first.scenario, first.target, environment.endpoint, lambda _chat: None)
+        except AdapterBroke as broken:
+            return no_history(cell, broken.reason, Verdict.ERROR)
+        sent = environment.tap.exchanges[-1].request if environment.tap.exchanges else None
+        return handed_history(cell, run, sent)
 
     def _whole_variant_of(self, cell: Cell) -> Evidence | None:
         if self._whole is None:
@@ -219,7 +223,7 @@ class CellRunner:
             environment.tap.chat = chat
 
         try:
-            return run_scenario(cell.scenario, cell.target, environment.endpoint, begin, cell.variant)
+            return run_scenario(cell.scenario, cell.target, environment.endpoint, begin, cell.variant, cell.handed)
         finally:
             give_back()
             if account:
@@ -272,146 +276,4 @@ def _transcript(cell: Cell, environment: CellEnvironment, playing: ScenarioRun, 
         capabilities=cell.target.adapter.capabilities,
         handled=playing.handled,
         printed=playing.printed,
-    )
-
-
-_SESSION = "loop"
-
-
-@dataclass(frozen=True, slots=True)
-class LoopRun:
-    """Result of running a loop.
-
-    `declined` is the loop's reason if it declined before sending anything. `way` describes how its streams were
-    rewritten.
-    """
-
-    stage: CellEnvironment
-    transcript: DrivenTranscript
-    traceback: str | None = None
-    declined: str | None = None
-    way: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class LoopOutcome:
-    """The outcome of a loop. It ended normally or with a `failure`, or it `declined` the conversation."""
-
-    failure: str | None = None
-    traceback: str | None = None
-    declined: str | None = None
-    printed: str = ""
-    is_stopped: bool = False
-
-
-class ScriptedTools:
-    """Runs the scenario's tools for a loop and records the calls. Parallel calls finish in reverse order."""
-
-    def __init__(self, conversation: ServedSession) -> None:
-        self._conversation = conversation
-        self._places = CallPositions(conversation.scenario)
-        self._order = ReverseOrder()
-
-    def __call__(self, call: ToolCall) -> ToolResult:
-        """Run a tool.
-
-        An exception of the tool is returned as a result marked as an error. Repeating a call returns the same result.
-        """
-        scenario = self._conversation.scenario
-        answers = self._conversation.note_run(call)
-        place = self._places.of(call, answers - 1)
-        try:
-            result = answer(scenario, call, called_before(scenario, answers - 1))
-        except (ToolFailure, UnknownTool, MissingResult) as raised:
-            result = failure(call, raised)
-        self._order.wait(place)
-        return result
-
-
-def run_loop(cell: Cell, backend: Backend, way: StreamRewrite | None = None) -> LoopRun:
-    """Run the scenario of a cell through its loop. With `way`, each stream is rewritten.
-
-    Raises:
-        UsageError: The loop cannot be used.
-        RunCancelled: The run was cancelled.
-    """
-    target, adapter = cell.target, cell.target.adapter
-    if not isinstance(adapter, ForeignAdapter):
-        raise TypeError(f"{adapter.name}: a loop that no worker has loaded")
-    if adapter.final_call is not None:
-        cell = replace(cell, scenario=with_final_calls(cell.scenario, adapter.final_call))
-    wire = registry.api(target.api)
-    lost: list[str] = []
-    ways: StreamRewrites | None = None if way is None else lambda _wire: [way]
-    terms = SessionOptions(edition=target.edition, models=(target.model,), ways=ways)
-    reception = ServeRouter([cell.scenario], {}, terms, lost.append)
-    with backend.endpoint(target, reception) as endpoint:
-        reception.origin = endpoint.base_url.removesuffix(wire.base_path)
-        conversation = reception.conversation(cell.scenario, _SESSION, wire)
-        base = f"{reception.origin}/{cell.scenario.id}/{_SESSION}{wire.base_url_ending}"
-        outcome = _drive(cell, adapter, Endpoint(base, NO_KEY), ScriptedTools(conversation))
-    others = [each for each in reception.conversations() if each is not conversation and each.asked]
-    told = [
-        *(f"{each.asked} of the API {each.wire.name}" for each in others),
-        *(line.replace(urlsplit(reception.origin).path + f"/{cell.scenario.id}/{_SESSION}", "") for line in lost),
-    ]
-    served = conversation.transcript(ended=True)
-    transcript = _loop_transcript(cell, served, outcome, tuple(told), backend.mode)
-    nothing_sent = not conversation.asked and not told
-    declined = outcome.declined if nothing_sent else None
-    return LoopRun(
-        conversation.stage,
-        transcript,
-        outcome.traceback,
-        declined,
-        "; ".join(dict.fromkeys(conversation.ways.values())),
-    )
-
-
-def _drive(cell: Cell, adapter: ForeignAdapter, endpoint: Endpoint, desk: ScriptedTools) -> LoopOutcome:
-    outcome = LoopOutcome()
-    try:
-        with adapter.workers.lease(adapter) as lease:
-            drive = cast("Drive", lease.adapter.drive)
-            try:
-                drive(endpoint, cell.target.model, conversation_for(cell.scenario, cell.variant, desk))
-            except Unsupported as declined:
-                outcome = LoopOutcome(declined=exception_text(declined))
-            except BrokenCommand as broken:
-                outcome = LoopOutcome(exception_text(broken))
-            except UsageError:
-                raise
-            except Exception as error:  # noqa: BLE001 - what a loop raises ends its cell, not the run
-                came = origin(error)
-                who = came.raiser if came.raiser.startswith("the library ") else "it"
-                words = (
-                    exception_text(error)
-                    if came.error == BrokenCommand.__name__
-                    else f"{who} raises {came.error}: {came.text}"
-                )
-                outcome = LoopOutcome(words + came.line, traceback_text(error))
-    except AdapterBroke as broken:
-        return LoopOutcome(broken.reason, broken.traceback, printed=broken.printed, is_stopped=True)
-    return replace(outcome, printed=lease.printed)
-
-
-def _loop_transcript(
-    cell: Cell, served: ServedTranscript, outcome: LoopOutcome, elsewhere: tuple[str, ...], mode: Mode
-) -> DrivenTranscript:
-    target = cell.target
-    known: dict[str, Any] = {
-        **{each.name: getattr(served, each.name) for each in fields(ServedTranscript)},
-        "model": target.model,
-        "profile": target.profile,
-        "mode": mode,
-        "adapter": target.adapter.name,
-        "variant": cell.variant,
-        "capabilities": target.adapter.capabilities,
-        "printed": outcome.printed,
-    }
-    return DrivenTranscript(
-        **known,
-        failure=outcome.failure or outcome.declined,
-        is_stopped=outcome.is_stopped,
-        elsewhere=elsewhere,
     )

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from harness.apis import registry
-from harness.apis.registry import Target
+from harness.apis.targets import Target
+from harness.model.http import HttpRequest
 from harness.model.loops import Conversation, ConversationTool
-from harness.model.messages import ToolCall, ToolResult
+from harness.model.messages import Message, ToolCall, ToolResult
 from harness.model.protocols import Capability, FinalCall
 from harness.results import CellResult, Mode, Verdict
 from harness.results.run_result import CellKey
@@ -19,12 +20,33 @@ from harness.scenarios.schema import FaultSpec, Scenario, TurnSpec, Variant
 
 
 @dataclass(frozen=True, slots=True)
+class HandedHistory:
+    """The history of a conversation that began on another target, and the message that comes next.
+
+    `sent` is the last request of that target.
+    """
+
+    messages: tuple[Message, ...]
+    opening: Message
+    sent: HttpRequest | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NoHistory:
+    """The reason why there is no history to hand over, and the verdict of the cells that would continue it."""
+
+    verdict: Verdict
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Cell:
-    """A scenario that runs on a target in one variant."""
+    """A scenario that runs on a target in one variant. It continues the conversation `handed`, if there is one."""
 
     scenario: Scenario
     target: Target
     variant: Variant
+    handed: HandedHistory | None = None
 
     @property
     def key(self) -> CellKey:

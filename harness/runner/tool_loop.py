@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import astuple, dataclass, replace
 
-from harness.apis.registry import Target
+from harness.apis.targets import Target
 from harness.kit.client import EmbeddingRecord
 from harness.kit.handlers import CollectingHandler
 from harness.kit.thread import Thread, failure, trimmed
@@ -27,6 +27,7 @@ from harness.model.messages import ChatRequest, ChatResponse, StreamEvent, ToolC
 from harness.model.protocols import Adapter, EmbeddingProvider, Endpoint
 from harness.platform.exceptions import class_name, exception_text, root_origin, text_with_line, traceback_text
 from harness.results import Chat, Embedded, ToolExecution
+from harness.runner.cells import HandedHistory
 from harness.scenarios.canonical import (
     MissingResult,
     ToolFailure,
@@ -126,8 +127,18 @@ class EmbeddingRun(ScenarioRun):
 
 
 class _ToolLoop:
-    def __init__(self, scenario: Scenario, target: Target, begin: Callable[[int], None], *, stream: bool) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        target: Target,
+        begin: Callable[[int], None],
+        handed: HandedHistory | None,
+        *,
+        stream: bool,
+    ) -> None:
         self.scenario = scenario
+        self._earlier = history(scenario) if handed is None else handed.messages
+        self._opening = None if handed is None else handed.opening
         self._model = target.model
         self._begin = begin
         self._stream = stream
@@ -143,7 +154,8 @@ class _ToolLoop:
             thread.template = self._template(index)
             asking, handler = _ScriptOrderClient(self, thread, index, client), _EventHandler()
             try:
-                thread.send(asking, user_message(turn), self.run, handler)
+                opening = self._opening if index == 0 else None
+                thread.send(asking, opening or user_message(turn), self.run, handler)
                 if scenario.trim is not None:
                     thread.messages = trimmed(thread.messages, scenario.trim.tools)
             except IterationLimit as error:
@@ -160,7 +172,7 @@ class _ToolLoop:
         hand = self._handed.hand
         return ChatRequest(
             model=self._model,
-            messages=tuple(map(hand, history(scenario))) if messages else (),
+            messages=tuple(map(hand, self._earlier)) if messages else (),
             system=system_of(scenario, turn),
             tools=tuple(map(hand, tools(scenario))),
             tool_choice=settings.choice(),
@@ -270,12 +282,18 @@ class _CellEnded(Exception):  # not an error: a chat has failed, and the cell en
     pass
 
 
-def run_scenario(
-    scenario: Scenario, target: Target, endpoint: Endpoint, begin: Callable[[int], None], variant: Variant = "whole"
+def run_scenario(  # noqa: PLR0913, PLR0917 - the parts of a cell, and its environment
+    scenario: Scenario,
+    target: Target,
+    endpoint: Endpoint,
+    begin: Callable[[int], None],
+    variant: Variant = "whole",
+    handed: HandedHistory | None = None,
 ) -> ScenarioRun:
     """Run a scenario through a target's adapter, which sends its requests to `endpoint`.
 
-    The variant determines whether the client's `chat` or `stream` is used. `begin(n)` is called before chat n sends a
+    With `handed`, the conversation continues that history, and its next message replaces the first user message. The
+    variant determines whether the client's `chat` or `stream` is used. `begin(n)` is called before chat n sends a
     request. A failed chat ends the cell, and its exception is recorded. An asynchronous client uses one event loop for
     the whole cell. A foreign adapter runs in a worker.
 
@@ -287,10 +305,10 @@ def run_scenario(
     adapter = target.adapter
     if isinstance(adapter, ForeignAdapter):
         with adapter.workers.lease(adapter) as lease:
-            playing = run_scenario(scenario, replace(target, adapter=lease.adapter), endpoint, begin, variant)
+            playing = run_scenario(scenario, replace(target, adapter=lease.adapter), endpoint, begin, variant, handed)
         return replace(playing, printed=lease.printed)
     if scenario.embeddings is not None:
         return EmbeddingRun(embedded=run_embeddings(scenario.embeddings, adapter, endpoint, begin))
     stream = variant == "stream"
     with closing(SyncClient(adapter.connect(endpoint, target.model), stream=stream)) as client:
-        return _ToolLoop(scenario, target, begin, stream=stream).converse(client)
+        return _ToolLoop(scenario, target, begin, handed, stream=stream).converse(client)

@@ -34,6 +34,8 @@ TWINS = {
 """Cells of shipped adapters that `test_shipped_adapters_raise_nothing` does not play, each once."""
 
 PROVED_ELSEWHERE = {
+    "foreign-state-sent": "tests/runner/test_hand_over.py",
+    "result-missing": "tests/runner/test_hand_over.py",
     "cassette-old": "tests/cli/test_cassettes.py",
     "cassette-stale": "test_replay.py",
     "script-unplayed": "tests/serving/test_serve.py",
@@ -46,9 +48,6 @@ PROVED_ELSEWHERE = {
     "provider-signature-missing": "tests/rules/test_provider.py",
     "provider-stop-reason": "tests/rules/test_provider.py",
     "provider-usage-missing": "tests/rules/test_provider.py",
-    "state-dropped": "tests/rules/test_provider_reports.py",
-    "cache-missed": "tests/rules/test_provider_reports.py",
-    "system-after-conversation": "tests/rules/test_system_place.py",
 } | dict.fromkeys(WRONG.values(), "tests/driving/test_loops.py")
 """Rules that no adapter of a shipped scenario can break, and the tests that break them."""
 
