@@ -8,7 +8,7 @@ from functools import cache, partial
 from pathlib import Path
 
 from harness.apis import registry
-from harness.apis.targets import Target, target
+from harness.apis.registry import Target, target_for
 from harness.cassettes.cassette import REFERENCE_URL
 from harness.cassettes.player import ExchangeLog, Keep
 from harness.cassettes.transport import Handler
@@ -72,7 +72,8 @@ def shipped_targets() -> dict[str, Target]:
 @cache
 def every_target() -> dict[str, Target]:
     """The same with those that run a command."""
-    return {shipped.name: target(shipped, adapter_specs.adapter(shipped.adapter), {}) for shipped in registry.targets()}
+    shipped_targets = registry.targets()
+    return {each.name: target_for(each, adapter_specs.adapter(each.adapter), {}) for each in shipped_targets}
 
 
 @cache

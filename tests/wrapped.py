@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 
-from harness.apis.targets import Target
+from harness.apis.registry import Target
 from harness.model.messages import ChatRequest, ChatResponse, StreamEvent
 from harness.model.protocols import AsyncChatClient, ChatClient, Endpoint, Route, StreamingChatClient
 

@@ -63,6 +63,7 @@ class Api:
     - `facts`: requests that the provider and other servers accept or refuse, with evidence and dates.
     - `profiles`: model generations. The first one that matches a name applies; the last one matches any name.
     - `targets`: at least one target. Those of built-in APIs have recordings.
+    - `servers`: targets of compatible servers. They have no recordings, and a run has them only by name.
     - `system_places`: allowed places of the system prompt (`SystemView.place`).
     - `provocations`: stream behaviour that the reference server can produce although no recording has it.
     - `own_stops`: stop reasons that only this API has, each with the ends of two sentences for error messages.
@@ -128,6 +129,7 @@ class Api:
     header_violation: Callable[[HttpRequest], Violation | None] = lambda _request: None
     embeddings: EmbeddingFormat | None = None
     base_url_variable: str | None = None
+    servers: tuple[ShippedTarget, ...] = ()
     facts: Facts = field(default_factory=Facts)
     limits: tuple[Limit, ...] = ()
     least_body: bytes = b"{}"
@@ -161,7 +163,7 @@ class Api:
         """Reject a description that would fail in the middle of a run."""
         if not self.targets:
             raise ValueError("it has no targets")
-        for each in self.targets:
+        for each in (*self.targets, *self.servers):
             if each.api != self.name:
                 raise ValueError(f"its target {each.name!r} is one of the API {each.api!r}")
         if not self.profiles or self.profiles[-1].models != r".*":
@@ -188,6 +190,14 @@ class Api:
             self._derived.clear()
         self._derived[bare, id(facts)] = facts, profile
         return profile
+
+    def target_profile(self, target: ShippedTarget, model: str, edition: FactSelection = SHIPPED) -> Profile:
+        """Return the profile of a model at the server of a target. Raises `FactsError`."""
+        profile = self.profile_for(model, edition)
+        if target.service is None:
+            return profile
+        lacks = profile.lacks.union(target.profile.get("lacks", ()))
+        return replace(profile, **{**target.profile, "dialect": target.service, "lacks": lacks})
 
     def violation_ids(self, edition: FactSelection = SHIPPED) -> Iterator[str]:
         """Yield the ids of all limits, and of all refusals that only fact conditions check, regardless of the day.

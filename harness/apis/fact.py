@@ -121,6 +121,10 @@ Mechanism = Literal["native", "emulated", "unsupported"]
 replaces it, or `unsupported`.
 """
 
+ChangedPrefix = Literal["refuses", "refuses-some-accounts", "drops-reasoning"]
+"""Treatment of requests with reasoning after a changed prefix. `refuses-some-accounts`: the provider only reports the
+change to the other accounts."""
+
 Thinking = Literal["adaptive", "budget", "effort", "level", "none"]
 """Ways in which a request can control reasoning."""
 
@@ -150,8 +154,12 @@ class Effects(Strict):
     tools_want_no_reasoning: bool | None = None
     tools_want_effort_none: bool | None = None
     results_adjacent: bool | None = None
+    trailing_places: list[str] | None = None
+    reply_after_results: bool | None = None
     json_with_tools: Mechanism | None = None
     lacks: list[Capability] | None = None
+    changed_prefix: ChangedPrefix | None = None
+    first_thoughts_may_leave: bool | None = None
 
 
 def _listed(value: Any) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, TypeAlias, cast
 
-from harness.apis.fact import Fact, Mechanism, Ruling, Thinking
+from harness.apis.fact import ChangedPrefix, Fact, Mechanism, Ruling, Thinking
 from harness.apis.limits import Violation
 from harness.apis.view import RequestView, ResponseView
 from harness.model.protocols import Capability
@@ -61,6 +61,12 @@ class Profile:
     `results_adjacent`: no message may come between a call and its result. This is unverified for OpenAI. DeepSeek's
     Responses endpoint refuses it (a recorded 400, and the reports in ranxianglei/billion-context#766).
 
+    `trailing_places`: places of system text that the provider adds after the conversation
+    (openai-responses-gpt-6-2-instructions-last).
+
+    `reply_after_results`: an assistant message must come between tool results and the user's next message
+    (openai-chat-mistral-user-after-tool).
+
     `strict_pairing`: all results of a step must be in one turn and have the names of their calls
     (gemini-function-response-form, gemini-responses-counted).
 
@@ -72,6 +78,14 @@ class Profile:
 
     `lacks`: capabilities that no adapter has with these models: tools on Chat (openai-chat-tools-want-no-reasoning), a
     forced choice (anthropic-no-forced-choice).
+
+    `changed_prefix`: treatment of reasoning that is sent back after a changed prefix. The request is refused, or it is
+    refused for accounts that opted in or were created recently (anthropic-thinking-bound-to-prefix,
+    anthropic-fable-5-2-prefix-check-every-account), or the reasoning is dropped
+    (openai-responses-gpt-6-2-reasoning-dropped). `None` means that only the prompt cache is lost.
+
+    `first_thoughts_may_leave`: the first reasoning of a conversation may be left out without changing the prefix of the
+    rest (anthropic-first-thinking-may-leave).
 
     `facts`: all facts about the model on the selected day, at any service.
 
@@ -94,12 +108,16 @@ class Profile:
     reasons_by_default: bool = False
     strict_requests: bool = False
     results_adjacent: bool = False
+    trailing_places: frozenset[str] = frozenset()
+    reply_after_results: bool = False
     strict_pairing: bool = False
     mixed_tools: Ruling | None = None
     json_mode: Mechanism = "native"
     json_schema: Mechanism = "native"
     json_with_tools: Mechanism = "native"
     lacks: frozenset[Capability] = frozenset()
+    changed_prefix: ChangedPrefix | None = None
+    first_thoughts_may_leave: bool = False
     dialect: str | None = None
     facts: tuple[Fact, ...] = field(default=(), compare=False, repr=False)
 
@@ -139,12 +157,20 @@ def _ruling(value: Any, *, certain: bool) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class ShippedTarget:
-    """A built-in target with recordings. Its adapter is not loaded."""
+    """A built-in target. Its adapter is not loaded.
+
+    A target of a compatible server has the `service` whose rules apply, and no recordings. `profile` changes the
+    profile of its model there. `url` and `keys` replace the address and the key variables of the API's provider.
+    """
 
     name: str
     adapter: str
     api: str
     model: str
+    service: str | None = None
+    profile: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    url: str = ""
+    keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

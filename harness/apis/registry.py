@@ -1,13 +1,18 @@
-"""Registry of APIs and of their targets and limits, including those of other packages."""
+"""Registry of APIs, including those of other packages, and of their targets and limits."""
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
+from itertools import chain
 
 from harness.apis.api import PATH_UNKNOWN, Api
+from harness.apis.fact_files import SHIPPED, FactSelection
 from harness.apis.limits import Limit, Severity, lesser
-from harness.apis.profiles import ShippedTarget
-from harness.model.errors import PluginError, UnknownName
+from harness.apis.profiles import Profile, ShippedTarget
+from harness.model.errors import PluginError, UnknownName, UsageError
+from harness.model.protocols import Adapter
 from harness.plugins import PluginGroup
 
 APIS: PluginGroup[Api] = PluginGroup("API", "harness.apis", "API", "harness.apis.api:Api", packages=True)
@@ -51,12 +56,32 @@ def _limits(api: Api) -> frozenset[str]:
 
 
 def _targets(api: Api) -> frozenset[str]:
-    return frozenset(target.name for target in api.targets)
+    return frozenset(target.name for target in (*api.targets, *api.servers))
 
 
 def targets() -> tuple[ShippedTarget, ...]:
     """Return the shipped targets of all APIs, including third-party ones."""
     return tuple(target for api in apis() for target in api.targets)
+
+
+def server_targets() -> tuple[ShippedTarget, ...]:
+    """Return the targets of compatible servers."""
+    return tuple(target for api in apis() for target in api.servers)
+
+
+def all_targets() -> tuple[ShippedTarget, ...]:
+    """Return all targets: those with recordings, then the compatible servers."""
+    return (*targets(), *server_targets())
+
+
+ALL_SERVERS = "all-servers"
+"""Name for all targets of compatible servers."""
+
+
+def target_names(names: Iterable[str]) -> list[str]:
+    """Return the names of targets once each, with the servers in place of `ALL_SERVERS`."""
+    servers = [each.name for each in server_targets()]
+    return list(dict.fromkeys(chain.from_iterable(servers if name == ALL_SERVERS else [name] for name in names)))
 
 
 def shipped_targets() -> tuple[ShippedTarget, ...]:
@@ -66,12 +91,12 @@ def shipped_targets() -> tuple[ShippedTarget, ...]:
     return tuple(each for each in targets() if each.api in ours)
 
 
-def target(name: str) -> ShippedTarget:
-    """Return the shipped target with this name. Raises `UnknownName`."""
-    for each in targets():
-        if each.name == name:
-            return each
-    raise UnknownName("target", name, [each.name for each in targets()])
+def target_named(name: str) -> ShippedTarget:
+    """Return the target with this name, which may be a compatible server. Raises `UnknownName`."""
+    known = {each.name: each for each in all_targets()}
+    if name not in known:
+        raise UnknownName("target", name, [*known])
+    return known[name]
 
 
 def known_limits() -> tuple[Limit, ...]:
@@ -85,3 +110,96 @@ def severity(limit: Limit) -> Severity:
     """
     facts = [fact for api in apis() for fact in api.facts.named(limit.facts)]
     return lesser(limit.severity, facts) if facts else limit.severity
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An adapter with a model: one column of a report.
+
+    `cassettes` is the target name in the paths of its recordings, which any adapter of the API can replay. `edition`
+    selects the facts that apply to it. A target of a compatible server has its `service`, address and key variables.
+    """
+
+    name: str
+    adapter: Adapter
+    model: str
+    profile: Profile
+    cassettes: str
+    edition: FactSelection = SHIPPED
+    service: str | None = None
+    url: str = ""
+    keys: tuple[str, ...] = ()
+
+    @property
+    def api(self) -> str:
+        """The API that the adapter speaks."""
+        return self.adapter.api
+
+    @property
+    def key_variables(self) -> tuple[str, ...]:
+        """Environment variables that may have the key."""
+        return self.keys or api(self.api).key_variables
+
+
+def target_for(
+    shipped: ShippedTarget, adapter: Adapter, models: Mapping[str, str], edition: FactSelection = SHIPPED
+) -> Target:
+    """Return a built-in target that uses `adapter`. `models` maps target names to models that replace the default ones.
+
+    With an adapter other than its own, the target is named after that adapter.
+    """
+    name = shipped.name
+    if adapter.name != shipped.adapter:
+        suffix = f"@{name}" if shipped.service else name.removeprefix(shipped.api)
+        name = adapter.name + suffix
+    model = models.get(name, models.get(shipped.name, shipped.model))
+    profile = api(adapter.api).target_profile(shipped, model, edition)
+    made = Target(name, adapter, model, profile, shipped.name, edition, shipped.service, shipped.url, shipped.keys)
+    return made if model == shipped.model else replace(made, cassettes=_of_model(shipped.name, model))
+
+
+def _of_model(name: str, model: str) -> str:
+    """Return a separate name for recordings of another model, so that they do not overwrite the target's own."""
+    safe = "".join(character if character.isalnum() or character in "._-" else "-" for character in model)
+    return f"{name}@{safe}"
+
+
+def targets_for(
+    adapters: Sequence[Adapter],
+    names: Sequence[str],
+    models: Mapping[str, str],
+    edition: FactSelection = SHIPPED,
+    optional: Container[str] = (),
+) -> list[Target]:
+    """Return all targets that the adapters can run. If `names` is not empty, only these targets are included.
+
+    `optional` names may occur in `models` without a target.
+
+    Raises:
+        UnknownName: a name in `names` or `models` is no target.
+        UsageError: an adapter's API has no target, a named target no adapter, or two adapters have one name.
+    """
+    chosen = [target_named(name) for name in names] or [*targets()]
+    made: list[Target] = []
+    for adapter in adapters:
+        of_api = [shipped for shipped in chosen if shipped.api == adapter.api]
+        if not of_api:
+            raise UsageError(
+                f"the adapter {adapter.name!r} speaks {adapter.api!r}, and none of the chosen targets does: "
+                + ", ".join(f"{shipped.name} ({shipped.api})" for shipped in chosen)
+            )
+        made.extend(target_for(shipped, adapter, models, edition) for shipped in of_api)
+    for name in names:
+        if not any(t.cassettes.partition("@")[0] == name for t in made):
+            needed = target_named(name).api
+            raise UsageError(
+                f"the target {name!r} needs an adapter that speaks {needed!r}, and none of the chosen ones does."
+            )
+    twice = [t.name for t in made if sum(t.name == other.name for other in made) > 1]
+    if twice:
+        raise UsageError(f"two of the chosen adapters would be the target {twice[0]!r}. Give one of them another name.")
+    known = {t.name for t in made} | {t.cassettes.partition("@")[0] for t in made}
+    for name in models:
+        if name not in known and name not in optional:
+            raise UnknownName("target", name, sorted(known), "--model")
+    return made

@@ -291,9 +291,33 @@ class ErrorView:
     retry_after_rounded: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ProviderReport:
+    """A statement of a response about its request.
+
+    - `effect`: `dropped` (a part of the request was withheld from the model), `tolerated` (a part failed a check, and
+      the model got it nevertheless) or `cache-missed` (the prompt cache could not be used).
+    - `reason`: the provider's word for the cause, such as `prefix_mismatch`.
+    - `pointer`: location of the statement in the response.
+    - `part`: pointer to the part in the request, if the statement has one. `item_id` is the id of the part, if the
+      statement identifies it by an id.
+    - `tokens`: estimated number of input tokens that were not read from the cache.
+    """
+
+    effect: Literal["dropped", "tolerated", "cache-missed"]
+    reason: str
+    pointer: str
+    part: str | None = None
+    item_id: str | None = None
+    tokens: int | None = None
+
+
 @dataclass(frozen=True)
 class ResponseView:
-    """A response, whole or folded from its event stream. `complete` is false for a stream without its end."""
+    """A response, whole or folded from its event stream. `complete` is false for a stream without its end.
+
+    `reports` are the provider's statements about the request.
+    """
 
     api: str
     parts: tuple[PartView, ...]
@@ -305,6 +329,7 @@ class ResponseView:
     streamed: bool = False
     complete: bool = True
     error: ErrorView | None = None
+    reports: tuple[ProviderReport, ...] = ()
 
     @cached_property
     def calls(self) -> tuple[CallView, ...]:

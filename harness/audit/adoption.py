@@ -18,9 +18,9 @@ from urllib.parse import urlsplit
 from harness.apis.fact_files import SHIPPED, FactSelection
 from harness.audit.cassette_audit import Audit, candidate_files, looks_like_cassette
 from harness.cassettes.cassette import Cassette, Interaction
+from harness.cassettes.cassette_files import write_file
 from harness.cassettes.tape_player import load
 from harness.cassettes.tape_recorder import learned, redactor, request_as_stored, response_as_stored, spoken, text
-from harness.cassettes.write import replace as put
 from harness.model.errors import CassetteError
 from harness.platform.credentials import is_secret_header
 from harness.platform.files import read_file
@@ -145,7 +145,7 @@ def _kept(found: FoundCassette, cassette: Cassette, path: Path, allowed: Sequenc
         return replace(found, unwritten=f"{path} is there already, and stays as it is")
     note = f"Recorded by others; taken over from {found.file.name} by harness on {dt.datetime.now(dt.UTC).date()}."
     try:
-        put(path, text(cassette, note, str(path), allowed, "--allow-secret"))
+        write_file(path, text(cassette, note, str(path), allowed, "--allow-secret"))
     except CassetteError as error:
         return replace(found, unwritten=_reason(error))
     return replace(found, kept=path)

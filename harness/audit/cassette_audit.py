@@ -25,7 +25,7 @@ from harness.apis.jsonvalue import loads
 from harness.apis.profiles import Profile
 from harness.apis.view import WireError, is_redacted_id
 from harness.cassettes.cassette import Cassette, Interaction
-from harness.cassettes.read import read
+from harness.cassettes.cassette_files import read
 from harness.cassettes.redact import Redactor
 from harness.model.errors import CassetteError, CassetteMissing
 from harness.model.http import HttpResponse

@@ -7,7 +7,7 @@ See `harness help adapters` for their use. The built-in adapters do not use them
 
 from harness.bridge.completions import Chunks, completion, events, response, stop_reason
 from harness.bridge.error_translation import failures
-from harness.bridge.messages import (
+from harness.bridge.openai_messages import (
     Memory,
     asked,
     completion_request,

@@ -13,7 +13,7 @@ from typing import Any, cast
 from harness.bridge.call_log import log_call
 from harness.bridge.completions import completion, events, response
 from harness.bridge.error_translation import failures
-from harness.bridge.messages import Memory, chat_arguments, plain
+from harness.bridge.openai_messages import Memory, chat_arguments, plain
 from harness.model.errors import MalformedResponse, PluginError, Unsupported
 from harness.model.messages import ChatRequest, ChatResponse, StreamEvent
 from harness.model.protocols import Adapter, Capability, Endpoint

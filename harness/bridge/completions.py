@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from harness.bridge.messages import Memory, plain, without_calls
+from harness.bridge.openai_messages import Memory, plain, without_calls
 from harness.model.errors import MalformedResponse
 from harness.model.messages import (
     JSON,

@@ -12,13 +12,12 @@ from urllib.parse import urlsplit
 from harness.apis import registry
 from harness.apis.view import WireError
 from harness.cassettes.cassette import Cassette, Interaction, Metadata
+from harness.cassettes.cassette_files import dumps, write_file
 from harness.cassettes.journal import Journal, Leftover
 from harness.cassettes.library import Library
 from harness.cassettes.player import normalised
 from harness.cassettes.redact import Redactor
 from harness.cassettes.suspects import suspects, unallowed
-from harness.cassettes.write import dumps
-from harness.cassettes.write import replace as replace_file
 from harness.model.errors import CassetteError, CassetteTaken
 from harness.model.http import HttpRequest, HttpResponse
 
@@ -134,7 +133,7 @@ class CellRecording:
                 "a key of this run would be in it, so nothing was written. Please report this with the scenario's id."
             )
             raise CassetteError(str(self._path), reason)
-        replace_file(self._path, data)
+        write_file(self._path, data)
         self._completed = True
         return cassette
 

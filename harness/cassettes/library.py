@@ -10,10 +10,9 @@ import re
 from pathlib import Path
 
 from harness.cassettes.cassette import Cassette, Metadata
+from harness.cassettes.cassette_files import dumps, read, write_file
 from harness.cassettes.cassette_text import RESTORE
 from harness.cassettes.journal import SUFFIX, path_of, read_journal
-from harness.cassettes.read import read
-from harness.cassettes.write import dumps, replace
 from harness.model.errors import CassetteError, CassetteMissing, CassetteTaken
 from harness.results import Variant
 
@@ -86,7 +85,7 @@ class Library:
         if cassette.metadata is None:
             raise CassetteError(str(self.root), "a cassette without metadata belongs to no cell.")
         path = self.place_for(cassette.metadata, force=force)
-        replace(path, dumps(cassette, str(path)))
+        write_file(path, dumps(cassette, str(path)))
         return path
 
     def place_for(self, metadata: Metadata, *, force: bool = False) -> Path:

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from harness.cassettes.cassette import Cassette, Metadata
+from harness.cassettes.cassette_files import prepare
 from harness.cassettes.cell_recording import answers
 from harness.cassettes.journal import Journal, Leftover, leftover, path_of
 from harness.cassettes.library import Library, check_free, is_paid, recorded_on
-from harness.cassettes.write import prepare
 from harness.model.errors import CassetteError, CassetteTaken, UsageError
 from harness.platform import files
 from harness.results import Variant

@@ -19,9 +19,9 @@ from harness.apis.api import Api
 from harness.apis.jsonvalue import canonical, join, keys, loads, resolve
 from harness.apis.view import WireError
 from harness.cassettes.cassette import Cassette
+from harness.cassettes.cassette_files import read
 from harness.cassettes.compare import RequestDifference, differences, in_bodies
 from harness.cassettes.player import asks_for_stream, normalised
-from harness.cassettes.read import read
 from harness.cassettes.redact import Redactor
 from harness.cassettes.redact.urls import bare
 from harness.cassettes.tape_recorder import Taken, TapeExchange, request_as_stored, spoken

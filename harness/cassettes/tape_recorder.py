@@ -17,6 +17,7 @@ from harness.apis import registry
 from harness.apis.api import Api
 from harness.apis.services import address
 from harness.cassettes.cassette import Cassette, Interaction
+from harness.cassettes.cassette_files import dumps_of_test, write_file
 from harness.cassettes.client_patches.connection_bytes import Keep
 from harness.cassettes.compare import RequestDifference
 from harness.cassettes.content_encoding import missing
@@ -24,7 +25,6 @@ from harness.cassettes.redact import RESPONSE_HEADERS, Redactor
 from harness.cassettes.redact.key_patterns import Chosen, asks_for_token, has_tokens, is_anything_but_form, values
 from harness.cassettes.redact.urls import carried, secrets
 from harness.cassettes.suspects import suspects, unallowed
-from harness.cassettes.write import dumps_of_test, replace
 from harness.model.errors import CassetteError
 from harness.model.http import HttpRequest, HttpResponse
 from harness.platform import credentials
@@ -216,7 +216,7 @@ class TapeRecorder:
         interactions = [each.recorded for each in self.exchanges if each.recorded is not None]
         if interactions:
             note = f"Recorded by a test, with harness, on {dt.datetime.now(dt.UTC).date()}."
-            replace(path, text(Cassette(tuple(interactions)), note, str(path), self._allowed))
+            write_file(path, text(Cassette(tuple(interactions)), note, str(path), self._allowed))
         return len(interactions)
 
     def _keep(self, at: int, response: HttpResponse) -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from harness.apis.targets import Target
+from harness.apis.registry import Target
 from harness.model.protocols import Adapter, Capability
 from harness.results import CellResult, Checked, RunResult, Tried, Verdict
 from harness.runner.cells import Cell, cells

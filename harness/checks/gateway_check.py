@@ -11,7 +11,7 @@ from harness import plugins
 from harness.apis import registry
 from harness.apis.fact_files import FactSelection
 from harness.apis.profiles import ShippedTarget
-from harness.apis.targets import Target
+from harness.apis.registry import Target
 from harness.cassettes.redact import Redactor
 from harness.cassettes.redact.urls import shown
 from harness.checks.checked_endpoints import suggestion

@@ -24,8 +24,8 @@ import httpx2
 
 from harness.apis import registry
 from harness.apis.api import Api, ClientForm
+from harness.apis.registry import Target
 from harness.apis.server import json_response
-from harness.apis.targets import Target
 from harness.cassettes.player import ExchangeLog
 from harness.cassettes.transport import ALONE, LoggingTransport
 from harness.checks.gateway_exchange import ApiPair, GatewayExchange, gateway_exchanges

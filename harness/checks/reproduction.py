@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from harness.apis.fact import Fact
 from harness.apis.jsonvalue import loads, resolve
-from harness.bridge.messages import plain
+from harness.bridge.openai_messages import plain
 from harness.model.http import HttpResponse
 from harness.results import Exchange, Finding
 

@@ -34,6 +34,7 @@ _MODULES = {
     "completion": "app",
     "config": "settings",
     "gateway": "check",
+    "help": "explain",
     "merge": "saved_runs",
     "probe": "providers",
     "record": "run",
@@ -241,7 +242,7 @@ def complete_targets(incomplete: str) -> list[str]:
     """Return matching names of targets."""
     from harness.apis import registry  # noqa: PLC0415 - see `complete_scenarios`
 
-    return _matching((each.name for each in registry.targets()), incomplete)
+    return _matching((*(each.name for each in registry.all_targets()), registry.ALL_SERVERS), incomplete)
 
 
 def complete_adapters(incomplete: str) -> list[str]:
@@ -259,7 +260,7 @@ def complete_models(incomplete: str) -> list[str]:
     from harness.runner.costs import models  # noqa: PLC0415 - see `complete_scenarios`
 
     target, equals, _ = incomplete.partition("=")
-    found = {each.name: each.api for each in registry.targets()}
+    found = {each.name: each.api for each in registry.all_targets()}
     if not equals:
         return _matching((f"{name}=" for name in found), incomplete)
     return _matching((f"{target}={each.id}" for each in models(found[target])), incomplete) if target in found else []

@@ -16,7 +16,7 @@ import typer
 
 import harness
 from harness.apis import registry
-from harness.apis.targets import Target
+from harness.apis.registry import Target
 from harness.cassettes.library import Library
 from harness.cassettes.redact import Redactor
 from harness.cassettes.redact.urls import shown as shown_url
@@ -435,7 +435,7 @@ def base_urls_for(given: Sequence[str] | None, mode: Mode, targets: Sequence[Tar
         UsageError: a value is not a URL or does not name a target, or the run is not live.
     """
     base_urls = named_values("--base-url", given, "URL")
-    known = sorted({target.name for target in targets} | {shipped.name for shipped in registry.targets()})
+    known = sorted({target.name for target in targets} | {shipped.name for shipped in registry.all_targets()})
     for target, url in base_urls.items():
         if mode != "live":
             raise UsageError("--base-url: it is for what is sent live: add --mode live, or record --from provider.")

@@ -1,12 +1,19 @@
-"""`harness explain`: the meaning of an id or a word in a report, such as a fact, limit, rule, verdict or term."""
+"""`harness explain`: the meaning of an id or a word in a report, such as a fact, limit, rule, verdict or term.
+
+`harness help` shows the pages in `topics/`, Markdown files whose first line is the title.
+"""
 
 from __future__ import annotations
 
 import difflib
 import json
+import re
+import shutil
+import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,7 +32,7 @@ from harness.checks.server_results import BECAUSE
 from harness.cli import app
 from harness.cli.options import FactFiles, argument
 from harness.cli.settings import fact_files, fact_options
-from harness.model.errors import UsageError
+from harness.model.errors import UnknownName, UsageError
 from harness.platform.files import read_shipped_yaml
 from harness.rules.registry import all_rules
 from harness.rules.rule import Rule
@@ -203,3 +210,44 @@ def _passing(fact: GatewayFact) -> Iterator[str]:
 
 def _wrapped(text: str) -> list[str]:
     return textwrap.wrap(text, _WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
+
+
+_MAX_WIDTH = 100
+
+
+def help_(
+    topic: Annotated[
+        str | None, argument("", "A topic; without one, all are listed.", autocompletion=app.complete_topics)
+    ] = None,
+) -> None:
+    """Explain one of the topics, or list them."""
+    found = topics()
+    if topic is None:
+        width = max(map(len, found))
+        typer.echo("Usage: harness help TOPIC\n")
+        for name, text in found.items():
+            title = text.splitlines()[0].removeprefix("# ").replace("`", "")
+            typer.echo(f"  {name:{width}}  {title}")
+    elif topic not in found:
+        raise UnknownName("topic", topic, list(found))
+    elif sys.stdout.isatty():
+        render(found[topic])
+    else:
+        typer.echo(found[topic], nl=False)
+
+
+def topics() -> dict[str, str]:
+    """Return the Markdown of each topic by name."""
+    files = (resources.files("harness.cli") / "topics").iterdir()
+    texts = {file.name.removesuffix(".md"): file.read_text(encoding="utf-8") for file in files}
+    return dict(sorted(texts.items()))
+
+
+def render(text: str) -> None:
+    """Render Markdown with headings, tables and code for a terminal."""
+    from rich.console import Console  # noqa: PLC0415 - slow to import, and needed for terminals only
+    from rich.markdown import Markdown  # noqa: PLC0415 - see above
+
+    text = re.sub(r"\[(\w+)\]\((\w+)\.md\)", r"\1 (`harness help \2`)", text)
+    width = min(shutil.get_terminal_size().columns, _MAX_WIDTH)
+    Console(width=width).print(Markdown(text, code_theme="ansi_dark", hyperlinks=False))

@@ -19,6 +19,8 @@ from harness.apis.fact import Fact
 from harness.apis.fact_files import FactSelection, today
 from harness.apis.registry import known_limits, severity
 from harness.apis.response_rules import RESPONSE_RULES
+from harness.apis.servers import servers
+from harness.apis.services import OWN
 from harness.checks.gateway_findings import FACTS, OTHERS, SOURCE
 from harness.checks.server_checks import CHECKS
 from harness.checks.server_results import BECAUSE
@@ -136,10 +138,24 @@ def _scenarios() -> Iterator[Sequence[str]]:
 
 
 def _targets() -> Iterator[Sequence[str]]:
-    yield "TARGET", "ADAPTER", "API", "MODEL", "PROFILE", "KEY"
-    for each in registry.targets():
-        keys = " or ".join(registry.api(each.api).key_variables)
-        yield each.name, each.adapter, each.api, each.model, registry.api(each.api).profile_for(each.model).name, keys
+    yield "TARGET", "ADAPTER", "API", "MODEL", "PROFILE", "KEY", "KNOWN"
+    recorded = {each.name: each.recorded for each in servers()}
+    for each in registry.all_targets():
+        api = registry.api(each.api)
+        profile, keys = api.target_profile(each, each.model), " or ".join(each.keys or api.key_variables)
+        known = _known(api.facts.all(), each.service or OWN)
+        if each.service:
+            stream = recorded[each.name]
+            known += f"; streams {f'recorded {stream.date}' if stream else 'not recorded'}"
+        yield each.name, each.adapter, each.api, each.model, profile.name, keys, known
+
+
+def _known(facts: Iterable[Fact], service: str) -> str:
+    """Return how many facts are about a service, by their best evidence."""
+    about = [fact for fact in facts if fact.service is None or service in fact.service]
+    kinds = Counter(best_evidence([fact]).partition(" ")[0] for fact in about if fact.service or service == OWN)
+    by_kind = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
+    return f"{kinds.total()} facts{f' ({by_kind})' if kinds else ''}"
 
 
 def _rules() -> Iterator[Sequence[str]]:
@@ -179,7 +195,8 @@ def _facts(apis: Sequence[str], models: Sequence[str], by: FactSelection) -> Ite
 def _models(targets: Sequence[str], apis: Sequence[str]) -> Iterator[Sequence[str]]:
     from harness.runner.costs import models  # noqa: PLC0415 - other lists start faster
 
-    chosen = [registry.target(name).api for name in targets] + list(apis) or [each.api for each in registry.targets()]
+    chosen = [*(registry.target_named(name).api for name in targets), *apis]
+    chosen = chosen or [each.api for each in registry.targets()]
     yield "MODEL", "API", "PROFILE", "VISION", "THINKING", "CONTEXT", "TARGET", "NOTE"
     for api in dict.fromkeys(chosen):
         for each in models(api):

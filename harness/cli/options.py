@@ -60,7 +60,9 @@ AdapterCommands: TypeAlias = Annotated[
 Targets: TypeAlias = Annotated[
     list[str] | None,
     option(
-        "--target NAME", "Only this target ('harness list targets'). Repeatable.", autocompletion=app.complete_targets
+        "--target NAME",
+        "Only this target ('harness list targets'), or all-servers. Repeatable.",
+        autocompletion=app.complete_targets,
     ),
 ]
 Models: TypeAlias = Annotated[

@@ -18,7 +18,7 @@ import typer
 from harness import plugins
 from harness.apis import registry
 from harness.apis.profiles import ShippedTarget
-from harness.apis.targets import Target, targets_for
+from harness.apis.registry import Target, targets_for
 from harness.cassettes.redact import Redactor
 from harness.cassettes.redact.urls import shown
 from harness.cli.execution import base_urls_for
@@ -69,7 +69,7 @@ def _overview(environ: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _provider(provider: Provider, environ: Mapping[str, str]) -> dict[str, Any]:
-    shipped = registry.target(provider.target)
+    shipped = registry.target_named(provider.target)
     return {
         "name": provider.name,
         "target": provider.target,
@@ -224,7 +224,7 @@ def probe(  # noqa: PLR0913 - a parameter for each option
 def _probed_targets(names: Sequence[str] | None, models: Sequence[str] | None, facts: Sequence[Path]) -> list[Target]:
     if not names:
         raise UsageError("--target is missing: name the targets to probe. 'harness list targets' shows them.")
-    shipped = [registry.target(name) for name in dict.fromkeys(names)]
+    shipped = [registry.target_named(name) for name in dict.fromkeys(names)]
     adapters = [plugins.adapter(name) for name in dict.fromkeys(each.adapter for each in shipped)]
     chosen = [each.name for each in shipped]
     made = targets_for(adapters, chosen, named_values("--model", models, "NAME"), fact_options("today", facts))

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 from harness.apis import registry
+from harness.apis.registry import Target, targets_for
 from harness.apis.response_rules import Subject
-from harness.apis.targets import Target, targets_for
 from harness.cli.main import print_error
 from harness.cli.settings import EffectiveOptions, fact_options, named_values
 from harness.kit.client import LocalRunner
@@ -176,8 +176,8 @@ def _targets(
     options: EffectiveOptions, models: Mapping[str, str], workers: WorkerPool
 ) -> tuple[list[Target], dict[str, str], dict[str, str]]:
     """Return the targets, the command-line names of their adapters, and the omitted targets."""
-    names = list(dict.fromkeys(options.targets or ()))
-    chosen = [registry.target(name) for name in names] or list(registry.shipped_targets())
+    names = registry.target_names(options.targets or ())
+    chosen = [registry.target_named(name) for name in names] or list(registry.shipped_targets())
     specs = list(dict.fromkeys(options.adapters or [shipped.adapter for shipped in chosen]))
     adapters = {spec: workers.adapter(spec) for spec in specs}
     left_out: dict[str, str] = {**options.left_out}
@@ -223,7 +223,7 @@ def _without_sdk(adapters: Mapping[str, Adapter]) -> dict[str, str]:
 
 
 def _words(target: Target, spec: str, models: Mapping[str, str]) -> tuple[str, ...]:
-    shipped = registry.target(target.cassettes.partition("@")[0])
+    shipped = registry.target_named(target.cassettes.partition("@")[0])
     adapter = () if spec == shipped.adapter else adapter_specs.option_for(spec)
     named = next((name for name in (target.name, shipped.name) if name in models), None)
     model = () if named is None else ("--model", f"{named}={models[named]}")

@@ -188,7 +188,7 @@ def settings() -> Project:
             at = found.at("scenarios")
             raise UsageError(f"{at}: there is no such file or folder, and no shipped scenario: {each}.")
     for each in found.targets:
-        if each not in (known := sorted(target.name for target in registry.targets())):
+        if each not in (known := sorted([*(one.name for one in registry.all_targets()), registry.ALL_SERVERS])):
             raise UnknownName("target", each, known, found.at("targets"))
     for each in found.variants:
         if each not in VARIANTS:

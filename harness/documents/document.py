@@ -6,9 +6,9 @@ syntax that differs between YAML versions: anchors, aliases, tags, directives, `
 line breaks of YAML 1.1. It also rejects duplicate keys, nesting deeper than 100 levels, lone surrogates and files above
 256 KiB.
 
-`Builder` builds values from parser events, here and for cassettes (`harness.cassettes.read`). It does not recurse,
-because libyaml's own loader crashes on deep nesting. libyaml's parser runs first because it is ten times as fast. Files
-that it rejects are parsed again by PyYAML, whose error messages are the same on every machine.
+`Builder` builds values from parser events, here and for cassettes (`harness.cassettes.cassette_files`). It does not
+recurse, because libyaml's own loader crashes on deep nesting. libyaml's parser runs first because it is ten times as
+fast. Files that it rejects are parsed again by PyYAML, whose error messages are the same on every machine.
 """
 
 from __future__ import annotations

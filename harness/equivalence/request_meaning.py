@@ -1,5 +1,6 @@
-"""Normal form of requests, in which tool choices, provider tools and model names do not depend on their spelling on the
-wire, and matching of results to calls.
+"""Normal form of requests, and matching of results to calls.
+
+The normal form does not depend on how tool choices, provider tools and model names are spelled on the wire.
 """
 
 from __future__ import annotations
@@ -127,7 +128,7 @@ def is_model_name(wire_choice: str, wanted: str) -> bool:
 
     The wire may add the collection (`models/…`) or the date of an alias. It must not drop a date.
     """
-    name = wire_choice.rpartition("models/")[2]
+    name, wanted = wire_choice.rpartition("models/")[2], wanted.rpartition("models/")[2]
     return name.startswith(wanted) and _DATED.fullmatch(name.removeprefix(wanted)) is not None
 
 

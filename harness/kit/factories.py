@@ -22,8 +22,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 from urllib.parse import urlsplit
 
 from harness import plugins
@@ -41,9 +42,6 @@ from harness.kit.client import (
 from harness.model.errors import MissingKey, UnknownName, UsageError
 from harness.model.protocols import Adapter, Capability, Embeddings, Endpoint, MaxTokensField, Route
 from harness.platform.credentials import read_key
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +151,7 @@ def configured_provider(*, environ: Mapping[str, str] = os.environ) -> Provider:
 
 def configured_model(provider: Provider, *, environ: Mapping[str, str] = os.environ) -> str:
     """Return the default model of a provider."""
-    return environ.get(f"{provider.prefix}_MODEL") or registry.target(provider.target).model
+    return environ.get(f"{provider.prefix}_MODEL") or registry.target_named(provider.target).model
 
 
 def configured_base_url(provider: Provider, *, environ: Mapping[str, str] = os.environ) -> str | None:

@@ -14,7 +14,7 @@ import json
 from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from harness.model.errors import HarnessError, IterationLimit
 from harness.model.messages import (
@@ -34,22 +34,14 @@ from harness.model.messages import (
     Usage,
 )
 from harness.model.protocols import (
+    AsyncChatClient,
+    AsyncStatefulToolFunction,
+    AsyncToolFunction,
     ChatClient,
     MessageHandler,
+    StatefulToolFunction,
+    ToolFunction,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from harness.model.protocols import (
-        AsyncChatClient,
-        AsyncStatefulToolFunction,
-        AsyncToolFunction,
-        ChatClient,
-        MessageHandler,
-        StatefulToolFunction,
-        ToolFunction,
-    )
 
 DEFAULT_MAX_TOKENS = 8192
 """Limit on the tokens of a response if the template sets none."""

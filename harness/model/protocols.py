@@ -283,6 +283,7 @@ class Endpoint:
     - `processes` runs the commands of adapters of `Route.PROCESS`, which ignore the other fields.
     - `max_tokens_field` is only for OpenAI Chat. It names the field that limits a response, for servers that do not use
       OpenAI's name.
+    - `server` is the name of the compatible server behind `base_url`, such as `deepseek`, or `None` for the provider.
     """
 
     base_url: str
@@ -290,6 +291,7 @@ class Endpoint:
     http_client: object | None = None
     processes: ProcessRunner | None = None
     max_tokens_field: MaxTokensField | None = None
+    server: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

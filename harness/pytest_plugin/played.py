@@ -13,7 +13,7 @@ import pytest
 
 from harness.apis import registry
 from harness.apis.fact_files import FactSelection
-from harness.apis.targets import Target, targets_for
+from harness.apis.registry import Target, targets_for
 from harness.cassettes.library import Library
 from harness.cassettes.preflight import Outdated
 from harness.checks.finding_scope import scope
@@ -130,7 +130,7 @@ class Played:
         spec = next((spec for spec, adapter in self._by_spec.items() if adapter is cell.target.adapter), None)
         if spec is None:
             return None
-        shipped = registry.target(cell.target.cassettes.partition("@")[0])
+        shipped = registry.target_named(cell.target.cassettes.partition("@")[0])
         named = () if spec == shipped.adapter else adapter_specs.option_for(spec)
         columns = {cell.target.name: ("--target", shipped.name, *named)}
         here = self._config.invocation_params.dir
@@ -147,7 +147,7 @@ def _specs(config: pytest.Config, own: Project) -> list[str]:
 
 def _shipped(targets: Sequence[str]) -> dict[str, None]:
     """Return the adapters of built-in targets, without duplicates."""
-    found = map(registry.target, targets) if targets else registry.shipped_targets()
+    found = map(registry.target_named, targets) if targets else registry.shipped_targets()
     return dict.fromkeys(each.adapter for each in found)
 
 

@@ -10,7 +10,7 @@ from typing import Self
 import pytest
 
 from harness import plugins
-from harness.apis import registry, targets
+from harness.apis import registry
 from harness.kit.client import Client
 from harness.model.errors import HarnessError, UnknownName, UsageError
 from harness.model.protocols import Adapter
@@ -107,8 +107,8 @@ class Offline:
             ScenarioError: the file cannot be read.
             MissingDependency: the SDK of the target's adapter is not installed.
         """
-        shipped = registry.target(target)
-        made = targets.target(shipped, plugins.adapter(shipped.adapter), {})
+        shipped = registry.target_named(target)
+        made = registry.target_for(shipped, plugins.adapter(shipped.adapter), {})
         session = ScriptSession(_scenario(scenario), registry.api(made.api), made.model, made.profile)
         endpoint = self._open.enter_context(self._reference.endpoint(made, session))
         return self._open.enter_context(Client(made.adapter, endpoint, made.model))

@@ -104,7 +104,7 @@ class Finding:
     index of that exchange in the cell, and `piece` an excerpt at the location. `source` is the origin of the rule and
     `subject` its topic. In an audit, `file` and `index` identify the exchange, and `outcome` is the outcome of its
     request. `accepted` is the reason of an expected failure; such a finding does not fail its cell. `follows` is the
-    index of the finding that caused this one (`harness.runner.causes`). `raised` is the exception class of a crash.
+    index of the finding that caused this one (`harness.runner.verdicts`). `raised` is the exception class of a crash.
     `case` distinguishes different problems reported by one rule. `bodies` are the bodies on both sides of a gateway.
     `exhibits`, which only the HTML page and `harness show` print, are the raw stream or the shipped adapter's request.
     `turn` is the index of the user turn, if known. `remedy` is advice on how to fix the problem.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from itertools import groupby, takewhile
 from typing import TypeVar
@@ -299,7 +300,11 @@ def _sent_texts(evidence: Evidence, req: ChatExchange) -> Sequence[tuple[str, Te
     """Return the texts of the conversation, without JSON instructions and captions of moved media
     (openai-chat-result-text-only)."""
     found: list[tuple[str, TextView | None]] = []
-    for turn in evidence.cached(with_inlined_files, req).turns:
+    turns = evidence.cached(with_inlined_files, req).turns
+    if evidence.transcript.profile.reply_after_results:
+        given = {text for _, text in evidence.cached(_given_texts, req)}
+        turns = [turn for at, turn in enumerate(turns) if not _is_required_reply(turns, at, given)]
+    for turn in turns:
         for part in turn.parts:
             if isinstance(part, ResultView):
                 found.append((turn.role, None))
@@ -311,6 +316,16 @@ def _sent_texts(evidence: Evidence, req: ChatExchange) -> Sequence[tuple[str, Te
             ):
                 found.append((turn.role, part))
     return found
+
+
+def _is_required_reply(turns: Sequence[TurnView], at: int, given: AbstractSet[str | None]) -> bool:
+    """Return whether an adapter added a reply between results and a user turn (openai-chat-mistral-user-after-tool)."""
+    if not 0 < at < len(turns) - 1:
+        return False
+    texts = [part for part in turns[at].parts if isinstance(part, TextView)]
+    after_results = any(isinstance(part, ResultView) for part in turns[at - 1].parts)
+    alone = turns[at].role == "assistant" and len(texts) == len(turns[at].parts) == 1 and texts[0].text not in given
+    return after_results and alone and turns[at + 1].role == "user"
 
 
 def _is_instruction(req: ChatExchange, text: TextView) -> bool:

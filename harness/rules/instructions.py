@@ -313,6 +313,23 @@ def _misplaced_prompt(evidence: Evidence) -> Iterator[RuleViolation]:
 
 
 @RULES.add(
+    "system-after-conversation",
+    "The system prompt precedes the conversation, where the provider caches it.",
+    kind=Kind.CONVENTION,
+    source="openai-responses-gpt-6-2-instructions-last",
+    because="the model reads it last, and it is billed as uncached input in every request; the provider accepts it",
+    remedy="send a system prompt that stays the same as a `developer` message at the start of `input`",
+)
+def _trailing_prompt(evidence: Evidence) -> Iterator[RuleViolation]:
+    places = evidence.transcript.profile.trailing_places
+    for req in evidence.chat_exchanges if places else ():
+        for part in _prompts(req):
+            if part.place in places:
+                message = f"the provider adds {part.place!r} after the conversation for this model"
+                yield req.reading.violation(message, part.pointer, part.place, "message:developer")
+
+
+@RULES.add(
     "system-when-absent",
     "Without a system prompt, or with an empty one, nothing is sent in its place.",
     source=_SYSTEM + "; anthropic-no-empty-text, anthropic-system-field",

@@ -18,7 +18,7 @@ import httpx2
 
 from harness.apis import registry
 from harness.apis.api import Api
-from harness.apis.targets import Target
+from harness.apis.registry import Target
 from harness.cassettes.cassette import REFERENCE_URL, Cassette, Metadata
 from harness.cassettes.library import Library
 from harness.cassettes.player import ExchangeLog, Keep, Player, as_asked
@@ -164,17 +164,18 @@ class Backend(ABC):
         route = target.adapter.route
         if route is Route.PROCESS:
             tap = ExchangeLog(ORIGIN, ORIGIN, keep)
-            yield Endpoint(ORIGIN, NO_KEY, processes=end.runner(tap)), tap
+            yield Endpoint(ORIGIN, NO_KEY, processes=end.runner(tap), server=target.service), tap
         elif route is Route.CLIENT and end.client is None:
             tap = ExchangeLog(url, url, keep)
             with httpx2.Client(transport=end.transport(tap), trust_env=False, timeout=TIMEOUT_SECONDS) as own:
-                yield Endpoint(url, end.key, own), tap
+                yield Endpoint(url, end.key, own, server=target.service), tap
         else:
             later = LateBoundHandler()
             with self._mounted(later, registry.api(target.api).base_path) as base:
                 tap = ExchangeLog(base, url, keep)
                 later.handler = end.handler(tap)
-                yield Endpoint(base, end.key, end.client if route is Route.CLIENT else None), tap
+                client = end.client if route is Route.CLIENT else None
+                yield Endpoint(base, end.key, client, server=target.service), tap
 
     @contextmanager
     def _mounted(self, handler: Handler, path: str) -> Generator[str, None, None]:
@@ -210,6 +211,18 @@ class OfflineBackend(Backend):
         self.open.enter_context(hidden_variables())
         return super().__enter__()
 
+    @contextmanager
+    def reference_stage(
+        self, cell: Cell, keep: Keep | None, client: httpx2.Client | None = None
+    ) -> Generator[CellEnvironment, None, None]:
+        """Open the environment of a cell whose responses come from the reference server."""
+        target = cell.target
+        wire = registry.api(target.api)
+        session = ScriptSession(cell.scenario, wire, target.model, target.profile, origin=REFERENCE_URL)
+        end = Responder(partial(_served, session), client)
+        with self.reached(target, end, REFERENCE_URL + wire.base_path, keep) as (endpoint, tap):
+            yield CellEnvironment(endpoint, tap, scripted=True, provenance=self.provenance(target))
+
 
 class ReferenceBackend(OfflineBackend):
     """The reference server, reached over HTTP on loopback. Commands are answered directly in this process."""
@@ -225,12 +238,8 @@ class ReferenceBackend(OfflineBackend):
     @contextmanager
     def stage(self, cell: Cell, keep: Keep | None = None) -> Generator[CellEnvironment, None, None]:
         """See `Backend.stage`."""
-        target = cell.target
-        wire = registry.api(target.api)
-        session = ScriptSession(cell.scenario, wire, target.model, target.profile, origin=REFERENCE_URL)
-        end = Responder(partial(_served, session), self._client)
-        with self.reached(target, end, REFERENCE_URL + wire.base_path, keep) as (endpoint, tap):
-            yield CellEnvironment(endpoint, tap, scripted=True, provenance=self.provenance(target))
+        with self.reference_stage(cell, keep, self._client) as environment:
+            yield environment
 
 
 class _UntimedTransport(httpx2.HTTPTransport):
@@ -277,7 +286,14 @@ class ReplayBackend(OfflineBackend):
     @contextmanager
     def stage(self, cell: Cell, keep: Keep | None = None) -> Generator[CellEnvironment, None, None]:
         """See `Backend.stage`."""
-        cassette = self._cassette(cell)
+        try:
+            cassette = self._cassette(cell)
+        except CassetteMissing:
+            if cell.target.service is None:
+                raise
+            with self.reference_stage(cell, keep) as environment:  # no recordings of compatible servers are shipped
+                yield environment
+            return
         metadata = cassette.metadata
         assert metadata is not None  # noqa: S101 - Library.load gives no other
         wire = registry.api(cell.target.api)

@@ -15,7 +15,7 @@ from threading import Lock
 
 from harness.apis import registry
 from harness.apis.api import Api
-from harness.apis.targets import Target
+from harness.apis.registry import Target
 from harness.apis.view import ResponseView
 from harness.model.errors import UsageError
 from harness.model.http import HttpRequest, HttpResponse

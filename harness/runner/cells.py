@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from harness.apis import registry
-from harness.apis.targets import Target
+from harness.apis.registry import Target
 from harness.model.http import HttpRequest
 from harness.model.loops import Conversation, ConversationTool
 from harness.model.messages import Message, ToolCall, ToolResult

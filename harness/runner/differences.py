@@ -181,12 +181,15 @@ def _mark(result: ResultView) -> str:
     return "a field of its own" if result.error_mark == "flag" else "words in the text"
 
 
-@_fact(Subject.SYSTEM_PROMPT, "where the system prompt sits", _requests)
-def _system_place(asked: ChatExchange) -> Iterator[str]:
-    for part in asked.view.system:
-        if part.text != JSON_INSTRUCTION:
-            in_message = part.place.startswith("message:")
-            yield f"{open_pointer(part.pointer)} ({part.place})" if in_message else part.place
+@_fact(Subject.SYSTEM_PROMPT, "where the system prompt sits", _whole_cell)
+def _system_place(evidence: Evidence) -> Iterator[str]:
+    trailing = evidence.transcript.profile.trailing_places
+    for asked in evidence.chat_exchanges:
+        for part in asked.view.system:
+            if part.text != JSON_INSTRUCTION:
+                in_message = part.place.startswith("message:")
+                place = f"{open_pointer(part.pointer)} ({part.place})" if in_message else part.place
+                yield f"{place}, after the conversation" if part.place in trailing else place
 
 
 @_fact(Subject.SYSTEM_PROMPT, "system prompt inside a message", _requests)

@@ -16,8 +16,8 @@ from harness import plugins
 from harness.apis import registry
 from harness.apis.eventstream import starts_as_one
 from harness.apis.jsonvalue import equal, join, loads, parsed, resolve
+from harness.apis.registry import Target
 from harness.apis.response_rules import Subject
-from harness.apis.targets import Target
 from harness.apis.view import ResponseView, WireError
 from harness.cassettes.cassette import REFERENCE_URL
 from harness.cassettes.redact import Redactor

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Literal, TypeAlias
 
-from harness.apis.targets import Target
+from harness.apis.registry import Target
 from harness.model.errors import InvalidRequest, Unsupported
 from harness.model.http import HttpRequest
 from harness.model.messages import JSON, Message, Part, ToolCall, ToolResult

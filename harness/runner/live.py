@@ -15,8 +15,8 @@ from typing import Self, TypeVar
 import httpx2
 
 from harness.apis import registry
+from harness.apis.registry import Target
 from harness.apis.server import waiting_time
-from harness.apis.targets import Target
 from harness.cassettes.player import ExchangeLog, Keep
 from harness.cassettes.redact import Redactor
 from harness.cassettes.redact.urls import origin
@@ -192,7 +192,7 @@ class LiveBackend(Backend):
                 f"the target {target.name!r} runs a command, and takes no --base-url: "
                 "set the environment variable by which the command is sent elsewhere."
             )
-        variables = registry.api(target.api).key_variables
+        variables = target.key_variables
         found = credentials.read_key(variables)
         if found is not None:
             return found
@@ -211,7 +211,7 @@ class LiveBackend(Backend):
         self.key(target)
         self.address(target)
         if target.adapter.route is Route.PROCESS:  # the command may read any of them
-            for name in registry.api(target.api).key_variables:
+            for name in target.key_variables:
                 if os.environ.get(name):
                     credentials.check_key(name, os.environ[name])
         needed = target.adapter.requires
@@ -240,7 +240,7 @@ class LiveBackend(Backend):
         given = self._base_urls.get(target.name)
         if target.adapter.route is Route.PROCESS:
             given = factories.base_url_for(target.api)
-        return given or registry.api(target.api).provider_url
+        return given or target.url or registry.api(target.api).provider_url
 
     @contextmanager
     def stage(self, cell: Cell, keep: Keep | None = None) -> Generator[CellEnvironment, None, None]:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from harness.apis.targets import Target
+from harness.apis.registry import Target
 from harness.cassettes.library import Library
 from harness.cassettes.preflight import Outdated
 from harness.model.errors import UnknownName, UsageError

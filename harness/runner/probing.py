@@ -20,9 +20,9 @@ from harness.apis.api import Api
 from harness.apis.examples import request_of
 from harness.apis.fact import Example, Fact
 from harness.apis.fact_files import today
+from harness.apis.registry import Target
 from harness.apis.server import waiting_time
 from harness.apis.services import OTHER, OWN, RuleSet
-from harness.apis.targets import Target
 from harness.apis.view import WireError
 from harness.cassettes.redact.urls import shown
 from harness.cassettes.transport import ALONE

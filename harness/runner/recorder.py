@@ -11,10 +11,10 @@ from threading import Lock
 from typing import Any, cast
 
 from harness.cassettes.cassette import Metadata
+from harness.cassettes.cassette_files import read
 from harness.cassettes.cell_recording import CellRecording
 from harness.cassettes.library import Library
 from harness.cassettes.preflight import Claim, Outdated, Place, Preflight, preflight
-from harness.cassettes.read import read
 from harness.cassettes.redact import Redactor
 from harness.model.errors import CassetteError, CassetteTaken
 from harness.platform.environment import utc_now

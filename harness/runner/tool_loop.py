@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import astuple, dataclass, replace
 
-from harness.apis.targets import Target
+from harness.apis.registry import Target
 from harness.kit.client import EmbeddingRecord
 from harness.kit.handlers import CollectingHandler
 from harness.kit.thread import Thread, failure, trimmed

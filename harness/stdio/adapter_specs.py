@@ -70,7 +70,7 @@ def specs(  # noqa: PLR0913 - a parameter for each way to name one
     """
     loops = [*((DRIVE, each) for each in conversations), *((AGENT, each) for each in agents)]
     if loops and api is None:
-        spoken = {registry.target(name).api for name in targets}
+        spoken = {registry.target_named(name).api for name in targets}
         api = spoken.pop() if len(spoken) == 1 else None
     owned = (_loop_spec(kind, what, api) for kind, what in loops)
     return [*map(_unless_command, names), *(f"{COMMAND_PREFIX}{command}" for command in commands), *owned]

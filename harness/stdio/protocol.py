@@ -37,9 +37,9 @@ from harness.model.messages import (
     ToolChoice,
     ToolResult,
 )
-from harness.model.messages.typed import BY_TYPE, type_name
 from harness.model.process import Completed
 from harness.model.protocols import FinalCall, Requirement
+from harness.model.typed_json import BY_TYPE, type_name
 from harness.platform.exceptions import Origin, Relayed, shorten
 from harness.results import Change
 from harness.stdio.adapter_process import AdapterBroke
@@ -176,10 +176,14 @@ class Description:
 
 @dataclass(frozen=True, slots=True)
 class EndpointAddress:
-    """The base URL for requests, in the form that the API's official SDK expects, and the key to send."""
+    """The base URL for requests, in the form that the API's official SDK expects, and the key to send.
+
+    `server` is the name of the compatible server behind the URL, if it is not the provider.
+    """
 
     base_url: str
     api_key: str
+    server: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -269,7 +269,7 @@ class _WorkerClient(RemoteClient):
     def __init__(self, process: AdapterProcess, name: str, endpoint: Endpoint, model: str) -> None:
         self._worker = _WorkerMessages(process, name, endpoint.processes)
         self._process = process
-        self._address = EndpointAddress(endpoint.base_url, endpoint.api_key)
+        self._address = EndpointAddress(endpoint.base_url, endpoint.api_key, endpoint.server)
         self._model = model
 
     def chat(self, request: ChatRequest) -> ChatResponse:
@@ -306,7 +306,7 @@ class _WorkerEmbeddings:
     def __init__(self, process: AdapterProcess, name: str, endpoint: Endpoint, model: str, dimensions: int) -> None:
         self._worker = _WorkerMessages(process, name, endpoint.processes)
         self._process = process
-        self._address = EndpointAddress(endpoint.base_url, endpoint.api_key)
+        self._address = EndpointAddress(endpoint.base_url, endpoint.api_key, endpoint.server)
         self._asked = model, dimensions
         self._space: EmbeddingSpace | None = None
 
@@ -351,7 +351,7 @@ def _embeddings(known: Embeddings | None, process: AdapterProcess, name: str) ->
 def _drive(process: AdapterProcess, name: str, endpoint: Endpoint, model: str, conversation: Conversation) -> None:
     """Implements `harness.model.loops.Drive` for a loop in a worker. The conversation's tools run in this process."""
     tools = {tool.name: tool.run for tool in conversation.tools}
-    address: JSON = to_json(EndpointAddress(endpoint.base_url, endpoint.api_key))
+    address: JSON = to_json(EndpointAddress(endpoint.base_url, endpoint.api_key, endpoint.server))
     asked: JSON = {"endpoint": address, "model": model, "conversation": conversation_json(conversation)}
     runs = 0
 

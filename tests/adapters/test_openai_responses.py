@@ -123,6 +123,11 @@ def test_json_mode_adds_an_instruction_if_required() -> None:
         {"role": "developer", "content": JSON_INSTRUCTION},
         {"role": "user", "content": "List it."},
     ]
+    leading = sent(
+        asked(Message.user("List it."), model="gpt-6.2-sol", system="JSON only.", response_format=JsonMode())
+    )
+    assert "instructions" not in leading
+    assert leading["input"] == [{"role": "developer", "content": "JSON only."}, {"role": "user", "content": "List it."}]
     spoken = sent(asked(Message.user("Give me Json."), response_format=JsonMode()))
     assert spoken["input"] == [{"role": "user", "content": "Give me Json."}]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from harness.apis import registry
-from harness.apis.targets import targets_for
+from harness.apis.registry import targets_for
 from harness.cassettes.library import Library
 from harness.cassettes.redact import Redactor
 from harness.checks.server_check import CheckSelection, ServerCheckRun

@@ -16,7 +16,7 @@ from pydantic_core import SchemaValidator
 from harness.apis import registry
 from harness.apis.api import Api
 from harness.apis.limits import Violation
-from harness.apis.targets import Profile
+from harness.apis.registry import Profile
 from harness.apis.view import ModelStep, RequestView, ResponseView
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import JSON, StopReason

@@ -14,7 +14,7 @@ from harness.apis.examples import request_of
 from harness.apis.limits import Violation
 from harness.apis.openai_chat.checks import limit
 from harness.apis.openai_common import open_objects, schema_nodes
-from harness.apis.targets import Profile
+from harness.apis.registry import Profile
 from harness.apis.view import WireError
 from harness.model.http import HttpRequest
 from tests.apis.samples import MODELS, oddities, resolve, strict_validator, violations

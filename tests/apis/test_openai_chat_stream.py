@@ -14,7 +14,7 @@ from harness.apis.eventstream import events
 from harness.apis.openai_chat import API
 from harness.apis.openai_chat.mock import streamed
 from harness.apis.openai_chat.responses import DIALECTS
-from harness.apis.targets import Profile
+from harness.apis.registry import Profile
 from harness.apis.view import ModelStep, RequestView
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import StopReason, Usage

@@ -12,7 +12,7 @@ import pytest
 from harness.apis import registry
 from harness.apis.eventstream import events
 from harness.apis.openai_responses import API
-from harness.apis.targets import Profile
+from harness.apis.registry import Profile
 from harness.apis.view import ModelStep, OpaqueView, RequestView, ResponseView
 from harness.model.http import HttpResponse
 from harness.model.messages import StopReason

@@ -51,6 +51,8 @@ MODELS = [
     ("openai-responses", "gpt-5.6-luna", "gpt-5.6-responses"),
     ("openai-responses", "gpt-5.2", "gpt-5.6-responses"),
     ("openai-responses", "gpt-6-astra", "gpt-5.6-responses"),
+    ("openai-responses", "gpt-6.2-astra", "gpt-6.2-responses"),
+    ("openai-responses", "gpt-6.2-astra-law", "gpt-6.2-responses"),
     ("openai-responses", "gpt-5.4", "gpt-5-responses"),
     ("openai-responses", "o3", "gpt-5-responses"),
     ("openai-responses", "gpt-4.1", "gpt-4-responses"),

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from harness.apis import registry
-from harness.apis.targets import target, targets_for
+from harness.apis.registry import target_for, targets_for
 from harness.model.errors import UnknownName, UsageError
 from harness.model.protocols import Adapter
 
@@ -68,7 +68,7 @@ def test_a_model_is_replaced_by_the_name_of_its_column_or_of_its_target(name: st
     ],
 )
 def test_another_model_has_a_folder_of_its_own(model: str, folder: str) -> None:
-    made = target(registry.target("openai-chat"), ALL[1], {"openai-chat": model})
+    made = target_for(registry.target_named("openai-chat"), ALL[1], {"openai-chat": model})
     assert (made.model, made.cassettes) == (model, folder)
     assert re.fullmatch(r"[A-Za-z0-9._@-]+", made.cassettes)
 
@@ -78,8 +78,9 @@ def test_an_unknown_target() -> None:
         targets_for(ALL, ["gemini3"], {})
     assert str(raised.value) == (
         "unknown target 'gemini3'. Did you mean 'gemini-3'? "
-        "Known: anthropic, anthropic-opus-5, claude-cli, gemini-2.5, gemini-3, gemini-4, "
-        "openai-chat, openai-responses."
+        "Known: anthropic, anthropic-opus-5, azure, bedrock, cerebras, claude-cli, deepseek, fireworks, "
+        "gemini-2.5, gemini-3, gemini-4, groq, llama-cpp, lm-studio, minimax, mistral, moonshot, ollama, "
+        "openai-chat, openai-responses, openrouter, qwen, sglang, together, vertex, vllm, xai, zai."
     )
 
 

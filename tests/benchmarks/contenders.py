@@ -20,7 +20,7 @@ import httpx2
 import vcr
 
 from harness.apis import registry
-from harness.apis.targets import Target
+from harness.apis.registry import Target
 from harness.cassettes.cassette import REFERENCE_URL
 from harness.cassettes.library import Library
 from harness.model.protocols import Endpoint

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import httpx2
 
-from harness.apis.targets import Target
+from harness.apis.registry import Target
 from harness.cassettes.library import Library
 from harness.runner.cells import cells
 from harness.runner.recorder import Recorder

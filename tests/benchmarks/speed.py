@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.apis.targets import Target
+from harness.apis.registry import Target
 from tests.benchmarks.contenders import Contender, Field, Round, ready
 from tests.benchmarks.conversations import Conversation
 from tests.benchmarks.recordings import record

@@ -43,7 +43,8 @@ def is_same_on_every_wire(wrap: Wrap) -> bool:
 class Expected:
     """The finding that must be reported for a fault.
 
-    `pointer` is its place in the request or response of exchange `exchange`. `None` means the whole cell.
+    `pointer` is its place in the request or response of exchange `exchange`. `None` means the whole cell. `case` is
+    the finding's case, if that matters.
     """
 
     rule: str
@@ -51,14 +52,16 @@ class Expected:
     exchange: int | None = 1
     blame: Blame = Blame.ADAPTER
     severity: Severity = Severity.ERROR
+    case: str | None = None
 
     def found_in(self, findings: Iterable[Finding], api: str) -> list[Finding]:
-        """The findings with this rule, blame, severity and place."""
+        """The findings with this rule, case, blame, severity and place."""
         return [
             finding
             for finding in findings
             if (finding.rule, finding.blame, finding.severity) == (self.rule, self.blame, self.severity)
             and finding.exchange == self.exchange
+            and self.case in (None, finding.case)
             and self._matches(finding.pointer, api)
         ]
 

@@ -73,7 +73,7 @@ class _FirstPrompt(Wrapped):
         return replace(request, system=self.prompt)
 
 
-def _moved_behind(api: str, body: dict[str, Any]) -> None:
+def moved_behind(api: str, body: dict[str, Any]) -> None:
     """The system prompt as a message behind the first turns, where the API wants it in front."""
     if len(body.get("messages") or body["input"]) < 3:
         return
@@ -268,7 +268,7 @@ FAULTS: Table = {
     ],
     Expected("system-missing", BODY, 0): [Fault("system-dropped", "system-plain", prompt(lambda _: None))],
     Expected("system-place", SYSTEM_IN_CONVERSATION): [
-        Fault("system-behind-the-conversation", "system-changed", sends(_moved_behind), OPENAI)
+        Fault("system-behind-the-conversation", "system-changed", sends(moved_behind), OPENAI)
     ],
     Expected("system-repeated", SYSTEM): [Fault("system-repeated-each-turn", "system-changed", asks(_once_per_turn))],
     Expected("system-stale", SYSTEM): [Fault("system-kept-when-dropped", "system-dropped", client(_FirstPrompt))],

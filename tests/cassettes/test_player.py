@@ -9,10 +9,9 @@ import pytest
 import yaml
 
 from harness.cassettes.cassette import Cassette, Interaction
+from harness.cassettes.cassette_files import dumps, loads
 from harness.cassettes.journal import read_journal
 from harness.cassettes.player import Player
-from harness.cassettes.read import loads
-from harness.cassettes.write import dumps
 from harness.model.errors import CassetteError
 from harness.model.http import EXHAUSTED, Delivery, HttpRequest, HttpResponse
 from tests.cassettes.samples import METADATA, STREAM, cassette, request, response

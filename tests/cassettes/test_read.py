@@ -12,8 +12,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.cassettes.read import loads, read
-from harness.cassettes.write import dumps
+from harness.cassettes.cassette_files import dumps, loads, read
 from harness.model.errors import CassetteError, CassetteMissing
 from tests.cassettes.samples import cassette
 from tests.traffic import ROOT, needs_traffic, recorded

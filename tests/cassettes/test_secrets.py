@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 import pytest
 
 from harness.cassettes.cassette import Cassette, Interaction
-from harness.cassettes.read import loads
+from harness.cassettes.cassette_files import loads
 from harness.cassettes.tape_player import TapePlayer
 from harness.cassettes.tape_recorder import brings_tokens, redactor, text
 from harness.model.errors import CassetteError

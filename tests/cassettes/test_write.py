@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 import stat
 import urllib.request
-from dataclasses import replace as dataclass_replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.cassettes.cassette import Cassette, Interaction
-from harness.cassettes.read import loads
-from harness.cassettes.write import dumps, replace
+from harness.cassettes.cassette_files import dumps, loads, write_file
 from harness.model.errors import CassetteError
 from harness.model.http import Delivery, HttpRequest, HttpResponse
 from tests.cassettes.samples import METADATA, STREAM, cassette, request, response
@@ -102,7 +101,7 @@ SPELLED = {
 
 
 def written(request_body: str, response_body: str) -> tuple[Cassette, str]:
-    sent = dataclass_replace(request("x"), body=request_body.encode())
+    sent = replace(request("x"), body=request_body.encode())
     answered = HttpResponse(200, {"content-type": "application/json"}, response_body.encode())
     recorded = Cassette((Interaction(sent, answered),), METADATA)
     return recorded, dumps(recorded, "x.yaml").decode()
@@ -199,7 +198,7 @@ def test_an_exchange_without_an_answer_and_a_cassette_without_an_origin_are_not_
 def stored(tmp_path: Path) -> Path:
     streamed = Interaction(request("Oslo?"), HttpResponse(200, {"content-type": "text/event-stream"}, STREAM))
     path = tmp_path / "cell.yaml"
-    replace(path, dumps(Cassette((*cassette("Paris?", "Tokyo?").interactions, streamed), METADATA), "cell.yaml"))
+    write_file(path, dumps(Cassette((*cassette("Paris?", "Tokyo?").interactions, streamed), METADATA), "cell.yaml"))
     return path
 
 
@@ -227,8 +226,8 @@ def test_plain_vcrpy_plays_it_for_urllib_however_the_json_is_spelled(stored: Pat
 
 def test_replacing_leaves_nothing_else_behind_and_others_may_read(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "cell.yaml"
-    replace(path, b"one")
-    replace(path, b"two")
+    write_file(path, b"one")
+    write_file(path, b"two")
     assert path.read_bytes() == b"two"
     assert [each.name for each in path.parent.iterdir()] == ["cell.yaml"]
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
@@ -236,14 +235,14 @@ def test_replacing_leaves_nothing_else_behind_and_others_may_read(tmp_path: Path
 
 def test_a_full_disk_keeps_the_old_file_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "cell.yaml"
-    replace(path, b"old")
+    write_file(path, b"old")
 
     def full(handle: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(CassetteError) as refusal:
-        replace(path, b"new")
+        write_file(path, b"new")
     assert str(refusal.value) == f"{path}: cannot be written: No space left on device. What was there is unchanged."
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]

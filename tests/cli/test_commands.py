@@ -115,7 +115,9 @@ def test_what_has_a_name_is_completed(
 
 @pytest.mark.usefixtures("folder")
 def test_all_names_are_offered(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert completed("harness run --target ", monkeypatch, capsys) == sorted(each.name for each in registry.targets())
+    assert completed("harness run --target ", monkeypatch, capsys) == sorted(
+        [*(each.name for each in registry.all_targets()), "all-servers"]
+    )
     assert completed("harness run --rule ", monkeypatch, capsys) == sorted(known_finding_ids())
     (model, *_) = completed("harness run --model gemini-3=gemini-3", monkeypatch, capsys)
     assert model.startswith("gemini-3=gemini-3")

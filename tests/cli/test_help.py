@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import harness as package
-from harness.cli.help import render, topics
+from harness.cli.explain import render, topics
 from harness.cli.main import COMMANDS
 from harness.scenarios.load import load_paths
 from tests.cli.conftest import Command, command_of

@@ -48,10 +48,14 @@ def test_scenarios_are_listed_with_what_they_cover(harness: Command) -> None:
 
 
 def test_targets_are_listed_with_models_and_keys(harness: Command) -> None:
-    rows = table(harness("list", "targets").out, "TARGET", "ADAPTER", "API", "MODEL", "PROFILE", "KEY")
+    rows = table(harness("list", "targets").out, "TARGET", "ADAPTER", "API", "MODEL", "PROFILE", "KEY", "KNOWN")
 
-    assert [(row["TARGET"], row["MODEL"]) for row in rows] == [(each.name, each.model) for each in registry.targets()]
+    assert [(row["TARGET"], row["MODEL"]) for row in rows] == [
+        (each.name, each.model) for each in registry.all_targets()
+    ]
     assert rows[0]["KEY"] == "ANTHROPIC_API_KEY"
+    assert "facts (" in rows[-1]["KNOWN"]
+    assert rows[-1]["KNOWN"].endswith("streams not recorded")
 
 
 def test_rules_are_listed_with_what_they_demand_and_why(harness: Command) -> None:

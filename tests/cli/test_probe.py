@@ -65,7 +65,7 @@ DRIFT: dict[str, dict[str, dict[str, Any]]] = {
 def probed(harness: Command, handle: Callable[[HttpRequest], HttpResponse], target: str, *options: str) -> Outcome:
     """The command, against a server that answers so."""
     with serve() as server:
-        url = server.mount(handle) + registry.api(registry.target(target).api).base_path
+        url = server.mount(handle) + registry.api(registry.target_named(target).api).base_path
         return harness("probe", "--target", target, "--base-url", f"{target}={url}", *options)
 
 
@@ -77,7 +77,7 @@ def named(outcome: Outcome, verdict: str) -> set[str]:
 
 @pytest.mark.parametrize("target", DRIFT)
 def test_a_probe_names_each_change_and_no_other(harness: Command, tmp_path: Path, target: str) -> None:
-    api = registry.target(target).api
+    api = registry.target_named(target).api
     drift = changed(tmp_path / "drift.yaml", api, DRIFT[target])
 
     outcome = probed(harness, provider(api, drift), target)

@@ -43,7 +43,7 @@ def test_each_provider_has_a_row_with_its_sdk_and_its_key(harness: Command, monk
     found = rows(outcome.out)
     assert outcome.code == 0
     assert list(found) == list(PROVIDERS)
-    gemini = ("gemini", "gemini-4", registry.target("gemini-4").model)
+    gemini = ("gemini", "gemini-4", registry.target_named("gemini-4").model)
     needs = f"google-genai {metadata.version('google-genai')}"
     assert tuple(found["gemini"].values()) == (*gemini, needs, "GEMINI_API_KEY: set", "-")
     assert found["anthropic"]["KEY"] == "ANTHROPIC_API_KEY: not set"
@@ -145,7 +145,7 @@ def test_the_json_says_of_keys_only_whether_they_are_set(harness: Command, monke
     install = "pip install 'toolcall-harness[openai]'"
     version = metadata.version("openai")
     assert openai.pop("requires") == {"name": "openai", "version": version, "at_least": "3.0", "install": install}
-    model = registry.target("openai-chat").model
+    model = registry.target_named("openai-chat").model
     keys = {"OPENAI_API_KEY": True}
     assert openai == {"name": "openai-chat", "target": "openai-chat", "model": model, "keys": keys, "base_url": None}
     embeddings = {"provider": "gemini", "model": "gemini-embedding-2", "dimensions": 768, "problem": None}

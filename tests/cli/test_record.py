@@ -219,6 +219,6 @@ def test_the_estimate_names_each_target_with_its_part(capsys: pytest.CaptureFixt
     assert shown[0].startswith(f"To be sent: about {4 + embedded} requests, about {money(anthropic + gemini)}")
     assert shown[1] == f"  anthropic (claude-opus-5-5): about 2 requests, about {money(anthropic)}"
     assert shown[2].startswith(
-        f"  gemini-3 ({registry.target('gemini-3').model}, gemini-embedding-2): about {2 + embedded} requests"
+        f"  gemini-3 ({registry.target_named('gemini-3').model}, gemini-embedding-2): about {2 + embedded} requests"
     )
     assert len(shown) == 3

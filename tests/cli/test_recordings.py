@@ -11,9 +11,9 @@ import pytest
 
 from harness.apis import registry
 from harness.cassettes.cassette import Metadata
+from harness.cassettes.cassette_files import read
 from harness.cassettes.journal import Journal, path_of
 from harness.cassettes.loopback_server import serve
-from harness.cassettes.read import read
 from harness.cli.progress import Progress
 from harness.model.http import HttpRequest, HttpResponse
 from harness.platform import files

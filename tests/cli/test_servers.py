@@ -19,7 +19,7 @@ from harness.cassettes.transport import Handler
 from harness.checks.server_check import ServerCheckRun
 from harness.checks.server_checks import CHECKS
 from harness.checks.server_session import PLAYS
-from harness.cli.help import topics
+from harness.cli.explain import topics
 from harness.cli.main import main
 from harness.model.http import HttpRequest, HttpResponse
 from harness.results import Checked, RunResult, Verdict

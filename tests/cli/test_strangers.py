@@ -14,7 +14,7 @@ import pytest
 
 from harness.apis import registry
 from harness.cassettes.cassette import REFERENCE_URL, Cassette
-from harness.cassettes.read import read
+from harness.cassettes.cassette_files import read
 from harness.model.http import HttpResponse
 from tests.cli.conftest import Command
 from tests.stages import shipped_targets

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from harness.cli.help import topics
+from harness.cli.explain import topics
 from harness.cli.list import SCHEMAS
 from harness.platform.project import Project
 from harness.scenarios import suite

@@ -5,7 +5,7 @@ from contextlib import aclosing, asynccontextmanager, suppress
 import pytest
 
 from harness.apis import registry
-from harness.apis.targets import targets_for
+from harness.apis.registry import targets_for
 from harness.apis.view import ModelStep
 from harness.cassettes.library import Library
 from harness.model.http import HttpRequest

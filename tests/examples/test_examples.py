@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness import plugins
-from harness.apis.targets import targets_for
+from harness.apis.registry import targets_for
 from harness.cassettes.library import Library
 from harness.model.messages import ChatRequest, ChatResponse, Message, ToolResult
 from harness.model.protocols import Adapter

@@ -121,7 +121,7 @@ class Ends:
     ) -> RunResult:
         """Play scenarios through a gateway, from the API of one target to that of another."""
         gateway.upstream, self.gate.gateway = self.upstream.origin, gateway
-        here, there = registry.target(client), registry.target(upstream or client)
+        here, there = registry.target_named(client), registry.target_named(upstream or client)
         each = gateway_route(here, there, {}, model or there.model, SHIPPED)
         check = GatewayCheck(GatewayEndpoint(self.url + each.way.client.base_url_ending, "no-key"), self.upstream)
         try:

@@ -51,7 +51,7 @@ class Echo:
     """Answers for one target by the scenario that a request names."""
 
     def __init__(self, target: str, scenarios: Mapping[str, Scenario], canary: Canary) -> None:
-        shipped = registry.target(target)
+        shipped = registry.target_named(target)
         self._wire = registry.api(shipped.api)
         self._begin: Callable[[str], ScriptSession] = lambda name: ScriptSession(
             scenarios[name], self._wire, shipped.model, registry.api(shipped.api).profile_for(shipped.model)

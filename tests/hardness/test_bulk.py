@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cassettes.read import loads
+from harness.cassettes.cassette_files import loads
 from harness.scenarios.suite import shipped
 from tests.hardness.commands import harness, within
 from tests.hardness.conftest import Figure

@@ -129,7 +129,7 @@ def plant(
     monkeypatch.setenv("CANARY", canary.line)
     written = scenarios(out.folder / "scenarios", canary)
     played = dict.fromkeys(PLACES, 0)
-    wire = registry.api(registry.target(target).api)
+    wire = registry.api(registry.target_named(target).api)
     origin = server.mount(Echo(target, written, canary))
     base = origin + wire.base_path
     folder = ("--cassettes", "cassettes", "--verbose")

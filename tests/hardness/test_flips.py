@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.cassettes.cassette import Cassette
-from harness.cassettes.read import loads
+from harness.cassettes.cassette_files import loads
 from harness.model.errors import CassetteError
 from harness.scenarios.suite import shipped
 from tests.hardness.conftest import Figure

@@ -68,7 +68,7 @@ def test_a_client_by_the_name_of_its_provider(provider: str) -> None:
 
     assert client.chat(ChatRequest("", (Message.user("hi"),))).text == "Ahoy"
 
-    shipped = registry.target(PROVIDERS[provider].target)
+    shipped = registry.target_named(PROVIDERS[provider].target)
     assert service.model == shipped.model
     assert str(service.request.url).startswith(registry.api(shipped.api).provider_url)
     assert SECRET in "".join(service.request.headers.values())
@@ -84,13 +84,13 @@ def test_generation_for_asynchronous_callers(provider: str) -> None:
             assert (generated.name, Capability.TOOLS in generated.capabilities) == (provider, True)
 
     asyncio.run(use())
-    assert service.model == registry.target(PROVIDERS[provider].target).model
+    assert service.model == registry.target_named(PROVIDERS[provider].target).model
 
 
 @pytest.mark.parametrize("name", PROVIDERS)
 def test_a_provider_has_the_name_of_its_adapter(name: str) -> None:
     assert PROVIDERS[name].name == name == adapter_specs.adapter(name).name
-    assert registry.target(PROVIDERS[name].target).adapter == name
+    assert registry.target_named(PROVIDERS[name].target).adapter == name
 
 
 @pytest.mark.parametrize(("field", "sent"), [("max_tokens", "max_tokens"), ("", "max_completion_tokens")])
@@ -117,7 +117,7 @@ def test_the_environment_chooses_provider_and_model(make: Callable[..., Any]) ->
 def test_the_default_provider_is_gemini() -> None:
     service = Service("gemini")
     generation_provider(environ={"GOOGLE_API_KEY": "g", "LLM_PROVIDER": ""}, http_client=service.http).generate("hi")
-    assert service.model == registry.target("gemini-4").model
+    assert service.model == registry.target_named("gemini-4").model
     assert service.request.headers["x-goog-api-key"] == "g"
 
 
@@ -302,7 +302,7 @@ def test_an_error_of_configuration_names_the_way_out(
 def test_an_sdk_that_is_not_installed_is_named(
     make: Callable[..., Any], provider: str, package: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module, adapter = package.partition("-")[0], registry.target(PROVIDERS[provider].target).adapter
+    module, adapter = package.partition("-")[0], registry.target_named(PROVIDERS[provider].target).adapter
     extra = provider.partition("-")[0]
     ours = (f"harness.adapters.{adapter.replace('-', '_')}.", "harness.adapters._openai.")
     for name in [*sys.modules]:

@@ -29,7 +29,7 @@ MIXED = Message(Role.ASSISTANT, (Thinking("hm"), Text("a"), CALL, Text("b"), Too
 VALUES = [
     value
     for value in vars(messages).values()
-    if isinstance(value, type) and is_dataclass(value) and value.__module__.startswith(f"{messages.__name__}.")
+    if isinstance(value, type) and is_dataclass(value) and value.__module__ == messages.__name__
 ]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from harness.apis.targets import targets_for
+from harness.apis.registry import targets_for
 from harness.model.messages import ChatRequest, ChatResponse, Message, Role, StopReason, Text, Usage
 from harness.model.protocols import Adapter, Capability, Endpoint
 from harness.platform.environment import hidden_variables

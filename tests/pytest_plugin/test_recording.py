@@ -52,7 +52,7 @@ def test_what_is_missing_is_recorded_once_and_then_played(project: pytest.Pytest
 @pytest.fixture
 def provider(project: pytest.Pytester) -> Iterator[str]:
     """A server that speaks the API, and has one conversation to give."""
-    shipped = registry.target("openai-chat")
+    shipped = registry.target_named("openai-chat")
     wire = registry.api(shipped.api)
     scenario = load_file(project.path / "scenarios" / "plain.yaml")
     with serve() as server:

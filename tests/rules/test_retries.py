@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.apis.targets import Target
+from harness.apis.registry import Target
 from harness.cassettes.library import Library
 from harness.cassettes.transport import Handler
 from harness.model.errors import ChatError, ConnectionFailed

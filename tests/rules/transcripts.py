@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from harness.apis.registry import Target
 from harness.apis.response_rules import Subject
-from harness.apis.targets import Target
 from harness.model.messages import ChatResponse, Part, StreamEvent
 from harness.results import Exchange, Finding, Kind, Severity, Transcript
 from harness.rules.evidence import Evidence

@@ -9,7 +9,7 @@ import pytest
 from harness.apis.api import PATH_UNKNOWN
 from harness.results import Blame, Finding, Kind, Severity
 from harness.rules.registry import all_rules
-from harness.runner.causes import RELATIONS, link_causes
+from harness.runner.verdicts import RELATIONS, link_causes
 
 
 def finding(rule: str, exchange: int | None = 1, **changes: Any) -> Finding:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.apis.targets import Target
+from harness.apis.registry import Target
 from harness.cassettes.library import Library
 from harness.model.errors import UsageError
 from harness.model.messages import ChatRequest, ChatResponse

@@ -228,5 +228,5 @@ def test_vision_and_thinking_are_claimed_only_where_a_source_says_so() -> None:
     ):
         assert (info(api, model).vision, info(api, model).thinking) in {(None, None), (None, False)}
     assert Capability.THINKING not in adapter_specs.adapter("openai-chat").capabilities
-    assert info("openai-chat", registry.target("openai-chat").model).thinking is False
+    assert info("openai-chat", registry.target_named("openai-chat").model).thinking is False
     assert {(each.vision, each.thinking) for each in models("claude-cli")} == {(False, False)}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness.apis.targets import Target, targets_for
+from harness.apis.registry import Target, targets_for
 from harness.cassettes.library import Library
 from harness.model.errors import Unsupported
 from harness.model.messages import ChatRequest, ChatResponse, File, NamedTool

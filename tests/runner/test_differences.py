@@ -8,7 +8,7 @@ from functools import cache
 
 import pytest
 
-from harness.apis.targets import Target
+from harness.apis.registry import Target
 from harness.model.errors import Overloaded
 from harness.model.messages import ChatRequest, ChatResponse, Message, Role, Text
 from harness.results import RunResult

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from harness.apis import registry
-from harness.apis.targets import Target
+from harness.apis.registry import Target
 from harness.cassettes.transport import Handler
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import Usage

@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 
 from harness.apis import registry
-from harness.apis.targets import Target
+from harness.apis.registry import Target
 from harness.model.errors import CassetteError, InvalidRequest, MalformedResponse, RateLimited
 from harness.model.messages import (
     ChatRequest,

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from harness.apis import registry
+from harness.apis.registry import Target
 from harness.apis.response_rules import Subject
-from harness.apis.targets import Target
 from harness.cassettes.transport import Handler
 from harness.model.http import Delivery, HttpRequest, HttpResponse
 from harness.model.messages import Text, ToolCall

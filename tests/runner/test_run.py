@@ -12,8 +12,8 @@ from typing import Any
 import httpx2
 import pytest
 
+from harness.apis.registry import Target
 from harness.apis.response_rules import Subject
-from harness.apis.targets import Target
 from harness.cassettes.library import Library
 from harness.cassettes.transport import Handler
 from harness.model.errors import ConnectionFailed, MissingDependency, UsageError, provider_error

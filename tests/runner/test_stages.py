@@ -12,8 +12,8 @@ import pytest
 
 from harness.adapters.anthropic import client
 from harness.apis import registry
+from harness.apis.registry import Target
 from harness.apis.response_rules import Subject
-from harness.apis.targets import Target
 from harness.cassettes.cassette import REFERENCE_URL
 from harness.cassettes.library import Library
 from harness.cassettes.loopback_server import serve

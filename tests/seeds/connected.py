@@ -10,7 +10,7 @@ from typing import cast
 import httpx2
 
 from harness.apis import registry
-from harness.apis.targets import Target
+from harness.apis.registry import Target
 from harness.apis.view import RequestView, ResponseView
 from harness.model.messages import ChatRequest
 from harness.model.protocols import StreamingChatClient

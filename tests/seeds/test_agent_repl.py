@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from harness.apis.targets import Target
+from harness.apis.registry import Target
 from harness.kit.client import ChatGeneration
 from harness.kit.thread import Thread, run_tool
 from harness.model.messages import JSON, Message, Role, ToolCall, ToolResult

@@ -11,7 +11,7 @@ from typing import cast
 import httpx2
 import pytest
 
-from harness.apis.targets import Target
+from harness.apis.registry import Target
 from harness.kit.handlers import Answered, Called, CollectingHandler, PartialArguments, Streamed
 from harness.kit.thread import Handout, Thread, trimmed
 from harness.kit.workspace import Workspace

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from harness.apis.targets import Target
+from harness.apis.registry import Target
 from harness.kit.thread import Thread
 from harness.model.messages import (
     ChatRequest,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from harness.apis.targets import Target
+from harness.apis.registry import Target
 from harness.apis.view import TextView
 from harness.kit.handlers import Answered, Called, CollectingHandler
 from harness.kit.thread import Thread

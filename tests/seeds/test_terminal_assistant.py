@@ -13,7 +13,7 @@ from threading import Thread as Worker
 
 import pytest
 
-from harness.apis.targets import Target
+from harness.apis.registry import Target
 from harness.kit.handlers import Answered, Called, CollectingHandler, Done, HandlerEvent, QueueHandler, Said
 from harness.kit.thread import Thread
 from harness.model.messages import Message, ToolCall, ToolResult

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from harness.cli.help import topics
+from harness.cli.explain import topics
 from tests.serving.served import KEYS, PATHS, Served, ask, first_body, next_body, process, serving
 
 PARALLEL = "call-parallel-same-tool"

@@ -16,9 +16,9 @@ import httpx2
 import pytest
 
 from harness.cassettes.cassette import Cassette, Interaction
+from harness.cassettes.cassette_files import read
 from harness.cassettes.client_patches import intercepted
 from harness.cassettes.loopback_server import serve
-from harness.cassettes.read import read
 from harness.cassettes.tape_player import TapePlayer
 from harness.cassettes.tape_recorder import TapeRecorder, redactor, taken
 from harness.model.http import Delivery, HttpRequest, HttpResponse

@@ -6,8 +6,8 @@ import httpx2
 
 from harness.audit.cassette_audit import Audit
 from harness.cassettes.cassette import Cassette, Interaction
+from harness.cassettes.cassette_files import read
 from harness.cassettes.client_patches import intercepted
-from harness.cassettes.read import read
 from harness.cassettes.tape_player import TapePlayer
 from harness.cassettes.tape_recorder import redactor, taken, text
 from harness.results import Outcome, Severity

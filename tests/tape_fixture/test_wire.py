@@ -14,9 +14,9 @@ import httpx2
 import pytest
 
 from harness.cassettes import content_encoding
+from harness.cassettes.cassette_files import read
 from harness.cassettes.client_patches import intercepted
 from harness.cassettes.loopback_server import serve
-from harness.cassettes.read import read
 from harness.cassettes.tape_player import TapePlayer
 from harness.cassettes.tape_recorder import TapeRecorder, redactor
 from harness.model.errors import CassetteError

@@ -8,7 +8,7 @@ from typing import Literal
 
 import pytest
 
-from harness.apis.targets import Target
+from harness.apis.registry import Target
 from harness.cassettes.library import Library
 from harness.model.protocols import Capability
 from harness.results import CellResult, Severity, Verdict

@@ -9,6 +9,7 @@ from harness.adapters._openai.client import OMIT, SdkClient, failures_translated
 from harness.adapters.openai_chat import API
 from harness.adapters.openai_chat.requests import encode
 from harness.adapters.openai_chat.responses import read_response
+from harness.adapters.openai_chat.servers import adapt
 from harness.adapters.openai_chat.streams import read_stream
 from harness.model.errors import MalformedResponse, Unsupported
 
@@ -32,10 +33,13 @@ class ChatCompletionsClient(SdkClient):
     def __init__(self, endpoint: Endpoint, model: str) -> None:
         super().__init__(endpoint, model, read_response, read_stream)
         self._max_tokens_field = endpoint.max_tokens_field
+        self._server = endpoint.server
 
     def call(self, request: ChatRequest, *, streamed: bool) -> AbstractContextManager[Any]:
         """See `SdkClient.call`."""
         body: dict[str, Any] = encode(request, request.model or self.model, self._max_tokens_field)
+        if self._server:
+            body = adapt(body, self._server)
         if streamed:  # without the option there are no token counts (openai-chat-stream-usage)
             body |= {"stream": True, "stream_options": {"include_usage": True}}
         whole: Any = merged(body, own(request.provider_metadata, API))

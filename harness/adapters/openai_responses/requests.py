@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -69,25 +70,37 @@ def encode(request: ChatRequest, model: str) -> dict[str, JSON]:
     Raises:
         Unsupported: the API cannot express the request.
     """
-    body: dict[str, JSON] = {"model": model, "input": [*_preamble(request), *wire_items(request.messages)]}
+    leads = appends_instructions(model)
+    preamble = _preamble(request, leads=leads)
+    body: dict[str, JSON] = {"model": model, "input": [*preamble, *wire_items(request.messages)]}
     body["store"] = False
     if is_reasoning(model):
         body["include"] = ["reasoning.encrypted_content"]
-    if request.system:
+    if request.system and not leads:
         body["instructions"] = request.system
     if request.tools:
         body["tools"] = [_tool(tool) for tool in request.tools]
     return body | tool_choice(request, API, _named) | _text(request.response_format) | _settings(request, model)
 
 
-def _preamble(request: ChatRequest) -> list[JSON]:
-    """Return the instruction with the word "json" if JSON mode requires it in the input.
+def appends_instructions(model: str) -> bool:
+    """Return whether the API adds `instructions` after the input for this model, so that they are not cached
+    (openai-responses-gpt-6-2-instructions-last).
+    """
+    return re.match(r"gpt-6\.[2-9]", model) is not None
+
+
+def _preamble(request: ChatRequest, *, leads: bool) -> list[JSON]:
+    """Return the system prompt if it leads the input, and the instruction with the word "json" if JSON mode requires it
+    there.
 
     The word in the instructions is not sufficient (openai-responses-word-json).
     """
-    if not isinstance(request.response_format, JsonMode) or user_says_json(request.messages):
-        return []
-    return [{"role": "developer", "content": JSON_INSTRUCTION}]
+    texts = [request.system] if leads and request.system else []
+    says_json = user_says_json(request.messages) or any("json" in text.lower() for text in texts)
+    if isinstance(request.response_format, JsonMode) and not says_json:
+        texts.append(JSON_INSTRUCTION)
+    return [{"role": "developer", "content": text} for text in texts]
 
 
 def _tool(tool: Tool) -> dict[str, JSON]:

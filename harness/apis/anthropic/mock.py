@@ -9,8 +9,8 @@ from itertools import islice
 from harness.apis.api import StreamShape
 from harness.apis.eventstream import sent_objects, written_by_type
 from harness.apis.jsonvalue import as_list, as_object
+from harness.apis.registry import Profile
 from harness.apis.server import event_stream, fragments, number, signature, token
-from harness.apis.targets import Profile
 from harness.apis.view import ModelStep, Provocation, RequestView
 from harness.model.http import HttpResponse
 from harness.model.messages import JSON, StopReason

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
 from harness.apis.anthropic.requests import content_parts
 from harness.apis.anthropic.server import read_error
 from harness.apis.eventstream import events_of, is_event_stream
-from harness.apis.jsonvalue import as_object, body_of, count, join, loads, resolve, string
+from harness.apis.jsonvalue import as_list, as_object, body_of, count, join, loads, resolve, string
 from harness.apis.response_checks import EventGrammar, EventOrder, ReceivedEvent, ResponseChecks
 from harness.apis.response_rules import EVENTS, ResponseViolation
 from harness.apis.server import error_view
-from harness.apis.view import CallView, ErrorView, OpaqueView, PartView, ResponseView, WireError
+from harness.apis.view import CallView, ErrorView, OpaqueView, PartView, ProviderReport, ResponseView, WireError
 from harness.model.http import HttpResponse
 from harness.model.messages import JSON, StopReason, Usage
 
@@ -87,7 +88,31 @@ def _message(
         streamed=streamed,
         complete=complete,
         error=error,
+        reports=tuple(_reports(message)),
     )
+
+
+_EFFECTS: Mapping[str, Literal["dropped", "tolerated"]] = {
+    "thinking_dropped": "dropped",
+    "thinking_mismatch_allowed": "tolerated",
+}
+
+
+def _reports(message: dict[str, JSON]) -> Iterator[ProviderReport]:
+    """Yield the blocks that failed a check and the cache miss (anthropic-input-transformations,
+    anthropic-cache-diagnostics)."""
+    for index, each in enumerate(as_list(message.get("input_transformations"))):
+        told = as_object(each)
+        effect = _EFFECTS.get(string(told.get("type")) or "")
+        if effect is not None:
+            part, reason = string(told.get("path")), string(told.get("reason")) or ""
+            place = None if part is None else join("", *part.split("."))
+            yield ProviderReport(effect, reason, join("/input_transformations", index), place)
+    missed = as_object(as_object(message.get("diagnostics")).get("cache_miss_reason"))
+    reason = string(missed.get("type")) or ""
+    if reason.endswith("_changed"):  # other values say that there is nothing to compare
+        tokens = count(missed.get("cache_missed_input_tokens"))
+        yield ProviderReport("cache-missed", reason, "/diagnostics/cache_miss_reason", tokens=tokens)
 
 
 def _stop_reason(raw: JSON, parts: tuple[PartView, ...], error: ErrorView | None) -> StopReason:

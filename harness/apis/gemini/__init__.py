@@ -20,6 +20,7 @@ from harness.apis.gemini.responses import check_response, read
 from harness.apis.gemini.server import SERVER_ENDPOINTS, error_for, fail, refuse, stream_error
 from harness.apis.matching import SchemaPlaces
 from harness.apis.profiles import ApiTerms, Profile, ShippedTarget, Traits
+from harness.apis.servers import server_targets
 from harness.apis.services import OWN, Services
 from harness.apis.view import Provocation
 from harness.model.messages import StopReason
@@ -75,6 +76,7 @@ API = Api(
         ShippedTarget("gemini-3", "gemini", "gemini", "gemini-3.8-flash"),
         ShippedTarget("gemini-2.5", "gemini", "gemini", "gemini-2.5-flash-lite"),
     ),
+    servers=server_targets("gemini"),
     system_places=frozenset({"systemInstruction"}),  # gemini-system-instruction
     recognises=recognises,
     view=view,

@@ -15,6 +15,7 @@ from harness.apis.openai_chat.requests import model_of, recognises, view
 from harness.apis.openai_chat.responses import check_response, read
 from harness.apis.openai_chat.server import SERVER_ENDPOINTS, fail, refuse, stream_error
 from harness.apis.profiles import ApiTerms, Profile, ShippedTarget, Traits
+from harness.apis.servers import server_targets
 from harness.apis.services import OWN, Services
 from harness.apis.view import Provocation
 from harness.model.protocols import Capability
@@ -72,6 +73,7 @@ API = Api(
     ),
     profiles=PROFILES,
     targets=(ShippedTarget("openai-chat", "openai-chat", "openai-chat", "gpt-6-sol"),),
+    servers=server_targets("openai-chat"),
     system_places=frozenset({"message:system", "message:developer"}),  # openai-chat-system-anywhere
     recognises=recognises,
     view=view,

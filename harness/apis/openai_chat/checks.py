@@ -21,9 +21,6 @@ from harness.apis.view import TextView, WireError
 from harness.model.http import HttpRequest
 from harness.model.messages import JSON
 
-MISTRAL = "mistral"
-"""Mistral's service, which has its own limits."""
-
 FACTS = Facts.beside(__file__)
 limit = ApiLimits(FACTS, "openai-chat")
 

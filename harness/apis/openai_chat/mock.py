@@ -15,8 +15,8 @@ from harness.apis.jsonvalue import as_list, as_object, is_blank
 from harness.apis.openai_chat.responses import DIALECTS, OPENAI, ChatDialect, call_as, dialect_of
 from harness.apis.openai_chat.streams import WHOLE, fold
 from harness.apis.openai_common import cached_prompt
+from harness.apis.registry import Profile
 from harness.apis.server import event_stream, fragments, interleaved, number, token
-from harness.apis.targets import Profile
 from harness.apis.view import ModelStep, Provocation, RequestView
 from harness.model.http import HttpResponse
 from harness.model.messages import JSON, StopReason
@@ -30,6 +30,8 @@ _FINISH_REASONS = {
 }
 
 _HEX = "0123456789abcdef"
+
+Fields: TypeAlias = dict[str, JSON]
 
 
 def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str, JSON]:
@@ -52,6 +54,8 @@ def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str,
     for raw in step.raw:
         if isinstance(raw, dict) and "type" not in raw:
             message |= raw
+    if dialect.reasoning:
+        message |= _reasoning(dialect, step.thinking or "The question needs a moment of thought.")
     if calls:
         message["tool_calls"] = [call_as(dialect, call) for call in calls]
     return {
@@ -79,6 +83,13 @@ def _call(name: str, arguments: str, seed: str, index: int) -> JSON:
         "type": "function",
         "function": {"name": name, "arguments": arguments},
     }
+
+
+def _reasoning(dialect: ChatDialect, text: str) -> Fields:
+    if dialect.reasoning != "reasoning_details":
+        return {dialect.reasoning: text}
+    detail: JSON = {"type": "reasoning.text", "text": text, "format": "unknown", "index": 0}
+    return {"reasoning": text, "reasoning_details": [detail]}  # OpenRouter's guide to reasoning tokens
 
 
 def _finish_reason(step: ModelStep, *, has_calls: bool) -> str:
@@ -109,9 +120,6 @@ def _usage(step: ModelStep, seed: str, *, reasons: bool) -> JSON:
             "rejected_prediction_tokens": 0,
         },
     }
-
-
-Fields: TypeAlias = dict[str, JSON]
 
 
 def build_stream(step: ModelStep, seed: str, model: str, profile: Profile, request: RequestView) -> HttpResponse:
@@ -154,10 +162,10 @@ def _chunks(body: Fields, pieces: list[Fields], seed: str, dialect: ChatDialect,
     head = {key: value for key, value in body.items() if key not in ("choices", "usage", "error")}
     head["object"] = "chat.completion.chunk"
     bare: list[Fields] = [{"choices": [piece]} for piece in pieces]
-    silent = dialect.usage == "never" or (dialect.usage == "asked" and not usage)
+    silent = dialect.usage == "never" or (dialect.usage.startswith("asked") and not usage)
     counts = body.get("usage")
     if isinstance(counts, dict) and not silent:
-        bare = _counted_early(bare, counts) if dialect.usage == "early" else _counted(bare, counts)
+        bare = _USAGE[dialect.usage](bare, counts)
     for index, chunk in enumerate(bare):
         padding = token(seed, f"padding {index}", number(seed, f"padding of {index}", 0, 12))
         yield {**head, **chunk, "obfuscation": padding}
@@ -174,6 +182,13 @@ def _counted_early(chunks: list[Fields], usage: Fields) -> list[Fields]:
         *({**chunk, "usage": known} for chunk in chunks[:-1]),
         *({**chunk, "usage": usage} for chunk in chunks[-1:]),
     ]
+
+
+def _counted_last(chunks: list[Fields], usage: Fields) -> list[Fields]:
+    return [*({**chunk, "usage": None} for chunk in chunks[:-1]), *({**chunk, "usage": usage} for chunk in chunks[-1:])]
+
+
+_USAGE = {"asked": _counted, "asked-last": _counted_last, "last": _counted_last, "early": _counted_early}
 
 
 def _choices(body: Fields, seed: str, dialect: ChatDialect, *, at_once: bool) -> Iterator[Fields]:

@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 from harness.apis.eventstream import is_event_stream
 from harness.apis.jsonvalue import as_list, as_object, body_of, join, loads, resolve, string
-from harness.apis.openai_chat.checks import MISTRAL
 from harness.apis.openai_chat.requests import assistant_views
 from harness.apis.openai_chat.server import read_error
 from harness.apis.openai_chat.streams import fold
@@ -21,6 +20,7 @@ from harness.apis.profiles import Profile
 from harness.apis.response_checks import EventGrammar, EventOrder, ReceivedEvent, ResponseChecks
 from harness.apis.response_rules import CALL_ID, FIELDS, INDEX, ResponseViolation
 from harness.apis.server import error_view
+from harness.apis.servers import servers_of
 from harness.apis.view import CallView, ErrorView, OpaqueView, PartView, ResponseView, WireError
 from harness.model.http import HttpResponse
 from harness.model.messages import JSON, StopReason
@@ -38,7 +38,9 @@ class ChatDialect:
     - `first_index`: index of the first call; `None` if calls have no index.
     - `one_index`: all calls have the index of the first.
     - `no_arguments`: arguments string of a call without arguments.
-    - `usage`: token counts are sent in a separate chunk on request, in every chunk, or never.
+    - `usage`: token counts are sent on request in a separate chunk or in the last one, always in the last one, in
+      every chunk, or never.
+    - `reasoning`: message field with the model's reasoning, if the server sends it.
     - `comments`: the server sends comments to keep the stream alive.
     """
 
@@ -50,7 +52,8 @@ class ChatDialect:
     first_index: int | None = 0
     one_index: bool = False
     no_arguments: str = "{}"
-    usage: Literal["asked", "early", "never"] = "asked"
+    usage: Literal["asked", "asked-last", "last", "early", "never"] = "asked"
+    reasoning: Literal["", "reasoning", "reasoning_content", "reasoning_details"] = ""
     comments: bool = False
 
 
@@ -69,9 +72,9 @@ DIALECTS: Mapping[str, ChatDialect] = {
     "arguments-in-opening-piece": ChatDialect(opens_with_arguments=True),  # openai-chat-call-deltas
     "empty-arguments": ChatDialect(no_arguments=""),  # openai-chat-no-arguments, observed with Databricks
     "early-usage": ChatDialect(usage="early"),  # observed with Databricks
-    MISTRAL: ChatDialect(ids="short", whole=True, usage="early"),  # nine characters; usage in the last chunk
     "no-usage": ChatDialect(usage="never"),
     "comments": ChatDialect(comments=True),  # observed with OpenRouter
+    **{server.service: ChatDialect(**server.stream) for server in servers_of("openai-chat")},
 }
 
 

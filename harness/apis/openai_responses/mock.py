@@ -15,8 +15,8 @@ from harness.apis.openai_common import cached_prompt, error_object, type_and_cod
 from harness.apis.openai_responses.requests import NAME, item_kind
 from harness.apis.openai_responses.responses import OPENAI, ResponsesDialect, dialect_of
 from harness.apis.openai_responses.streams import FIELDS, TERMINAL, TEXTS
+from harness.apis.registry import Profile
 from harness.apis.server import event_stream, fragments, interleaved, message, number, signature, token
-from harness.apis.targets import Profile
 from harness.apis.view import ModelStep, Provocation, RequestView
 from harness.model.http import HttpResponse
 from harness.model.messages import JSON, StopReason

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.apis.eventstream import is_event_stream
-from harness.apis.jsonvalue import as_list, as_object, body_of, equal, join, loads, resolve, string
+from harness.apis.jsonvalue import as_list, as_object, body_of, count, equal, join, loads, resolve, string
 from harness.apis.openai_common import read_usage
 from harness.apis.openai_responses.requests import NAME, item_kind, item_parts
 from harness.apis.openai_responses.server import read_error
@@ -16,7 +16,7 @@ from harness.apis.openai_responses.streams import TERMINAL, TEXTS, fold
 from harness.apis.profiles import Profile
 from harness.apis.response_checks import EventGrammar, EventOrder, ReceivedEvent, ResponseChecks
 from harness.apis.response_rules import EVENTS, ResponseViolation
-from harness.apis.view import CallView, OpaqueView, PartView, ResponseView, WireError
+from harness.apis.view import CallView, OpaqueView, PartView, ProviderReport, ResponseView, WireError
 from harness.model.http import HttpResponse
 from harness.model.messages import JSON, StopReason, Usage
 
@@ -129,7 +129,25 @@ def _view(
         streamed=streamed,
         complete=complete,
         error=None if error is None else read_error(error, response),
+        reports=tuple(_reports(body)),
     )
+
+
+def _reports(body: dict[str, JSON]) -> Iterator[ProviderReport]:
+    """Yield the dropped reasoning items and the cache miss (openai-responses-input-transformations,
+    openai-responses-cache-diagnostics).
+
+    Reasoning before the boundary of a turn is withheld because the request asks for it, or by the model's default.
+    """
+    for index, each in enumerate(as_list(body.get("input_transformations"))):
+        told, reason = as_object(each), string(as_object(each).get("reason"))
+        if told.get("action") == "removed" and reason and reason != "turn_boundary":
+            pointer = join("/input_transformations", index)
+            yield ProviderReport("dropped", reason, pointer, item_id=string(told.get("id")))
+    diagnosis = as_object(body.get("prompt_cache_diagnostics"))
+    if diagnosis.get("type") == "cache_miss":
+        reason, tokens = string(diagnosis.get("reason")) or "", count(diagnosis.get("cache_missed_tokens"))
+        yield ProviderReport("cache-missed", reason, "/prompt_cache_diagnostics", tokens=tokens)
 
 
 def _unless_cut_short(part: PartView, item: dict[str, JSON], *, last: bool) -> PartView:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.audit.cassette_audit import made_on
-from harness.cassettes.read import read
+from harness.cassettes.cassette_files import read
 from tests.audit.audit.cassettes import ANSWER, exchange, response, write
 
 MAY = 1780014425

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from functools import cache
+from pathlib import Path
 
 from harness.audit.cassette_audit import audit
 from harness.results import Audited, Blame, Kind, Outcome, RunResult, Severity
@@ -11,6 +13,9 @@ from harness.rules.registry import all_rules
 from tests.traffic import FOLDERS, ROOT, needs_traffic, recorded
 
 pytestmark = needs_traffic
+
+_TEST = re.compile(r"^.*-\d{3}-test-")
+"""Library and number in the name of a recording."""
 
 
 @cache
@@ -46,6 +51,7 @@ def test_every_stream_is_read() -> None:
 
 def test_accepted_requests_have_few_findings_which_only_warn() -> None:
     said = [found for cell in result().cells for found in cell.findings if found.outcome is Outcome.ACCEPTED]
+    said = [finding for finding in said if finding.rule != "prefix-changed"]
     assert {finding.severity for finding in said} == {Severity.WARNING}
     contract = [finding for finding in said if finding.kind is not Kind.LIMIT]
     assert len(contract) < 10
@@ -55,6 +61,33 @@ def test_accepted_requests_have_few_findings_which_only_warn() -> None:
     assert limits.pop("openai-responses-tool-strict-unsaid") > 0
     # facts of which there are reports only
     assert limits == {"gemini-any-mode-with-parameterless-function-refused-2-0": 2, "gemini-vertex-ids-unknown": 21}
+
+
+def test_prefixes_changed_only_where_the_client_changed_them() -> None:
+    found = Counter(
+        (Path(found.file or "").parent.name, _TEST.sub("", Path(found.file or "").stem), found.case)
+        for cell in result().cells
+        for found in cell.findings
+        if found.rule == "prefix-changed"
+    )
+    assert found == {
+        # tools that a search of the client found, or that it declares late
+        ("gemini-generateContent", "tool-search-eval-google", "tool-added"): 2,
+        ("gemini-generateContent", "google-deferred-capability-announcement-live", "tool-added"): 1,
+        ("gemini-generateContent", "cross-provider-capability-replay-google-gemini-3-flash", "tool-added"): 2,
+        ("openai-chat", "tool-search-eval-openai-chat", "tool-added"): 2,
+        ("openai-compat-chat", "deepseek-deferred-capability-with-thinking", "tool-added"): 1,
+        ("openai-responses", "openai-deferred-capability-runs-on-model-without-native", "tool-added"): 1,
+        # the last request of a conversation without tools, and without a system prompt
+        ("openai-chat", "litellm-instrumentation", "tool-missing"): 1,
+        ("openai-chat", "openai-tool-call-roundtrip-wire-stable-vercel", "tool-missing"): 2,
+        ("openai-compat-responses", "reused-tool-call-ids-request", "tool-missing"): 1,
+        ("openai-compat-responses", "reused-tool-call-ids-request", "system"): 1,
+        ("openai-compat-responses", "reused-tool-call-ids-gpt-5-5", "tool-missing"): 1,
+        ("openai-compat-responses", "reused-tool-call-ids-gpt-5-5", "system"): 1,
+        ("openai-responses", "responses-api", "tool-missing"): 1,
+        ("openai-responses", "responses-api", "system"): 1,
+    }
 
 
 def test_unexplained_refusals_keep_the_provider_s_words() -> None:

@@ -22,7 +22,7 @@ from harness.audit.redrive_pairs import (
     match_answered_calls,
     match_issued_calls,
 )
-from harness.cassettes.read import read
+from harness.cassettes.cassette_files import read
 from harness.model.http import HttpRequest
 from tests.traffic import FOLDERS, ROOT, needs_traffic
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from harness.audit.redrive_pairs import accepted_exchanges, find_pairs
+from harness.cassettes.cassette_files import loads
 from harness.cassettes.cassette_text import parse
-from harness.cassettes.read import loads
 from harness.model.http import Delivery, Ending
 from tests.audit.redrive.samples import CALL, CHUNKS, chat, chat_answer, exchange, responses, responses_answer, streamed
 from tests.audit.redrive.samples import cassette as made

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from harness.audit.redrive import Redrive
-from harness.cassettes.read import read
+from harness.cassettes.cassette_files import read
 from harness.results import RedriveResult
 from tests.traffic import FOLDERS, ROOT, needs_traffic
 

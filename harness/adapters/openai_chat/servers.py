@@ -1,0 +1,127 @@
+"""Differences of compatible servers from OpenAI, as far as this adapter sends something else there.
+
+`Endpoint.server` names the server. Each entry names the facts that it follows; `harness explain ID` shows them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import string
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from harness.model.errors import Unsupported
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harness.model.messages import JSON
+
+_API = "openai-chat"
+_ALPHABET = string.ascii_letters + string.digits
+
+
+@dataclass(frozen=True, slots=True)
+class ServerForm:
+    """Needs and gaps of a server.
+
+    - `lacks`: fields that it refuses: `stop`, `temperature`, `json_schema`, `json_object`, a `forced` or `named` tool
+      choice.
+    - `max_tokens`: whether it has only the old name of the field.
+    - `one_system`: it accepts a single system message.
+    - `reply_after_results`: it refuses a user message right after tool results.
+    - `call_id`: length of the ids that it accepts, made of letters and digits (0: any).
+    """
+
+    lacks: frozenset[str] = frozenset()
+    max_tokens: bool = False
+    one_system: bool = False
+    reply_after_results: bool = False
+    call_id: int = 0
+
+
+SERVERS = {
+    # openai-chat-deepseek-response-format-json-schema, openai-chat-deepseek-choice-thinking-absent
+    "deepseek": ServerForm(frozenset({"json_schema", "forced", "named"})),
+    # openai-chat-moonshot-k3-named-choice, openai-chat-moonshot-temperature-fixed-thinking-absent
+    "moonshot": ServerForm(frozenset({"named", "temperature"})),
+    "minimax": ServerForm(one_system=True),  # openai-chat-minimax-one-system
+    # openai-chat-mistral-user-after-tool, openai-chat-mistral-max-completion-tokens-refused,
+    # openai-chat-mistral-call-id
+    "mistral": ServerForm(max_tokens=True, reply_after_results=True, call_id=9),
+    "xai": ServerForm(frozenset({"stop"})),  # openai-chat-xai-stop-refused
+    "vllm": ServerForm(one_system=True),  # openai-chat-vllm-qwen-system-first
+    "sglang": ServerForm(one_system=True),  # openai-chat-vllm-qwen-system-first
+    "llama-cpp": ServerForm(one_system=True),  # openai-chat-llama-cpp-qwen-system-first
+    # openai-chat-lm-studio-choice, openai-chat-lm-studio-json-object-refused
+    "lm-studio": ServerForm(frozenset({"named", "json_object"})),
+}
+
+
+def adapt(body: dict[str, Any], server: str) -> dict[str, Any]:
+    """Return a request body in the form that a server accepts.
+
+    Raises:
+        Unsupported: The server refuses something that the body has, and nothing else says the same.
+    """
+    form = SERVERS.get(server)
+    if form is None:
+        return body
+    for name in sorted(_present(body) & form.lacks):
+        raise Unsupported(_API, name, f"{server} refuses it")
+    adapted = dict(body)
+    if form.max_tokens and "max_completion_tokens" in adapted:
+        adapted["max_tokens"] = adapted.pop("max_completion_tokens")
+    if form.one_system:
+        adapted["messages"] = _with_one_system_message(adapted["messages"])
+    if form.reply_after_results:
+        adapted["messages"] = [*_with_replies(adapted["messages"])]
+    if form.call_id:
+        adapted["messages"] = [_with_ids(message, form.call_id) for message in adapted["messages"]]
+    return adapted
+
+
+def _present(body: dict[str, Any]) -> set[str]:
+    """Return the features of a body, by the names that `ServerForm.lacks` has."""
+    found = body.keys() & {"stop", "temperature"}
+    choice: JSON = body.get("tool_choice")
+    schema: dict[str, JSON] = body.get("response_format") or {}
+    found |= {"named"} if isinstance(choice, dict) else {"forced"} if choice == "required" else set()
+    found |= {str(schema.get("type"))}
+    return found
+
+
+def _with_one_system_message(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Join the system messages in front of the conversation."""
+    count = next((at for at, message in enumerate(messages) if message["role"] not in ("system", "developer")), 0)
+    if count < 2:
+        return messages
+    text = "\n\n".join(message["content"] for message in messages[:count])
+    return [{**messages[0], "content": text}, *messages[count:]]
+
+
+def _with_replies(messages: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Put a reply between tool results and the user's next message."""
+    before = ""
+    for message in messages:
+        if before == "tool" and message["role"] == "user":
+            yield {"role": "assistant", "content": "OK"}
+        before = message["role"]
+        yield message
+
+
+def _with_ids(message: dict[str, Any], length: int) -> dict[str, Any]:
+    """Replace ids that the server refuses. The same id always gets the same replacement."""
+    adapted = dict(message)
+    if "tool_call_id" in message:
+        adapted["tool_call_id"] = _short_id(message["tool_call_id"], length)
+    if "tool_calls" in message:
+        adapted["tool_calls"] = [{**call, "id": _short_id(call.get("id"), length)} for call in message["tool_calls"]]
+    return adapted
+
+
+def _short_id(call_id: JSON, length: int) -> JSON:
+    if not isinstance(call_id, str) or (len(call_id) == length and all(each in _ALPHABET for each in call_id)):
+        return call_id
+    digest = hashlib.sha256(call_id.encode(errors="surrogatepass")).digest()
+    return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest[:length])

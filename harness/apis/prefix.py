@@ -1,0 +1,284 @@
+"""The prefix of a request: its tools, system prompt and conversation, in the order in which providers read them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from itertools import takewhile
+from typing import Literal, TypeAlias
+
+from harness.apis.jsonvalue import as_object, canonical, resolve
+from harness.apis.view import (
+    CallView,
+    JsonView,
+    MediaView,
+    OpaqueView,
+    PartView,
+    RequestView,
+    ResultView,
+    SystemView,
+    TextView,
+    ToolView,
+)
+from harness.model.messages import JSON
+
+Section: TypeAlias = Literal["tools", "system", "turns"]
+
+_SECTIONS: tuple[Section, ...] = ("tools", "system", "turns")
+
+_THOUGHTS = frozenset({"thinking", "redacted_thinking", "reasoning"})
+"""Kinds of reasoning that a provider can bind to the prefix."""
+
+_CACHE_FIELDS = frozenset({"cache_control", "prompt_cache_breakpoint"})
+"""Fields that mark the end of a cached prefix. They are not part of it and may move."""
+
+_CHARACTERS_PER_TOKEN = 4
+"""Characters per token. The counts only have to be plausible."""
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixPiece:
+    """A tool, a system text or a part of the conversation.
+
+    Pieces with equal content have the same `value`: lists keep their order, and the order of keys is ignored. `name` is
+    the name of a tool, or the kind of any other piece. `answers` is the id of the call that a result belongs to.
+    `spelling` is the value with the order of its keys, for tools.
+    """
+
+    section: Section
+    name: str
+    value: str
+    pointer: str
+    answers: str | None = None
+    spelling: str = ""
+
+    @property
+    def is_thought(self) -> bool:
+        """True for reasoning, which may be bound to the pieces before it."""
+        return self.section == "turns" and self.name in _THOUGHTS
+
+
+def prefix_pieces(
+    view: RequestView, body: JSON, *, trailing: Collection[str] = (), ignored: Collection[str] = ()
+) -> tuple[PrefixPiece, ...]:
+    """Return the pieces of a request.
+
+    `trailing` are the places of system texts that the provider appends to the conversation. These texts, the `ignored`
+    texts and deferred tools (anthropic-deferred-tools-outside-prefix) are left out.
+    """
+    tools = [(each, as_object(resolve(body, each.pointer))) for each in view.tools]
+    system = [each for each in view.system if each.place not in trailing and each.text not in ignored]
+    return (
+        *(_tool(tool, declared) for tool, declared in tools if declared.get("defer_loading") is not True),
+        *(_system(each, "system") for each in system if not each.before_turn),
+        *_conversation(view, [each for each in system if each.before_turn], ignored),
+    )
+
+
+def _conversation(view: RequestView, system: Sequence[SystemView], ignored: Collection[str]) -> Iterator[PrefixPiece]:
+    """Yield the pieces of the conversation. Adjacent texts of one role are joined: the borders of texts may move."""
+    told: list[tuple[str, PartView]] = []
+    for role, part in _entries(view, system, ignored):
+        last = told[-1][1] if told and told[-1][0] == role else None
+        if isinstance(part, TextView) and isinstance(last, TextView) and not (part.opaque and last.opaque):
+            told[-1] = role, replace(last, text=last.text + part.text, opaque=last.opaque or part.opaque)
+        else:
+            told.append((role, part))
+    return (part_piece(part, role) for role, part in told)
+
+
+def _entries(
+    view: RequestView, system: Sequence[SystemView], ignored: Collection[str]
+) -> Iterator[tuple[str, PartView]]:
+    for number in range(len(view.turns) + 1):
+        yield from ((each.place, TextView(each.text, each.pointer)) for each in system if each.before_turn == number)
+        turn = view.turns[number] if number < len(view.turns) else None
+        for part in turn.parts if turn else ():
+            if turn and not (isinstance(part, TextView) and (part.text in ignored or not (part.text or part.opaque))):
+                yield turn.role, part
+
+
+def _tool(tool: ToolView, declared: dict[str, JSON]) -> PrefixPiece:
+    content: JSON = {key: value for key, value in declared.items() if key not in _CACHE_FIELDS}
+    spelling = json.dumps(content, ensure_ascii=False)
+    return PrefixPiece("tools", tool.name, canonical(content), tool.pointer, spelling=spelling)
+
+
+def _system(text: SystemView, section: Section) -> PrefixPiece:
+    return PrefixPiece(section, "system", canonical([text.place, text.text]), text.pointer)
+
+
+def part_piece(part: PartView, role: str) -> PrefixPiece:
+    """Return the piece of a part of the conversation."""
+    name = part.kind if isinstance(part, OpaqueView) else _NAMES[type(part)]
+    answers = part.call_id if isinstance(part, ResultView) else None
+    return PrefixPiece("turns", name, canonical([role, name, _value(part)]), part.pointer, answers)
+
+
+_NAMES: dict[type, str] = {TextView: "text", CallView: "call", ResultView: "result", MediaView: "media"}
+
+
+def _value(part: PartView | JsonView) -> JSON:
+    match part:
+        case TextView():
+            return [part.text, part.opaque]
+        case CallView():
+            return [part.id, part.name, part.arguments, part.malformed, part.opaque]
+        case ResultView():
+            return [part.call_id, part.name, part.error_mark, *map(_value, part.payload)]
+        case JsonView():
+            return part.value
+        case MediaView():
+            return [part.media_type, part.uri or sha256(part.data or b"").hexdigest()]
+        case OpaqueView(raw={**fields}):
+            return {key: value for key, value in fields.items() if key not in part.labels}
+        case OpaqueView():
+            return part.raw
+
+
+def tokens(pieces: Sequence[PrefixPiece]) -> int:
+    """Return the approximate number of tokens of pieces."""
+    return sum(len(each.value) for each in pieces) // _CHARACTERS_PER_TOKEN
+
+
+def count_equal(then: Sequence[PrefixPiece], now: Sequence[PrefixPiece]) -> int:
+    """Return the number of pieces at the beginning that are equal."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0].value == pair[1].value, zip(then, now, strict=False)))
+
+
+@dataclass(frozen=True, slots=True)
+class CallerChanges:
+    """Changes of the prefix that the caller requested.
+
+    `tools` are the names of tools that were added, removed or changed, and `tool_order` is set if the others have a new
+    order. `results` are the ids of calls whose results changed. `history` is set if messages changed in any other way.
+    """
+
+    tools: frozenset[str] = frozenset()
+    tool_order: bool = False
+    system: bool = False
+    results: bool = False
+    history: bool = False
+
+
+ToolChangeKind: TypeAlias = Literal["tool-order", "tool-changed", "tool-missing", "tool-added", "key-order"]
+ChangeKind: TypeAlias = ToolChangeKind | Literal["system", "thinking-dropped", "result-order", "history"]
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixChange:
+    """The first change of a section of the prefix.
+
+    `then` is the piece of the earlier request and `now` the piece in its place; `None` if there is none. `unchanged` is
+    the number of pieces before the change, over all sections. `bound` are the thoughts after it.
+    """
+
+    kind: ChangeKind
+    then: PrefixPiece | None
+    now: PrefixPiece | None
+    unchanged: int
+    bound: tuple[PrefixPiece, ...]
+
+    @property
+    def pointer(self) -> str:
+        """Location in the later request."""
+        return self.now.pointer if self.now else ""
+
+
+def prefix_changes(
+    then: Sequence[PrefixPiece],
+    now: Sequence[PrefixPiece],
+    caller: CallerChanges | None = None,
+    *,
+    may_leave: bool = False,
+) -> list[PrefixChange]:
+    """Return the first change of each section, without those of the caller.
+
+    The later request may add pieces after the earlier ones. With `may_leave`, it may leave out the first thoughts.
+    """
+    caller = caller or CallerChanges()
+    found: list[PrefixChange] = []
+    for section in _SECTIONS:
+        before, after = ([each for each in pieces if each.section == section] for pieces in (then, now))
+        match section:
+            case "tools":
+                told = _in_tools(before, after, caller)
+            case "system":
+                told = None if caller.system else _in_system(before, after)
+            case "turns":
+                told = None if caller.history else _in_turns(before, after, trimmed=caller.results, may_leave=may_leave)
+        if told is None:
+            continue
+        kind, one, other = told
+        # without a piece in its place, the change is before all that follows this section
+        start = (
+            now.index(other)
+            if other
+            else sum(_SECTIONS.index(each.section) <= _SECTIONS.index(section) for each in now)
+        )
+        bound = tuple(each for each in now[start:] if each.is_thought)
+        found.append(PrefixChange(kind, one, other, count_equal(then, now), bound))
+    return found
+
+
+_Told: TypeAlias = tuple[ChangeKind, PrefixPiece | None, PrefixPiece | None]
+
+
+def _in_tools(then: list[PrefixPiece], now: list[PrefixPiece], caller: CallerChanges) -> _Told | None:
+    then, now = ([each for each in pieces if each.name not in caller.tools] for pieces in (then, now))
+    if caller.tool_order:
+        then, now = (sorted(pieces, key=lambda each: each.value) for pieces in (then, now))
+    at = count_equal(then, now)
+    one, other = then[at] if at < len(then) else None, now[at] if at < len(now) else None
+    if one is None and other is None:
+        differs = next((pair for pair in zip(then, now, strict=True) if pair[0].spelling != pair[1].spelling), None)
+        return ("key-order", *differs) if differs and not caller.tool_order else None
+    if Counter(each.value for each in then) == Counter(each.value for each in now):
+        return "tool-order", one, other
+    same = {each.name: each for each in now}
+    for each in then:
+        if each.name not in same:
+            return "tool-missing", each, other
+        if each.value != same[each.name].value and sum(one.name == each.name for one in then) == 1:
+            return "tool-changed", each, same[each.name]
+    return "tool-added", one, next((each for each in now if each.name not in {one.name for one in then}), other)
+
+
+def _in_system(then: list[PrefixPiece], now: list[PrefixPiece]) -> _Told | None:
+    at = count_equal(then, now)
+    if at == len(then) == len(now):
+        return None
+    return "system", then[at] if at < len(then) else None, now[at] if at < len(now) else None
+
+
+def _in_turns(then: list[PrefixPiece], now: list[PrefixPiece], *, trimmed: bool, may_leave: bool) -> _Told | None:
+    at, has_thought = 0, False
+    for index, each in enumerate(then):
+        other = now[at] if at < len(now) else None
+        if other is not None and _is_repeated(each, other, trimmed=trimmed, is_last=index == len(then) - 1):
+            has_thought = has_thought or each.is_thought
+            at += 1
+        elif each.is_thought and may_leave and not has_thought:
+            continue  # the provider reads a conversation without its first thoughts
+        else:
+            return _kind_of(each, then[index:], now[at:]), each, other
+    return None
+
+
+def _is_repeated(then: PrefixPiece, now: PrefixPiece, *, trimmed: bool, is_last: bool) -> bool:
+    if then.value == now.value or (trimmed and then.name == now.name == "result" and then.answers == now.answers):
+        return True
+    # the last text may be longer: its answer failed, and the user sent more
+    return is_last and then.name == now.name == "text" and now.value.startswith(then.value.removesuffix('",null]]'))
+
+
+def _kind_of(changed: PrefixPiece, then: Sequence[PrefixPiece], now: Sequence[PrefixPiece]) -> ChangeKind:
+    if changed.is_thought and (len(then) == 1 or (now and now[0].value == then[1].value)):
+        return "thinking-dropped"
+    run = [*takewhile(lambda each: each.name == "result", then)]
+    if run and Counter(each.value for each in run) == Counter(each.value for each in now[: len(run)]):
+        return "result-order"
+    return "history"

@@ -1,0 +1,162 @@
+"""Rules about statements of responses on their requests: dropped state, and prompts that were not cached."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Literal
+
+from harness.apis.jsonvalue import equal, resolve
+from harness.apis.response_rules import Subject
+from harness.apis.view import OpaqueView, ProviderReport, RequestView
+from harness.equivalence.view_differences import alike, diff
+from harness.results import Blame, Kind, Severity
+from harness.rules.evidence import Evidence, ParsedExchange, RuleViolation
+from harness.rules.rule import RuleTable
+
+RULES = RuleTable(Subject.HISTORY)
+
+_PREFIX_REMEDY = "send what was sent before unchanged and in the same order, and add only at the end"
+_BINDING_REMEDY = "leave reasoning out if the conversation goes on with another model, organization or end user"
+
+
+@RULES.add(
+    "state-dropped",
+    "The provider passes all reasoning that is sent back on to the model.",
+    source="anthropic-input-transformations, openai-responses-input-transformations",
+    because="the model goes on without its own reasoning, as the response itself reports",
+    remedy=_PREFIX_REMEDY,
+)
+def _dropped_state(evidence: Evidence) -> Iterator[RuleViolation]:
+    for reading, report in _reports(evidence):
+        if report.effect == "cache-missed":
+            continue
+        dropped = report.effect == "dropped"
+        done = "was withheld from the model" if dropped else "failed a check, and the model got it nevertheless"
+        message = f"the provider reports that reasoning of the request {done}: {report.reason}"
+        severity = None if dropped else Severity.WARNING
+        if report.reason.startswith("prefix"):
+            change, is_callers = _change_since(evidence, _issuer(evidence, reading, report), reading)
+            yield _violation(reading, report, f"{message}; since it was issued, {change}", severity, is_callers)
+        else:
+            yield replace(_violation(reading, report, message, Severity.WARNING), remedy=_BINDING_REMEDY)
+
+
+@RULES.add(
+    "cache-missed",
+    "The prompt cache is used again, if the request asks the provider about it.",
+    kind=Kind.CONVENTION,
+    source="anthropic-cache-diagnostics, openai-responses-cache-diagnostics",
+    because="the provider reads and bills the whole prompt again; the answer is the same",
+    remedy=_PREFIX_REMEDY,
+)
+def _missed_cache(evidence: Evidence) -> Iterator[RuleViolation]:
+    for reading, report in _reports(evidence):
+        if report.effect == "cache-missed":
+            tokens = "" if report.tokens is None else f", about {report.tokens} tokens"
+            message = f"the provider reports that its prompt cache could not be used: {report.reason}{tokens}"
+            change, is_callers = _change_since(evidence, _previous(evidence, reading), reading)
+            yield _violation(reading, report, f"{message}; since the previous request, {change}", None, is_callers)
+
+
+def _violation(
+    reading: ParsedExchange,
+    report: ProviderReport,
+    message: str,
+    severity: Severity | None,
+    is_callers: bool = False,
+) -> RuleViolation:
+    """Return a violation whose evidence is the provider's statement. A change that the caller made is a note."""
+    body = None if reading.response is None else reading.response.body
+    found = reading.response_violation(message, report.pointer, resolve(body, report.pointer), case=report.reason)
+    if is_callers:
+        return replace(found, severity=Severity.NOTE, blame=Blame.SCENARIO)
+    return replace(found, severity=severity)
+
+
+def _reports(evidence: Evidence) -> Iterator[tuple[ParsedExchange, ProviderReport]]:
+    """Yield the reports of each response. Of several about one cause, only the first is yielded."""
+    for reading in evidence.readings:
+        reports = reading.response.reports if reading.response is not None else ()
+        for report in {(each.effect, each.reason): each for each in reversed(reports)}.values():
+            yield reading, report
+
+
+def _has_id(block: OpaqueView, item_id: str | None) -> bool:
+    return item_id is not None and isinstance(block.raw, dict) and block.raw.get("id") == item_id
+
+
+def _issuer(evidence: Evidence, reading: ParsedExchange, report: ProviderReport) -> ParsedExchange | None:
+    """Return the exchange whose response contains the reported block."""
+    turns = reading.request.turns if reading.request is not None else ()
+    blocks = (part for turn in turns for part in turn.parts if isinstance(part, OpaqueView))
+    block = next((each for each in blocks if each.pointer == report.part or _has_id(each, report.item_id)), None)
+    if block is None:
+        return None
+    for earlier in reversed(evidence.readings[: reading.index]):
+        parts = earlier.response.parts if earlier.response is not None else ()
+        if any(isinstance(part, OpaqueView) and _is_same_block(part, block) for part in parts):
+            return earlier
+    return None
+
+
+def _is_same_block(issued: OpaqueView, sent: OpaqueView) -> bool:
+    """Return whether two blocks have the same id or encrypted state. The client may have changed the rest."""
+    if not isinstance(issued.raw, dict) or not isinstance(sent.raw, dict):
+        return False
+    own = ((issued.raw.get(key), sent.raw.get(key)) for key in ("id", "signature", "data", "encrypted_content"))
+    return any(one is not None and equal(one, other) for one, other in own)
+
+
+def _previous(evidence: Evidence, reading: ParsedExchange) -> ParsedExchange | None:
+    """Return the previous request of the same conversation."""
+    now = reading.request
+    for earlier in reversed(evidence.readings[: reading.index]):
+        before = earlier.request
+        if before and now and before.turns and now.turns and alike(before.turns[0], now.turns[0]):
+            return earlier
+    return None
+
+
+_Area = Literal["model", "tools", "system", "response_format", "turns", "effort"]
+_AREAS: dict[_Area, str] = {
+    "model": "the model",
+    "tools": "the tools",
+    "system": "the system prompt",
+    "response_format": "the format of the answer",
+    "turns": "an earlier entry",
+    "effort": "the effort",
+}
+"""The values of a request that its prefix depends on, in the order of the prompt."""
+
+
+def _change_since(evidence: Evidence, before: ParsedExchange | None, now: ParsedExchange) -> tuple[str, bool]:
+    """Return words for the first change of what both requests have to share, and whether the caller made it."""
+    if before is None or before.request is None or now.request is None:
+        return "what changed is not recorded", False
+    trailing = evidence.transcript.profile.trailing_places
+    for area, name in _AREAS.items():
+        then, here = _prefix(before.request, area, trailing), _prefix(now.request, area, trailing)
+        found = next(diff(then, here[: len(then)] if area == "turns" else here), None)
+        if found is not None:
+            is_callers = _is_callers(evidence, before, now, area)
+            at = f" at {found.pointer}" if found.pointer else ""
+            return f"{name} changed{at}{', as the caller asked' if is_callers else ''}", is_callers
+    return "nothing that the rule compares has changed", False
+
+
+def _prefix(view: RequestView, area: _Area, trailing: frozenset[str]) -> Any:
+    value = getattr(view, area)
+    return tuple(part for part in view.system if part.place not in trailing) if area == "system" else value
+
+
+def _is_callers(evidence: Evidence, before: ParsedExchange, now: ParsedExchange, area: _Area) -> bool:
+    """Return whether the caller's own requests differ, too."""
+    chats = evidence.transcript.chats
+    if not chats or before.exchange.chat is None or now.exchange.chat is None:
+        return False
+    then, here = chats[before.exchange.chat].request, chats[now.exchange.chat].request
+    if area == "turns":
+        return here.messages[: len(then.messages)] != then.messages
+    name = "thinking" if area == "effort" else area
+    return getattr(then, name) != getattr(here, name)

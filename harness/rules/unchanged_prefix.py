@@ -1,0 +1,197 @@
+"""Rule about the prefix of requests: tools, system prompt and messages are repeated unchanged, in the same order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import pairwise
+
+from harness.apis.fact import ChangedPrefix
+from harness.apis.jsonvalue import parsed, resolve
+from harness.apis.prefix import (
+    CallerChanges,
+    ChangeKind,
+    PrefixChange,
+    PrefixPiece,
+    part_piece,
+    prefix_changes,
+    prefix_pieces,
+    tokens,
+)
+from harness.apis.profiles import Profile
+from harness.apis.response_rules import Subject
+from harness.apis.view import PartView, TextView
+from harness.equivalence.request_meaning import with_ids_of
+from harness.model.messages import JSON, JSON_INSTRUCTION, Message, ToolResult
+from harness.results import Kind, ServedTranscript, Severity
+from harness.rules.evidence import ChatExchange, ClientRequest, Evidence
+from harness.rules.rule import RuleTable, RuleViolation
+
+_SOURCE = "harness.kit.thread: history is append-only"
+RULES = RuleTable(Subject.HISTORY, _SOURCE)
+
+
+@RULES.add(
+    "prefix-changed",
+    "A request repeats the tools, the system prompt and the messages of the request before it, in the same order.",
+    source=f"{_SOURCE}; anthropic-thinking-bound-to-prefix, openai-responses-gpt-6-2-reasoning-dropped",
+    because="providers refuse or drop reasoning after a changed prefix; elsewhere only the prompt cache is lost",
+    remedy="build tools and system prompt once per conversation, send earlier messages as they were sent before, and "
+    "add what is new at the end",
+)
+def _changed_prefix(evidence: Evidence) -> Iterator[RuleViolation]:
+    for before, req in continued_requests(evidence):
+        for change in changes_between(evidence, before, req):
+            yield _violation(evidence, before, req, change)
+
+
+def continued_requests(evidence: Evidence) -> Iterator[tuple[ClientRequest, ClientRequest]]:
+    """Yield each request that continues another one, after that one. Requests that use state of the server are left
+    out."""
+    transcript = evidence.transcript
+    recorded = not transcript.chats and not isinstance(transcript, ServedTranscript)
+    pairs = _pairs_in_recording(evidence) if recorded else pairwise(evidence.client_requests)
+    return ((before, req) for before, req in pairs if not (before.view.stateful or req.view.stateful))
+
+
+def changes_between(evidence: Evidence, before: ClientRequest, req: ClientRequest) -> list[PrefixChange]:
+    """Return the changes of the prefix from one request to the next, without those of the caller."""
+    then, now = evidence.cached(_pieces, before), evidence.cached(_pieces, req)
+    caller, leaves = _caller_changes(before, req), _law(evidence, req).first_thoughts_may_leave
+    found = prefix_changes(then, now, caller, may_leave=leaves)
+    if any(change.kind == "history" for change in found):  # ids that the API did not issue may differ
+        view = with_ids_of(before.view, req.view, evidence.issued_ids)
+        found = prefix_changes(then, _pieces(evidence, replace(req, view=view)), caller, may_leave=leaves)
+    return found
+
+
+def _law(evidence: Evidence, req: ClientRequest) -> Profile:
+    return evidence.law(req.reading).profile
+
+
+def _pieces(evidence: Evidence, req: ClientRequest) -> tuple[PrefixPiece, ...]:
+    asks_for_json = isinstance(req, ChatExchange) and req.chat.request.response_format is not None
+    return prefix_pieces(
+        req.view,
+        parsed(req.reading.exchange.request.body),
+        trailing=_law(evidence, req).trailing_places,
+        ignored=(JSON_INSTRUCTION,) if asks_for_json else (),
+    )
+
+
+def _caller_changes(before: ClientRequest, req: ClientRequest) -> CallerChanges | None:
+    """Return the changes that the caller requested, or `None` if the caller's requests are unknown."""
+    if not (isinstance(before, ChatExchange) and isinstance(req, ChatExchange)):
+        return None
+    then, now = before.chat.request, req.chat.request
+    given = {tool.name: tool for tool in then.tools}, {tool.name: tool for tool in now.tools}
+    changed = {name for name in {*given[0], *given[1]} if given[0].get(name) != given[1].get(name)}
+    if then.response_format != now.response_format:  # an adapter may request JSON by a tool of its own
+        changed |= {tool.name for view in (before.view, req.view) for tool in view.tools} - {*given[0], *given[1]}
+    orders = ([name for name in tools if name not in changed] for tools in given)
+    earlier, kept = then.messages, now.messages[: len(then.messages)]
+    trimmed = earlier != kept and [*map(_without_contents, earlier)] == [*map(_without_contents, kept)]
+    return CallerChanges(
+        tools=frozenset(changed),
+        tool_order=next(orders) != next(orders),
+        system=(then.system, then.response_format) != (now.system, now.response_format),
+        results=trimmed,
+        history=not trimmed and earlier != kept,
+    )
+
+
+def _without_contents(message: Message) -> Message:
+    parts = (replace(part, content=None) if isinstance(part, ToolResult) else part for part in message.parts)
+    return replace(message, parts=tuple(parts))
+
+
+def _pairs_in_recording(evidence: Evidence) -> Iterator[tuple[ClientRequest, ClientRequest]]:
+    """Yield each request of a recording after the last request whose answer it contains."""
+    earlier: list[tuple[ClientRequest, frozenset[str], frozenset[str]]] = []
+    for reading in evidence.readings:
+        if reading.request is None:
+            continue
+        req = ClientRequest(reading.index, reading, reading.request)
+        sent = frozenset(each.value for each in evidence.cached(_pieces, req))
+        for before, its_pieces, answer in reversed(earlier):
+            if not answer.isdisjoint(sent - its_pieces) and _last_text(evidence, before) in sent:
+                yield before, req
+                break
+        answer = reading.answer.parts if reading.answer else ()
+        told = (part_piece(part, "assistant").value for part in answer if _identifies(part))
+        earlier.append((req, sent, frozenset(told)))
+
+
+def _identifies(part: PartView) -> bool:
+    return not isinstance(part, TextView) or bool(part.text.strip())
+
+
+def _last_text(evidence: Evidence, req: ClientRequest) -> str | None:
+    pieces = evidence.cached(_pieces, req)
+    return next((each.value for each in reversed(pieces) if each.section == "turns"), None)
+
+
+_MESSAGES: Mapping[ChangeKind, str] = {
+    "tool-order": "the tools are sent in another order than in the request before",
+    "tool-changed": "the tool {name} is declared in another way than in the request before",
+    "tool-missing": "the tool {name} was declared in the request before, and is missing",
+    "tool-added": "the tool {name} was not declared in the request before",
+    "key-order": "the tool {name} is declared with its keys in another order than in the request before",
+    "system": "the system prompt is not the one of the request before",
+    "thinking-dropped": "reasoning that the request before contained is missing",
+    "result-order": "the results are sent in another order than in the request before",
+    "history": "a part of the conversation is missing or differs from the request before",
+}
+
+_CONSEQUENCES: Mapping[ChangedPrefix, str] = {
+    "refuses": "the provider refuses the reasoning after it",
+    "refuses-some-accounts": "the provider refuses the reasoning after it, for accounts created since 2026-08-31",
+    "drops-reasoning": "the provider drops the reasoning after it",
+}
+
+
+_KINDS: Mapping[ChangedPrefix, Kind] = {
+    "refuses": Kind.LIMIT,
+    "refuses-some-accounts": Kind.LOSS,
+    "drops-reasoning": Kind.LOSS,
+}
+
+
+def _violation(evidence: Evidence, before: ClientRequest, req: ClientRequest, change: PrefixChange) -> RuleViolation:
+    one, other = change.then, change.now
+    expected, actual = _shown(before, one), _shown(req, other)
+    if change.kind == "tool-order":
+        expected, actual = _tool_names(before), _tool_names(req)
+    named = other if change.kind == "tool-added" else one or other
+    message = _MESSAGES[change.kind].format(name=named.name if named else "")
+    if change.kind == "key-order":  # no source says that a provider compares it
+        place = other.pointer if other else ""
+        return req.reading.violation(
+            message, place, actual, expected, kind=Kind.CONVENTION, severity=Severity.NOTE, case=change.kind
+        )
+    law = evidence.law(req.reading)
+    facts = [fact for fact in law.profile.facts if fact.is_at(law.services)]
+    sources = [fact.id for fact in facts if fact.profile and fact.profile.changed_prefix]
+    treatment = law.profile.changed_prefix if sources and change.bound else None
+    if treatment:
+        consequence = _CONSEQUENCES[treatment]
+    else:
+        lost = tokens(evidence.cached(_pieces, before)[change.unchanged :])
+        consequence = f"about {lost} tokens cannot be read from the prompt cache"
+    return req.reading.violation(
+        f"{message}; {consequence}",
+        change.pointer,
+        actual,
+        expected,
+        kind=_KINDS[treatment] if treatment else Kind.CONVENTION,
+        source=", ".join(sources) if treatment else None,
+        case=change.kind,
+    )
+
+
+def _shown(req: ClientRequest, piece: PrefixPiece | None) -> JSON:
+    return resolve(parsed(req.reading.exchange.request.body), piece.pointer) if piece else None
+
+
+def _tool_names(req: ClientRequest) -> list[JSON]:
+    return [tool.name for tool in req.view.tools]

@@ -1,0 +1,161 @@
+"""Targets of compatible servers: what is declared of each, and how the reference server imitates it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from harness.adapters.openai_chat.servers import adapt
+from harness.apis import registry
+from harness.apis.eventstream import events
+from harness.apis.registry import Target
+from harness.apis.servers import servers
+from harness.model.errors import Unsupported
+from harness.model.messages import ChatRequest, Thinking
+from harness.model.protocols import Endpoint
+from harness.results import CellResult, Verdict
+from harness.rules.registry import all_rules
+from harness.runner.cells import Cell
+from harness.runner.suite_run import Run
+from harness.runner.tool_loop import run_scenario
+from harness.scenarios.schema import Variant
+from harness.stdio import adapter_specs
+from tests.stages import InProcess, shipped_scenarios
+from tests.traffic import needs_traffic
+from tests.traffic import recorded as traffic
+
+PROFILE = registry.api("openai-chat").profile_for("")
+NAMES = [server.name for server in servers()]
+
+SAMPLE = (
+    *("call-parallel-twice", "call-sequential", "system-with-tools", "json-mode-unmentioned", "choice-named"),
+    *("settings-stop", "settings-sampling", "history-anthropic-ids", "history-two-turns", "json-schema"),
+)
+
+
+def of(name: str) -> Target:
+    shipped = registry.target_named(name)
+    return registry.target_for(shipped, adapter_specs.adapter(shipped.adapter), {})
+
+
+def played(played_on: Target, *scenarios: str, variant: Variant = "whole") -> list[CellResult]:
+    found = [Cell(shipped_scenarios()[each], played_on, variant) for each in scenarios]
+    return [*Run(InProcess(), all_rules())(found).cells]
+
+
+def test_a_live_run_at_the_address_of_a_server_has_its_rules() -> None:
+    for server in servers():
+        api = registry.api(server.api)
+        found = api.services.rules_at(api.profile_for(server.model), server.model, server.url).service
+        any_port = server.name in ("vllm", "sglang", "llama-cpp")  # no port is theirs alone
+        assert found == ("other" if any_port else server.service), server.name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_shipped_adapter_passes_at_every_server(name: str) -> None:
+    for variant in ("whole", "stream"):
+        cells = played(of(name), *SAMPLE, variant=variant)
+        assert {cell.verdict for cell in cells} <= {Verdict.PASS, Verdict.WARN, Verdict.NOT_APPLICABLE}
+        assert sum(cell.verdict is Verdict.PASS for cell in cells) >= len(SAMPLE) // 2
+
+
+BLIND = {
+    "mistral": ("history-anthropic-ids", "openai-chat-call-id-mistral"),
+    "minimax": ("json-mode-unmentioned", "openai-chat-minimax-one-system"),
+    "vllm": ("json-mode-unmentioned", "openai-chat-vllm-qwen-system-first"),
+    "llama-cpp": ("json-mode-unmentioned", "openai-chat-llama-cpp-qwen-system-first"),
+    "xai": ("settings-stop", "openai-chat-xai-stop-refused"),
+    "moonshot": ("settings-sampling", "openai-chat-moonshot-temperature-fixed-thinking-absent"),
+}
+
+
+@pytest.mark.parametrize("name", BLIND)
+def test_an_adapter_that_sends_every_server_what_openai_takes_is_found(name: str) -> None:
+    scenario, rule = BLIND[name]
+    server = of(name)
+
+    def connect(endpoint: Endpoint, model: str) -> Any:
+        return server.adapter.connect(replace(endpoint, server=None), model)
+
+    blind = replace(server, adapter=replace(server.adapter, connect=connect))
+    assert rule in {finding.rule for cell in played(blind, scenario) for finding in cell.findings}
+    assert played(server, scenario)[0].verdict in (Verdict.PASS, Verdict.NOT_APPLICABLE)
+
+
+def test_an_adapter_that_drops_the_reasoning_which_a_server_wants_back_is_found() -> None:
+    server = of("deepseek")
+
+    class Forgetful:
+        def __init__(self, client: Any) -> None:
+            self.client = client
+
+        def chat(self, request: ChatRequest) -> Any:
+            messages = [
+                replace(each, parts=tuple(part for part in each.parts if not isinstance(part, Thinking)))
+                for each in request.messages
+            ]
+            return self.client.chat(replace(request, messages=tuple(messages)))
+
+        def close(self) -> None:
+            self.client.close()
+
+    def connect(endpoint: Endpoint, model: str) -> Any:
+        return Forgetful(server.adapter.connect(endpoint, model))
+
+    forgetful = replace(server, adapter=replace(server.adapter, connect=connect))
+    found = {finding.rule for cell in played(forgetful, "call-single") for finding in cell.findings}
+    assert "opaque-state-lost" in found
+    assert played(server, "call-single")[0].verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize(
+    ("server", "body"),
+    [
+        ("deepseek", {"messages": [], "response_format": {"type": "json_schema"}}),
+        ("deepseek", {"messages": [], "tool_choice": "required"}),
+        ("lm-studio", {"messages": [], "response_format": {"type": "json_object"}}),
+        ("lm-studio", {"messages": [], "tool_choice": {"type": "function", "function": {"name": "f"}}}),
+    ],
+)
+def test_what_a_server_lacks_is_declined_before_anything_is_sent(server: str, body: dict[str, Any]) -> None:
+    with pytest.raises(Unsupported, match=server):
+        adapt(body, server)
+    assert adapt(body, "groq") == body
+
+
+def _shape(stream: bytes) -> set[str]:
+    """What of a stream the servers do differently."""
+    found: set[str] = set()
+    chunks: list[dict[str, Any]] = [json.loads(each.data) for each in events(stream) if each.data != "[DONE]"]
+    deltas = [choice["delta"] for chunk in chunks for choice in chunk.get("choices") or []]
+    for delta in deltas:
+        found |= {key for key in delta if key.startswith("reasoning") and delta[key]}
+        for call in delta.get("tool_calls") or []:
+            if call.get("id"):
+                found.add("whole" if call["function"].get("arguments") else "pieces")
+    counted = [chunk for chunk in chunks if chunk.get("usage")]
+    if counted:
+        found.add("counts at the end" if not counted[-1].get("choices") else "counts in the last chunk")
+    return found
+
+
+@needs_traffic
+@pytest.mark.parametrize("name", [server.name for server in servers() if server.recorded])
+def test_streams_have_the_shape_that_was_recorded(name: str) -> None:
+    server = registry.target_named(name)
+    recorded = [
+        each.response.body
+        for each in traffic("openai-compat-chat")
+        if registry.api("openai-chat").services.rules_at(PROFILE, "", each.request.url).service == server.service
+        and each.response.body.startswith((b"data:", b":"))
+        and b'"tool_calls"' in each.response.body
+    ]
+    assert recorded
+    with InProcess().stage(Cell(shipped_scenarios()["call-single"], of(name), "stream")) as stage:
+        run_scenario(shipped_scenarios()["call-single"], of(name), stage.endpoint, lambda _: None, "stream")
+    answer = stage.tap.exchanges[0].response
+    assert answer is not None
+    assert _shape(answer.body) == _shape(max(recorded, key=len))

@@ -1,0 +1,170 @@
+"""What responses say about their requests: each report is a finding, with the change in front of it named."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from harness.cassettes.transport import Handler
+from harness.model.http import HttpRequest, HttpResponse
+from harness.model.messages import ChatRequest
+from harness.results import Blame, CellResult, Finding, Kind, Severity, Verdict
+from harness.runner.cells import Cell
+from harness.runner.suite_run import Run
+from harness.scenarios.schema import Scenario, Variant
+from tests.broken.fault import Wrap, Wrapped, client, sends
+from tests.rules.transcripts import RULES
+from tests.stages import InProcess, shipped_scenarios, shipped_targets
+
+APIS = ("anthropic", "openai-responses")
+VARIANTS: tuple[Variant, ...] = ("whole", "stream")
+Report = Callable[[dict[str, Any]], dict[str, Any]]
+"""Returns the fields that a provider adds to a response, for a request with changed tools."""
+
+
+def dropped(body: dict[str, Any]) -> dict[str, Any]:
+    """The first reasoning block of a request was withheld."""
+    for item in body.get("input", ()):
+        if item.get("type") == "reasoning":
+            told = {"type": "reasoning", "id": item["id"], "action": "removed", "reason": "prefix_mismatch"}
+            return {"input_transformations": [told]}
+    for index, message in enumerate(body.get("messages", ())):
+        for at, block in enumerate(message["content"] if isinstance(message["content"], list) else ()):
+            if block["type"] == "thinking":
+                path, reason = f"messages.{index}.content.{at}", "prefix_binding_mismatch"
+                return {"input_transformations": [{"type": "thinking_dropped", "path": path, "reason": reason}]}
+    return {}
+
+
+def of_another_model(body: dict[str, Any]) -> dict[str, Any]:
+    return json.loads(json.dumps(dropped(body)).replace('"prefix_', '"model_'))
+
+
+def missed(body: dict[str, Any]) -> dict[str, Any]:
+    if "input" in body:
+        told = {"type": "cache_miss", "reason": "tools_changed", "cache_missed_tokens": 1200}
+        return {"prompt_cache_diagnostics": told}
+    told = {"type": "tools_changed", "cache_missed_input_tokens": 1200}
+    return {"diagnostics": {"cache_miss_reason": told}}
+
+
+def told_nothing(_body: dict[str, Any]) -> dict[str, Any]:
+    """The provider made a comparison, and found nothing."""
+    held = {"type": "reasoning", "id": "rs_1", "action": "removed", "reason": "turn_boundary"}
+    return {
+        "input_transformations": [held, {"type": "brand_new"}],
+        "prompt_cache_diagnostics": {"type": "comparison_response_not_found"},
+        "diagnostics": {"cache_miss_reason": {"type": "previous_message_not_found"}},
+    }
+
+
+def reporting(report: Report, *, always: bool = False) -> InProcess:
+    """A provider that looks at the tools of the first request, and reports if later ones have others."""
+    first: list[Any] = []
+
+    def provider(request: HttpRequest, session: Handler) -> HttpResponse:
+        body, response = json.loads(request.body), session(request)
+        first.append(body["tools"])
+        if body["tools"] == first[0] and not (always and len(first) > 1):
+            return response
+        added = report(body)
+        if "event-stream" not in response.headers["content-type"]:
+            return replace(response, body=json.dumps(json.loads(response.body) | added).encode())
+        return replace(response, body=b"".join(_with(line, added) for line in response.body.splitlines(keepends=True)))
+
+    return InProcess(provider)
+
+
+def _with(line: bytes, added: dict[str, Any]) -> bytes:
+    """A line of a stream, whose message or response has further fields."""
+    if not line.startswith(b"data: "):
+        return line
+    event = json.loads(line[6:])
+    for name in ("message", "response"):
+        if name in event and event["type"] != "message_delta":
+            event[name] |= added
+    return b"data: " + json.dumps(event).encode() + b"\n"
+
+
+class _Second(Wrapped):
+    """Changes every request but the first."""
+
+    asked = 0
+
+    def ask(self, request: ChatRequest) -> ChatRequest:
+        self.asked += 1
+        return replace(request, tools=request.tools[::-1]) if self.asked > 1 else request
+
+
+reversed_later = client(_Second)
+
+
+def scenario() -> Scenario:
+    """A tool loop with reasoning and two tools."""
+    loop = shipped_scenarios()["thinking-tool-loop"]
+    other = loop.tools[0].model_copy(update={"name": "clock"})
+    return loop.model_copy(update={"tools": (*loop.tools, other)})
+
+
+def played(name: str, stages: InProcess, wrap: Wrap | None = None, variant: Variant = "whole") -> CellResult:
+    shipped = shipped_targets()[name]
+    chosen = shipped if wrap is None else replace(shipped, adapter=wrap(shipped.adapter))
+    return Run(stages, RULES)([Cell(scenario(), chosen, variant)]).cells[0]
+
+
+def of(rule: str, result: CellResult) -> list[Finding]:
+    return [finding for finding in result.findings if finding.rule == rule]
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("name", APIS)
+def test_reasoning_that_the_provider_withheld_is_lost_and_the_change_before_it_is_named(
+    name: str, variant: Variant
+) -> None:
+    result = played(name, reporting(dropped), reversed_later, variant)
+    (finding,) = of("state-dropped", result)
+    assert (finding.severity, finding.blame, finding.kind) == (Severity.ERROR, Blame.ADAPTER, Kind.LOSS)
+    assert finding.message.endswith("since it was issued, the tools changed at /tools/0"), finding.message
+    assert (finding.of_response, finding.pointer, finding.exchange) == (True, "/input_transformations/0", 1)
+    assert isinstance(finding.actual, dict)
+    assert "prefix" in str(finding.actual["reason"])
+    assert result.verdict is Verdict.FAIL
+
+
+@pytest.mark.parametrize("name", APIS)
+def test_reasoning_of_another_model_is_a_warning(name: str) -> None:
+    (finding,) = of("state-dropped", played(name, reporting(of_another_model), reversed_later))
+    assert finding.severity is Severity.WARNING
+    assert "another model" in finding.remedy
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("name", APIS)
+def test_a_cache_that_was_missed_is_a_note_with_its_tokens(name: str, variant: Variant) -> None:
+    (finding,) = of("cache-missed", played(name, reporting(missed), reversed_later, variant))
+    assert finding.kind is Kind.CONVENTION
+    assert "about 1200 tokens" in finding.message
+    assert finding.message.endswith("since the previous request, the tools changed at /tools/0")
+
+
+def _keys_moved(_api: str, body: dict[str, Any]) -> None:
+    for key in sorted(body, reverse=True):
+        body[key] = body.pop(key)
+
+
+@pytest.mark.parametrize("report", [dropped, missed])
+@pytest.mark.parametrize("name", APIS)
+def test_an_adapter_that_sends_its_keys_in_another_order_is_right(name: str, report: Report) -> None:
+    result = played(name, reporting(report), sends(_keys_moved))
+    assert result.verdict is Verdict.PASS, result.findings
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("name", APIS)
+def test_a_report_without_a_loss_is_no_finding(name: str, variant: Variant) -> None:
+    result = played(name, reporting(told_nothing, always=True), None, variant)
+    assert result.verdict is Verdict.PASS, result.findings
