@@ -130,8 +130,12 @@ def instructions(view: RequestView) -> str:
 
 
 def missing_system_prompt(given: LoopInputs) -> Iterator[RuleViolation]:
-    """Report a request without the system prompt."""
+    """Report a request without the system prompt. A client may change its own, but not leave it out later."""
     if given.driven is None and given.scenario.system_from == "client":
+        first = instructions(given.client_requests[0][0].view).strip() if given.client_requests else ""
+        for req, _ in given.client_requests[1:] if first else ():
+            if not req.view.stateful and not instructions(req.view).strip():
+                yield req.reading.violation("the system prompt of the first request is left out here", "", None, first)
         return
     for req, turn in given.client_requests:
         system, view = (system_of(given.scenario, turn) or "").strip(), req.view
