@@ -369,7 +369,7 @@ def _truncated_calls(evidence: Evidence) -> Iterator[RuleViolation]:
                     f"the arguments of {call.name} ({call.id or 'without id'}) are cut short or malformed, and {how} "
                     "(response body)"
                 )
-                yield reading.response_violation(message, call.arguments_pointer, how, call.malformed)
+                yield reading.response_violation(message, call.arguments_pointer, call.malformed, "no call")
 
 
 def _how_accepted(call: CallView, given: list[CallView], ended: list[CallFromEvents]) -> str | None:
