@@ -179,7 +179,8 @@ def _not_found(module: str, error: ModuleNotFoundError, kind: str) -> str:
         return f"no module {error.name!r}. Run from the folder that holds it, or add that folder to PYTHONPATH."
     return (
         f"it imports {error.name!r}, which is not installed{exceptions.source_line(error)}. "
-        f"Install it where harness is installed (the {kind} is played there), or correct the import."
+        f"Install it where harness is installed (the {kind} is played there; with uvx and pipx run: --with NAME), or "
+        "correct the import."
     )
 
 

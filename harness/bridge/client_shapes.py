@@ -1,243 +1,437 @@
-"""Adapters for clients without a wrapper, recognised by the parameters of their constructor and of their method."""
+"""Adapters for clients without a wrapper, recognised by the parameters of their constructor and of their methods."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import re
+import typing
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
 
+from harness import plugins
 from harness.bridge.call_log import log_call
-from harness.bridge.completions import completion, events, response
+from harness.bridge.client_answers import read_answer, read_stream
+from harness.bridge.client_forms import ANTHROPIC, FORMS, GEMINI, OPENAI, PROMPT, SETTINGS, SYNONYMS, Form, first
 from harness.bridge.error_translation import failures
-from harness.bridge.openai_messages import Memory, chat_arguments, plain
-from harness.model.errors import MalformedResponse, PluginError, Unsupported
+from harness.bridge.openai_messages import Memory
+from harness.model.errors import ChatError, HarnessError, PluginError, Unsupported, provider_error
 from harness.model.messages import ChatRequest, ChatResponse, StreamEvent
 from harness.model.protocols import Adapter, Capability, Endpoint
 
 _BASE_URLS = ("base_url", "api_base", "baseurl", "api_url", "url", "endpoint", "host")
 _KEYS = ("api_key", "key", "apikey", "token", "auth_token")
 _MODELS = ("model", "model_name", "model_id")
-_MESSAGES = ("messages", "history", "conversation")
-_SYSTEMS = ("system", "system_prompt", "instructions")
 _METHODS = ("chat", "complete", "completion", "create", "generate", "invoke", "send", "ask", "run", "query")
-_SDK_PATH = ("chat", "completions", "create")
+_STREAMS = ("stream", "stream_chat", "chat_stream", "stream_complete", "generate_stream", "astream", "iter_chat")
 
-_SYNONYMS = {"max_tokens": ("max_completion_tokens", "max_tokens", "max_output_tokens")}
-"""Arguments of OpenAI Chat with other names, in the order of preference."""
-
-_SETTINGS = ("max_tokens", "temperature", "top_p", "stop")
-
-_FROM_ARGUMENTS = {
-    "tools": ("tools", "parallel-tool-calls"),
-    "tool_choice": ("tool-choice", "forced-tool-choice"),
-    "response_format": ("json-mode", "json-schema"),
-    "stream": ("streaming",),
+_SDKS: Mapping[tuple[str, ...], tuple[Form, tuple[str, ...]]] = {
+    ("chat", "completions", "create"): (OPENAI, ("chat", "completions", "stream")),
+    ("messages", "create"): (ANTHROPIC, ("messages", "stream")),
+    ("models", "generate_content"): (GEMINI, ("models", "generate_content_stream")),
+    ("generate_content",): (GEMINI, ("generate_content_stream",)),
 }
-"""Capabilities that a client has if its method takes an argument."""
+"""Methods of the providers' SDKs, with their form and the method that streams."""
+
+Redirected = Callable[[str], AbstractContextManager[None]]
+"""Sends the requests of a client to the given base URL."""
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A method of a client, as a path from the client, with the names of its parameters.
+
+    `is_open` is set if it accepts any keyword argument. The path of a function is empty. `required` parameters have no
+    default, and the default of `preset` ones is a text.
+    """
+
+    path: tuple[str, ...]
+    names: frozenset[str]
+    is_open: bool
+    required: frozenset[str] = frozenset()
+    preset: frozenset[str] = frozenset()
+
+    def parameter(self, name: str, form: Form) -> str | None:
+        """Return the parameter for an argument of a form, or `None`."""
+        known = SYNONYMS["contents" if name == form.messages == "contents" else name] if name in SYNONYMS else (name,)
+        return first(known, self.names) or (known[0] if self.is_open else None)
 
 
 @dataclass(frozen=True, slots=True)
 class ClientShape:
-    """The constructor and the method of a client, and their parameters.
+    """The constructor and the methods of a client.
 
-    `make` takes the base URL, the key and the model. `path` leads from the client to its method; it is empty for a
-    function. `names` are the parameters of the method. `is_open` is set if the method accepts arbitrary keyword
-    arguments. `given` maps `base_url`, `api_key` and `model` to the method's own parameters.
+    `make` takes the base URL, the key and the model. `given` maps `base_url`, `api_key` and `model` to parameters of
+    the method. `has_base_url` is unset if neither takes a base URL.
     """
 
     name: str
     make: Callable[[str, str, str], object]
-    path: tuple[str, ...]
-    names: frozenset[str]
-    is_open: bool
-    messages: str
+    whole: Method
+    streamed: Method | None
+    form: Form
     given: Mapping[str, str]
+    has_base_url: bool = True
 
     @property
     def capabilities(self) -> frozenset[Capability]:
         """The capabilities that the parameters of the method suggest."""
-        found = ["system-prompt", "history", "truncation"]
-        for argument, names in _FROM_ARGUMENTS.items():
-            if argument in self.names or (self.is_open and (argument != "stream" or self.path == _SDK_PATH)):
-                found += names
+        found = {
+            each
+            for argument, names in self.form.capabilities.items()
+            if not argument or self.takes(argument)
+            for each in names
+        }
+        found |= {"retries"}  # the user's own HTTP client or SDK may retry
+        found |= {"streaming"} if self.streamed is not None else set()
+        found |= {"vision"} if self.is_sdk else set()
+        found |= {"json-with-tools"} if {"tools", "json-schema"} <= found else set()
         return frozenset(map(Capability, found))
+
+    @property
+    def is_sdk(self) -> bool:
+        """Return whether the method has the path of a provider's SDK, which determines its form."""
+        return self.whole.path in _SDKS
 
     @property
     def sentence(self) -> str:
         """The call that this shape makes, for a message to the user."""
-        named = [each for each in (*self.given.values(), self.messages, "tools", "response_format") if self.takes(each)]
-        return f"{'.'.join((self.name, *self.path))}({', '.join(dict.fromkeys(named))})"
+        always = [*self.given.values(), str(self.whole.parameter(self.form.messages, self.form))]
+        named = [self.whole.parameter(each, self.form) for each in ("system", "config", "json_mode")]
+        taken = [each for each in ("tools", "response_format") if self.takes(each)]
+        found = dict.fromkeys([*always, *(each for each in named if each in self.whole.names), *taken])
+        return f"{'.'.join((self.name, *self.whole.path))}({', '.join(map(str, found))})"
 
     @property
     def lacks_settings(self) -> bool:
         """Return whether the method has no parameter for a limit or a sampling setting. Such a setting is left out."""
-        return any(not any(map(self.takes, _SYNONYMS.get(name, (name,)))) for name in _SETTINGS)
+        if self.form is GEMINI:
+            return not self.takes("config")
+        wanted = (
+            ("max_tokens", "stop_sequences")
+            if self.form is ANTHROPIC
+            else ("max_tokens", "temperature", "top_p", "stop")
+        )
+        return not all(map(self.takes, wanted))
 
-    def takes(self, name: str) -> bool:
-        """Return whether the method takes a keyword argument."""
-        return self.is_open or name in self.names
+    @property
+    def has_default_system(self) -> bool:
+        """Return whether the client sends a system prompt of its own if the caller gives none."""
+        return self.whole.parameter("system", self.form) in self.whole.preset
+
+    def takes(self, argument: str) -> bool:
+        """Return whether the method takes an argument of the form."""
+        return self.whole.parameter(argument, self.form) is not None
 
 
-def recognise(value: object, name: str) -> ClientShape:
-    """Return the shape of a class, a factory or a function.
+def load(what: str) -> tuple[object, str]:
+    """Import `module:attribute`. A method of a class is returned as the class and the name of the method."""
+    value = plugins.import_attribute(what, "client")
+    parent, _, method = what.rpartition(".")
+    if inspect.isfunction(value) and "." in what.partition(":")[2]:
+        owner = plugins.import_attribute(parent, "client")
+        if inspect.isclass(owner):
+            return owner, method
+    return value, ""
+
+
+def recognise(value: object, name: str, method: str = "") -> ClientShape:
+    """Return the shape of a class, a factory, a function or an object with methods.
 
     Raises:
         PluginError: It has no known shape. The message asks for what is missing.
     """
-    if not callable(value):
-        raise _unknown(name, "it is an object that is connected already. Name its class, or a function that makes it")
-    own = _parameters(value)
-    if _first(_MESSAGES, own):
-        return _shape(name, lambda _url, _key, _model: value, (), value, own)
-    if _first(_BASE_URLS, own) is None and not _is_open(value):
-        wanted = ", ".join(_BASE_URLS[:3])
-        raise _unknown(name, f"it takes no base URL ({wanted} ...), so its requests cannot be redirected")
+    name = name.removesuffix(f".{method}") if method else name
+    if inspect.isroutine(value):
+        own = _method_of((), value)
+        if _form(own) is not None:
+            return _shape(name, lambda _url, _key, _model: value, own, None, {})
+    if not callable(value) or not (inspect.isclass(value) or inspect.isroutine(value) or isinstance(value, partial)):
+        return _with_methods(value, name, lambda _url, _key, _model: value, method, {})
     make = partial(_make, value)
-    client = make("http://127.0.0.1:9/v1", "no-key", "model")
-    for path in (_SDK_PATH, *((each,) for each in _METHODS)):
-        method = _method(client, path)
-        if method is not None and (_first(_MESSAGES, _parameters(method)) or path == _SDK_PATH):
-            return _shape(name, make, path, method, _parameters(method))
-    raise _unknown(name, f"none of its methods {', '.join(_METHODS[:5])} ... has a parameter 'messages'")
+    try:
+        client = make("http://127.0.0.1:9/v1", "no-key", "model")
+    except ValueError:  # some clients take no URL with a path
+        client = make("http://127.0.0.1:9", "no-key", "model")
+    if inspect.iscoroutine(client):
+        client.close()
+        raise _unknown(name, "it takes no messages. Which function or method does? Name it, as in MODULE:function")
+    return _with_methods(client, name, make, method, _constructor_names(cast("object", value)))
 
 
-def adapter_for(value: object, name: str, api: str, base_url: Callable[[str], str]) -> Adapter:
+def adapter_for(  # noqa: PLR0913 - how a client is reached and called
+    value: object,
+    name: str,
+    api: str,
+    base_url: Callable[[str], str],
+    *,
+    method: str = "",
+    form: str | None = None,
+    redirected: Redirected = lambda _: nullcontext(),
+) -> Adapter:
     """Return an adapter for a client of a known shape. `base_url` changes the base URL of the API to the client's.
+
+    `form` names the form of its messages, unless it is called like a provider's SDK. Requests are sent inside
+    `redirected`, which takes the base URL of the API.
 
     Raises:
         PluginError: See `recognise`.
     """
-    shape = recognise(value, name)
+    shape = recognise(value, name, method)
+    if form is not None and not shape.is_sdk and form in FORMS:
+        shape = replace(shape, form=FORMS[form])
 
     def connect(endpoint: Endpoint, model: str) -> ShapedClient:
-        return ShapedClient(shape, replace(endpoint, base_url=base_url(endpoint.base_url)), model)
+        own = replace(endpoint, base_url=base_url(endpoint.base_url))
+        return ShapedClient(shape, own, model, api, partial(redirected, endpoint.base_url))
 
     return Adapter(name, api, shape.capabilities, connect)
 
 
 class ShapedClient:
-    """Chat client that calls a client of a known shape."""
+    """Chat client that calls a client of a known shape. Asynchronous clients run in one event loop."""
 
-    def __init__(self, shape: ClientShape, endpoint: Endpoint, model: str) -> None:
-        self._shape = shape
-        self._memory = Memory()
+    def __init__(
+        self,
+        shape: ClientShape,
+        endpoint: Endpoint,
+        model: str,
+        api: str = "",
+        redirected: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
+        self._shape, self._model, self._memory, self._is_parsed = shape, model, Memory(), api == "anthropic"
+        self._redirected = redirected
+        self._runner = asyncio.Runner()
+        self._opened = contextlib.ExitStack()
         values = {"base_url": endpoint.base_url, "api_key": endpoint.api_key, "model": model}
-        self._client = shape.make(endpoint.base_url, endpoint.api_key, model)
+        self._client = self._open(*values.values())
         self._given = {shape.given[key]: value for key, value in values.items() if key in shape.given}
 
     def chat(self, request: ChatRequest) -> ChatResponse:
         """Send a request and return its response."""
-        with failures():
-            answer = self._call(request)
-            return response(as_completion(answer), request, self._memory)
+        with _failures(), self._redirected():
+            answer = self._call(self._shape.whole, request)
+            if isinstance(answer, AsyncIterator):
+                answer = iter([*self._synchronous(cast("AsyncIterator[object]", answer))])
+            return read_answer(answer, request, self._memory, parsed=self._is_parsed)
 
     def stream(self, request: ChatRequest) -> Iterator[StreamEvent]:
-        """Send a request with `stream=True` and yield the events."""
-        extra = {"stream_options": {"include_usage": True}} if self._shape.takes("stream_options") else {}
-        with failures():
-            answer = self._call(request, stream=True, **extra)
-            yield from events(cast("Iterable[object]", answer), request, self._memory)
+        """Send a request to the method that streams, or with `stream=True`, and yield the events."""
+        method = cast("Method", self._shape.streamed)
+        extra: dict[str, object] = {"stream": True} if "stream" in method.names or method.is_open else {}
+        if "stream_options" in method.names or (method.is_open and self._shape.form is OPENAI):
+            extra["stream_options"] = {"include_usage": True}
+        with _failures(), self._redirected(), contextlib.ExitStack() as opened:
+            answer = self._call(method, request, **extra)
+            if not hasattr(answer, "__iter__") and hasattr(answer, "__enter__"):
+                answer = opened.enter_context(cast("AbstractContextManager[object]", answer))
+            if not hasattr(answer, "__iter__") and hasattr(answer, "__aenter__"):
+                answer = self._run(cast("Any", answer).__aenter__())
+            if isinstance(answer, AsyncIterator) or hasattr(answer, "__aiter__"):
+                answer = self._synchronous(cast("AsyncIterator[object]", answer))
+            items = cast("Iterable[object]", [answer] if isinstance(answer, str | Mapping) else answer)
+            yield from read_stream(items, request, self._memory, parsed=self._is_parsed)
 
     def close(self) -> None:
         """Close the client, if it can be closed."""
-        close = getattr(self._client, "close", None)
-        if callable(close):
-            close()
+        with contextlib.suppress(Exception):
+            self._opened.close()
+            close = next((each for name in ("close", "aclose") if (each := getattr(self._client, name, None))), None)
+            if callable(close) and self._shape.whole.path and self._shape.has_base_url:
+                self._run(close())
+        self._runner.close()
 
-    def _call(self, request: ChatRequest, **extra: object) -> object:
-        shape = self._shape
-        system = _first(_SYSTEMS, shape.names)
-        made = chat_arguments(replace(request, system=None) if system else request, self._memory)
-        if system and request.system:
-            made[system] = request.system
-        arguments: dict[str, Any] = {**extra, shape.messages: made.pop("messages")}
-        for name, value in made.items():
-            known = _first(_SYNONYMS.get(name, (name,)), shape.names)
-            if known is None and not shape.is_open:
-                if name in _FROM_ARGUMENTS:
-                    raise Unsupported(shape.name, name, "its method takes no such argument")
-                continue
-            arguments[known or _SYNONYMS.get(name, (name,))[0]] = value
-        answer = cast("Callable[..., object]", _method(self._client, shape.path))(**self._given, **log_call(arguments))
-        return asyncio.run(_awaited(answer)) if inspect.isawaitable(answer) else answer
+    def _open(self, base_url: str, api_key: str, model: str) -> object:
+        client = _in_loop(self._runner, lambda: self._shape.make(base_url, api_key, model))
+        if self._shape.whole.path and hasattr(client, "__aenter__"):
+            return self._run(cast("Any", client).__aenter__())
+        return client
 
+    def _call(self, method: Method, request: ChatRequest, **extra: object) -> object:
+        form = self._shape.form
+        arguments: dict[str, Any] = dict(extra)
+        for name, value in form.arguments(request, self._memory, self._model, method.names).items():
+            parameter = method.parameter(name, form)
+            if parameter is not None:
+                arguments[parameter] = value
+            elif name not in SETTINGS:
+                raise Unsupported(self._shape.name, name, "its method takes no such argument")
+        log_call(arguments)
+        call = cast("Callable[..., object]", _attribute(self._client, method.path))
+        return self._run(call(**self._given, **arguments))
 
-def as_completion(answer: object) -> object:
-    """Return the answer of a client in the form of an OpenAI Chat completion.
+    def _run(self, answer: object) -> object:
+        return self._runner.run(_awaited(answer)) if inspect.isawaitable(answer) else answer
 
-    The answer may be a completion, a message, an object with text and calls, a list of content blocks, or a string.
-
-    Raises:
-        MalformedResponse: the answer has neither text nor calls.
-    """
-    if isinstance(answer, str):
-        return completion(answer, reason="stop")
-    fields = plain(answer)
-    if "choices" in fields:
-        return answer
-    if fields.get("message") is not None and not isinstance(fields["message"], str):
-        inner = plain(fields["message"])
-        return as_completion({**fields, **inner, "message": None})
-    text = next((fields[key] for key in ("text", "content", "output_text", "message", "answer") if fields.get(key)), "")
-    found = next((fields[key] for key in ("tool_calls", "calls", "function_calls") if fields.get(key)), ())
-    calls = [*cast("Iterable[object]", found)]
-    if isinstance(text, list):
-        blocks = [plain(block) for block in cast("list[object]", text)]
-        calls = calls or [dict(block) for block in blocks if block.get("type") == "tool_use"]
-        text = "".join(str(block.get("text") or "") for block in blocks)
-    if not text and not calls and not {"text", "content", "tool_calls", "calls"} & fields.keys():
-        raise MalformedResponse(f"the client returned {type(answer).__name__}, with no text and no tool calls")
-    made = [_call(plain(each)) for each in calls]
-    reason = next((fields[key] for key in ("finish_reason", "stop_reason", "stop") if fields.get(key)), None)
-    used = plain(fields.get("usage"))
-    return completion(
-        str(text or ""),
-        made,
-        reason=str(getattr(reason, "value", reason)) if reason else "tool_calls" if made else "stop",
-        model=fields.get("model"),
-        read=used.get("prompt_tokens", used.get("input_tokens")),
-        written=used.get("completion_tokens", used.get("output_tokens")),
-    )
+    def _synchronous(self, items: AsyncIterator[object]) -> Iterator[object]:
+        every = aiter(items)
+        while True:
+            try:
+                yield self._runner.run(_awaited(anext(every)))
+            except StopAsyncIteration:
+                return
 
 
-def _call(call: Mapping[str, Any]) -> dict[str, Any]:
-    inner = plain(call.get("function")) if not isinstance(call.get("function"), str) else {"name": call["function"]}
-    either = {**inner, **call}
-    arguments = next((either[key] for key in ("arguments", "args", "input", "parameters") if key in either), None)
-    return {
-        "id": next((either[key] for key in ("id", "call_id", "tool_call_id") if either.get(key)), None),
-        "name": either.get("name") or either.get("tool"),
-        "args": arguments if isinstance(arguments, str) or arguments is None else json.dumps(arguments),
-    }
+_STATUS = re.compile(r"\b([45]\d\d)\b")
+
+
+@contextlib.contextmanager
+def _failures() -> Generator[None]:
+    """Translate exceptions as `failures` does, and by a status in the text of an exception that a client raises."""
+    try:
+        with failures():
+            yield
+    except (HarnessError, ChatError, LookupError, TypeError, AttributeError):
+        raise
+    except Exception as error:
+        found = _STATUS.search(str(error))
+        if found is None:
+            raise
+        raise provider_error(int(found[1]), str(error)) from error
+
+
+def _in_loop(runner: asyncio.Runner, make: Callable[[], object]) -> object:
+    """Make a client, inside an event loop if it needs one."""
+
+    async def made() -> object:
+        return make()
+
+    try:
+        return make()
+    except RuntimeError as error:
+        if "event loop" not in str(error):
+            raise
+        return runner.run(made())
 
 
 async def _awaited(answer: Any) -> object:
     return await answer
 
 
+def _with_methods(
+    client: object, name: str, make: Callable[[str, str, str], object], method: str, own: Mapping[str, str]
+) -> ClientShape:
+    paths = [*_SDKS, *((each,) for each in _METHODS), ("__call__",)]
+    others = [each for each in dir(client) if not each.startswith("_")]
+    found = [
+        _method_of(path, each)
+        for path in ([(method,)] if method else [*paths, *((each,) for each in others)])
+        if callable(each := _attribute(client, path))
+    ]
+    found = [each for each in found if each.path not in {(name,) for name in _STREAMS}] or found
+    fitting = [each for each in found if _form(each) is not None]
+    fitting = [each for each in fitting if _form(each) is not PROMPT] or fitting
+    if fitting:
+        whole = fitting[0]
+        streams = [_SDKS[whole.path][1]] if whole.path in _SDKS else [(each,) for each in _STREAMS]
+        streamed = next(
+            (_method_of(path, each) for path in streams if callable(each := _attribute(client, path))), None
+        )
+        return _shape(name, make, whole, streamed, own)
+    if not others or inspect.ismodule(client):
+        raise _unknown(name, f"it is {_article(client)} without methods. Name the class or function of the client")
+    methods = ", ".join(each for each in others if callable(_attribute(client, (each,)))) or "none"
+    known = ", ".join(SYNONYMS["messages"][:3])
+    raise _unknown(
+        name,
+        f"none of its methods ({methods}) takes messages (a parameter {known} ...) or a prompt. Which one sends a "
+        f"conversation? Write a function 'def chat(messages, tools=None)' that calls it, and name that function",
+    )
+
+
+def _shape(
+    name: str,
+    make: Callable[[str, str, str], object],
+    whole: Method,
+    streamed: Method | None,
+    own: Mapping[str, str],
+) -> ClientShape:
+    """Return the shape of a client whose method is known."""
+    is_sdk = whole.path in _SDKS
+    given = {"model": first(_MODELS, whole.names) or ("model" if is_sdk else None)}
+    if not own:
+        given |= {"base_url": first(_BASE_URLS, whole.names), "api_key": first(_KEYS, whole.names)}
+    is_same = "stream" in whole.names or (is_sdk and whole.is_open and whole.path[-1] == "create")
+    return ClientShape(
+        name,
+        make,
+        whole,
+        whole if is_same else streamed,
+        _form(whole) or OPENAI,
+        {key: value for key, value in given.items() if value is not None},
+        "base_url" in own or given.get("base_url") is not None,
+    )
+
+
+def _form(method: Method) -> Form | None:
+    """Return the form of a method, or `None` if it takes neither messages nor a prompt."""
+    if method.path in _SDKS:
+        return _SDKS[method.path][0]
+    if "contents" in method.names:
+        return GEMINI
+    known = {
+        *_BASE_URLS,
+        *_KEYS,
+        *_MODELS,
+        *SYNONYMS["messages"],
+        *SYNONYMS["tools"],
+        *SYNONYMS["system"],
+        "max_tokens",
+    }
+    missing = method.required - known
+    if first(SYNONYMS["messages"], method.names) and not missing:
+        return OPENAI
+    return PROMPT if first(SYNONYMS["prompt"], method.names) and missing <= {*SYNONYMS["prompt"]} else None
+
+
 def _constructor_names(factory: object) -> dict[str, str]:
-    """Return the names that a constructor has for the base URL, the key and the model."""
-    names, found = _parameters(factory), dict[str, str]()
+    """Return the names that a constructor, or the configuration that it takes, has for the base URL, the key and the
+    model.
+    """
+    config = _config(factory)
+    return {**(_own_names(config[1]) if config else {}), **_own_names(factory)} or {"": ""}
+
+
+def _own_names(factory: object) -> dict[str, str]:
+    method, found = _method_of((), factory), dict[str, str]()
     for key, known in (("base_url", _BASE_URLS), ("api_key", _KEYS), ("model", _MODELS)):
-        name = _first(known, names) or (key if _is_open(factory) and key != "model" else None)
+        name = first(known, method.names) or (key if method.is_open and key != "model" else None)
         if name is not None:
             found[key] = name
     return found
 
 
-def call_code(value: object, shape: ClientShape) -> str:
+def _config(factory: object) -> tuple[str, type] | None:
+    """Return the parameter of a constructor that takes a configuration with a base URL, and the class of it."""
+    if "base_url" in _own_names(factory):
+        return None
+    try:
+        hints = typing.get_type_hints(cast("type", factory).__init__ if inspect.isclass(factory) else factory)
+    except Exception:  # noqa: BLE001 - annotations of the user's code that cannot be resolved
+        return None
+    for name, hint in hints.items():
+        classes = [each for each in (hint, *typing.get_args(hint)) if inspect.isclass(each)]
+        for each in classes:
+            if first(_BASE_URLS, _method_of((), each).names) and name != "return":
+                return name, each
+    return None
+
+
+def call_code(shape: ClientShape, value: object) -> str | None:
     """Return code that makes a client's call, as the body of a function with the parameters `base_url`, `model` and
-    `arguments`.
+    `arguments`. Return `None` if the client takes no base URL.
     """
     own = {"base_url": "base_url", "api_key": "'none'", "model": "model"}
+    if not shape.has_base_url or _config(value) is not None:
+        return None
     called = shape.name.partition(":")[2]
-    if shape.path:
+    if shape.whole.path:
         made = ", ".join(f"{name}={own[key]}" for key, name in _constructor_names(value).items())
-        called = ".".join((f"{called}({made})", *shape.path))
+        called = ".".join((f"{called}({made})", *shape.whole.path))
     given = "".join(f"{name}={own[key]}, " for key, name in shape.given.items())
     return (
         f"answer = {called}({given}**arguments)\nreturn asyncio.run(answer) if inspect.isawaitable(answer) else answer"
@@ -246,70 +440,50 @@ def call_code(value: object, shape: ClientShape) -> str:
 
 def _make(factory: Callable[..., object], base_url: str, api_key: str, model: str) -> object:
     values = {"base_url": base_url, "api_key": api_key, "model": model}
-    arguments: dict[str, object] = {name: values[key] for key, name in _constructor_names(factory).items()}
-    if "max_retries" in _parameters(factory):
-        arguments["max_retries"] = 0
-    required = {
-        each.name
-        for each in inspect.signature(factory).parameters.values()
-        if each.default is each.empty and each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)
+    method = _method_of((), factory)
+    arguments: dict[str, object] = {
+        name: values[key] for key, name in _constructor_names(factory).items() if name in method.names or method.is_open
     }
-    if missing := sorted(required - arguments.keys()):
+    arguments.pop("", None)
+    if "max_retries" in method.names:
+        arguments["max_retries"] = 0
+    config = _config(factory)
+    if config is not None and "base_url" not in arguments:
+        arguments[config[0]] = _make(config[1], base_url, api_key, model)
+    if missing := sorted(method.required - arguments.keys()):
         name = getattr(factory, "__name__", "it")
         raise _unknown(
-            name, f"it needs {', '.join(missing)}. Write a function (base_url, api_key, model) that makes it"
+            name,
+            f"its constructor needs {', '.join(missing)}. Write a function that makes it, as in try_it.py: "
+            f"'def make(base_url, api_key, model): return {name}(...)'. Then: harness try try_it:make",
         )
     return factory(**arguments)
 
 
-def _shape(
-    name: str,
-    make: Callable[[str, str, str], object],
-    path: tuple[str, ...],
-    method: object,
-    names: frozenset[str],
-) -> ClientShape:
-    given = {"model": _first(_MODELS, names) or ("model" if path == _SDK_PATH else None)}
-    if not path:
-        given |= {"base_url": _first(_BASE_URLS, names), "api_key": _first(_KEYS, names)}
-        if given["base_url"] is None and not _is_open(method):
-            raise _unknown(name, "the function takes no base URL, so its requests cannot be redirected")
-        given["base_url"] = given["base_url"] or "base_url"
-    return ClientShape(
-        name,
-        make,
-        path,
-        names,
-        _is_open(method),
-        _first(_MESSAGES, names) or "messages",
-        {key: value for key, value in given.items() if value is not None},
-    )
-
-
-def _method(client: object, path: tuple[str, ...]) -> object | None:
+def _attribute(client: object, path: tuple[str, ...]) -> object | None:
     found: object | None = client
     for name in path:
         found = getattr(found, name, None)
     return found if callable(found) else None
 
 
-def _parameters(value: object) -> frozenset[str]:
-    try:
-        return frozenset(inspect.signature(cast("Callable[..., object]", value)).parameters)
-    except (TypeError, ValueError):
-        return frozenset()
-
-
-def _is_open(value: object) -> bool:
+def _method_of(path: tuple[str, ...], value: object) -> Method:
     try:
         parameters = inspect.signature(cast("Callable[..., object]", value)).parameters.values()
     except (TypeError, ValueError):
-        return False
-    return any(each.kind is each.VAR_KEYWORD for each in parameters)
+        return Method(path, frozenset(), is_open=False)
+    named = [each for each in parameters if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)]
+    return Method(
+        path,
+        frozenset(each.name for each in named),
+        any(each.kind is each.VAR_KEYWORD for each in parameters),
+        frozenset(each.name for each in named if each.default is each.empty),
+        frozenset(each.name for each in named if isinstance(each.default, str) and each.default),
+    )
 
 
-def _first(known: Iterable[str], names: frozenset[str]) -> str | None:
-    return next((name for name in known if name in names), None)
+def _article(value: object) -> str:
+    return "a module" if inspect.ismodule(value) else f"an object of {type(value).__name__}"
 
 
 def _unknown(name: str, reason: str) -> PluginError:

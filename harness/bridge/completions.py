@@ -33,8 +33,12 @@ from harness.model.messages import (
 )
 
 EMPTY_ARGUMENTS, UNREADABLE_CALLS, INDICES = "empty-arguments", "unreadable-calls", "indices"
-"""Keys of `ChatResponse.reported`: the positions of calls with empty arguments, the calls whose arguments are not a
-JSON object, and the indices of streamed calls."""
+NO_STOP_REASON = "no-stop-reason"
+"""Keys of `ChatResponse.reported`.
+
+Their values are the positions of calls with empty arguments, the calls whose arguments are not a JSON object, the
+indices of streamed calls, and `True` if the library returns no stop reason.
+"""
 
 _STOP_REASONS = {
     "stop": StopReason.END_TURN,

@@ -11,12 +11,13 @@ import contextlib
 import inspect
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from threading import Event, Thread
@@ -25,17 +26,23 @@ from urllib.parse import urlsplit
 
 from harness import plugins
 from harness.apis import registry
+from harness.apis.api import Api
 from harness.bridge import client_shapes
+from harness.bridge.client_forms import ANTHROPIC, GEMINI, OPENAI
 from harness.bridge.client_shapes import ClientShape, ShapedClient
+from harness.cassettes.client_patches import intercepted
 from harness.cassettes.loopback_server import serve
+from harness.cassettes.redirect import is_local
 from harness.model.errors import HarnessError, PluginError
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.loops import Conversation, Loop
-from harness.model.messages import ChatRequest, Message, Role, Text
+from harness.model.messages import ChatRequest, Message, Role, Text, Tool
 from harness.model.protocols import Adapter, Endpoint
 from harness.platform.environment import is_hidden
 from harness.platform.exceptions import exception_summary
 from harness.runner.serve_router import served_apis
+from harness.stdio import adapter_specs
+from harness.stdio.adapter_specs import client_environment
 from harness.stdio.protocol import PROTOCOL
 
 _SECONDS = 20.0
@@ -52,14 +59,15 @@ _LOOP_PARAMETERS = 3
 class Recognised:
     """Result of recognising a named object. `spec` is its adapter specification, `sentence` its description.
 
-    `ignored` names rules that a client of this shape cannot satisfy. If the object was not recognised, `question`
-    explains why and may ask for more information.
+    `ignored` names rules that a client of this shape cannot satisfy. `model` is set if a client always uses the same
+    one. If the object was not recognised, `question` explains why and may ask for more information.
     """
 
     spec: str = ""
     sentence: str = ""
     question: str = ""
     ignored: tuple[str, ...] = ()
+    model: str | None = None
 
 
 def recognise(name: str) -> Recognised:
@@ -85,20 +93,82 @@ def keyless_environment() -> dict[str, str]:
 
 
 def recognise_here(name: str) -> Recognised:
-    """Recognise `package.module:attribute` in this process."""
+    """Recognise `package.module:attribute` in this process. If only a module is named, look for its client."""
+    os.environ.update({key: value for key, value in client_environment().items() if key not in os.environ})
     try:
-        value = plugins.import_attribute(name, "subject")
+        name = _as_module(name)
+        if ":" not in name:
+            return _in_module(name)
+        value, method = client_shapes.load(name)
         if isinstance(value, Adapter):
             return Recognised(name, f"an adapter of {value.api}")
         if isinstance(value, Loop):
             return Recognised(name, f"a tool loop of {value.api}")
         if _is_loop(value):
             return _loop(name, value)
-        return _client(name, client_shapes.recognise(value, name))
+        return _client(name, client_shapes.recognise(value, name, method))
     except PluginError as error:
-        return Recognised(question=str(error))
+        return Recognised(question=_with_variable(name, error))
     except HarnessError as error:
         return Recognised(question=f"{name}: {error}")
+    except Exception as error:  # noqa: BLE001 - the constructor of the user's client may fail in any way
+        return Recognised(question=_with_variable(name, error))
+
+
+def _as_module(name: str) -> str:
+    """Return the name of a module for a path such as `src/client.py`."""
+    file, colon, attribute = name.partition(":")
+    path = Path(file)
+    if path.suffix != ".py":
+        return name
+    path = path.resolve()
+    path = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+    return ".".join(path.with_suffix("").parts) + colon + attribute
+
+
+def _in_module(name: str) -> Recognised:
+    """Recognise the only client that a module defines, or ask which one it is."""
+    try:
+        members = cast("dict[str, object]", plugins.import_attribute(f"{name}:__dict__", "client"))
+    except PluginError as error:
+        raise PluginError("client", name, error.reason) from error
+    found = [
+        each
+        for each, value in members.items()
+        if not each.startswith("_")
+        and (getattr(value, "__module__", None) == name or isinstance(value, Adapter | Loop))
+    ]
+    clients = [each for each in found if _may_be_client(members[each], f"{name}:{each}")] or found
+    if len(clients) == 1:
+        return recognise_here(f"{name}:{clients[0]}")
+    some = " or ".join(f"harness try {name}:{each}" for each in clients[:_MAX_NAMED])
+    return Recognised(question=f"{name}: which object in it is the client? {some or f'Name it: {name}:Client'}")
+
+
+_MAX_NAMED = 5
+
+
+def _may_be_client(value: object, name: str) -> bool:
+    if isinstance(value, Adapter | Loop) or _is_loop(value):
+        return True
+    try:
+        client_shapes.recognise(value, name)
+    except Exception:  # noqa: BLE001 - it may be anything
+        return False
+    return True
+
+
+_MISSING_VARIABLE = re.compile(r"KeyError: '([A-Z][A-Z0-9_]+)'")
+
+
+def _with_variable(name: str, error: Exception) -> str:
+    """Return the reason of an error, and the command that sets the environment variable that is missing, if one is."""
+    reason = str(error) if isinstance(error, PluginError) else f"{name} failed: {exception_summary(error)}."
+    found = _MISSING_VARIABLE.search(reason)
+    if found is None:
+        return reason
+    value = "https://api.openai.com/v1" if re.search("URL|BASE|HOST|ENDPOINT", found[1]) else "none"
+    return f"{name} needs the environment variable {found[1]}. Set it: {found[1]}={value} harness try {name}"
 
 
 def _is_loop(value: object) -> bool:
@@ -119,61 +189,115 @@ def _loop(name: str, value: object) -> Recognised:
 
 
 def _client(name: str, shape: ClientShape) -> Recognised:
-    request = ChatRequest("model", (Message(Role.USER, (Text("Hello"),)),))
-
-    def send(url: str) -> None:
-        ShapedClient(shape, Endpoint(url, "no-key"), "model").chat(request)
-
-    seen = _probe(send)
+    """Find out the API of a client and the form of its messages, by sending it a request in each form."""
+    seen, tried = _Seen(None), [shape]
+    if not shape.is_sdk and shape.form is OPENAI:
+        tried = [replace(shape, form=form) for form in (OPENAI, ANTHROPIC, GEMINI)]
+    for each, base in ((each, base) for each in tried for base in (_BASE_PATH, "")):
+        found = _probe(lambda url, each=each: _send(each, url), base)
+        seen = found if seen.api is None and not seen.reason else seen
+        if found.api is not None and not _is_passed_through(each, found):
+            seen, shape = found, each
+            break
     if seen.api is None:
-        return Recognised(question=f"{name} looks like a client, but {seen.reason} Does it use its base URL?")
-    own = registry.api(seen.api).base_path
-    path = "" if seen.path == own else seen.path or "/"
+        return Recognised(question=f"{name} looks like a client, but {seen.reason}")
+    kind = adapter_specs.CLIENT if shape.is_sdk or shape.form.name not in FOREIGN_FORMS else adapter_specs.NATIVE
+    place, redirects = f"={seen.path}", f", with its requests to {seen.path} redirected"
+    if not seen.path.startswith("http"):
+        place, redirects = "" if seen.path == registry.api(seen.api).base_path else seen.path or "/", ""
     ignored = ("setting-lost",) if shape.lacks_settings else ()
-    sentence = f"a client of {seen.api}, called as {shape.sentence}"
-    return Recognised(f"client@{seen.api}{path} {name}", sentence, ignored=ignored)
+    ignored += ("system-when-absent",) if shape.has_default_system else ()
+    own = " in the API's own format" if kind == adapter_specs.NATIVE else ""
+    sentence = f"a client of {seen.api}, called as {shape.sentence}{own}{redirects}"
+    model = None if seen.model == _MODEL else seen.model
+    return Recognised(f"{kind}@{seen.api}{place} {name}", sentence, ignored=ignored, model=model)
+
+
+FOREIGN_FORMS = (ANTHROPIC.name, GEMINI.name)
+"""Forms other than OpenAI's."""
+
+_MODEL = "model"
+_TOOL = Tool("look", "Looks.", {"type": "object", "properties": {}})
+
+
+def _send(shape: ClientShape, url: str) -> None:
+    tools = (_TOOL,) if shape.takes("tools") else ()
+    request = ChatRequest(_MODEL, (Message(Role.USER, (Text("Hello"),)),), tools=tools)
+    client = ShapedClient(shape, Endpoint(url, "no-key"), _MODEL)
+    try:
+        client.chat(request)
+    finally:
+        client.close()
+
+
+def _is_passed_through(shape: ClientShape, seen: _Seen) -> bool:
+    """Return whether a request in OpenAI's format arrived unchanged at an API with another format."""
+    if shape.form is not OPENAI or seen.api == OPENAI.name:
+        return False
+    return b'"function"' in seen.body or (seen.api == GEMINI.name and b'"parts"' not in seen.body)
 
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """The first request of a client: its API, and the path that the client expects in its base URL."""
+    """The first request of a client: its API, and the path that the client expects in its base URL.
+
+    If the client takes no base URL, `path` is its own base URL.
+    """
 
     api: str | None
     path: str = ""
     reason: str = ""
+    body: bytes = b""
+    model: str | None = None
 
 
-def _probe(send: Callable[[str], object]) -> _Seen:
+def _probe(send: Callable[[str], object], base: str = _BASE_PATH) -> _Seen:
     """Call third-party code with the URL of a server that rejects every request, and return what the first request
-    shows.
+    shows. Requests to other servers do not leave this process.
     """
     failure = ""
-    with _probe_server() as (origin, requests):
-        try:
-            send(origin + _BASE_PATH)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - it was refused, or it fails in any way before it sends
-            failure = f" ({exception_summary(error)})"
-    if not requests:
-        return _Seen(None, reason=f"it sent no request to the base URL that it was given{failure}.")
-    first = requests[0]
-    path = urlsplit(first.url).path
-    for wire in served_apis():
-        if wire.recognises(replace(first, body=wire.least_body)):
-            version = "/v1beta" if wire.name == "gemini" else _BASE_PATH
-            return _Seen(wire.name, "" if path.startswith(_BASE_PATH * 2) else version)
-    return _Seen(None, reason=f"its first request goes to {path}, which is a path of no known API.")
-
-
-@contextmanager
-def _probe_server() -> Generator[tuple[str, list[HttpRequest]]]:
     requests: list[HttpRequest] = []
 
     def refuse(request: HttpRequest) -> HttpResponse:
         requests.append(request)
         return HttpResponse(400, {"content-type": "application/json"}, b'{"error": {"message": "a probe"}}')
 
-    with serve(refuse, 0) as server:
-        yield server.origin, requests
+    def refuse_elsewhere(request: HttpRequest) -> HttpResponse | None:
+        return None if is_local(request.url) else refuse(request)
+
+    with serve(refuse, 0) as server, intercepted(refuse_elsewhere):
+        try:
+            send(server.origin + base)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - it was refused, or it fails in any way before it sends
+            failure = f" ({exception_summary(error)})"
+    if not requests:
+        return _Seen(None, reason=f"it sent no request{failure}. Its HTTP client must be one of {_HTTP_CLIENTS}.")
+    first = requests[0]
+    path = urlsplit(first.url).path
+    for wire in served_apis():
+        if wire.recognises(replace(first, body=wire.least_body)):
+            path = _expected_path(wire, first.url, server.origin, base)
+            return _Seen(wire.name, path, body=first.body, model=wire.model_of(first))
+    shown = path if first.url.startswith(server.origin) else first.url
+    return _Seen(None, reason=f"its first request goes to {shown}, which is a path of no known API. {_NAME_API}")
+
+
+_HTTP_CLIENTS = "httpx, requests, urllib3, aiohttp, http.client and urllib"
+_NAME_API = "Name the API, if it is one: --api openai-chat, openai-responses, anthropic or gemini."
+
+
+def _expected_path(wire: Api, url: str, origin: str, base: str) -> str:
+    """Return the path that a client expects in its base URL, or its own base URL if the request went elsewhere."""
+    path = urlsplit(url).path
+    if url.startswith(f"{origin}/"):
+        if not base:  # it takes no base URL with a path, so it gets the provider's
+            return "://".join(urlsplit(wire.provider_url)[:2])
+        version = "/v1beta" if wire.name == "gemini" else _BASE_PATH
+        return "" if path.startswith(_BASE_PATH * 2) else version
+    cuts = [place for place, letter in enumerate(path) if letter == "/"]
+    tails = (each for each in reversed(cuts) if wire.paths and wire.paths.fullmatch(wire.base_path + path[each:]))
+    at = next(tails, 0)
+    return url[: url.index(path)] + path[:at]
 
 
 def _signature(name: str, value: object) -> str:

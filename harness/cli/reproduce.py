@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 import typer
 
-from harness import plugins, wrappers
+from harness import wrappers
 from harness.apis import registry
 from harness.apis.fact import Fact
 from harness.bridge import client_shapes
@@ -134,9 +134,11 @@ def _reproduction(
 def _library_call(spec: str, api: str) -> LibraryCall | None:
     client = adapter_specs.client_of(spec)
     if client is not None:
-        value = plugins.import_attribute(client, "client")
+        value, method = client_shapes.load(client)
         module, _, attribute = client.partition(":")
-        code = client_shapes.call_code(value, client_shapes.recognise(value, client))
+        code = client_shapes.call_code(client_shapes.recognise(value, client, method), value)
+        if code is None:
+            return None
         setup = f"import asyncio\nimport inspect\n\nfrom {module} import {attribute.partition('.')[0]}"
         return LibraryCall((), setup, code)
     found = wrappers.find(spec)

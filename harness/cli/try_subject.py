@@ -12,6 +12,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from harness import wrappers
+from harness.apis.response_rules import RESPONSE_RULES
 from harness.cassettes.loopback_server import serve
 from harness.checks.adapter_check import AdapterCheck, Play, first_target_cells
 from harness.checks.recognition import EndedProgram, Recognised, keyless_environment, recognise, run_program
@@ -85,10 +86,14 @@ class TrialCheck(AdapterCheck):
     scenarios: frozenset[str] = TRIAL_SAMPLE
 
     def select_cells(self, cells: Sequence[Cell]) -> Sequence[Cell]:
-        """Select the cells to run: whole answers, and the streams that differ most from them."""
+        """Select the cells to run: whole answers, and the streams that differ most from them.
+
+        They have a target whose provider issues ids for calls, if there is one, so that lost ids show.
+        """
+        with_ids = [cell for cell in cells if cell.target.profile.call_ids]
         return [
             cell
-            for cell in first_target_cells(cells)
+            for cell in first_target_cells(with_ids or cells)
             if cell.scenario.id in self.scenarios and (cell.variant == "whole" or cell.scenario.id in STREAMED_SAMPLE)
         ]
 
@@ -120,22 +125,34 @@ def try_(typed: TryOptions) -> int:
     if found.question:
         raise UsageError(found.question)
     typer.echo(f"{typed.subject or typed.command}: taken for {found.sentence}.")
+    models = typed.models or ([found.model] if found.model else None)
+    file = _private_file()
     options = combined(
         typed,
         adapters=[found.spec],
         recuts=0,
-        reports=["worst"],
+        reports=["worst", f"json:{file}"],
         models=None,
         api=None,
         ignored=[*found.ignored],
     )
-    code = play_check(options, _MODEL_PROBE, partial(_with_sample, typed.models))
+    code = play_check(options, _MODEL_PROBE, partial(_with_sample, models, file))
     typer.echo(f"More: {_check_command(found)}")
     return code
 
 
+def _private_file() -> str:
+    """Return the file for the run, from which `reproduce` takes its cells. Its folder is ignored by Git."""
+    folder = Path(".harness")
+    folder.mkdir(exist_ok=True)
+    ignoring = folder / ".gitignore"
+    if not ignoring.exists():
+        ignoring.write_text("*\n", encoding="utf-8")
+    return str(folder / "try.json")
+
+
 def _with_sample(
-    models: Sequence[str] | None, execution: Execution, workers: WorkerPool, result: RunResult
+    models: Sequence[str] | None, file: str, execution: Execution, workers: WorkerPool, result: RunResult
 ) -> RunResult:
     """Play the sample with the given model.
 
@@ -148,7 +165,8 @@ def _with_sample(
     options = execution.options
     if model is not None and result.cells:
         options = replace(options, models=[f"{result.cells[0].target}={model}"])
-    return replace(execution, options=options, check=TrialCheck()).result(workers)
+    sampled = replace(execution, options=options, check=TrialCheck()).result(workers)
+    return replace(sampled, invocation=replace(sampled.invocation, show=("harness", "reproduce", "--from", file)))
 
 
 _QUESTION = (
@@ -162,21 +180,21 @@ def _recognised(typed: TryOptions) -> Recognised:
     wrapper = wrappers.find(name)
     if wrapper is not None:
         return Recognised(name, f"the library {wrapper[0].library}, through the wrapper {wrappers.address(name)}")
-    if ":" in name:
-        found = recognise(name)
-        if found.question and typed.api is not None:
-            return Recognised(f"{adapter_specs.CLIENT}@{typed.api} {name}", f"a client of {typed.api}, as --api says")
-        return found
     if name in ADAPTERS.names():
         return Recognised(name, "an adapter that ships with harness or is installed as a plug-in")
     if Path(name).suffix in _RUNNERS and Path(name).is_file():
         command = shlex.join([_RUNNERS[Path(name).suffix], name])
         return Recognised(f"{adapter_specs.COMMAND_PREFIX}{command}", f"an adapter, run by {command}")
-    known = ", ".join([*ADAPTERS.names(), *(each.library for each in wrappers.WRAPPERS)])
-    return Recognised(
-        question=f"{name}: which object in it is the client? Name it, as in {name.removesuffix('.py')}:Client. "
-        f"Names that are known without one: {known}."
-    )
+    found = recognise(name)
+    if found.question and typed.api is not None:
+        return Recognised(f"{adapter_specs.CLIENT}@{typed.api} {name}", f"a client of {typed.api}, as --api says")
+    if ":" not in name and f"no module {name.partition('.')[0]!r}" in found.question:
+        known = ", ".join([*ADAPTERS.names(), *(each.library for each in wrappers.WRAPPERS)])
+        return Recognised(
+            question=f"{name} is no module here, and no known name. Name your client as MODULE:ATTRIBUTE, "
+            f"or one of: {known}."
+        )
+    return found
 
 
 def _try_program(command: str) -> Recognised | int:
@@ -228,6 +246,7 @@ def _check_command(found: Recognised) -> str:
     if wrapper is not None and wrapper[0].kind == "loop":
         return shlex.join(["harness", "check", "agent", *words])
     words += [word for rule in found.ignored for word in ("--ignore", rule)]
+    words += ["--model", found.model] if found.model else []
     return shlex.join(["harness", "check", "adapter", *words])
 
 
@@ -241,10 +260,15 @@ def _try_server(typed: TryOptions, url: str) -> int:
     typer.echo(f"{url}: taken for a server of {api} with the model {model}. Otherwise: --api NAME, --model NAME; of a")
     typer.echo("gateway, 'harness check gateway' compares both ends.")
     code = check_server(
-        ServerOptions(url=url, api=api, models=[model], reports=["worst"], max_requests=_MAX_SERVER_REQUESTS)
+        ServerOptions(url=url, api=api, models=[model], reports=["worst"], only=[*_SERVER_SAMPLE, *RESPONSE_RULES])
     )
     typer.echo(f"More: {shlex.join(['harness', 'check', 'server', url, '--api', api, '--model', model])}")
     return code
 
 
-_MAX_SERVER_REQUESTS = 40
+_SERVER_SAMPLE = (
+    *("server-text", "server-length", "server-same-calls", "server-call", "server-parallel", "server-escapes"),
+    *("server-choice-required", "server-json-mode", "server-json-schema", "server-system", "server-history"),
+    *("server-error-model", "server-error-json"),
+)
+"""Ids of the checks of a server. They send about 40 requests."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -11,34 +12,44 @@ from rich.text import Text
 from harness.reports import groups, words
 from harness.reports.finding_causes import Cause, causes
 from harness.reports.page import Page, hanging, heading
-from harness.results import Finding, Presentation, Report, RunResult, Severity
+from harness.results import Blame, CellResult, Finding, Presentation, Report, RunResult, Severity, Subject
 
 _MAX_CAUSES = 3
+_MAX_LINES = 23
 _LABEL_WIDTH = 9
 
 
 def render(run: RunResult, presentation: Presentation) -> str:
-    """Return the verdict and the worst causes, each with the wrong and the right value, a remedy and a command that
-    shows a cell.
+    """Return the verdict and the worst causes, each with the wrong and the right value, and a remedy.
+
+    A command shows or reproduces a cell.
     """
     page = Page(presentation)
-    return "\n".join(line for part in _parts(run) for line in _rendered(page, part)) + "\n"
+    lines: list[str] = []
+    for wrapped in (2, 1):  # lines of a cause's message and of its remedy, as far as there is space
+        lines = [line for part in _parts(run) for line in _rendered(page, part, wrapped)]
+        if len(lines) <= _MAX_LINES:
+            break
+    return "\n".join(lines) + "\n"
 
 
-def _rendered(page: Page, part: RenderableType) -> list[str]:
+def _rendered(page: Page, part: RenderableType, wrapped: int) -> list[str]:
     """Return the lines of a part. A command stays on one line, so that it can be copied."""
+    if isinstance(part, str):
+        return [part]
     if isinstance(part, Text):
         part.truncate(page.width, overflow="ellipsis")
-    return [part] if isinstance(part, str) else page.lines([part])
+    lines = page.lines([part])
+    return [*lines[: wrapped - 1], f"{lines[wrapped - 1][: page.width - 2]} …"] if len(lines) > wrapped else lines
 
 
 def _parts(run: RunResult) -> Iterator[RenderableType]:
     word, totals = words.verdict(run)
     yield heading(f"{word}  {totals}")
-    found = causes(run, Severity.ERROR) + causes(run, Severity.WARNING)
-    for number, cause in enumerate(found[:_MAX_CAUSES], 1):
+    found = _by_rule(causes(run, Severity.ERROR) + causes(run, Severity.WARNING))
+    for number, same in enumerate(found[:_MAX_CAUSES], 1):
         yield ""
-        yield from _cause(run, number, cause)
+        yield from _cause(run, number, same)
     broken = groups.broken(run)
     for reason, places in broken[: max(_MAX_CAUSES - len(found), 0)]:
         yield ""
@@ -46,23 +57,53 @@ def _parts(run: RunResult) -> Iterator[RenderableType]:
         yield _command("see", groups.look(run, places[0].cells[0]))
     yield ""
     if len(found) > _MAX_CAUSES:
-        yield heading(f"and {words.count(len(found) - _MAX_CAUSES, 'more cause')}")
+        more = ", ".join(same[0].rule for same in found[_MAX_CAUSES:])
+        yield _cut(f"and {words.count(len(found) - _MAX_CAUSES, 'more cause')}: {more}")
     elif not found and not broken:
         yield heading("Nothing is wrong in this sample.")
 
 
-def _cause(run: RunResult, number: int, cause: Cause) -> Iterator[RenderableType]:
+def _by_rule(found: list[Cause]) -> list[list[Cause]]:
+    """Return the causes grouped by rule, so that a rule takes one of the places that are shown."""
+    rules: dict[str, list[Cause]] = {}
+    for each in sorted(found, key=lambda each: each.rule in _DERIVED):
+        rules.setdefault(each.rule, []).append(each)
+    return [*rules.values()]
+
+
+_DERIVED = ("stream-equals-whole",)
+"""Rules that compare two results. Another rule usually names the defect that makes them differ."""
+
+_SUBJECTS_OF_RESULTS = (Subject.STREAMING, Subject.RESPONSES, Subject.ERRORS)
+"""Subjects of findings that are about what an adapter returns or raises, if they point to nothing in a request."""
+
+
+def _cause(run: RunResult, number: int, same: list[Cause]) -> Iterator[RenderableType]:
+    cause = same[0]
     place, finding = cause.places[0], cause.places[0].findings[0]
-    yield _cut(f"{number}  {cause.message} ({cause.rule}, {words.count(cause.cells, 'cell')})", "bold")
+    cells = words.count(groups.cells_of([place for each in same for place in each.places]), "cell")
+    title = Text(words.plain_line(f"{cause.message} ({cause.rule}, {cells})"), style="bold")
+    yield hanging(Text(str(number), style="bold"), title, width=1, by=0)
     values = dict(words.values(_with_one_value(finding)))
-    side = "received" if finding.of_response else "sent"
+    is_result = finding.of_response or (finding.subject in _SUBJECTS_OF_RESULTS and not finding.pointer)
+    side = ("returned" if cause.blame in (Blame.ADAPTER, Blame.CLIENT) else "received") if is_result else "sent"
     shown = "  ".join(part for part in (words.place(finding), values.get("actual", "")) if part)
     yield _cut(f"   {side:{_LABEL_WIDTH}}{shown}")
     if "expected" in values:
         yield _cut(f"   {'right':{_LABEL_WIDTH}}{values['expected']}")
     yield hanging("do", words.what_to_do(cause), width=_LABEL_WIDTH - 2, by=3)
-    if command := groups.look(run, place.cells[0]):
+    if command := _command_for(run, cause.rule, place.cells[0]):
         yield _command("see", command)
+
+
+def _command_for(run: RunResult, rule: str, cell: CellResult) -> str:
+    """Return the command that shows a cell, or the one that reproduces it if the run names `reproduce`."""
+    if run.invocation.show[1:2] != ("reproduce",):
+        return groups.look(run, cell)
+    stream = ["--variant", "stream"] if cell.variant == "stream" else []
+    several = len({each.rule for each in cell.findings if each.fails}) > 1
+    options = [*stream, *(["--rule", rule] if several else [])]
+    return shlex.join([*run.invocation.show[:2], cell.scenario, *options, *run.invocation.show[2:]])
 
 
 def _with_one_value(finding: Finding) -> Finding:

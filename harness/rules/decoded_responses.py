@@ -107,16 +107,17 @@ def _stop_reason(evidence: Evidence) -> Iterator[RuleViolation]:
         if given.stop_reason != wire.stop_reason:
             word = (given.raw_stop_reason or "").lower()
             one_word = word in _ENDS and wire.stop_reason is StopReason.STOP_SEQUENCE
+            absent = given.reported.get("no-stop-reason") is True
             message = (
                 f"the provider's stop reason {wire.raw_stop_reason!r}{_of_a_refusal(wire)} means "
-                f"{wire.stop_reason.value}, and the adapter reports {given.stop_reason.value}"
+                f"{wire.stop_reason.value}, and the adapter reports {'none' if absent else given.stop_reason.value}"
             )
             yield reading.response_violation(
                 message,
                 "",
                 given.stop_reason.value,
                 wire.stop_reason.value,
-                kind=Kind.CONVENTION if one_word and given.stop_reason is StopReason.END_TURN else None,
+                kind=Kind.CONVENTION if absent or (one_word and given.stop_reason is StopReason.END_TURN) else None,
                 case=f"{wire.stop_reason.value}: {given.stop_reason.value}",
             )
 

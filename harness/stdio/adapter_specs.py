@@ -7,15 +7,21 @@ A specification has one of these forms:
 - a tool loop: `drive@openai-chat my_module:drive`, `agent@openai-chat ./agent`
 - a client without a wrapper: `client@openai-chat my_module:Client`
 
+- the same, if it takes messages in the API's own format instead of OpenAI's: `native@anthropic my_module:Client`
+
 If a client's base URL ends differently from the API's, the ending follows the API's name: `client@anthropic/v1
-my_module:Client`.
+my_module:Client`. If the client takes no base URL, its own follows, and its requests there are redirected:
+`client@openai-chat=https://api.openai.com/v1 my_module:chat`.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, cast
+from urllib.parse import urlsplit
 
 from harness import plugins, wrappers
 from harness.apis import registry
@@ -40,10 +46,12 @@ DRIVE, AGENT = "drive", "agent"
 The API may be omitted if the loop declares it.
 """
 
-CLIENT = "client"
-"""Prefix of the specification of a client without a wrapper, which `harness.bridge.client_shapes` adapts."""
+CLIENT, NATIVE = "client", "native"
+"""Prefixes of the specification of a client without a wrapper, which `harness.bridge.client_shapes` adapts. A client
+gets messages in OpenAI's format, unless it is `native`.
+"""
 
-_CLIENT = re.compile(rf"{CLIENT}@([^\s/]+)(/\S*)? (.*)", re.DOTALL)
+_CLIENT = re.compile(rf"({CLIENT}|{NATIVE})@([^\s/=]+)([/=]\S*)? (.*)", re.DOTALL)
 
 _OWNS_LOOP = re.compile(rf"({DRIVE}|{AGENT})(?:@(\S+))? (.*)", re.DOTALL)
 
@@ -159,22 +167,48 @@ def _loop(kind: str, api_name: str | None, what: str) -> Adapter:
 def client_of(spec: str) -> str | None:
     """Return the client that a specification names as `module:attribute`, or `None` if it names something else."""
     client = _CLIENT.fullmatch(spec)
-    return None if client is None else client[3]
+    return None if client is None else client[4]
 
 
 def client_path(spec: str) -> str | None:
     """Return the base URL path in a client's specification, or `None` if the client uses its API's path."""
     client = _CLIENT.fullmatch(spec)
-    return None if client is None else client[2]
+    return None if client is None or str(client[3]).startswith("=") else client[3]
 
 
-def _client(api: str, path: str | None, what: str) -> Adapter:
-    wire = registry.api(api)
+def client_environment() -> dict[str, str]:
+    """Return variables that clients read: placeholders for keys, and the APIs' own base URLs."""
+    found: dict[str, str] = {}
+    for wire in registry.apis():
+        if wire.provider_url.startswith("http"):
+            found |= dict.fromkeys(wire.key_variables, "no-key")
+            found |= dict.fromkeys(wire.server_endpoints.variables, wire.provider_url)
+    return found
+
+
+def _client(kind: str, api: str, place: str | None, what: str) -> Adapter:
+    wire, own = registry.api(api), place.removeprefix("=") if place and place.startswith("=") else None
+
+    def root(given: str) -> str:
+        return given.removesuffix(wire.base_path).rstrip("/")
 
     def base_url(given: str) -> str:
-        return given if path is None else given.removesuffix(wire.base_path).rstrip("/") + path.rstrip("/")
+        return own or (given if place is None else root(given) + place.rstrip("/"))
 
-    return client_shapes.adapter_for(plugins.import_attribute(what, "client"), what, api, base_url)
+    def redirected(given: str) -> AbstractContextManager[None]:
+        return nullcontext() if own is None else _redirected(own, given if urlsplit(own).path else root(given))
+
+    for name, value in client_environment().items():
+        os.environ.setdefault(name, value)
+    value, method = client_shapes.load(what)
+    form = api if kind == NATIVE else None
+    return client_shapes.adapter_for(value, what, api, base_url, method=method, form=form, redirected=redirected)
+
+
+def _redirected(own: str, base_url: str) -> AbstractContextManager[None]:
+    from harness.cassettes.redirect import redirected  # noqa: PLC0415 - imports an HTTP client
+
+    return redirected(own, base_url)
 
 
 def _driven_api(kind: str, name: str | None, what: str) -> Api:

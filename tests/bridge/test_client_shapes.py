@@ -1,21 +1,60 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from harness.bridge.client_shapes import ShapedClient, as_completion, recognise
-from harness.model.errors import MalformedResponse, PluginError, Unsupported
-from harness.model.messages import ChatRequest, Finish, JsonMode, Message, Role, Text, Tool, ToolCall
+from harness.bridge.client_answers import as_completion
+from harness.bridge.client_shapes import ShapedClient, recognise
+from harness.model.errors import MalformedResponse, PluginError, RateLimited, Unsupported
+from harness.model.messages import (
+    ChatRequest,
+    ChatResponse,
+    Finish,
+    JsonMode,
+    Message,
+    Role,
+    StopReason,
+    Text,
+    Tool,
+    ToolCall,
+)
 from harness.model.protocols import Capability, Endpoint
 
 CALL = {"id": "call_1", "name": "weather", "args": '{"city": "Paris"}'}
 INNER = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Paris"}'}}
 BLOCK = {"type": "tool_use", "id": "call_1", "name": "weather", "input": {"city": "Paris"}}
+GEMINI_CALL = {"id": "call_1", "name": "weather", "args": {"city": "Paris"}}
 REQUEST = ChatRequest("gpt", (Message(Role.USER, (Text("Hello"),)),), system="Be short.")
 HERE = Endpoint("http://127.0.0.1:9/v1", "no-key")
+
+
+Connect = Callable[..., ShapedClient]
+
+
+@pytest.fixture
+def connect() -> Iterator[Connect]:
+    made: list[ShapedClient] = []
+
+    def connect(value: object, model: str = "gpt") -> ShapedClient:
+        made.append(ShapedClient(recognise(value, "mine"), HERE, model))
+        return made[-1]
+
+    yield connect
+    for client in made:
+        client.close()
+
+
+@dataclass(slots=True)
+class Reply:
+    """An answer of a client's own class."""
+
+    text: str
+    tool_calls: list[Any] = field(default_factory=list[Any])
 
 
 @pytest.mark.parametrize(
@@ -27,6 +66,12 @@ HERE = Endpoint("http://127.0.0.1:9/v1", "no-key")
         SimpleNamespace(text=None, tool_calls=[SimpleNamespace(**CALL)], stop_reason="tool_use"),
         {"content": [{"type": "text", "text": ""}, BLOCK]},
         {"content": "", "calls": [{"id": "call_1", "name": "weather", "arguments": {"city": "Paris"}}]},
+        {"content": [BLOCK], "stop_reason": "tool_use"},
+        {"candidates": [{"content": {"parts": [{"function_call": GEMINI_CALL}]}, "finish_reason": "STOP"}]},
+        ("", [("call_1", "weather", {"city": "Paris"})]),
+        (None, [INNER], {"total_tokens": 5}),
+        [INNER],
+        Reply("", [CALL]),
     ],
 )
 def test_a_call_is_found_in_any_usual_answer(answer: object) -> None:
@@ -69,8 +114,8 @@ class Narrow:
         return f"{system_prompt} {len(messages)} {tools}"
 
 
-def test_arguments_have_the_names_that_the_method_has() -> None:
-    sdk, narrow = (ShapedClient(recognise(each, "mine"), HERE, "gpt") for each in (Sdk, Narrow))
+def test_arguments_have_the_names_that_the_method_has(connect: Connect) -> None:
+    sdk, narrow = connect(Sdk), connect(Narrow)
     request = ChatRequest("gpt", REQUEST.messages, system="Be short.", max_tokens=5)
 
     assert sdk.chat(request).text == "max_completion_tokens,messages,model"
@@ -86,15 +131,14 @@ def test_capabilities_follow_from_the_parameters() -> None:
     assert not found & {Capability.JSON_MODE, Capability.STREAMING, Capability.TOOL_CHOICE}
 
 
-def no_url(messages: list[Any]) -> str:
-    return str(messages)
-
-
 class NoMethod:
     """A client without a method that takes messages."""
 
     def __init__(self, base_url: str) -> None:
         self.base_url = base_url
+
+    def show(self) -> str:
+        return self.base_url
 
 
 class Demanding(NoMethod):
@@ -107,10 +151,9 @@ class Demanding(NoMethod):
 @pytest.mark.parametrize(
     ("value", "question"),
     [
-        (object(), "connected already. Name its class"),
-        (no_url, "takes no base URL, so its requests cannot be redirected"),
-        (NoMethod, "none of its methods chat, complete, completion, create, generate ... has a parameter 'messages'"),
-        (Demanding, "it needs region. Write a function"),
+        (object(), "it is an object of object without methods. Name the class or function"),
+        (NoMethod, "none of its methods .show. takes messages .a parameter messages, msgs, conversation"),
+        (Demanding, "its constructor needs region. Write a function that makes it, as in try_it.py"),
     ],
 )
 def test_what_is_not_recognised_gets_the_question_that_decides_it(value: Callable[..., Any], question: str) -> None:
@@ -151,3 +194,147 @@ def test_a_stream_is_asked_for_its_usage_where_the_client_can() -> None:
 
     assert isinstance(events[-1], Finish)
     assert sent == [{"model": "gpt", "messages": 2, "stream": True, "options": {"include_usage": True}}]
+
+
+class Claude:
+    """A client of the form of Anthropic's SDK."""
+
+    def __init__(self, base_url: str, api_key: str) -> None:
+        self.sent: list[dict[str, Any]] = []
+        self.messages = self
+
+    def create(self, *, model: str, max_tokens: int, messages: Any, system: Any = None, tools: Any = None) -> Any:
+        self.sent.append({"model": model, "messages": messages, "system": system, "tools": tools})
+        usage = SimpleNamespace(input_tokens=1, output_tokens=2)
+        block = SimpleNamespace(type="text", text=str(self.sent))
+        return SimpleNamespace(content=[block], stop_reason="end_turn", usage=usage)
+
+    def stream(self, **_arguments: Any) -> Any:
+        start = {"role": "assistant", "content": [], "usage": {"input_tokens": 1}}
+        return nullcontext(
+            [
+                {"type": "message_start", "message": start},
+                {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+                {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hi."}},
+                {"type": "content_block_stop", "index": 0},
+                {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 2}},
+                {"type": "message_stop"},
+            ]
+        )
+
+
+class Gemini:
+    """An asynchronous client of the form of Google's SDK."""
+
+    def __init__(self, http_options: Any = None, *, base_url: str) -> None:
+        self.models = self
+
+    async def generate_content(self, *, model: str, contents: Any, config: Any = None) -> Any:
+        return _chunk(f"{model} {contents} {config}")
+
+    async def generate_content_stream(self, **_arguments: Any) -> AsyncIterator[Any]:
+        async def chunks() -> AsyncIterator[Any]:
+            yield _chunk("Hi.")
+
+        return chunks()
+
+
+def _chunk(text: str) -> dict[str, Any]:
+    return {"candidates": [{"content": {"role": "model", "parts": [{"text": text}]}, "finishReason": "STOP"}]}
+
+
+def _streamed(client: ShapedClient) -> ChatResponse:
+    end = [*client.stream(REQUEST)][-1]
+    assert isinstance(end, Finish)
+    return end.response
+
+
+def test_a_client_like_an_sdk_gets_the_messages_of_its_api(connect: Connect) -> None:
+    tool = Tool("weather", "The weather.", {"type": "object"})
+    with_tool = ChatRequest("m", REQUEST.messages, system="Be short.", tools=(tool,))
+    claude, gemini = connect(Claude, "claude-opus-4-8"), connect(Gemini)
+
+    assert "'system': 'Be short.', 'tools': [{'name': 'weather'" in claude.chat(with_tool).text
+    assert claude.chat(REQUEST).usage.input_tokens == 1
+    assert gemini.chat(with_tool).text == (
+        "gpt [{'role': 'user', 'parts': [{'text': 'Hello'}]}] {'system_instruction': 'Be short.', 'tools': "
+        "[{'functionDeclarations': [{'name': 'weather', 'description': 'The weather.', "
+        "'parametersJsonSchema': {'type': 'object'}}]}]}"
+    )
+    assert (_streamed(claude).text, _streamed(gemini).text) == ("Hi.", "Hi.")
+
+
+def test_a_stream_may_consist_of_texts_and_end_with_the_whole_answer(connect: Connect) -> None:
+    class Streaming:
+        """A client with a method that streams."""
+
+        def __init__(self, base_url: str) -> None: ...
+
+        def chat(self, messages: Any) -> Reply:
+            raise NotImplementedError
+
+        async def stream(self, messages: Any) -> AsyncIterator[Any]:
+            for piece in ("He", "llo"):
+                yield piece
+            yield Reply("Hello", [CALL])
+
+    got = _streamed(connect(Streaming))
+
+    assert (got.text, [call.id for call in got.message.tool_calls]) == ("Hello", ["call_1"])
+    assert (got.stop_reason, got.reported) == (StopReason.TOOL_USE, {"no-stop-reason": True})
+
+
+@dataclass
+class Config:
+    """Settings of a client."""
+
+    base_url: str = "https://api.openai.com/v1"
+    model: str = "m"
+
+
+class Configured:
+    """A client that takes a configuration, and is called itself."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+
+    def __call__(self, msgs: Any) -> str:
+        return f"{self.config.base_url} {self.config.model} {len(msgs)}"
+
+
+def test_a_configuration_gets_the_base_url_and_the_model(connect: Connect) -> None:
+    assert connect(Configured).chat(REQUEST).text == "http://127.0.0.1:9/v1 gpt 2"
+
+
+def test_an_object_and_a_method_are_called_as_they_are() -> None:
+    shape = recognise(Configured(Config("mine")), "mine:client")
+    assert (shape.has_base_url, ShapedClient(shape, HERE, "gpt").chat(REQUEST).text) == (False, "mine m 2")
+    assert recognise(Narrow, "mine:Narrow.ask", "ask").whole.path == ("ask",)
+
+
+def test_a_prompt_is_the_only_text_of_a_conversation() -> None:
+    def ask(question: str, system: str = "Be nice.", json_mode: bool = False) -> str:
+        return f"{question} {system} {json_mode}"
+
+    shape = recognise(ask, "mine:ask")
+    client = ShapedClient(shape, HERE, "gpt")
+
+    assert client.chat(REQUEST).text == "Hello Be short. False"
+    assert client.chat(ChatRequest("gpt", REQUEST.messages, response_format=JsonMode())).text == "Hello Be nice. True"
+    assert (shape.has_default_system, Capability.TOOLS in shape.capabilities) == (True, False)
+    with pytest.raises(Unsupported, match="a conversation of several turns"):
+        client.chat(ChatRequest("gpt", REQUEST.messages * 2))
+
+
+@pytest.mark.parametrize(
+    ("raised", "expected"),
+    [(RuntimeError("HTTP 429: slow down"), RateLimited), (KeyError("429"), KeyError), (OSError("no 4290"), OSError)],
+)
+def test_a_status_in_the_text_of_an_exception_is_the_providers(
+    connect: Connect, raised: Exception, expected: type[Exception]
+) -> None:
+    def chat(messages: Any) -> str:
+        raise raised
+
+    with pytest.raises(expected):
+        connect(chat).chat(REQUEST)

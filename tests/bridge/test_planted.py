@@ -184,3 +184,10 @@ def _worded(word: str) -> Wrap:
 def test_a_lost_stop_sequence_is_found(word: str, kind: Kind) -> None:
     result = played("stop-sequence", "anthropic", _worded(word))
     assert [(finding.rule, finding.kind) for finding in result.findings] == [("stop-reason", kind)]
+
+
+@pytest.mark.parametrize(("reported", "kind"), [({"no-stop-reason": True}, Kind.CONVENTION), ({}, Kind.LOSS)])
+def test_no_stop_reason_is_less_than_a_wrong_one(reported: dict[str, Any], kind: Kind) -> None:
+    ended = answers(lambda answer: replace(answer, stop_reason=StopReason.END_TURN, reported=reported))
+    result = played("stop-max-tokens", "openai-chat", ended)
+    assert [finding.kind for finding in result.findings if finding.rule == "stop-reason"] == [kind]

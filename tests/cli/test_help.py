@@ -154,7 +154,7 @@ def test_the_broken_client_fails_as_shown(harness: Command, folder: Path, monkey
     outcome = harness(*command.split()[2:])
 
     assert outcome.code == 1
-    assert re.sub(r"(   see      harness show).*", r"\1 …", outcome.out) == output
+    assert outcome.out == output
 
 
 def test_the_readme_counts_the_shipped_scenarios() -> None:

@@ -6,14 +6,19 @@ from pathlib import Path
 
 import pytest
 
+from harness.apis import registry
 from harness.apis.fact_files import FactSelection
+from harness.cassettes.loopback_server import serve
 from harness.checks.recognition import recognise_here
+from harness.checks.server_check import ScriptedServer
 from harness.model.http import HttpRequest
 from harness.runner.improvised_router import BASE_PATH, ImprovisedRouter, example_value
 from harness.runner.served_session import SessionOptions
 from tests.cli.conftest import Command
 
 CLIENT = """
+import os
+
 import httpx2
 
 
@@ -57,6 +62,25 @@ completions, doubled, anthropic, versioned, responses, gemini, unknown = map(pos
 ))
 
 
+def constant(messages):
+    return httpx2.post("https://models.example/api/v1/chat/completions", json={"messages": messages}).json()
+
+
+def claude(messages, tools):
+    url = os.environ["ANTHROPIC_BASE_URL"] + "/v1/messages"
+    return httpx2.post(url, json={"messages": messages, "tools": tools}).json()
+
+
+class Versionless:
+    def __init__(self, base_url):
+        self.base_url = base_url
+        if not base_url.rpartition(":")[2].isdigit() and not base_url.endswith(".com"):
+            raise ValueError("no path, please")
+
+    def run(self, messages):
+        return httpx2.post(self.base_url + "/v1/chat/completions", json={"messages": messages}).json()
+
+
 def silent(messages, base_url):
     return "I ask nobody."
 
@@ -66,9 +90,20 @@ def drive(endpoint, model, conversation):
 """
 
 
+KEYED = """
+import os
+
+
+class Client:
+    def __init__(self):
+        self.url = os.environ["MY_URL"]
+"""
+
+
 @pytest.fixture
 def project(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "own_client.py").write_text(CLIENT)
+    (folder / "keyed.py").write_text(KEYED)
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.delitem(sys.modules, "own_client", raising=False)
     return folder
@@ -79,6 +114,7 @@ def test_three_planted_defects_are_named_in_25_lines(harness: Command, project: 
 
     lines = done.out.splitlines()
     assert (done.code, len(lines) <= 25) == (1, True), done.out
+    assert (project / ".harness" / "try.json").is_file()
     assert lines[0] == (
         "own_client:Wrong: taken for a client of openai-chat, called as "
         "own_client:Wrong.chat(messages, tools, response_format)."
@@ -89,7 +125,7 @@ def test_three_planted_defects_are_named_in_25_lines(harness: Command, project: 
     sent = next(line for line in lines if line.startswith("   sent"))
     assert "/tool_call_id" in sent
     assert sent.split()[-1].strip(chr(34)) in right
-    assert any(line.startswith("   see      harness show ") for line in lines)
+    assert "   see      harness reproduce json-mode --from .harness/try.json" in lines
     assert lines[-1] == "More: harness check adapter 'client@openai-chat own_client:Wrong'"
 
 
@@ -108,7 +144,10 @@ def test_a_right_client_passes(harness: Command, project: Path) -> None:
         ("anthropic", "client@anthropic/v1 own_client:anthropic"),
         ("versioned", "client@anthropic own_client:versioned"),
         ("responses", "client@openai-responses/ own_client:responses"),
-        ("gemini", "client@gemini own_client:gemini"),
+        ("gemini", "native@gemini own_client:gemini"),
+        ("constant", "client@openai-chat=https://models.example/api/v1 own_client:constant"),
+        ("claude", "native@anthropic=https://api.anthropic.com own_client:claude"),
+        ("Versionless", "client@openai-chat=https://api.openai.com own_client:Versionless"),
         ("drive", "drive@openai-chat own_client:drive"),
     ],
 )
@@ -122,10 +161,15 @@ def test_the_first_request_tells_the_api_and_the_base_url(project: Path, name: s
     ("name", "question"),
     [
         ("own_client:unknown", "its first request goes to /v1/talk, which is a path of no known API"),
-        ("own_client:silent", "it sent no request to the base URL that it was given"),
-        ("own_client:httpx2", "it is an object that is connected already"),
+        ("own_client:silent", "it sent no request. Its HTTP client must be one of httpx, requests"),
+        ("own_client:httpx2", "its first request goes to /v1, which is a path of no known API. Name the API"),
         ("own_client:Missing", "module 'own_client' has no attribute 'Missing'"),
-        ("own_client", "which object in it is the client? Name it, as in own_client:Client"),
+        ("own_client", "which object in it is the client? harness try own_client:Client or harness try own_client:Wr"),
+        ("nowhere", "nowhere is no module here, and no known name. Name your client as MODULE:ATTRIBUTE, or one of:"),
+        (
+            "keyed",
+            "keyed:Client needs the environment variable MY_URL. Set it: MY_URL=https://api.openai.com/v1 harness",
+        ),
         ("http://127.0.0.1:9/v1", "nothing answers there"),
     ],
 )
@@ -144,9 +188,12 @@ messages = [{"role": "system", "content": "You read files."}, {"role": "user", "
 schema = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
 tools = [{"type": "function", "function": {"name": "read", "description": "Reads.", "parameters": schema}}]
 while True:
+    sent = messages[1:] if "drop" in sys.argv and len(messages) > 2 else messages
+    if "change" in sys.argv:
+        sent[0]["content"] = f"You read files. {len(messages)} messages so far."
     request = urllib.request.Request(
         os.environ["OPENAI_BASE_URL"] + "/chat/completions",
-        json.dumps({"model": "gpt-5.4", "messages": messages, "tools": tools}).encode(),
+        json.dumps({"model": "gpt-5.4", "messages": sent, "tools": tools}).encode(),
         {"authorization": "Bearer " + os.environ["OPENAI_API_KEY"], "content-type": "application/json"},
     )
     message = json.load(urllib.request.urlopen(request))["choices"][0]["message"]
@@ -170,6 +217,11 @@ def test_a_program_is_played_with_its_own_prompts_and_tools(harness: Command, fo
     assert wrong.code == 1
     assert "read is answered more than once (result-duplicate, 1 cell)" in wrong.out
     assert "then it ended with exit code 1" in wrong.out
+
+    dropped = harness("try", "--command", f"{sys.executable} program.py drop")
+    assert dropped.code == 1
+    assert "the system prompt of the first request is left out here (" in dropped.out
+    assert harness("try", "--command", f"{sys.executable} program.py change").code == 0
 
     silent = harness("try", "--command", "true")
     assert silent.code == 2
@@ -202,9 +254,9 @@ def test_arguments_fit_the_schema_of_a_tool(schema: dict[str, object], value: ob
 
 
 def test_the_model_is_the_one_that_is_named(harness: Command, project: Path) -> None:
-    done = harness("try", "own_client:Wrong", "--model", "gpt-4.1")
+    harness("try", "own_client:Wrong", "--model", "gpt-4.1")
 
-    assert "--model own_client:Wrong=gpt-4.1" in done.out
+    assert "own_client:Wrong=gpt-4.1" in (project / ".harness" / "try.json").read_text()
 
 
 def test_keys_are_kept_from_what_is_tried(harness: Command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,7 +267,7 @@ def test_keys_are_kept_from_what_is_tried(harness: Command, folder: Path, monkey
     )
 
     assert harness("try", "keyed:chat").code == 2
-    assert (folder / "seen").read_text() == "None"
+    assert (folder / "seen").read_text() == "no-key"
 
 
 def test_a_tool_for_which_no_script_can_be_made_is_answered_all_the_same() -> None:
@@ -230,3 +282,31 @@ def test_a_tool_for_which_no_script_can_be_made_is_answered_all_the_same() -> No
 
     assert response.status in (200, 400)
     assert len(router.run().cells) == 1
+
+
+def test_a_client_without_a_base_url_is_redirected_and_keeps_its_model(harness: Command, folder: Path) -> None:
+    (folder / "fixed.py").write_text(
+        "import requests\n\n\n"
+        "def chat(messages, tools=()):\n"
+        "    body = {'model': 'gpt-4.1', 'messages': messages, 'tools': list(tools) or None}\n"
+        "    answer = requests.post('https://api.openai.com/v1/chat/completions', json=body)\n"
+        "    answer.raise_for_status()\n"
+        "    return answer.json()['choices'][0]['message']\n"
+    )
+
+    done = harness("try", "fixed.py")
+
+    assert done.code == 0, done.out
+    assert (
+        "called as fixed:chat(messages, tools), with its requests to https://api.openai.com/v1 redirected." in done.out
+    )
+    assert "Nothing is wrong in this sample." in done.out
+    assert done.out.splitlines()[-1].endswith("--ignore setting-lost --model gpt-4.1")
+
+
+def test_the_sample_of_a_server_is_a_finished_verdict(harness: Command, folder: Path) -> None:
+    with serve(ScriptedServer(registry.api("openai-chat"), "toy-1")) as server:
+        done = harness("try", f"{server.origin}/v1", "--model", "toy-1")
+
+    assert (done.code, "UNFINISHED" in done.out) == (0, False), done.out
+    assert "Nothing is wrong in this sample." in done.out

@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final, cast, get_args
-
-from anthropic._streaming import ServerSentEvent, SSEDecoder
-from anthropic.types import StopReason as AnthropicStopReason
+from typing import Any, Final, cast
 
 from harness.adapters._common import as_object, compact, count, loads, string, without_mark
 from harness.model.errors import MalformedResponse, ProviderError, provider_error
@@ -40,9 +37,16 @@ from harness.model.messages import (
 RECEIVED: Final = "anthropic/received"
 """Key in `provider_metadata` for received fields that are never sent back. No API has this name."""
 
-_RENAMED = {"model_context_window_exceeded": StopReason.MAX_TOKENS, "pause_turn": StopReason.PAUSE}
-_STOP_REASONS = _RENAMED | {word: StopReason(word) for word in get_args(AnthropicStopReason) if word in [*StopReason]}
-"""Maps the SDK's stop reasons to canonical ones. Two of them have different canonical names."""
+_STOP_REASONS = {
+    "end_turn": StopReason.END_TURN,
+    "max_tokens": StopReason.MAX_TOKENS,
+    "model_context_window_exceeded": StopReason.MAX_TOKENS,
+    "pause_turn": StopReason.PAUSE,
+    "refusal": StopReason.REFUSAL,
+    "stop_sequence": StopReason.STOP_SEQUENCE,
+    "tool_use": StopReason.TOOL_USE,
+}
+"""The API's stop reasons → canonical ones."""
 
 _COMPLETE = frozenset({StopReason.TOOL_USE, StopReason.END_TURN, StopReason.STOP_SEQUENCE})
 """Stop reasons of complete responses. If such a response has a call whose arguments are not an object, the call is
@@ -186,12 +190,29 @@ def read_stream(body: Iterable[bytes]) -> Iterator[StreamEvent]:
         MalformedResponse: the body ends before `message_stop`, or violates the stream grammar.
         ProviderError: the stream has an `error` event.
     """
-    message = _MessageBuilder()
+    return read_events(_events(body))
+
+
+def _events(body: Iterable[bytes]) -> Iterator[dict[str, JSON]]:
+    from anthropic._streaming import SSEDecoder  # noqa: PLC0415 - `read_events` serves clients without the SDK
+
     try:
         for event in SSEDecoder().iter_bytes(without_mark(body)):
-            yield from message.take(event)
+            if not event.data or event.data.strip() == "[DONE]":  # the end mark of OpenAI Chat, which the SDK skips
+                continue
+            data = loads(event.data)
+            if not isinstance(data, dict):
+                raise MalformedResponse("an event is no object")
+            yield {**data, "type": "error"} if event.event == "error" else data
     except UnicodeDecodeError as error:
         raise MalformedResponse(f"an event is not UTF-8: {error.reason}") from None
+
+
+def read_events(events: Iterable[dict[str, JSON]]) -> Iterator[StreamEvent]:
+    """Convert the parsed events of a stream. See `read_stream`."""
+    message = _MessageBuilder()
+    for event in events:
+        yield from message.take(event)
     yield from message.finish()
 
 
@@ -283,14 +304,9 @@ class _MessageBuilder:
         self._calls = 0
         self._complete = False
 
-    def take(self, event: ServerSentEvent) -> Iterator[StreamEvent]:
+    def take(self, data: dict[str, JSON]) -> Iterator[StreamEvent]:
         """Apply an event; unknown types are ignored."""
-        if not event.data or event.data.strip() == "[DONE]":  # the end mark of OpenAI Chat, which the SDK skips
-            return
-        data = loads(event.data)
-        if not isinstance(data, dict):
-            raise MalformedResponse("an event is no object")
-        if data.get("type") == "error" or event.event == "error" or isinstance(data.get("error"), dict):
+        if data.get("type") == "error" or isinstance(data.get("error"), dict):
             raise error_in_stream(data)
         match data.get("type"):
             case "message_start":

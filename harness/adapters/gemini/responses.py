@@ -267,8 +267,13 @@ def read_stream(body: Iterable[bytes], request: ChatRequest) -> Iterator[StreamE
         MalformedResponse: the body ends without a finish reason, or violates the stream grammar.
         ProviderError: a chunk has an `error`.
     """
+    return read_chunks(chunks(body), request)
+
+
+def read_chunks(chunks: Iterable[dict[str, JSON]], request: ChatRequest) -> Iterator[StreamEvent]:
+    """Convert the parsed chunks of a stream. See `read_stream`."""
     response = _CandidateBuilder(request)
-    for chunk in chunks(body):
+    for chunk in chunks:
         yield from response.take(chunk)
     yield response.finish()
 
