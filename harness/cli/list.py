@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
@@ -29,6 +30,7 @@ from harness.cli.main import print_error
 from harness.cli.options import AsOf, FactFiles, MaxAge, argument, option
 from harness.model.errors import UnknownName, UsageError
 from harness.results import Blame, Kind, Severity
+from harness.results.features import FEATURES
 from harness.rules.registry import all_rules
 from harness.wrappers import WRAPPERS
 
@@ -40,12 +42,15 @@ _MIN_DESCRIPTION_COLUMNS = 24
 
 def list_(  # noqa: PLR0913 - a parameter for each option
     what: Annotated[
-        Literal["scenarios", "targets", "rules", "models", "facts", "cassettes", "wrappers"],
-        argument("", "scenarios, targets, rules, models, facts, cassettes or wrappers."),
+        Literal["scenarios", "targets", "rules", "models", "facts", "cassettes", "wrappers", "features"],
+        argument("", "scenarios, targets, rules, models, facts, cassettes, wrappers or features."),
     ],
     *,
     targets: Annotated[
-        list[str] | None, option("--target NAME", "Only models of this target's API. Repeatable.")
+        list[str] | None, option("--target NAME", "Only models of this target's API, or its features. Repeatable.")
+    ] = None,
+    adapters: Annotated[
+        list[str] | None, option("--adapter NAME|MODULE:ATTR", "Features of this adapter. Repeatable.")
     ] = None,
     apis: Annotated[list[str] | None, option("--api NAME", "Only models or facts of this API. Repeatable.")] = None,
     models: Annotated[list[str] | None, option("--model NAME", "Only facts about this model. Repeatable.")] = None,
@@ -55,16 +60,20 @@ def list_(  # noqa: PLR0913 - a parameter for each option
     max_age: MaxAge = None,
     strict: Annotated[bool, option("--strict", "Exit code 1 if a cassette is not fresh.")] = False,
 ) -> int:
-    """List scenarios (the project's, or the shipped ones), targets, rules, known models, facts about providers, the
-    ready-made library wrappers, or the project's cassettes.
+    """List scenarios (the project's, or the shipped ones), targets, rules, known models or facts about providers.
 
-    A cassette is fresh, stale, old, unused (no cell replays it), orphaned (no scenario has its name) or unreadable.
+    Or list the library wrappers, the project's cassettes, or the features that adapters carry. A cassette is fresh,
+    stale, old, unused (no cell replays it), orphaned (no scenario has its name) or unreadable.
     """
+    if what == "features":
+        return _features(adapters, targets)
     if what == "cassettes":
         return _cassettes(cassettes, max_age, strict=strict)
-    for name, given in {"--cassettes": cassettes, "--max-age": max_age, "--strict": strict}.items():
+    of_cassettes = {"--cassettes": cassettes, "--max-age": max_age, "--strict": strict}
+    for name, given in {**of_cassettes, "--adapter": adapters}.items():
         if given:
-            raise UsageError(f"{name}: it applies to 'harness list cassettes', not to {what}.")
+            owner = "cassettes" if name in of_cassettes else "features"
+            raise UsageError(f"{name}: it applies to 'harness list {owner}', not to {what}.")
     if what == "facts":
         from harness.cli.settings import fact_files, fact_options  # noqa: PLC0415 - other lists start faster
 
@@ -81,6 +90,17 @@ def list_(  # noqa: PLR0913 - a parameter for each option
     for line in table(list(rows), "REQUIREMENT" if what == "rules" else ""):
         typer.echo(line)
     return 0
+
+
+def _features(adapters: list[str] | None, targets: list[str] | None) -> int:
+    """Play the scenarios of all features against the reference server, and print what is carried."""
+    from harness.cli.execution import play  # noqa: PLC0415 - other lists start faster
+    from harness.cli.options import RunOptions  # noqa: PLC0415 - other lists start faster
+    from harness.cli.settings import combined  # noqa: PLC0415 - other lists start faster
+
+    scenarios = [*dict.fromkeys(chain.from_iterable(FEATURES.values()))]
+    options = RunOptions(paths=scenarios, adapters=adapters, targets=targets, reports=["features"])
+    return play(combined(options), "reference")
 
 
 def _cassettes(folder: str | None, max_age: str | None, *, strict: bool) -> int:

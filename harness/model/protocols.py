@@ -55,6 +55,8 @@ class Capability(StrEnum):
     """
     PROVIDER_TOOLS = "provider-tools"
     """Passes provider-run tools to the model. They are the entries of `tools` in the request's `provider_metadata`."""
+    PROVIDER_FIELDS = "provider-fields"
+    """Sends the fields in the `provider_metadata` of the request and its tools as they stand."""
     EMBEDDINGS = "embeddings"
     """Has `Adapter.embeddings`: turns texts into vectors."""
 

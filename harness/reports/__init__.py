@@ -8,6 +8,7 @@ from harness.results import Report
 BUILT_IN = {
     "archive": "harness.reports.run_json:ARCHIVE",
     "badge": "harness.reports.badge:REPORT",
+    "features": "harness.reports.feature_list:REPORT",
     "github": "harness.reports.annotations:GITHUB",
     "gitlab": "harness.reports.annotations:GITLAB",
     "html": "harness.reports.html:REPORT",

@@ -17,6 +17,7 @@ from harness.reports.groups import facts, model_of, scope, targets
 from harness.reports.markdown_report import escaped
 from harness.reports.words import plain, verdict
 from harness.results import CellResult, Presentation, Report, RunResult, Verdict
+from harness.results.features import FEATURES
 
 _VERDICT_WORDS = {
     Verdict.FAIL: "fail",
@@ -62,13 +63,13 @@ class Feature:
 
 
 def features(run: RunResult) -> list[Feature]:
-    """Return all features that scenarios of the run cover, require or provoke. A cell counts for each of its
+    """Return all features that scenarios of the run prove, cover, require or provoke. A cell counts for each of its
     features."""
     found: dict[tuple[str, str], list[CellResult]] = {}
     for cell in run.cells:
         for key in _of(run, cell):
             found.setdefault(key, []).append(cell)
-    columns, order = targets(run), ("subject", "capability", "provocation")
+    columns, order = targets(run), ("subject", "feature", "capability", "provocation")
     return [
         Feature(kind, name, {target: _tally([cell for cell in cells if cell.target == target]) for target in columns})
         for (kind, name), cells in sorted(found.items(), key=lambda item: (order.index(item[0][0]), item[0][1]))
@@ -77,6 +78,7 @@ def features(run: RunResult) -> list[Feature]:
 
 def _of(run: RunResult, cell: CellResult) -> Iterator[tuple[str, str]]:
     yield from (("subject", name) for name in cell.covers)
+    yield from (("feature", name) for name, scenarios in FEATURES.items() if cell.scenario in scenarios)
     definition = run.definitions.get(cell.scenario)
     if definition is not None:
         yield from (("capability", name) for name in definition.requires)

@@ -16,6 +16,7 @@ from typing import Any, TypedDict, TypeVar, Unpack
 from harness.apis import registry
 from harness.apis.api import Api, elsewhere, endpoint_violation
 from harness.apis.embeddings import EmbeddingFormat, EmbeddingView, VectorView
+from harness.apis.jsonvalue import resolve
 from harness.apis.limits import Violation
 from harness.apis.services import RuleSet
 from harness.apis.view import CallView, RequestView, ResponseView, TurnView, WireError
@@ -200,6 +201,10 @@ class ChatExchange(ClientRequest):
     """A chat with its first parsed request."""
 
     chat: Chat
+
+    def is_verbatim(self, pointer: str) -> bool:
+        """Return whether the caller gave the value at a pointer as a field of the API."""
+        return resolve(self.chat.request.provider_metadata.get(self.view.api), pointer) is not None
 
 
 class Evidence:

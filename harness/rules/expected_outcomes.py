@@ -125,6 +125,8 @@ def _capabilities(request: ChatRequest) -> frozenset[Capability]:
         Capability.CACHE_MARKS: request.cache,
         Capability.HISTORY: len(said) > 1,
         Capability.PROVIDER_TOOLS: any(map(tool_families, request.provider_metadata.values())),
+        Capability.PROVIDER_FIELDS: any(map(_fields_beside_tools, request.provider_metadata.values()))
+        or any(tool.provider_metadata for tool in request.tools),
     }
     return frozenset(capability for capability, used in uses.items() if used)
 
@@ -134,10 +136,6 @@ def _beyond_capabilities(request: ChatRequest) -> Iterator[str]:
     yield from (name for name in ("temperature", "top_p", "stop") if getattr(request, name) not in (None, ()))
     if request.thinking is not None and request.thinking.budget_tokens is not None:
         yield "a thinking budget"
-    if any(map(_fields_beside_tools, request.provider_metadata.values())) or any(
-        tool.provider_metadata for tool in request.tools
-    ):
-        yield "fields of a provider"
     for tool in request.tools:
         yield from _uncommon(tool.parameters)
     if isinstance(request.response_format, JsonSchema):

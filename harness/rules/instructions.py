@@ -341,7 +341,8 @@ def _unwanted_prompt(evidence: Evidence) -> Iterator[RuleViolation]:
         if _system_of(req) is None:
             previous = _previous_prompt(evidence, req)
             for part in _prompts(req):
-                if part.text not in (previous, ""):  # an empty text is subject to the limits of the API
+                # an empty text is subject to the limits of the API
+                if part.text not in (previous, "") and not req.is_verbatim(part.pointer):
                     message = "there is no system prompt, and the request has a system text"
                     yield req.reading.violation(message, part.pointer, part.text)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from harness.apis.jsonvalue import equal
+from harness.apis.jsonvalue import equal, join, parsed, resolve
 from harness.apis.response_rules import Subject
 from harness.equivalence.request_meaning import is_model_name
-from harness.model.messages import JSON, ChatRequest
+from harness.model.messages import JSON, ChatRequest, Opaque, Role
 from harness.model.protocols import Capability
 from harness.results import Blame, Kind, Severity
 from harness.rules.chat_endings import has_broken_answers, is_retriable
@@ -224,7 +225,7 @@ def _unwanted_settings(evidence: Evidence) -> Iterator[RuleViolation]:
     for req in evidence.chat_exchanges:
         for name, value in requested_settings(req.chat.request).items():
             sent = req.view.settings.get(name)
-            if value is None and sent is not None and name != "max_tokens":
+            if value is None and sent is not None and name != "max_tokens" and not req.is_verbatim(sent.pointer):
                 message = f"nobody gave {name}, and it is sent"
                 # it truncates answers that would have been longer
                 yield req.reading.violation(
@@ -244,7 +245,9 @@ def _unwanted_limits(evidence: Evidence, req: ChatExchange) -> Iterator[RuleViol
         message = "several answers are requested, of which the caller gets one"
         yield req.reading.violation(message, answers.pointer, answers.value, 1, kind=Kind.LOSS)
     request, capabilities = req.chat.request, evidence.transcript.capabilities
-    if one_call is not None and request.tools and request.response_format is None:
+    if one_call is None or req.is_verbatim(one_call.pointer):
+        return
+    if request.tools and request.response_format is None:
         message = "the request allows one call per turn, and the caller did not ask for that"
         yield req.reading.violation(
             message, one_call.pointer, kind=Kind.LOSS if Capability.PARALLEL_TOOL_CALLS in capabilities else None
@@ -268,7 +271,7 @@ def _wrong_cache_marks(evidence: Evidence) -> Iterator[RuleViolation]:
             found = [mark for mark in marks if mark.startswith(place)]
             if request.cache and there and not found:
                 yield req.reading.violation("a cache mark was requested and is not sent", place, None, "a cache mark")
-            elif found and not request.cache:
+            elif found and not (request.cache or req.is_verbatim(found[0])):
                 message = "a cache mark is sent, and the caller did not request it"
                 # it may change the cost, but never the answer
                 yield req.reading.violation(message, found[0], "a cache mark", kind=Kind.CONVENTION)
@@ -285,6 +288,83 @@ def _model(evidence: Evidence) -> Iterator[RuleViolation]:
         if req.view.model is not None and not is_model_name(req.view.model, req.chat.request.model):
             message = "the request names another model"
             yield req.reading.violation(message, "", req.view.model, req.chat.request.model)
+
+
+@RULES.add(
+    "provider-field-lost",
+    "The fields that the caller gives for an API are in the request as they were given.",
+    source="harness.model.messages: provider_metadata",
+    because="the caller asked for something that no other field expresses, and does not get it",
+    remedy="add `provider_metadata` of the request to its body, and that of a tool to its declaration",
+)
+def _provider_fields(evidence: Evidence) -> Iterator[RuleViolation]:
+    for req in evidence.chat_exchanges:
+        api, request = req.view.api, req.chat.request
+        body = parsed(req.reading.exchange.request.body)
+        given = {key: value for key, value in request.provider_metadata.get(api, {}).items() if key != "tools"}
+        yield from _lost_fields(req, given, body, "")
+        pointers = {tool.name: tool.pointer for tool in req.view.tools}
+        for tool in request.tools:
+            pointer = pointers.get(tool.name)
+            if pointer is not None and api in tool.provider_metadata:
+                declared = resolve(body, pointer)
+                inner = resolve(declared, "/function")
+                sent = {**declared, **inner} if isinstance(declared, dict) and isinstance(inner, dict) else declared
+                yield from _lost_fields(req, tool.provider_metadata[api], sent, pointer)
+
+
+def _lost_fields(req: ChatExchange, given: Mapping[str, JSON], sent: JSON, pointer: str) -> Iterator[RuleViolation]:
+    fields = {_snake_case(key): value for key, value in sent.items()} if isinstance(sent, dict) else {}
+    for key, value in given.items():
+        found = fields.get(_snake_case(key))
+        if not _includes(found, value):
+            message = f"the field {key!r} that the caller gave is missing or changed"
+            yield req.reading.violation(message, join(pointer, key), found, value)
+
+
+@RULES.add(
+    "provider-part-lost",
+    "Parts of the user that only one API has reach that API as they are.",
+    source="harness.model.messages: Opaque",
+    because="the provider waits for it, such as for the approval of a call",
+    remedy="put the `raw` of an `Opaque` part of your API into the request, in its place",
+)
+def _provider_parts(evidence: Evidence) -> Iterator[RuleViolation]:
+    for req in evidence.chat_exchanges:
+        if req.view.stateful:
+            continue
+        sent = [*_objects(parsed(req.reading.exchange.request.body))]
+        for message in req.chat.request.messages:
+            for part in message.parts if message.role is Role.USER else ():
+                if isinstance(part, Opaque) and part.api == req.view.api and part.raw not in sent:
+                    yield req.reading.violation("a part of the user is missing or changed", "", None, part.raw)
+
+
+def _objects(value: JSON) -> Iterator[JSON]:
+    if isinstance(value, dict):
+        yield value
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _objects(inner)
+
+
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+def _snake_case(key: str) -> str:
+    """Return the key in snake case, because Protobuf JSON also accepts camel case."""
+    return _HUMP.sub("_", key).lower()
+
+
+def _includes(sent: JSON, given: JSON) -> bool:
+    """Return whether a value has everything that was given. Objects and lists may have more."""
+    match sent, given:
+        case dict(), dict():
+            fields = {_snake_case(key): value for key, value in sent.items()}
+            return all(_includes(fields.get(_snake_case(key)), value) for key, value in given.items())
+        case list(), list():
+            return all(any(_includes(one, value) for one in sent) for value in given)
+        case _:
+            return equal(sent, given)
 
 
 @RULES.add(

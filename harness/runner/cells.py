@@ -199,10 +199,20 @@ def _why_only_clients(scenario: Scenario) -> str | None:
     return None
 
 
+def _why_absent(scenario: Scenario, api: str) -> str | None:
+    if scenario.provider_tools and api not in scenario.provider_tools:
+        return f"the scenario has no tool that the provider of {api} runs"
+    if scenario.apis_with_fields and api not in scenario.apis_with_fields:
+        return f"the API {api} has no field for it"
+    return None
+
+
 def not_applicable(cell: Cell, mode: Mode) -> str | None:
     """Return why a cell cannot run in a mode, or `None` if it can."""
     scenario, target = cell.scenario, cell.target
     if target.adapter.drive is not None and (reason := why_not_drivable(scenario, target.adapter.capabilities)):
+        return reason
+    if reason := _why_absent(scenario, target.api):
         return reason
     required = set(scenario.requires)
     if cell.variant == "stream":
@@ -218,8 +228,6 @@ def not_applicable(cell: Cell, mode: Mode) -> str | None:
     foreign = sorted(each for each in scenario.provocations if each not in registry.api(target.api).provocations)
     if foreign:
         return f"the API {target.api} has nothing that could do it: {', '.join(foreign)}"
-    if scenario.provider_tools and target.api not in scenario.provider_tools:
-        return f"the scenario has no tool that the provider of {target.api} runs"
     if target.adapter.drive is None and (reason := _why_only_clients(scenario)):
         return reason
     if scenario.scripted and mode == "live":

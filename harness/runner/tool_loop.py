@@ -35,7 +35,7 @@ from harness.scenarios.canonical import (
     answer,
     event_word,
     history,
-    provider_tools,
+    request_fields,
     settings_of,
     system_of,
     tools,
@@ -183,7 +183,7 @@ class _ToolLoop:
             stop=tuple(settings.stop or ()),
             thinking=settings.reasoning(),
             cache=settings.cache,
-            provider_metadata=hand(provider_tools(scenario)),
+            provider_metadata=hand(request_fields(scenario, turn)),
         )
 
     def ask(self, request: ChatRequest, turn: int, step: int, client: SyncClient) -> ChatResponse:

@@ -22,7 +22,16 @@ from harness.model.messages import (
 )
 from harness.platform.exceptions import class_name
 from harness.scenarios.match import error_name, includes
-from harness.scenarios.schema import HistoryMessage, ResultSpec, Scenario, Settings, StepSpec, ToolSpec, TurnSpec
+from harness.scenarios.schema import (
+    HistoryMessage,
+    ResultSpec,
+    Scenario,
+    Settings,
+    StepSpec,
+    ToolSpec,
+    TurnSpec,
+    fields_of,
+)
 
 
 def history(scenario: Scenario) -> tuple[Message, ...]:
@@ -70,9 +79,11 @@ def settings_of(scenario: Scenario, turn_index: int) -> Settings:
     return scenario.turns[turn_index].settings or scenario.settings
 
 
-def provider_tools(scenario: Scenario) -> ProviderMetadata:
-    """Return the tools that the provider runs, in the form of `ChatRequest.provider_metadata`."""
-    return {api: {"tools": cast("JSON", tools)} for api, tools in scenario.provider_tools.items()}
+def request_fields(scenario: Scenario, turn_index: int) -> ProviderMetadata:
+    """Return the tools that the provider runs and the verbatim fields of a turn, as `ChatRequest.provider_metadata`."""
+    offered = {api: {"tools": cast("JSON", tools)} for api, tools in scenario.provider_tools.items()}
+    fields = fields_of(settings_of(scenario, turn_index).fields)
+    return {api: {**offered.get(api, {}), **fields.get(api, {})} for api in dict.fromkeys((*offered, *fields))}
 
 
 def tools(scenario: Scenario) -> tuple[Tool, ...]:

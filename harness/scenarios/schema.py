@@ -33,6 +33,8 @@ from harness.model.messages import (
     JsonMode,
     JsonSchema,
     NamedTool,
+    Opaque,
+    ProviderMetadata,
     ResponseFormat,
     StopReason,
     Text,
@@ -167,7 +169,7 @@ class PartSpec(Strict):
             raise ValueError(f"give one of {', '.join(kinds)}.")
         return self
 
-    def part(self) -> Text | Image | File:
+    def part(self) -> Text | Image | File | Opaque:
         """Return the canonical part."""
         if self.image is not None:
             return Image(self.image.media_type, *self.image.source)
@@ -175,13 +177,19 @@ class PartSpec(Strict):
 
 
 class UserPartSpec(PartSpec):
-    """Part of a user message: text, an image, a document or audio."""
+    """Part of a user message: text, an image, a document, audio, or a part in the wire form of one API."""
 
     file: FileSpec | None = None
     audio: AudioSpec | None = None
+    raw: Annotated[dict[str, dict[str, JsonValue]], Field(min_length=1, max_length=1)] | None = Field(
+        default=None, description="A part of one API as in its requests, such as the approval of a call."
+    )
 
     @override
-    def part(self) -> Text | Image | File:
+    def part(self) -> Text | Image | File | Opaque:
+        if self.raw is not None:
+            ((api, raw),) = self.raw.items()
+            return Opaque(api, dict(raw))
         medium = self.file or self.audio
         return super().part() if medium is None else File(medium.media_type, *medium.source)
 
@@ -207,6 +215,15 @@ class ResultSpec(Strict):
         return self
 
 
+VerbatimFields: TypeAlias = dict[str, Annotated[dict[str, JsonValue], Field(min_length=1)]]
+"""Fields of each API."""
+
+
+def fields_of(fields: VerbatimFields) -> ProviderMetadata:
+    """Return verbatim fields in the form of `provider_metadata`."""
+    return {api: dict(given) for api, given in fields.items()}
+
+
 class ToolSpec(Strict):
     """A tool and its results. Every API accepts names of this pattern (anthropic-tool-name-pattern,
     openai-chat-names, gemini-tool-name-form).
@@ -220,6 +237,9 @@ class ToolSpec(Strict):
     results: list[ResultSpec] = Field(
         default_factory=list[ResultSpec],
         description="The first result whose `when` is part of the arguments and whose `times` are not used up applies.",
+    )
+    fields: VerbatimFields = Field(
+        default_factory=dict, description="Fields of the declaration, by API, that are sent as they stand."
     )
     answered_by: Literal["scenario", "client"] = Field(
         default="scenario",
@@ -236,7 +256,7 @@ class ToolSpec(Strict):
 
     def tool(self) -> Tool:
         """Return the canonical declaration."""
-        return Tool(self.name, self.description, dict(self.parameters))
+        return Tool(self.name, self.description, dict(self.parameters), fields_of(self.fields))
 
 
 class NamedToolSpec(Strict):
@@ -287,6 +307,9 @@ class Settings(Strict):
     thinking: ThinkingSpec | None = Field(default=None, description="Enables reasoning.")
     cache: bool = Field(
         default=False, description="Requests a cache mark on the system prompt and the tools, where the API has one."
+    )
+    fields: VerbatimFields = Field(
+        default_factory=dict, description="Fields of the request's body, by API, that are sent as they stand."
     )
 
     def choice(self) -> ToolChoice | None:
@@ -652,6 +675,12 @@ class Scenario(Strict):
         description="Answers to requests outside the conversation from a client of 'harness serve'.",
     )
     scripted: bool = Field(default=False, description="Never sent to a provider: no model does this on request.")
+
+    @property
+    def apis_with_fields(self) -> frozenset[str]:
+        """The APIs for which the request or a tool has verbatim fields."""
+        settings = [self.settings, *(turn.settings for turn in self.turns if turn.settings)]
+        return frozenset(api for each in (*settings, *self.tools) for api in each.fields)
 
     @model_validator(mode="after")
     def _plays_something(self) -> Scenario:

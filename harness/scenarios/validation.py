@@ -45,6 +45,11 @@ def problems(scenario: Scenario) -> Iterator[Problem]:
     """Yield each inconsistency."""
     yield from _tools(scenario)
     yield from _unknown_apis(scenario.provider_tools, ("provider_tools",))
+    yield from _unknown_apis(scenario.settings.fields, ("settings", "fields"))
+    for index, tool in enumerate(scenario.tools):
+        yield from _unknown_apis(tool.fields, ("tools", index, "fields"))
+    for index, turn in enumerate(scenario.turns):
+        yield from _unknown_apis(turn.settings.fields if turn.settings else {}, ("turns", index, "settings", "fields"))
     yield from _history(scenario)
     yield from _settings(scenario, ("settings",), scenario.settings)
     for index, turn in enumerate(scenario.turns):
@@ -465,6 +470,7 @@ def used_capabilities(scenario: Scenario) -> frozenset[Capability]:
         Capability.CACHE_MARKS: any(each.cache for each in settings),
         Capability.HISTORY: bool(len(scenario.turns) > 1 or scenario.history),
         Capability.PROVIDER_TOOLS: bool(scenario.provider_tools),
+        Capability.PROVIDER_FIELDS: bool(scenario.apis_with_fields),
         Capability.EMBEDDINGS: scenario.embeddings is not None,
         Capability.TRUNCATION: any(step.truncated or step.stop is StopReason.MAX_TOKENS for step in steps),
     }

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tests.broken import calls, embeddings, history, prefixes, requests, responses, streams
+from tests.broken import calls, embeddings, fields, history, prefixes, requests, responses, streams
 
 FAULTS = tuple(
     (expected, fault)
-    for module in (calls, requests, history, prefixes, responses, streams, embeddings)
+    for module in (calls, requests, fields, history, prefixes, responses, streams, embeddings)
     for expected, faults in module.FAULTS.items()
     for fault in faults
 )

@@ -17,6 +17,7 @@ def test_every_report_is_found_by_name_and_shows_any_run() -> None:
     names = [
         "archive",
         "badge",
+        "features",
         "github",
         "gitlab",
         "html",

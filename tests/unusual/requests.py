@@ -54,6 +54,10 @@ def among(mode: str, count: int) -> Wrap:
     return sends(edit)
 
 
+def _renamed_field(old: str, new: str) -> Wrap:
+    return sends(lambda _api, body: {new if key == old else key: value for key, value in body.items()})
+
+
 def _with(**fields: Any) -> Wrap:
     return sends(lambda _api, body: body | fields)
 
@@ -224,6 +228,14 @@ FORMS = (
             }
         ),
         "tools-declared",
+    ),
+    Form(
+        "fields-in-snake-case",
+        "fields-choice-among-some",
+        GEMINI,
+        _renamed_field("toolConfig", "tool_config"),
+        _renamed_field("toolConfig", "toolSettings"),
+        "provider-field-lost",
     ),
     Form(
         "defaults-of-the-api",

@@ -51,7 +51,7 @@ def connect(endpoint: Endpoint, model: str) -> AnthropicClient:
 ADAPTER = Adapter(
     "anthropic",
     "anthropic",
-    CHAT_CAPABILITIES | {Capability.THINKING, Capability.PROVIDER_TOOLS},
+    CHAT_CAPABILITIES | {Capability.THINKING, Capability.PROVIDER_FIELDS, Capability.PROVIDER_TOOLS},
     connect,
     requires=SDK,
     route=Route.CLIENT,

@@ -59,7 +59,13 @@ ADAPTER = Adapter(
     name="gemini",
     api="gemini",
     capabilities=CHAT_CAPABILITIES
-    | {Capability.AUDIO, Capability.THINKING, Capability.PROVIDER_TOOLS, Capability.EMBEDDINGS},
+    | {
+        Capability.AUDIO,
+        Capability.THINKING,
+        Capability.PROVIDER_FIELDS,
+        Capability.PROVIDER_TOOLS,
+        Capability.EMBEDDINGS,
+    },
     connect=connect,
     embeddings=Embeddings("gemini-embedding-2", 768, connect_embeddings),
     requires=SDK,

@@ -70,7 +70,7 @@ def connect_embeddings(endpoint: Endpoint, model: str, dimensions: int) -> Embed
 ADAPTER = Adapter(
     name=API,
     api=API,
-    capabilities=CHAT_CAPABILITIES | {Capability.AUDIO, Capability.EMBEDDINGS},
+    capabilities=CHAT_CAPABILITIES | {Capability.AUDIO, Capability.EMBEDDINGS, Capability.PROVIDER_FIELDS},
     connect=connect,
     embeddings=Embeddings("text-embedding-3-small", 1536, connect_embeddings),
     requires=SDK,

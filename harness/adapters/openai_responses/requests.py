@@ -143,7 +143,7 @@ def wire_items(messages: Sequence[Message]) -> list[JSON]:
     """Convert the conversation to items of the API. Results are placed first in the user's turn."""
     messages = without_unanswered_calls(messages)
     ids = OpenAIIds(messages, MAX_ID_CHARACTERS)
-    answered = {part.call_id for message in messages for part in message.tool_results}
+    answered = {part.call_id for message in messages for part in message.tool_results} | _answered_raw(messages)
     items: list[JSON] = []
     for role, turn in groupby(messages, key=lambda message: message.role):
         if role is Role.USER:
@@ -153,6 +153,13 @@ def wire_items(messages: Sequence[Message]) -> list[JSON]:
             sent = filter(None, (_assistant_item(part, ids, answered) for part in parts))
             items += _without_loose_reasoning(_joined(sent))
     return items
+
+
+def _answered_raw(messages: Sequence[Message]) -> set[str]:
+    """Return the ids of calls whose outputs are parts of this API, such as those of custom tools."""
+    raws = [part.raw for message in messages for part in message.parts if isinstance(part, Opaque) and part.api == API]
+    outputs = (raw for raw in raws if isinstance(raw, dict) and str(raw.get("type")).endswith("_call_output"))
+    return {str(raw.get("call_id")) for raw in outputs}
 
 
 def _user_turn(messages: Sequence[Message], ids: OpenAIIds) -> list[JSON]:

@@ -1,0 +1,71 @@
+"""`harness list features`: what adapters carry, refuse or lose."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.results.features import FEATURES
+from tests.cli.conftest import Command
+from tests.stages import shipped_scenarios
+
+LOSING = """
+from dataclasses import replace
+
+from harness.adapters.openai_chat import ADAPTER as SHIPPED
+
+
+class Losing:
+    def __init__(self, client):
+        self.client = client
+
+    def chat(self, request):
+        return self.client.chat(replace(request, provider_metadata={}))
+
+    def close(self):
+        self.client.close()
+
+
+ADAPTER = replace(
+    SHIPPED,
+    name="losing",
+    capabilities=SHIPPED.capabilities - {"streaming", "vision", "embeddings"},
+    connect=lambda endpoint, model: Losing(SHIPPED.connect(endpoint, model)),
+    embeddings=None,
+)
+"""
+
+
+def rows(text: str) -> dict[str, str]:
+    """Feature → the word of its first target."""
+    lines = text.partition("\n\n")[0].splitlines()
+    width = lines[0].index(lines[0].split()[1])
+    return {line[:width].strip(): line[width:].split()[0] for line in lines[1:]}
+
+
+def test_each_feature_has_a_shipped_scenario() -> None:
+    assert {scenario for proofs in FEATURES.values() for scenario in proofs} <= shipped_scenarios().keys()
+
+
+def test_the_features_of_shipped_adapters_are_listed(harness: Command) -> None:
+    done = harness("list", "features", "--target", "anthropic", "--target", "gemini-3")
+
+    assert done.code == 0
+    found = rows(done.out)
+    assert [*found] == [*FEATURES]
+    assert (found["strict tools"], found["seed"], found["embeddings"]) == ("carried", "absent", "refused")
+    assert "LOST" not in found.values()
+
+
+def test_a_feature_that_an_adapter_loses_is_named(
+    harness: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "losing.py").write_text(LOSING)
+    monkeypatch.chdir(tmp_path)
+    done = harness("list", "features", "--adapter", "losing:ADAPTER")
+
+    assert done.code == 1
+    found = rows(done.out)
+    assert (found["service tier"], found["seed"], found["images"]) == ("LOST", "LOST", "refused")
+    assert (found["safety settings"], found["JSON mode"]) == ("absent", "carried")
