@@ -65,14 +65,21 @@ class HandOverTable:
         counted = Counter(each.outcome for each, cell in self.found if (each.source, cell.target) == (source, target))
         return [(outcome, counted[outcome]) for outcome in HandOverOutcome if counted[outcome]]
 
+    def of(self, source: str, target: str, outcome: HandOverOutcome) -> list[tuple[HandOver, CellResult]]:
+        """Return the cells of one pair with an outcome."""
+        wanted = source, target, outcome
+        return [(each, cell) for each, cell in self.found if (each.source, cell.target, each.outcome) == wanted]
+
     def reasons(self) -> Iterator[OutcomeReason]:
         """Yield the reasons of all outcomes other than `preserved`, the worst outcome first."""
         groups: dict[tuple[HandOverOutcome, str, str], list[tuple[HandOver, CellResult]]] = {}
         for each, cell in self.found:
-            groups.setdefault((each.outcome, each.subject, each.reason), []).append((each, cell))
+            failing = next((finding.rule for finding in cell.findings if finding.fails), each.reason)
+            groups.setdefault((each.outcome, each.subject, failing), []).append((each, cell))
         for outcome in reversed(HandOverOutcome):
-            for (which, subject, reason), cells in groups.items():
+            for (which, subject, _), cells in groups.items():
                 if which is outcome is not HandOverOutcome.PRESERVED:
+                    reason = cells[0][0].reason
                     cases = tuple(dict.fromkeys(each.case for each, _ in cells))
                     targets = tuple(dict.fromkeys(cell.target for _, cell in cells))
                     yield OutcomeReason(outcome, subject, reason, cases, targets, len(cells))

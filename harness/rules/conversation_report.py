@@ -27,7 +27,16 @@ from harness.model.messages import (
     ToolResult,
 )
 from harness.platform.exceptions import shorten
-from harness.results import Chat, ConversationRecord, Embedded, EmbeddingTranscript, MessageRecord, Sent, to_writable
+from harness.results import (
+    Chat,
+    ConversationRecord,
+    Embedded,
+    EmbeddingTranscript,
+    Exchange,
+    MessageRecord,
+    Sent,
+    to_writable,
+)
 from harness.rules.evidence import Evidence, ParsedExchange
 
 _MAX_RUN_CHARS = 256 << 20
@@ -107,6 +116,13 @@ def shown_exchange(
     # An unparsed body may be a stream with a key split across lines; the response's redactor finds it.
     body = _body(view.body if view is not None else _value(redactor.response(response).body), redactor)
     return replace(told, status=response.status, received=body, streamed=view is not None and view.streamed)
+
+
+def with_earlier(conversation: ConversationRecord, earlier: Exchange, redactor: Redactor) -> ConversationRecord:
+    """Return the conversation with the last exchange of the target that began it in front. No finding refers to it."""
+    shown = shown_exchange(-1, earlier.request, earlier.response, None, redactor)
+    shown = replace(shown, request=f"before the hand-over: {shown.request}")
+    return replace(conversation, exchanges=(shown, *conversation.exchanges))
 
 
 def _value(body: bytes) -> JSON:

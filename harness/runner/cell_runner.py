@@ -145,7 +145,8 @@ class CellRunner:
         judged = self._run_cell(cell.continued(history))
         if judged.evidence is None:
             return judged
-        return replace(judged, result=with_hand_over(cell, judged.result, judged.evidence, history))
+        result = with_hand_over(cell, judged.result, judged.evidence, history)
+        return replace(judged, result=result, earlier=history.last)
 
     def _history(self, cell: HandOverCell) -> HandedHistory | NoHistory:
         first = cell.first
@@ -159,8 +160,7 @@ class CellRunner:
                 run = run_scenario(first.scenario, first.target, environment.endpoint, lambda _chat: None)
         except AdapterBroke as broken:
             return no_history(cell, broken.reason, Verdict.ERROR)
-        sent = environment.tap.exchanges[-1].request if environment.tap.exchanges else None
-        return handed_history(cell, run, sent)
+        return handed_history(cell, run, next(reversed(environment.tap.exchanges), None))
 
     def _whole_variant_of(self, cell: Cell) -> Evidence | None:
         if self._whole is None:

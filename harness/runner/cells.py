@@ -9,11 +9,10 @@ from http import HTTPStatus
 
 from harness.apis import registry
 from harness.apis.registry import Target
-from harness.model.http import HttpRequest
 from harness.model.loops import Conversation, ConversationTool
 from harness.model.messages import Message, ToolCall, ToolResult
 from harness.model.protocols import Capability, FinalCall
-from harness.results import CellResult, Mode, Verdict
+from harness.results import CellResult, Exchange, Mode, Verdict
 from harness.results.run_result import CellKey
 from harness.scenarios.canonical import settings_of, user_message
 from harness.scenarios.schema import FaultSpec, Scenario, TurnSpec, Variant
@@ -23,12 +22,12 @@ from harness.scenarios.schema import FaultSpec, Scenario, TurnSpec, Variant
 class HandedHistory:
     """The history of a conversation that began on another target, and the message that comes next.
 
-    `sent` is the last request of that target.
+    `last` is the last exchange of that target.
     """
 
     messages: tuple[Message, ...]
     opening: Message
-    sent: HttpRequest | None = None
+    last: Exchange | None = None
 
 
 @dataclass(frozen=True, slots=True)

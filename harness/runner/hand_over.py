@@ -14,10 +14,9 @@ from typing import Literal, TypeAlias
 
 from harness.apis.registry import Target
 from harness.model.errors import InvalidRequest, Unsupported
-from harness.model.http import HttpRequest
 from harness.model.messages import JSON, Message, Part, ToolCall, ToolResult
 from harness.model.protocols import Capability
-from harness.results import Verdict
+from harness.results import Exchange, Verdict
 from harness.runner.cells import Cell, HandedHistory, NoHistory
 from harness.runner.tool_loop import ScenarioRun
 from harness.scenarios.schema import HistoryMessage, Scenario, Settings, StepSpec, TurnSpec
@@ -193,26 +192,26 @@ def no_history(cell: HandOverCell, reason: str, verdict: Verdict = Verdict.NOT_A
     return NoHistory(verdict, f"{cell.source.name} cannot begin this conversation: {reason}")
 
 
-def handed_history(cell: HandOverCell, run: ScenarioRun, sent: HttpRequest | None) -> HandedHistory | NoHistory:
+def handed_history(cell: HandOverCell, run: ScenarioRun, last: Exchange | None) -> HandedHistory | NoHistory:
     """Return the history that the first target's run leaves. There is none if a chat failed."""
     failed = next((chat for chat in run.chats if chat.response is None), None)
     if failed is not None or not run.chats:
         said = f"{failed.error}: {failed.error_text}" if failed else "it sends no request"
         is_refused = failed is not None and failed.error in _REFUSALS
         return no_history(cell, said, Verdict.NOT_APPLICABLE if is_refused else Verdict.ERROR)
-    last = run.chats[-1]
+    ending = run.chats[-1]
     cut = cell.case.cut
     if cut == "turn" and len(cell.start.turns) > 1:
-        *before, opening = next(chat for chat in run.chats if chat.turn == last.turn).request.messages
+        *before, opening = next(chat for chat in run.chats if chat.turn == ending.turn).request.messages
     elif cut == "results":
-        *before, opening = last.request.messages
+        *before, opening = ending.request.messages
     elif cut == "calls":
-        before, opening = list(last.request.messages[:-1]), Message.user(str(_NEXT.user))
+        before, opening = list(ending.request.messages[:-1]), Message.user(str(_NEXT.user))
     else:
-        assert last.response is not None  # noqa: S101 - checked above
-        before, opening = [*last.request.messages, last.response.message], Message.user(str(_NEXT.user))
+        assert ending.response is not None  # noqa: S101 - checked above
+        before, opening = [*ending.request.messages, ending.response.message], Message.user(str(_NEXT.user))
     *messages, opening = _with_ids((*before, opening), cell.case.ids)
-    return HandedHistory(tuple(messages), opening, sent)
+    return HandedHistory(tuple(messages), opening, last)
 
 
 def _with_ids(messages: Sequence[Message], form: Ids) -> Sequence[Message]:

@@ -35,7 +35,7 @@ def with_hand_over(cell: HandOverCell, result: CellResult, evidence: Evidence, h
     told = HandOver(cell.source.name, cell.case.name, cell.case.subject, outcome, reason)
     sent = evidence.transcript.exchanges[0].request if evidence.transcript.exchanges else None
     bodies = (
-        *_body(f"the last request to {cell.source.name}", history.sent),
+        *_body(f"the last request to {cell.source.name}", history.last and history.last.request),
         *_body(f"the request to {cell.target.name}", sent),
     )
     findings = tuple(replace(each, bodies=bodies) if each.fails else each for each in result.findings)

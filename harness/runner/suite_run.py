@@ -16,7 +16,7 @@ from harness.platform.environment import utc_now
 from harness.results import CellResult, Mode, RunResult, Verdict
 from harness.results.run_result import Values
 from harness.rules import EVERYTHING, Scope
-from harness.rules.conversation_report import build_conversation, max_conversation_chars
+from harness.rules.conversation_report import build_conversation, max_conversation_chars, with_earlier
 from harness.rules.evidence import Evidence
 from harness.rules.rule import Rule
 from harness.runner.backends import Backend
@@ -288,7 +288,10 @@ class Run:
             seconds=round(judged.seconds, 4),
         )
         if self._conversations and judged.evidence is not None:
-            told = replace(told, conversation=build_conversation(judged.evidence, redactor, self._room))
+            conversation = build_conversation(judged.evidence, redactor, self._room)
+            if judged.earlier is not None:
+                conversation = with_earlier(conversation, judged.earlier, redactor)
+            told = replace(told, conversation=conversation)
         seen = judged.observations and {
             fact: frozenset(map(redactor.text, values)) for fact, values in judged.observations.items()
         }

@@ -30,6 +30,7 @@ from harness.results import (
     CellResult,
     Embedded,
     EmbeddingTranscript,
+    Exchange,
     Finding,
     Kind,
     ServedTranscript,
@@ -65,13 +66,15 @@ TOOL_UNANSWERED = "tool-unanswered"
 class JudgedCell:
     """A finished cell with its result.
 
-    `observations` and `evidence` are set only if the cell ran to the end. `seconds` is its duration.
+    `observations` and `evidence` are set only if the cell ran to the end. `earlier` is the last exchange of the target
+    that began the conversation, if that was another one. `seconds` is the cell's duration.
     """
 
     result: CellResult
     observations: Observations | None = None
     evidence: Evidence | None = None
     seconds: float = 0.0
+    earlier: Exchange | None = None
 
 
 @dataclass(frozen=True, slots=True)

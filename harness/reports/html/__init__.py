@@ -20,6 +20,7 @@ from urllib.parse import quote
 from harness.reports import groups, words
 from harness.reports.audit_text import AUDIT_COLUMNS, audit_verdict, redrive_lines
 from harness.reports.finding_causes import causes
+from harness.reports.hand_over_table import HEADING, HandOverTable
 from harness.reports.html.data import GLYPHS, body_lines, data
 from harness.reports.run_changes import compare_runs
 from harness.results import CellResult, Presentation, Report, RunResult, Severity, Variant, Verdict
@@ -57,6 +58,8 @@ def _pieces(run: RunResult, presentation: Presentation) -> Iterator[str]:
         "checked": groups.grouped(words.check_notes(run.check) if run.check is not None else (), lambda each: each[0]),
         "gateway": run.check.gateway if run.check is not None else (),
         "groups": groups,
+        "hand_over": HandOverTable(run),
+        "hand_over_heading": HEADING,
         "inconclusive": groups.inconclusive(run),
         "redriven": _redriven(run),
         "targets": groups.targets(run),
