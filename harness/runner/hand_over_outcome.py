@@ -170,7 +170,7 @@ class _FirstRequest:
 
     def state(self) -> Iterator[_Found]:
         body = self.req.reading.exchange.request.body.decode(errors="replace")
-        for api, value in foreign_state(self.messages):
+        for api, value in foreign_state(self.req.chat.request):
             if json.dumps(value)[1:-1] in body or value in body:
                 yield _PRESERVED, "the state is sent back unchanged: it belongs to this API"
             elif api == self.req.view.api:

@@ -11,6 +11,7 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, NoReturn
 
 from harness.model.errors import MalformedResponse
+from harness.model.messages import Opaque
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -75,7 +76,23 @@ def count(fields: JSON, key: str) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def without_unanswered_calls(history: Sequence[Message]) -> tuple[Message, ...]:
+def sendable(history: Sequence[Message], api: str) -> tuple[Message, ...]:
+    """Return the history without calls that have no result, and without earlier messages that have only opaque parts of
+    other APIs.
+    """
+    own_messages = (
+        message
+        for place, message in enumerate(history, 1)
+        if place == len(history) or not message.parts or not all(_is_foreign(part, api) for part in message.parts)
+    )
+    return _without_unanswered_calls(tuple(own_messages))
+
+
+def _is_foreign(part: Part, api: str) -> bool:
+    return isinstance(part, Opaque) and part.api != api
+
+
+def _without_unanswered_calls(history: Sequence[Message]) -> tuple[Message, ...]:
     """Return the history without calls that have no result, because every API rejects them.
 
     The calls of the last message are kept. So are all calls if a result has the id of no call, since it may answer one.

@@ -7,7 +7,7 @@ import hashlib
 import re
 from typing import TYPE_CHECKING
 
-from harness.adapters._common import as_object, compact, merged, own, string, without_unanswered_calls
+from harness.adapters._common import as_object, compact, merged, own, sendable, string
 from harness.model.errors import Unsupported
 from harness.model.messages import (
     JSON,
@@ -193,7 +193,7 @@ def messages(history: tuple[Message, ...]) -> list[JSON]:
     Raises:
         Unsupported: the API has no block for a part, or a user message is empty.
     """
-    return _Encoding(without_unanswered_calls(history)).messages()
+    return _Encoding(sendable(history, "anthropic")).messages()
 
 
 class _Encoding:

@@ -6,7 +6,7 @@ import base64
 import re
 from typing import TYPE_CHECKING
 
-from harness.adapters._common import merged, own, without_unanswered_calls
+from harness.adapters._common import merged, own, sendable
 from harness.model.errors import Unsupported
 from harness.model.messages import (
     JSON,
@@ -138,7 +138,7 @@ def contents(history: tuple[Message, ...], model: str) -> list[JSON]:
     Raises:
         Unsupported: the model does not accept a part, or a user message is empty.
     """
-    return _Encoder(model).contents(without_unanswered_calls(history))
+    return _Encoder(model).contents(sendable(history, "gemini"))
 
 
 class _Encoder:

@@ -6,7 +6,7 @@ import re
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from harness.adapters._common import compact, merged, own, without_unanswered_calls
+from harness.adapters._common import compact, merged, own, sendable
 from harness.adapters._openai.wire import (
     OpenAIIds,
     base64_text,
@@ -123,7 +123,7 @@ def wire_messages(messages: Sequence[Message]) -> list[JSON]:
 
     Results are placed first in the user's turn (openai-chat-calls-answered).
     """
-    messages = without_unanswered_calls(messages)
+    messages = sendable(messages, API)
     ids = OpenAIIds(messages, MAX_ID_CHARACTERS)
     answered = {part.call_id for message in messages for part in message.tool_results}
     result: list[JSON] = []

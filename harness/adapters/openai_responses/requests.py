@@ -6,7 +6,7 @@ import re
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from harness.adapters._common import compact, merged, own, without_unanswered_calls
+from harness.adapters._common import compact, merged, own, sendable
 from harness.adapters._openai.client import SdkClient
 from harness.adapters._openai.wire import (
     OpenAIIds,
@@ -141,7 +141,7 @@ def _settings(request: ChatRequest, model: str) -> dict[str, JSON]:
 
 def wire_items(messages: Sequence[Message]) -> list[JSON]:
     """Convert the conversation to items of the API. Results are placed first in the user's turn."""
-    messages = without_unanswered_calls(messages)
+    messages = sendable(messages, API)
     ids = OpenAIIds(messages, MAX_ID_CHARACTERS)
     answered = {part.call_id for message in messages for part in message.tool_results} | _answered_raw(messages)
     items: list[JSON] = []
