@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from html import escape
+from importlib.resources import files
 from typing import Any
+
+from harness.reports.words import sentence
 
 STALE_DAYS = 30
 """Days after which the page calls itself stale. Libraries release every week."""
@@ -17,18 +20,19 @@ ORIGINS = {
     "ours": "harness's fault",
 }
 
-STYLE = """
-:root { color-scheme: light dark; --line: #8885; --good: #2a7f3f; --bad: #c62f2f; --mild: #9a6b00; }
-body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 78rem; padding: 0 1rem; }
-table { border-collapse: collapse; display: block; overflow-x: auto; }
-th, td { border-bottom: 1px solid var(--line); padding: .3rem .6rem; text-align: left; white-space: nowrap; }
-td.fail { color: var(--bad); font-weight: 600; } td.pass { color: var(--good); } td.none { opacity: .4; }
-td.note { color: var(--mild); } .stale { background: var(--bad); color: #fff; padding: .6rem 1rem; font-weight: 600; }
-tr > :first-child { position: sticky; left: 0; background: Canvas; }
-details { border-bottom: 1px solid var(--line); padding: .4rem 0; } summary { cursor: pointer; }
-pre, code { font: 13px/1.4 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere; }
-.fail-word { color: var(--bad); } small { opacity: .75; }
+STYLE = (
+    (files("harness.reports.html") / "style.css").read_text(encoding="utf-8")
+    + """
+#matrix { border-collapse: separate; border-spacing: 0; }
+#matrix tbody th { position: sticky; left: 0; background: var(--ground); }
+#matrix thead th { position: sticky; top: 0; z-index: 2; background: var(--ground); }
+#matrix td { white-space: nowrap; }
+.stale { background: var(--bad-ground); color: var(--bad); padding: .5rem .75rem; font-weight: 700; }
 """
+)
+"""The style of the page of a run, and what only this page has."""
+
+MARKS = {"fail": "✕", "warn": "!", "pass": "✓"}
 
 SCRIPT = """
 const played = new Date(document.body.dataset.played), days = Math.floor((Date.now() - played) / 864e5);
@@ -37,6 +41,12 @@ if (days > DAYS) {
   line.hidden = false;
   line.textContent = `Stale: the oldest row was played ${days} days ago. Play it again: python -m tests.wrappers`;
 }
+"""
+
+UNFOLD = """
+function open() { const part = document.getElementById(location.hash.slice(1)); if (part) part.open = true; }
+addEventListener('hashchange', open);
+open();
 """
 
 Row = dict[str, Any]
@@ -53,19 +63,27 @@ def html(matrix: Row) -> str:
     return "\n".join(
         [
             "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>",
+            "<meta name=color-scheme content='light dark'>",
             f"<title>Tool calling by library</title><style>{STYLE}</style><body data-played='{oldest}'>",
-            "<h1>Tool calling by library</h1>",
+            "<header><h1>Tool calling by library</h1>",
             "<p class=stale hidden role=alert></p>",
-            f"<p>Played from {oldest} to {matrix['written']} by harness {escape(matrix['commit'])}.</p>",
-            f"<p>Each square: cells without a failure, of those that were played. Stale after {STALE_DAYS} days.</p>",
-            f"<p>Causes of red squares: {share or 'none traced'}; {untraced} not traced by hand.</p>",
-            "<table><thead><tr><th>adapter<th>version",
-            *(f"<th>{escape(name)}" for name in features),
+            f"<dl class=run><dt>played</dt><dd>from {oldest} to {matrix['written']}</dd>",
+            f"<dt>by</dt><dd>harness, commit <code>{escape(matrix['commit'])}</code></dd>",
+            f"<dt>stale</dt><dd>after {STALE_DAYS} days</dd>",
+            f"<dt>causes</dt><dd>{share or 'none traced'}; {untraced} not traced by hand</dd></dl>",
+            "<nav aria-label=sections><a href='#squares'>Matrix</a><a href='#causes'>Causes</a></nav></header>",
+            "<main><section><h2 id=squares>Features × libraries</h2>",
+            "<p>Each square: how many cells have no failure, of those that the library can play.",
+            "A cell is one scenario, with whole or with streamed answers.",
+            "✕ some fail, ! some have a warning, ✓ all are right. A red square leads to its causes.</p>",
+            "<div class=scroll tabindex=0 role=region aria-labelledby=squares>",
+            "<table id=matrix><thead><tr><th scope=col>adapter<th scope=col>version",
+            *(f"<th scope=col>{escape(name)}" for name in features),
             "</thead><tbody>",
             *(_line(each, features) for each in rows),
-            "</tbody></table><h2>Causes of red squares</h2>",
+            "</tbody></table></div></section><section><h2 id=causes>Causes of red squares</h2>",
             *(part for each in rows for part in _causes(each)),
-            f"<script>{SCRIPT.replace('DAYS', str(STALE_DAYS))}</script></html>",
+            f"</section></main><script>{SCRIPT.replace('DAYS', str(STALE_DAYS))}{UNFOLD}</script></html>",
         ]
     )
 
@@ -73,19 +91,29 @@ def html(matrix: Row) -> str:
 def _line(row: Row, features: list[str]) -> str:
     versions = ", ".join(f"{name} {number}" for name, number in row["versions"].items())
     first = next(iter(row["versions"].values()))
-    head = f"<tr><th>{escape(row['adapter'])}<td title='{escape(versions)}'><small>{escape(first)}</small>"
+    head = f"<tr><th scope=row>{escape(row['adapter'])}<td title='{escape(versions)}'>{escape(first)}"
     if "broken" in row:
-        return f"{head}<td class=fail colspan={len(features)}>not played"
-    return head + "".join(_square(row["features"].get(name, {})) for name in features)
+        return f"{head}<td colspan={len(features)}><a class='v v-fail' href='#{_anchor(row)}'>✕ not played</a>"
+    return head + "".join(_square(row["features"].get(name, {}), _anchor(row)) for name in features)
 
 
-def _square(counted: dict[str, int]) -> str:
+def _anchor(row: Row) -> str:
+    """Return the id of a row's causes."""
+    return escape(f"{row['adapter']}-{next(iter(row['versions'].values()))}")
+
+
+def _square(counted: dict[str, int], anchor: str) -> str:
     played = _played(counted)
     red = counted.get("fail", 0) + counted.get("error", 0)
     if not played:
-        return "<td class=none>–"
-    kind = "fail" if red else "note" if counted.get("warn") else "pass"
-    return f"<td class={kind}>{played - red}/{played}"
+        return "<td class=dim>–"
+    kind = "fail" if red else "warn" if counted.get("warn") else "pass"
+    shown = f"{MARKS[kind]} {played - red}/{played}"
+    return (
+        f"<td><a class='v v-fail' href='#{anchor}'>{shown}</a>"
+        if red
+        else f"<td><span class='total v-{kind}'>{shown}</span>"
+    )
 
 
 def _played(counted: dict[str, int]) -> int:
@@ -93,22 +121,34 @@ def _played(counted: dict[str, int]) -> int:
 
 
 def _causes(row: Row) -> Iterator[str]:
+    """Yield the causes of a row, folded under its name."""
+    found = row.get("causes", ())
+    if not found and "broken" not in row:
+        return
+    versions = escape(", ".join(f"{name} {each}" for name, each in row["versions"].items()))
+    number = "not played" if "broken" in row else f"{len(found)} cause{'' if len(found) == 1 else 's'}"
+    yield f"<details id='{_anchor(row)}'><summary><b>{escape(row['adapter'])}</b>"
+    yield f"<span class=dim>{versions}: {number}</span></summary>"
     if "broken" in row:
-        yield f"<h3>{escape(row['adapter'])}</h3><pre>{escape(row['broken'])}</pre>"
-    elif row["causes"]:
-        yield f"<h3>{escape(row['adapter'])}</h3><p><code>{escape(row['command'])}</code></p>"
-        yield f"<p><small>{escape(', '.join(f'{name} {each}' for name, each in row['versions'].items()))}</small></p>"
-        yield from map(_cause, row["causes"])
+        yield f"<pre>{escape(row['broken'])}</pre>"
+    else:
+        yield f"<pre class=command>{escape(row['command'])}</pre>"
+        yield from map(_cause, found)
+    yield "</details>"
 
 
 def _cause(cause: Row) -> str:
     evidence, traced = cause["evidence"], cause["traced"]
     origin = ORIGINS[traced["origin"]] if traced else "not traced"
-    where = "" if traced is None else f"<p>{escape(traced['says'])}<br><code>{escape(traced['place'])}</code></p>"
+    where = "" if traced is None else f"<p>{escape(traced['says'])} <code>{escape(traced['place'])}</code></p>"
+    cells = f"{cause['cells']} cell{'' if cause['cells'] == 1 else 's'} of {', '.join(cause['features'])}"
+    exchange = evidence["exchange"]
+    body = escape(evidence["pointer"] or "")
+    place = "" if exchange is None else f", request or response {exchange + 1} <code>{body}</code>"
     return (
-        f"<details><summary><b>{escape(cause['rule'])}</b> {escape(cause['message'])} "
-        f"<small>({cause['cells']} cells of {escape(', '.join(cause['features']))}; {escape(origin)})</small></summary>"
-        f"{where}<p>{escape(cause['example'])}, request or answer {evidence['exchange']}, "
-        f"<code>{escape(evidence['pointer'] or '/')}</code></p>"
-        f"<pre>actual    {escape(evidence['actual'])}\nexpected  {escape(evidence['expected'])}</pre></details>"
+        f"<article class='cause error'><p><b><bdi>{escape(sentence(cause['message']))}</bdi></b> "
+        f"<span class=dim><code>{escape(cause['rule'])}</code>: {escape(cells)}; {escape(origin)}</span></p>"
+        f"{where}<p>Seen in {escape(cause['example'])}{place}</p>"
+        f"<div class=pair><div><p class=wrong>✕ Wrong</p><pre>{escape(evidence['actual'])}</pre></div>"
+        f"<div><p class=right>✓ Right</p><pre>{escape(evidence['expected'])}</pre></div></div></article>"
     )

@@ -43,10 +43,14 @@ def rows(library: str, venvs: Path, scenarios: Sequence[str], *, fresh: bool) ->
     if wrapper is None:
         raise SystemExit(f"{name}: no wrapper has this name. Known: {', '.join(each.library for each in WRAPPERS)}")
     folder = venvs.absolute() / (wrapper.library.replace("-", "_") + (f"-{version}" if version else ""))
-    python = (of_node if isinstance(wrapper, NodeWrapper) else of_python)(wrapper, version, folder, fresh=fresh)
     for adapter in wrapper.adapters:
         print(f"{library}: {adapter}", file=sys.stderr, flush=True)  # noqa: T201 - progress
-        yield row(wrapper, adapter, python, folder, scenarios)
+        try:
+            python = (of_node if isinstance(wrapper, NodeWrapper) else of_python)(wrapper, version, folder, fresh=fresh)
+            yield row(wrapper, adapter, python, folder, scenarios)
+        except (OSError, subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+            known = {"library": wrapper.library, "adapter": adapter, "kind": wrapper.kind, "played": today()}
+            yield {**known, "versions": {wrapper.library: version or "newest"}, "broken": str(error)}
 
 
 def of_python(wrapper: Wrapper, version: str, folder: Path, *, fresh: bool) -> Path:

@@ -50,8 +50,11 @@ def test_the_page_is_one_file_with_its_date_and_every_cause(rows: Sequence[play.
     text = page.html({"written": "2026-11-26", "commit": "abc1234", "rows": rows})
 
     assert "data-played='2026-10-01'" in text
-    assert "Played from 2026-10-01 to 2026-11-26 by harness abc1234" in text
-    assert "<td class=fail>0/1" in text
+    assert "<dd>from 2026-10-01 to 2026-11-26</dd>" in text
+    assert "commit <code>abc1234</code>" in text
+    assert "<td><a class='v v-fail' href='#litellm-anthropic-1.110.2'>✕ 0/1</a>" in text
+    assert "<details id='litellm-anthropic-1.110.2'>" in text
+    assert "✕ not played" in text
     assert "result-swapped" in text
     assert "&lt;no&gt; such thing" in text
     assert not {word for word in ("http://", "https://", "<link", " src=") if word in text}
