@@ -14,6 +14,7 @@ from harness.reports import groups, words
 from harness.reports.audit_text import AUDIT_COLUMNS, audit_verdict, redrive_lines, unexplained
 from harness.reports.finding_causes import Cause, causes
 from harness.reports.run_changes import Changes, compare_runs
+from harness.reports.worst_causes import MAX_CAUSES, by_rule, side_of, with_one_value
 from harness.results import Audited, Blame, Finding, Presentation, Report, RunResult, Severity, Verdict
 
 _MAX_CELLS = 3
@@ -90,6 +91,7 @@ def _of_run(run: RunResult, presentation: Presentation) -> Iterator[str]:
     limit = None if verbose else _MAX_CELLS
     yield f"## harness: {word}"
     yield f"{escaped(sentence)}."
+    yield from _worst(run)
     yield from _matrix(run, by_scenario=verbose)
     yield from _gateway(run)
     yield from _causes(run, Severity.ERROR, limit)
@@ -103,6 +105,33 @@ def _of_run(run: RunResult, presentation: Presentation) -> Iterator[str]:
     yield from _causes(run, Severity.NOTE, limit)
     yield from _differences(run, everything=presentation.all_differences)
     yield from _lists(run, verbose=verbose)
+
+
+def _worst(run: RunResult) -> Iterator[str]:
+    """Yield the worst causes with the wrong and the right value, if a cell failed."""
+    crashes = [
+        f"**Error in {words.count(groups.cells_of(places), 'cell')}:** {escaped(reason or 'no reason is known')}"
+        for reason, places in groups.broken(run)
+    ]
+    found = [*map(_short_cause, by_rule(run)), *crashes][:MAX_CAUSES]
+    if run.summary[Verdict.FAIL] or crashes:
+        yield f"### The worst {'cause' if len(found) == 1 else 'causes'}"
+        yield "\n".join(f"{number}. {text}" for number, text in enumerate(found, 1))
+
+
+def _short_cause(same: Sequence[Cause]) -> str:
+    cause = same[0]
+    place, finding = cause.places[0], cause.places[0].findings[0]
+    values = dict(words.values(with_one_value(finding)))
+    where = f", in {inline(words.place(finding))}" if words.place(finding) else ""
+    cells = groups.cells_of(place for each in same for place in each.places)
+    extent = f"{words.count(cells, 'cell')}, as in {escaped(place.name)}, {escaped(place.target)}"
+    lines = [f"**{escaped(words.sentence(cause.message))}** {escaped(cause.rule)}: {extent}"]
+    if values:
+        lines.append(f"❌ {side_of(finding)}{where}: {inline(values['actual'])}")
+    if "expected" in values:
+        lines.append(f"✅ right: {inline(values['expected'])}")
+    return "\n   - ".join([*lines, f"to do: {words.what_to_do(cause)}"])
 
 
 def _of_audit(run: RunResult, done: Audited, presentation: Presentation) -> Iterator[str]:

@@ -14,7 +14,7 @@ from harness.reports.finding_causes import Cause, causes
 from harness.reports.page import Page, hanging, heading
 from harness.results import Blame, CellResult, Finding, Presentation, Report, RunResult, Severity, Subject
 
-_MAX_CAUSES = 3
+MAX_CAUSES = 3
 _MAX_LINES = 23
 _LABEL_WIDTH = 9
 
@@ -46,27 +46,31 @@ def _rendered(page: Page, part: RenderableType, wrapped: int) -> list[str]:
 def _parts(run: RunResult) -> Iterator[RenderableType]:
     word, totals = words.verdict(run)
     yield heading(f"{word}  {totals}")
-    found = _by_rule(causes(run, Severity.ERROR) + causes(run, Severity.WARNING))
-    for number, same in enumerate(found[:_MAX_CAUSES], 1):
+    found = by_rule(run)
+    for number, same in enumerate(found[:MAX_CAUSES], 1):
         yield ""
         yield from _cause(run, number, same)
     broken = groups.broken(run)
-    for reason, places in broken[: max(_MAX_CAUSES - len(found), 0)]:
+    for reason, places in broken[: max(MAX_CAUSES - len(found), 0)]:
         yield ""
         yield _cut(f"error in {words.count(groups.cells_of(places), 'cell')}: {reason or 'no reason is known'}", "bold")
         yield _command("see", groups.look(run, places[0].cells[0]))
     yield ""
-    if len(found) > _MAX_CAUSES:
-        more = ", ".join(same[0].rule for same in found[_MAX_CAUSES:])
-        yield _cut(f"and {words.count(len(found) - _MAX_CAUSES, 'more cause')}: {more}")
+    if len(found) > MAX_CAUSES:
+        more = ", ".join(same[0].rule for same in found[MAX_CAUSES:])
+        yield _cut(f"and {words.count(len(found) - MAX_CAUSES, 'more cause')}: {more}")
     elif not found and not broken:
         yield heading("Nothing is wrong in this sample.")
 
 
-def _by_rule(found: list[Cause]) -> list[list[Cause]]:
-    """Return the causes grouped by rule, so that a rule takes one of the places that are shown."""
+def by_rule(run: RunResult) -> list[list[Cause]]:
+    """Return the causes of errors and then of warnings, grouped by rule, so that a rule takes one of the places that
+    are shown.
+    """
     rules: dict[str, list[Cause]] = {}
-    for each in sorted(found, key=lambda each: each.rule in _DERIVED):
+    for each in sorted(
+        causes(run, Severity.ERROR) + causes(run, Severity.WARNING), key=lambda each: each.rule in _DERIVED
+    ):
         rules.setdefault(each.rule, []).append(each)
     return [*rules.values()]
 
@@ -84,9 +88,8 @@ def _cause(run: RunResult, number: int, same: list[Cause]) -> Iterator[Renderabl
     cells = words.count(groups.cells_of([place for each in same for place in each.places]), "cell")
     title = Text(words.plain_line(f"{cause.message} ({cause.rule}, {cells})"), style="bold")
     yield hanging(Text(str(number), style="bold"), title, width=1, by=0)
-    values = dict(words.values(_with_one_value(finding)))
-    is_result = finding.of_response or (finding.subject in _SUBJECTS_OF_RESULTS and not finding.pointer)
-    side = ("returned" if cause.blame in (Blame.ADAPTER, Blame.CLIENT) else "received") if is_result else "sent"
+    values = dict(words.values(with_one_value(finding)))
+    side = side_of(finding)
     shown = "  ".join(part for part in (words.place(finding), values.get("actual", "")) if part)
     yield _cut(f"   {side:{_LABEL_WIDTH}}{shown}")
     if "expected" in values:
@@ -106,7 +109,14 @@ def _command_for(run: RunResult, rule: str, cell: CellResult) -> str:
     return shlex.join([*run.invocation.show[:2], cell.scenario, *options, *run.invocation.show[2:]])
 
 
-def _with_one_value(finding: Finding) -> Finding:
+def side_of(finding: Finding) -> str:
+    """Return whether the wrong value was sent, returned to the caller, or received."""
+    if not finding.of_response and (finding.pointer or finding.subject not in _SUBJECTS_OF_RESULTS):
+        return "sent"
+    return "returned" if finding.blame in (Blame.ADAPTER, Blame.CLIENT) else "received"
+
+
+def with_one_value(finding: Finding) -> Finding:
     """Return the finding with its expected value unwrapped if it is a list with one entry. The list is kept if the
     actual value is a list, too.
     """

@@ -25,6 +25,10 @@ TESTS = re.compile(r" *# TESTS.*# DONE\n", re.DOTALL)
 WORKFLOW = yaml.safe_load(TESTS.sub("", (STARTERS / "workflow.yml").read_text(encoding="utf-8")))
 STEPS = WORKFLOW["jobs"]["conformance"]["steps"]
 JOB = yaml.safe_load(TESTS.sub("", (STARTERS / "gitlab.yml").read_text(encoding="utf-8")))["harness"]
+WORST = re.compile(
+    r"^### The worst causes?\n\n1\. \*\*.*\n   - ❌ sent, in ` request 2 /.*\n   - ✅ right: `.*\n   - to do: ",
+    re.MULTILINE,
+)
 PLAIN = """\
 from harness.stdio import adapter_specs
 
@@ -70,6 +74,9 @@ def test_the_workflow_that_init_writes_passes_and_fails_for_a_broken_adapter(
     assert install == "pip install toolcall-harness pytest"
     assert replay == "if [ -d cassettes ]; then harness run; fi"
     assert (good.code, replayed.code, broken.code) == (0, 0, 1)
+    worst = (folder / "summary").read_text().removeprefix(summary)
+    assert WORST.search(worst)
+    assert len(re.findall(r"^\d\. \*\*", worst, re.MULTILINE)) <= 3
     assert re.match(r"PASS  [34] cells", good.out)  # a shipped scenario and the repository's
     assert summary.startswith("## harness: PASS")
     kept = sorted(file.name for file in (folder / STEPS[-1]["with"]["path"]).iterdir())
@@ -120,7 +127,7 @@ def act(folder: Path, **inputs: str) -> list[subprocess.CompletedProcess[str]]:
         env = common | paths | given | {"PYTHONPATH": str(ROOT)}
         return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
 
-    return [run(step) for step in ACTION["runs"]["steps"]]
+    return [run(step) for step in ACTION["runs"]["steps"] if "run" in step]
 
 
 def test_the_action_installs_and_runs(folder: Path) -> None:
@@ -141,6 +148,18 @@ def test_the_action_installs_and_runs(folder: Path) -> None:
     ]
 
 
+def test_after_a_failure_the_action_has_a_summary_and_uploads_the_page(folder: Path) -> None:
+    swapped = "call-parallel-same-tool --mode reference --adapter tests.examples.swapped_results:ADAPTER"
+    play = act(folder, arguments=swapped)[1]
+    upload = ACTION["runs"]["steps"][-1]
+
+    assert play.returncode == 1
+    assert WORST.search((folder / "GITHUB_STEP_SUMMARY").read_text())
+    assert (folder / "harness-reports" / "report.html").exists()
+    assert upload["if"] == "${{ always() && inputs.artifact != '' }}"
+    assert upload["with"]["path"] == "${{ inputs.working-directory }}/${{ inputs.reports }}"
+
+
 def test_inputs_of_the_action_are_no_part_of_a_script(folder: Path) -> None:
     hostile = '"; touch owned; echo $(touch owned) `touch owned` $HOME'
     given = {"install": hostile, "extras": 'x]"; touch owned #', "reports": '$(touch owned)"'}
@@ -157,10 +176,11 @@ def test_inputs_of_the_action_are_no_part_of_a_script(folder: Path) -> None:
 
 
 def test_workflows_use_no_expressions_in_scripts_and_no_secrets() -> None:
-    scripts = [step["run"] for step in (*ACTION["runs"]["steps"], *STEPS) if "run" in step]
+    steps = (*ACTION["runs"]["steps"], *STEPS)
+    scripts = [step["run"] for step in steps if "run" in step]
     assert len(scripts) == 2 + 3
     assert not any("${{" in script for script in scripts)
     assert "secrets." not in str((ACTION, WORKFLOW))
     assert WORKFLOW["permissions"] == {"contents": "read"}
-    uses = [step["uses"] for step in STEPS if "uses" in step]
+    uses = [step["uses"] for step in steps if "uses" in step]
     assert all(re.fullmatch(r"actions/[\w-]+@v\d+", each) for each in uses)
