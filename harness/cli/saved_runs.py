@@ -29,8 +29,12 @@ class SavedReportOptions(ReportOptions):
 
     run: Annotated[Path, argument("RUN.json", _RUN_FILE)]
     against: Annotated[
-        Path | None,
-        option("--against OLD.json", "An earlier run: the html report shows what is new, gone or changed since."),
+        list[Path] | None,
+        option(
+            "--against OLD.json",
+            "An earlier run: the html report shows what is new, gone or changed since. Repeatable: the report "
+            "also has the history of all of them.",
+        ),
     ] = None
     all_differences: AllDifferences = False
 
@@ -54,12 +58,11 @@ def report(typed: SavedReportOptions) -> int:
     """
     presentation = presented(typed, all_differences=typed.all_differences)
     wanted = outputs(typed.reports or ())
-    if typed.against is not None and not any(each.report.compares for each in wanted):
+    if typed.against and not any(each.report.compares for each in wanted):
         raise UsageError("--against: none of these reports compares runs: add --report html:PATH.")
     saved = load_run(typed.run)
-    presentation = replace(
-        presentation, against=None if typed.against is None else load_run(typed.against, "--against")
-    )
+    earlier = sorted((load_run(each, "--against") for each in typed.against or ()), key=lambda run: run.played_at or "")
+    presentation = replace(presentation, against=tuple(earlier))
     for output in wanted:
         output.write(saved, presentation)
     return saved.exit_code

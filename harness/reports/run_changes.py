@@ -169,7 +169,7 @@ def _worse_or_better(was: Verdict | None, now: Verdict | None) -> tuple[bool, bo
 def _causes(run: RunResult, before: RunResult) -> Iterator[RunChange]:
     """Yield causes that affect more or fewer cells. Changes of notes are never worse."""
     for severity in Severity:
-        then, now = ({_title(cause): cause for cause in causes(each, severity)} for each in (before, run))
+        then, now = ({cause_title(cause): cause for cause in causes(each, severity)} for each in (before, run))
         for what in dict.fromkeys((*now, *then)):
             was, is_ = then.get(what), now.get(what)
             extents = was and was.extent, is_ and is_.extent
@@ -179,7 +179,8 @@ def _causes(run: RunResult, before: RunResult) -> Iterator[RunChange]:
                 yield RunChange(what, *extents, worse=matters and more > 0, better=matters and more < 0)
 
 
-def _title(cause: Cause) -> str:
+def cause_title(cause: Cause) -> str:
+    """Return the text by which a cause is recognised in another run."""
     return f"{cause.rule} ({cause.severity}, blame: {cause.blame}): {cause.location}"
 
 

@@ -506,17 +506,17 @@ class Presentation:
     """Options for rendering a report.
 
     `width` is in columns. `verbose` shows all scenarios and findings, `quiet` only failures and the verdict.
-    `all_differences` also shows facts that are the same for all targets. `against` is an earlier run to compare with.
-    `root` is the top folder of the repository, used for file names in pipelines; if empty, names are shown as given.
-    `form` is one of `Report.forms`; if empty, the first. `most` is the maximum size in bytes of UTF-8. `today` is the
-    date of the report; if `None`, the date of the run.
+    `all_differences` also shows facts that are the same for all targets. `against` are earlier runs to compare with,
+    the latest last. `root` is the top folder of the repository, used for file names in pipelines; if empty, names are
+    shown as given. `form` is one of `Report.forms`; if empty, the first. `most` is the maximum size in bytes of UTF-8.
+    `today` is the date of the report; if `None`, the date of the run.
     """
 
     colour: bool = False
     width: int = 120
     verbose: bool = False
     all_differences: bool = False
-    against: RunResult | None = None
+    against: tuple[RunResult, ...] = ()
     quiet: bool = False
     root: str = ""
     form: str = ""

@@ -265,7 +265,9 @@ class Sent:
 
     `index` is the index of the exchange in its cell, or of the interaction in its file, as in findings. `sent` and
     `received` are the bodies as JSON. A stream is shown as one body, and a body that is not JSON is shown as a JSON
-    string. `status` is `None` without a response. `left_out` is set if the bodies exceeded the limit.
+    string. `status` is `None` without a response. `left_out` is set if the bodies exceeded the limit. `meaning` has the
+    content of the request in neutral terms, as a JSON list: each entry has a label, a value and its pointer in `sent`
+    (`harness.equivalence.request_outline`). `stream` is the raw stream of a cell that did not pass.
     """
 
     index: int
@@ -276,6 +278,8 @@ class Sent:
     streamed: bool = False
     chat: int | None = None
     left_out: bool = False
+    meaning: str | None = None
+    stream: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

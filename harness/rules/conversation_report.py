@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import cast
 
 from harness.apis.jsonvalue import loads
-from harness.apis.view import ResponseView, WireError
+from harness.apis.view import RequestView, ResponseView, WireError
 from harness.cassettes.redact import Redactor
+from harness.equivalence.request_outline import outline
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import (
     JSON,
@@ -42,6 +43,7 @@ from harness.rules.evidence import Evidence, ParsedExchange
 _MAX_RUN_CHARS = 256 << 20
 _MAX_CONVERSATION_CHARS = 1 << 20
 _MAX_TEXT_CHARS = 2000
+_MAX_STREAM_CHARS = 20_000
 _MAX_NUMBERS = 64
 
 
@@ -51,12 +53,17 @@ def max_conversation_chars(cells: int) -> int:
 
 
 def build_conversation(
-    evidence: Evidence, redactor: Redactor, most: int, indices: Iterable[int] | None = None
+    evidence: Evidence,
+    redactor: Redactor,
+    most: int,
+    indices: Iterable[int] | None = None,
+    *,
+    with_streams: bool = False,
 ) -> ConversationRecord:
     """Build the conversation of a cell without secrets, in about `most` characters. Bodies beyond the limit are
     omitted.
 
-    `indices` are the numbers of the exchanges, if they do not count from 0.
+    `indices` are the numbers of the exchanges, if they do not count from 0. `with_streams` also keeps the raw streams.
     """
     left = most
     words: list[MessageRecord] = []
@@ -64,7 +71,10 @@ def build_conversation(
         left -= len(each.text)
         words.append(each if left >= 0 else replace(each, text="[left out]"))
     numbers = indices or range(len(evidence.readings))
-    exchanges = (_show_reading(number, each, redactor) for number, each in zip(numbers, evidence.readings, strict=True))
+    exchanges = (
+        _show_reading(number, each, evidence.transcript.chats, redactor, with_stream=with_streams)
+        for number, each in zip(numbers, evidence.readings, strict=True)
+    )
     return ConversationRecord(tuple(words), fit_exchanges(exchanges, left))
 
 
@@ -84,8 +94,10 @@ def fit_exchanges(exchanges: Iterable[Sent], most: int) -> tuple[Sent, ...]:
     """
     left, kept = most, list[Sent]()
     for each in exchanges:
-        left -= len(each.sent or "") + len(each.received or "")
-        kept.append(each if left >= 0 else replace(each, sent=None, received=None, left_out=True))
+        left -= len(each.sent or "") + len(each.received or "") + len(each.stream or "")
+        kept.append(
+            each if left >= 0 else replace(each, sent=None, received=None, left_out=True, meaning=None, stream=None)
+        )
     return tuple(kept)
 
 
@@ -96,10 +108,27 @@ def _redact(messages: list[MessageRecord], redactor: Redactor) -> list[MessageRe
     return [redactor.result(replace(each, text=text)) for each, text in zip(messages, whole, strict=True)]
 
 
-def _show_reading(number: int, reading: ParsedExchange, redactor: Redactor) -> Sent:
-    exchange = reading.exchange
-    told = shown_exchange(number, exchange.request, exchange.response, reading.response, redactor)
-    return replace(told, chat=exchange.chat)
+def _show_reading(
+    number: int, reading: ParsedExchange, chats: Sequence[Chat], redactor: Redactor, *, with_stream: bool
+) -> Sent:
+    exchange, response = reading.exchange, reading.exchange.response
+    told = shown_exchange(number, exchange.request, response, reading.response, redactor)
+    asked = chats[exchange.chat].request if exchange.chat is not None and exchange.chat < len(chats) else None
+    stream = redactor.response(response).body.decode(errors="replace") if with_stream and response else None
+    return replace(
+        told,
+        chat=exchange.chat,
+        meaning=None if reading.request is None else _meaning(reading.request, asked, redactor),
+        stream=_stream(stream) if stream and told.streamed else None,
+    )
+
+
+def _meaning(view: RequestView, asked: ChatRequest | None, redactor: Redactor) -> str:
+    return _body([list(line) for line in outline(view, asked)], redactor)
+
+
+def _stream(text: str) -> str:
+    return str(to_writable(shorten(text, _MAX_STREAM_CHARS)))
 
 
 def shown_exchange(

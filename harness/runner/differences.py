@@ -206,20 +206,20 @@ def _system_in_text(asked: ChatExchange) -> Iterable[str]:
     return inside or ["no"]
 
 
-@_fact(Subject.SYSTEM_PROMPT, "copies in one request", _requests)
+@_fact(Subject.SYSTEM_PROMPT, "copies of the system prompt in a request", _requests)
 def _system_count(asked: ChatExchange) -> Iterator[str]:
     system = asked.chat.request.system
     if system:
         yield str(sum(part.text.count(system) for part in asked.view.system))
 
 
-@_fact(Subject.SYSTEM_PROMPT, "when it is empty", _requests)
+@_fact(Subject.SYSTEM_PROMPT, "an empty system prompt", _requests)
 def _system_empty(asked: ChatExchange) -> Iterator[str]:
     if asked.chat.request.system == "":
         yield "sent" if asked.view.system else "nothing is sent"
 
 
-@_fact(Subject.SYSTEM_PROMPT, "when it changes", _whole_cell)
+@_fact(Subject.SYSTEM_PROMPT, "a changed system prompt", _whole_cell)
 def _system_change(evidence: Evidence) -> Iterator[str]:
     for before, asked in pairwise(evidence.chat_exchanges):
         old, new = before.chat.request.system, asked.chat.request.system
@@ -236,7 +236,7 @@ def _json_mode(asked: ChatExchange) -> Iterator[str]:
         yield _switch(asked)
 
 
-@_fact(Subject.JSON_MODE, "instruction block for it", _requests)
+@_fact(Subject.JSON_MODE, "instruction to answer in JSON", _requests)
 def _json_instruction(asked: ChatExchange) -> Iterable[str]:
     if not isinstance(asked.chat.request.response_format, JsonMode):
         return ()
@@ -253,7 +253,7 @@ def _switch(asked: ChatExchange) -> str:
     """Return the wire field that requests JSON, with its value."""
     sent = asked.view.response_format
     if sent is None:
-        return "no switch"
+        return "no field for it"
     if sent.pointer == sent.schema_pointer:
         return sent.mechanism  # the field holds the schema itself
     value = resolve(body_of(asked), sent.pointer)
@@ -264,14 +264,14 @@ def _switch(asked: ChatExchange) -> str:
 _STRICTNESS = {True: ", strict", False: ", not strict", None: ""}
 
 
-@_fact(Subject.JSON_MODE, "dialect of that schema", _requests)
+@_fact(Subject.JSON_MODE, "dialect of the schema", _requests)
 def _json_dialect(asked: ChatExchange) -> Iterator[str]:
     sent = asked.view.response_format
     if sent is not None and sent.kind == "json-schema":
         yield f"{sent.dialect}{_STRICTNESS[sent.strict]}"
 
 
-@_fact(Subject.JSON_MODE, "schema on its way", _requests)
+@_fact(Subject.JSON_MODE, "changes to the schema", _requests)
 def _json_rewrite(asked: ChatExchange) -> Iterator[str]:
     wanted, sent = asked.chat.request.response_format, asked.view.response_format
     if isinstance(wanted, JsonSchema) and sent is not None and sent.kind == "json-schema":
@@ -292,7 +292,7 @@ def _changed_keywords(given: JSON, sent: JSON) -> set[str]:
     return changed
 
 
-@_fact(Subject.JSON_MODE, "together with tools", _whole_cell)
+@_fact(Subject.JSON_MODE, "JSON mode together with tools", _whole_cell)
 def _json_with_tools(evidence: Evidence) -> Iterator[str]:
     for asked in evidence.chat_exchanges:
         if asked.chat.request.response_format is not None and asked.chat.request.tools:

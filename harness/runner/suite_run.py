@@ -288,7 +288,8 @@ class Run:
             seconds=round(judged.seconds, 4),
         )
         if self._conversations and judged.evidence is not None:
-            conversation = build_conversation(judged.evidence, redactor, self._room)
+            red = result.verdict is not Verdict.PASS
+            conversation = build_conversation(judged.evidence, redactor, self._room, with_streams=red)
             if judged.earlier is not None:
                 conversation = with_earlier(conversation, judged.earlier, redactor)
             told = replace(told, conversation=conversation)

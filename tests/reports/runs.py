@@ -285,12 +285,13 @@ def hostile() -> RunResult:
 def talking() -> RunResult:
     """A conversation of two targets, one of which answers a call under another id."""
 
-    def told(id_: str) -> ConversationRecord:
+    def told(id_: str, *meant: tuple[str, str, str]) -> ConversationRecord:
         asked = {"role": "user", "content": "Weather in Paris?"}
         answer = {"role": "assistant", "content": [{"type": "tool_use", "id": "call_1", "input": {"city": "Paris"}}]}
         result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": id_, "content": "18"}]}
         tools = [{"name": "get_weather", "input_schema": {"type": "object"}}]
         first, second = {"messages": [asked], "tools": tools}, {"messages": [asked, answer, result], "tools": tools}
+        said = ("message 1 (user): text", "Weather in Paris?", "/messages/0")
         done = {"content": [{"type": "text", "text": "18 °C."}], "usage": {"ratio": 1.0, "big": 12345678901234567890}}
         return ConversationRecord(
             (
@@ -301,16 +302,34 @@ def talking() -> RunResult:
                 MessageRecord(1, "assistant", "text", "18 °C."),
             ),
             (
-                Sent(0, "POST http://a.invalid/v1/messages", json.dumps(first), 200, json.dumps(answer), chat=0),
-                Sent(1, "POST http://a.invalid/v1/messages", json.dumps(second), 200, json.dumps(done), chat=1),
+                Sent(
+                    0,
+                    "POST http://a.invalid/v1/messages",
+                    json.dumps(first),
+                    200,
+                    json.dumps(answer),
+                    chat=0,
+                    meaning=json.dumps([said]),
+                ),
+                Sent(
+                    1,
+                    "POST http://a.invalid/v1/messages",
+                    json.dumps(second),
+                    200,
+                    json.dumps(done),
+                    chat=1,
+                    meaning=json.dumps([said, *meant]),
+                ),
             ),
         )
 
+    one = ("result of call 1", "18", "/messages/2")
+    other = (("result of call 1", "19", "/contents/2"), ("tool choice", '"any"', "/toolConfig"))
     wrong = finding("result-id", pointer="/messages/2/content/0/tool_use_id", actual="call_2", expected="call_1")
     cells = (
-        failed("call-single", "anthropic", wrong, conversation=told("call_2"), covers=("id-matching",)),
-        cell("call-single", "gemini-3", conversation=told("call_1"), covers=("id-matching",)),
-        cell("call-single", "gemini-3", variant="stream", conversation=told("call_1"), covers=("id-matching",)),
+        failed("call-single", "anthropic", wrong, conversation=told("call_2", one), covers=("id-matching",)),
+        cell("call-single", "gemini-3", conversation=told("call_1", *other), covers=("id-matching",)),
+        cell("call-single", "gemini-3", variant="stream", conversation=told("call_1", *other), covers=("id-matching",)),
         cell("json-mode", "anthropic", covers=("json-mode",)),
         skipped("thinking", "gemini-3", "thinking"),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -31,7 +32,7 @@ def opened(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Opened
     """Opens the page of a run."""
     folder = tmp_path_factory.mktemp("pages")
 
-    def show(run: RunResult, fragment: str = "", **how: int) -> Browser:
+    def show(run: RunResult, fragment: str = "", **how: Any) -> Browser:
         page = folder / f"{len(list(folder.iterdir()))}.html"
         page.write_text(REPORT.render(run, Presentation()))
         browser.open(page, fragment, **how)
@@ -115,6 +116,7 @@ def test_the_keys_lead_from_cell_to_cell_and_back(opened: Opened) -> None:
     assert texts(page, "#cell") == []
     assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "call-single, gemini-3, whole: pass"
     page.press("ArrowRight")
+    page.evaluate("document.getElementById('unfold').click()")
     page.press("ArrowDown")
     assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "json-mode, anthropic, whole: pass"
     assert page.evaluate("[...document.querySelectorAll('#cells a.v')].filter(each => each.tabIndex === 0).length") == 1
@@ -144,6 +146,32 @@ def test_the_matrix_can_be_filtered(opened: Opened) -> None:
     page.evaluate("document.getElementById('find').value = 'JSON'")
     page.evaluate("document.getElementById('find').dispatchEvent(new Event('input', {bubbles: true}))")
     assert texts(page, rows) == ["json-mode"]
+
+
+def test_green_subjects_are_folded_until_they_are_wanted(opened: Opened) -> None:
+    page = opened(talking())
+    rows = "#cells tr[data-about] th"
+
+    assert texts(page, rows) == ["call-single"]
+    assert texts(page, "#cells .fold") == ["id-matching", "json-mode", "tools"]
+    page.evaluate("document.querySelectorAll('#cells .fold')[1].click()")
+    assert texts(page, rows) == ["call-single", "json-mode"]
+    assert page.evaluate("document.querySelectorAll('#cells .fold')[1].getAttribute('aria-expanded')") == "true"
+    page.evaluate("document.getElementById('unfold').click()")
+    assert texts(page, rows) == ["call-single", "json-mode", "thinking"]
+
+
+def test_two_targets_are_compared_by_meaning(opened: Opened) -> None:
+    page = opened(talking(), "#compare")
+    choices = "[...document.querySelectorAll('#pair select')].map(each => each.selectedOptions[0].textContent)"
+
+    assert page.evaluate(choices) == ["call-single", "anthropic", "gemini-3"]
+    assert texts(page, "#pair-shown h3") == ["Request 1: both say the same", "Request 2: 2 of 3 lines differ"]
+    assert texts(page, "#pair-shown .differs th") == ["result of call 1", "tool choice"]
+    assert texts(page, "#pair-shown .differs td") == ["18/messages/2", "19/contents/2", "nothing", '"any"/toolConfig']
+    assert texts(page, "#pair-shown mark") == ["8", "9", '"any"']
+    page.evaluate("document.getElementById('pair-differs').click()")
+    assert texts(page, "#pair-shown th[scope=row]") == ["result of call 1", "tool choice"]
 
 
 def test_common_properties_are_shown_on_request(opened: Opened) -> None:

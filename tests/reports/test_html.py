@@ -13,13 +13,24 @@ from typing import Any
 
 from harness.reports.html import REPORT
 from harness.reports.html.data import GLYPHS
-from harness.results import Blame, Body, Checked, Difference, FactFates, Presentation, Rate, RunResult, Verdict
+from harness.results import (
+    Blame,
+    Body,
+    Checked,
+    Checkout,
+    Difference,
+    FactFates,
+    Presentation,
+    Rate,
+    RunResult,
+    Verdict,
+)
 from tests.reports.runs import HOSTILE, cell, failed, finding, hostile, red, talking, two_causes, whole_suite
 
 _NAMES = """
 html head meta title style body header h1 span p nav a main section article h2 h3 h4 details summary b code pre mark
 dl dt dd div table caption thead tbody tr th td form label input fieldset legend output bdi ul li script
-noscript kbd
+noscript kbd button select option wbr
 """
 OURS = frozenset(_NAMES.split())
 """The elements that the template has."""
@@ -71,14 +82,14 @@ def test_the_page_is_readable_without_its_script() -> None:
 
     for words in (
         "FAIL 4 cells (whole): 1 note, 3 fail.",
-        "hands on 'id_0' issued-id-lost : 2 cells; 1 fails only for this",
-        "response 1 /content/0/id the API issued 'call_1' for get_weather; the adapter hands on 'id_0'",
+        "hands on 'id_0'. issued-id-lost : 2 cells; 1 fails only for this",
+        "In response 1 /content/0/id actual",
         'actual "id_0" expected "call_1"',
         '> "id": "call_1"',
         "and 3 that follow from it: chat-refused (2), exchange-unplayed",
         "What to do: Return the `id` of the `tool_use` block as `ToolCall.id`.",
         "harness show --variant whole call-parallel --target anthropic",
-        "2 of 3 properties of the wire format differ between targets.",
+        "2 of 3 properties differ between targets.",
         "its place /system a message",
         "Answers of the reference server: 4 cells of anthropic (a-model-1), openai-chat",
         "setting-uninvited",
@@ -161,13 +172,13 @@ def test_empty_and_unfinished_runs_have_a_page() -> None:
 
 def test_what_changed_since_another_run_comes_first() -> None:
     now, before = talking(), replace(talking(), cells=talking().cells[1:])
-    text = REPORT.render(now, Presentation(against=before))
+    text = REPORT.render(now, Presentation(against=(before,)))
 
     page = Page(text)
     assert "What changed Changed: 1 cell, 1 cause. Worse, or new and bad: 1 cell." in page.text
     assert '<a href="#cell/call-single/anthropic/whole">call-single [whole], anthropic</a>' in text
     assert page.text.index("Changed: 1") < page.text.index("What to do:")
-    same = Page(REPORT.render(now, Presentation(against=now)))
+    same = Page(REPORT.render(now, Presentation(against=(now,))))
     assert "Nothing changed except times and versions." in same.text
 
 
@@ -203,8 +214,52 @@ def test_panels_show_how_several_targets_differ_in_what_users_ask_for_first() ->
     place = Difference("system-prompt", "where it is", {"anthropic": "system", "gemini-4": "instruction"}, differs=True)
     same = Difference("json-mode", "JSON mode", {"anthropic": "none", "gemini-4": "none"}, differs=False)
     two = RunResult("replay", (cell(), cell(target="gemini-4")), differences=(place, same))
-    one = replace(two, cells=(cell(),))
+    one = replace(two, cells=(cell(),), differences=(replace(place, values={"anthropic": "system"}, differs=False),))
 
     text = Page(REPORT.render(two, Presentation())).text
-    assert "How the targets differ system-prompt where it is system anthropic instruction gemini-4" in text
-    assert "How the targets differ" not in Page(REPORT.render(one, Presentation())).text
+    meaning = "System prompt Where the instructions for the model are in a request. where it is"
+    assert f"How the targets differ {meaning} anthropic system gemini-4 instruction" in text
+    alone = Page(REPORT.render(one, Presentation())).text
+    assert f"What anthropic sends {meaning} anthropic system" in alone
+
+
+def test_the_head_names_project_commit_date_and_mode() -> None:
+    run = replace(
+        talking(), checkout=Checkout("shop", "0123abcdef"), played_at="2026-11-26T18:03:37+00:00", versions={"x": "1.2"}
+    )
+
+    text = Page(REPORT.render(run, Presentation())).text
+
+    head = "project shop commit 0123abcdef date 2026-11-26 18:03 UTC mode replay: recorded answers versions x 1.2"
+    assert head in text
+
+
+def test_a_cause_has_the_wrong_and_the_right_request_side_by_side() -> None:
+    wrong = Body("the request that was sent", "", "", ('    "role": "tool"', '>   "content": "1"'))
+    right = Body("the request of the shipped adapter x", "{}", "", ('    "role": "tool"', '>   "content": "18"'))
+    stream = Body("the raw stream of response 1", "data: x", "", ("1 events", "> data: x"))
+    run = RunResult("replay", (failed("a", "anthropic", finding(exhibits=(stream, wrong, right))),))
+
+    text = REPORT.render(run, Presentation())
+    page = Page(text)
+
+    assert '✕ Wrong: the request that was sent "role": "tool" > "content": "1" ✓ Right: the request of the' in page.text
+    assert "<mark>&gt;   &#34;content&#34;: &#34;18&#34;</mark>" in text
+    assert "<details><summary>The raw stream of response 1.</summary>" in text
+
+
+def test_several_earlier_runs_are_a_history() -> None:
+    runs = [
+        replace(talking(), played_at=f"2026-11-{day}T10:00:00+00:00", checkout=Checkout("x", f"c{day}"))
+        for day in ("20", "21", "22")
+    ]
+    fixed = replace(runs[2], cells=runs[2].cells[1:])
+
+    text = Page(REPORT.render(fixed, Presentation(against=(runs[0], runs[1])))).text
+
+    assert "What changed since 2026-11-21 10:00 UTC" in text
+    assert "History of 3 runs" in text
+    assert "2026-11-20 10:00 UTC c20 replay 5 ✓ 3 ✕ 1 – 1" in text
+    assert "2026-11-22 10:00 UTC this run c22 replay 4 ✓ 3 0 – 1" in text
+    assert "The result of one call is sent as that of another. result-id" in text
+    assert "1 1 –" in text.rsplit("result-id (error", 1)[1]

@@ -50,9 +50,9 @@ def test_the_shipped_adapters_differ_as_their_apis_do() -> None:
     assert row(shipped(), "results of parallel calls")["anthropic"] == "together in one entry"
     assert row(shipped(), "where the system prompt sits")["anthropic"] == "system"
     assert row(shipped(), "where the system prompt sits")["gemini-3"] == "systemInstruction"
-    assert row(shipped(), "when it changes")["anthropic"] == "the old one goes"
+    assert row(shipped(), "a changed system prompt")["anthropic"] == "the old one goes"
     assert row(shipped(), "JSON without a schema")["openai-chat"] == "response_format: json_object"
-    assert row(shipped(), "JSON without a schema")["anthropic"] == "no switch"
+    assert row(shipped(), "JSON without a schema")["anthropic"] == "no field for it"
     assert row(shipped(), "how an error is marked")["anthropic"] == "a field of its own"
     assert row(shipped(), "word for a forced call")["anthropic"] == NOT_OBSERVED
     assert row(shipped(), "word for a forced call")["anthropic-opus-5"] == "any"
@@ -122,14 +122,18 @@ INSIDE, GOES = "system prompt inside a message", "the old one goes"
         ("anthropic system-plain", system_as_user_text, "where the system prompt sits: system -> not observed"),
         ("anthropic system-plain", system_as_user_text, f"{INSIDE}: no -> messages[].content[].text"),
         ("gemini-3 system-plain", system_as_user_text, f"{INSIDE}: no -> contents[].parts[].text"),
-        ("openai-chat system-plain", system_twice, "copies in one request: 1 -> 2"),
-        ("openai-chat system-plain", system_dropped, "copies in one request: 1 -> 0"),
+        ("openai-chat system-plain", system_twice, "copies of the system prompt in a request: 1 -> 2"),
+        ("openai-chat system-plain", system_dropped, "copies of the system prompt in a request: 1 -> 0"),
         (
             "openai-responses system-changed",
             system_dropped,
-            f"when it changes: {GOES} -> {GOES}, the new one is not sent",
+            f"a changed system prompt: {GOES} -> {GOES}, the new one is not sent",
         ),
-        ("gemini-3 json-mode", json_ignored, "JSON without a schema: responseMimeType: application/json -> no switch"),
+        (
+            "gemini-3 json-mode",
+            json_ignored,
+            "JSON without a schema: responseMimeType: application/json -> no field for it",
+        ),
         ("anthropic result-error", errors_hidden, "how an error is marked: a field of its own -> not at all"),
         ("openai-chat choice-required", choice_hard_wired, "word for a forced call: required -> none is sent"),
         ("anthropic error-529", asked_again, "requests for an answer that fails: 1 -> 2"),

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -21,15 +22,31 @@ from harness.reports import groups, words
 from harness.reports.audit_text import AUDIT_COLUMNS, audit_verdict, redrive_lines
 from harness.reports.finding_causes import causes
 from harness.reports.hand_over_table import HEADING, HandOverTable
-from harness.reports.html.data import GLYPHS, body_lines, data
+from harness.reports.html.data import GLYPHS, body_lines, data, raw_streams, request_pair
 from harness.reports.run_changes import compare_runs
+from harness.reports.run_history import run_history
 from harness.results import CellResult, Presentation, Report, RunResult, Severity, Variant, Verdict
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
-_FIRST_FEATURES = ("id-matching", "system-prompt", "json-mode")
-"""The features in which adapters most often fail."""
+_PANELS = {
+    "id-matching": ("ID matching", "How the result of a tool is matched to the call that asked for it."),
+    "system-prompt": ("System prompt", "Where the instructions for the model are in a request."),
+    "json-mode": ("JSON mode", "How a request makes the model answer in JSON."),
+}
+"""The features in which adapters most often fail, each with a title and its meaning."""
+
+_MODES = {
+    "replay": "replay: recorded answers",
+    "reference": "reference: answers of the bundled reference server",
+    "live": "live: a provider or server answered",
+    "record": "record: a provider answered, and its answers were saved",
+    "audit": "audit: recordings were checked, nothing was sent",
+    "serve": "serve: a client called the bundled reference server",
+}
+_GREEN = frozenset({Verdict.PASS, Verdict.NOTE, Verdict.NOT_APPLICABLE})
+_NOT_OBSERVED = "not observed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +54,24 @@ class _ScenarioRow:
     scenario: str
     about: str
     cells: list[list[CellResult]]
+
+
+@dataclass(frozen=True, slots=True)
+class _MatrixGroup:
+    """The rows of a subject. `totals` counts the verdicts of each target."""
+
+    subject: str
+    rows: list[_ScenarioRow]
+
+    @property
+    def totals(self) -> list[dict[Verdict, int]]:
+        columns = zip(*(row.cells for row in self.rows), strict=True)
+        counted = [Counter(cell.verdict for cells in column for cell in cells) for column in columns]
+        return [{verdict: each[verdict] for verdict in Verdict if each[verdict]} for each in counted]
+
+    @property
+    def is_green(self) -> bool:
+        return all(cell.verdict in _GREEN for row in self.rows for cells in row.cells for cell in cells)
 
 
 def render(run: RunResult, presentation: Presentation) -> str:
@@ -50,7 +85,7 @@ def _pieces(run: RunResult, presentation: Presentation) -> Iterator[str]:
     context: dict[str, Any] = {
         "run": run,
         "word": word,
-        "sentence": audit_verdict(run.audit) if run.audit is not None else f"{sentence}.",
+        "verdict_sentence": audit_verdict(run.audit) if run.audit is not None else f"{sentence}.",
         "counted": {each: number for each in Verdict if (number := run.summary[each])},
         "causes": [(severity, causes(run, severity)) for severity in Severity],
         "broken": groups.broken(run),
@@ -67,13 +102,19 @@ def _pieces(run: RunResult, presentation: Presentation) -> Iterator[str]:
         "subjects": _matrix(run),
         "differences": _differences(run),
         "panels": _panels(run),
+        "panels_title": _panels_title(groups.targets(run)),
         "provenance": groups.provenance(run),
         "costs": list(words.costs(run)),
         "skipped": groups.not_applicable(run),
         "expected": groups.expected_failures(run),
         "unrecorded": groups.unrecorded(run),
+        "mode": _MODES[run.mode],
+        "comparable": len(groups.targets(run)) > 1
+        and any(each.meaning for cell in run.cells if cell.conversation for each in cell.conversation.exchanges),
+        "history": run_history(run, presentation.against) if presentation.against else None,
         "has_conversations": any(cell.conversation is not None for cell in run.cells),
-        "compared": None if presentation.against is None else compare_runs(run, presentation.against),
+        "before": presentation.against[-1] if presentation.against else None,
+        "compared": compare_runs(run, presentation.against[-1]) if presentation.against else None,
         "style": style,
         "script": script,
         "data": data(run),
@@ -85,14 +126,14 @@ def _pieces(run: RunResult, presentation: Presentation) -> Iterator[str]:
     yield from _template().generate(context)
 
 
-def _matrix(run: RunResult) -> list[tuple[str, list[_ScenarioRow]]]:
+def _matrix(run: RunResult) -> list[_MatrixGroup]:
     columns = groups.targets(run)
     by_feature: dict[str, list[_ScenarioRow]] = {}
     for scenario, cells in groups.grouped(run.cells, lambda cell: cell.scenario):
         about = ", ".join(cells[0].covers)
         row = _ScenarioRow(scenario, about, [[cell for cell in cells if cell.target == column] for column in columns])
         by_feature.setdefault(next(iter(cells[0].covers), "other"), []).append(row)
-    return sorted(by_feature.items(), key=lambda group: group[0])
+    return [_MatrixGroup(subject, rows) for subject, rows in sorted(by_feature.items())]
 
 
 def _differences(run: RunResult) -> list[tuple[str, list[tuple[Any, list[str]]]]]:
@@ -101,23 +142,34 @@ def _differences(run: RunResult) -> list[tuple[str, list[tuple[Any, list[str]]]]
         (feature, [(row, [row.values.get(target, "") for target in columns]) for row in members])
         for feature, members in groups.differing(run, everything=True)
     ]
-    order = {feature: at for at, feature in enumerate(_FIRST_FEATURES)}
-    return sorted(rows, key=lambda each: order.get(each[0], len(_FIRST_FEATURES)))
+    order = {feature: at for at, feature in enumerate(_PANELS)}
+    return sorted(rows, key=lambda each: order.get(each[0], len(_PANELS)))
 
 
-def _panels(run: RunResult) -> list[tuple[str, list[tuple[str, list[tuple[str, str]]]]]]:
-    """Return how the targets differ in the features that users ask for first: feature → property → values and targets.
+def _panels(run: RunResult) -> list[tuple[str, str, list[tuple[str, list[tuple[str, str]]]]]]:
+    """Return the features that users ask for first: title, meaning, and property → values and targets.
 
-    It is empty for a single target.
+    With several targets, only properties that differ are listed. Values that were not observed come last.
     """
-    if len(groups.targets(run)) == 1:
-        return []
-    found = dict(groups.differing(run, everything=False))
+    found = dict(groups.differing(run, everything=len(groups.targets(run)) == 1))
     return [
-        (feature, [(row.fact, groups.by_value(row)) for row in found[feature]])
-        for feature in _FIRST_FEATURES
+        (title, meaning, [(row.fact, sorted(groups.by_value(row), key=_is_unknown)) for row in found[feature]])
+        for feature, (title, meaning) in _PANELS.items()
         if feature in found
     ]
+
+
+def _panels_title(targets: Sequence[str]) -> str:
+    return "How the targets differ" if len(targets) > 1 else f"What {next(iter(targets), 'the target')} sends"
+
+
+def _date(run: RunResult) -> str:
+    """Return the date and the time to the minute, in UTC, or an empty string."""
+    return f"{run.played_at[:10]} {run.played_at[11:16]} UTC" if run.played_at else ""
+
+
+def _is_unknown(value: tuple[str, str]) -> bool:
+    return value[0] == _NOT_OBSERVED
 
 
 def _redriven(run: RunResult) -> list[str]:
@@ -165,7 +217,7 @@ def _digest(text: str) -> str:
 @cache
 def _template() -> Template:
     from jinja2 import Environment, FunctionLoader, StrictUndefined  # noqa: PLC0415 - for this report only
-    from markupsafe import Markup  # noqa: PLC0415 - for this report only
+    from markupsafe import Markup, escape  # noqa: PLC0415 - for this report only
 
     def shown(value: object) -> object:
         return words.plain(value) if isinstance(value, str) and not isinstance(value, Markup) else value
@@ -179,7 +231,13 @@ def _template() -> Template:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+
+    def breakable(path: str) -> Markup:
+        """Return the path of a field, which may be wrapped after its dots."""
+        return escape(words.plain(path)).replace(".", Markup(".<wbr>"))
+
     own: dict[str, Any] = {
+        "breakable": breakable,
         "address": _cell_address,
         "audit_columns": AUDIT_COLUMNS,
         "common": _most_common,
@@ -190,6 +248,10 @@ def _template() -> Template:
         "spoken": _spaced,
         "trusted": Markup,
         "fragment": _fragment,
+        "date": _date,
+        "pair_of": request_pair,
+        "streams_of": raw_streams,
+        "sentence": words.sentence,
         "rerun": _commands,
         "what_to_do": words.what_to_do,
         "values": words.values,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import cast
 
 from harness.reports import groups
@@ -48,7 +48,7 @@ def _pieces(run: RunResult) -> Iterator[str]:
     pool = _TextPool()
     for number, cell in enumerate(run.cells):
         yield ("," if number else "") + _json(_cell(run, cell, pool, pairs))
-    for name, pooled in (("texts", pool.texts), ("bodies", pool.bodies.values())):
+    for name, pooled in (("texts", pool.texts), ("bodies", pool.bodies.values()), ("lists", pool.lists)):
         yield f'],"{name}":['
         for number, value in enumerate(pooled):
             yield ("," if number else "") + _json(value)
@@ -60,22 +60,28 @@ def _json(value: object) -> str:
 
 
 class _TextPool:
-    """Texts and bodies, each stored once and referenced by index."""
+    """Texts, bodies and lists of texts, each stored once and referenced by index."""
 
     def __init__(self) -> None:
         self.texts: dict[str, int] = {}
         self.bodies: dict[str, JSON] = {}
+        self.lists: dict[tuple[int, ...], int] = {}
         self._numbers: dict[str, int] = {}
 
     def text(self, text: str) -> int:
         """Return the index of a text."""
         return self.texts.setdefault(text, len(self.texts))
 
+    def list(self, texts: Iterable[str]) -> int:
+        """Return the index of a list of texts."""
+        return self.lists.setdefault(tuple(map(self.text, texts)), len(self.lists))
+
     def body(self, source: str | None) -> int | None:
         """Return the index of a body.
 
-        An object is stored as its members. A list member becomes the list of its entries' indices, and any other member
-        becomes the index of a text. A body that is not an object is stored as the index of a text.
+        An object is stored as the index of the list of its keys, and its members. A list member becomes the list of its
+        entries' indices, and any other member becomes the index of a text. A body that is not an object is stored as
+        the index of a text.
         """
         if source is None:
             return None
@@ -86,12 +92,15 @@ class _TextPool:
         return self._numbers[source]
 
     def _members(self, value: dict[str, JSON]) -> JSON:
-        return {
-            key: cast("JSON", [self._value(entry) for entry in member])
-            if isinstance(member, list) and member
-            else self._value(member)
-            for key, member in value.items()
-        }
+        return [
+            self.list(value),
+            *(
+                cast("JSON", [self._value(entry) for entry in member])
+                if isinstance(member, list) and member
+                else self._value(member)
+                for member in value.values()
+            ),
+        ]
 
     def _value(self, value: JSON) -> int:
         return self.text(_json(value))
@@ -159,10 +168,28 @@ def _finding(finding: Finding, text: Callable[[str], int]) -> dict[str, object]:
     entry |= {name: text(value) for name, value in values(finding, None)}
     if finding.piece:
         entry["piece"] = [text(line) for line in finding.piece]
-    bodies = finding.bodies + finding.exhibits
-    if bodies:
-        entry["bodies"] = [[text(body.end), [text(line) for line in body_lines(body)]] for body in bodies]
+    for name, bodies in (
+        ("bodies", finding.bodies),
+        ("pair", request_pair(finding)),
+        ("streams", raw_streams(finding)),
+    ):
+        if bodies:
+            entry[name] = [[text(body.end), [text(line) for line in body_lines(body)]] for body in bodies]
     return entry
+
+
+def request_pair(finding: Finding) -> tuple[Body, ...]:
+    """Return the request that was sent and the right one, if the finding has both."""
+    return tuple(each for each in finding.exhibits if not _is_stream(each))
+
+
+def raw_streams(finding: Finding) -> tuple[Body, ...]:
+    """Return the raw streams that the finding has."""
+    return tuple(each for each in finding.exhibits if _is_stream(each))
+
+
+def _is_stream(body: Body) -> bool:
+    return body.end.startswith("the raw stream")
 
 
 def body_lines(body: Body) -> tuple[str, ...]:
@@ -188,4 +215,6 @@ def _sent(each: Sent, pool: _TextPool) -> list[object]:
         pool.body(each.received),
         int(each.streamed),
         int(each.left_out),
+        [pool.list(column) for column in zip(*json.loads(each.meaning or "[]"), strict=True)],
+        *([pool.text(each.stream)] if each.stream is not None else []),
     ]

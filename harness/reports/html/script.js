@@ -1,6 +1,6 @@
 "use strict";
-// Filters the matrix, and shows one cell at a time out of the data in the page. Whatever comes out of the data is set
-// as text, never as HTML; nothing is asked of any server.
+// Filters the matrix, compares requests, and shows one cell at a time, all from the data in the page. Data is set as
+// text, never as HTML. No request is sent to any server.
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const overview = document.getElementById("overview");
@@ -48,7 +48,9 @@
     const shape = data.bodies[index];
     if (typeof shape === "number") return { value: read(text(shape)), kept: new Map([["", shape]]) };
     const value = {}, kept = new Map();
-    for (const [key, member] of Object.entries(shape)) {
+    const [keys, ...members] = shape;
+    for (const [at, member] of members.entries()) {
+      const key = text(data.lists[keys][at]);
       const pointer = "/" + escaped(key);
       const whole = Array.isArray(member) ? member.map((each) => read(text(each))) : read(text(member));
       Object.defineProperty(value, key, { value: whole, enumerable: true });
@@ -130,6 +132,12 @@
     return made;
   }
 
+  // Lines of an excerpt. Those that begin with ">" are marked.
+  const excerpt = (shown) => make("pre", {}, ...shown.map((index) =>
+    make(text(index).startsWith(">") ? "mark" : "span", { class: "line" }, text(index))));
+
+  const folded = (summary, ...children) => make("details", {}, make("summary", {}, summary), ...children);
+
   // A cell
 
   const label = (cell) => make("span", { class: `v v-${text(cell.is)}` }, glyphs[text(cell.is)]);
@@ -162,9 +170,13 @@
       make("dt", {}, "actual"), make("dd", {}, make("code", {}, text(finding.actual))),
       ...(finding.expected === undefined ? []
         : [make("dt", {}, "expected"), make("dd", {}, make("code", {}, text(finding.expected)))])));
-    if (finding.piece && !cell.sent) item.append(make("pre", {}, finding.piece.map(text).join("\n")));
-    for (const [end, shown] of finding.bodies || [])
-      item.append(make("div", { class: "dim" }, text(end)), make("pre", {}, shown.map(text).join("\n")));
+    if (finding.piece && !cell.sent) item.append(excerpt(finding.piece));
+    for (const [end, shown] of finding.bodies || []) item.append(make("div", { class: "dim" }, text(end)), excerpt(shown));
+    const isNew = finding.pair && !told.has(String(finding.pair));
+    if (isNew) told.add(String(finding.pair));
+    if (isNew) item.append(make("div", { class: "pair" }, ...finding.pair.map(([end, shown], at) => make("div", {},
+      make("p", { class: at ? "right" : "wrong" }, `${at ? "✓ Right" : "✕ Wrong"}: ${text(end)}`), excerpt(shown)))));
+    for (const [end, shown] of finding.streams || []) item.append(folded(text(end), excerpt(shown)));
     if (finding.follows === undefined && !told.has(finding.todo)) {
       told.add(finding.todo);
       item.append(make("div", {}, make("b", {}, "What to do: "), text(finding.todo)));
@@ -192,7 +204,7 @@
   }
 
   function exchange(cell, at, isHere) {
-    const [index, request, sent, status, received, streamed, leftOut] = cell.sent[at];
+    const [index, request, sent, status, received, streamed, leftOut, , stream] = cell.sent[at];
     const found = (cell.findings || []).map((finding, number) => ({ finding, number: number + 1, isHere }))
       .filter(({ finding }) => finding.at === index && finding.pointer !== undefined);
     const [asked, answered] = [0, 1].map((side) => found.filter(({ finding }) => (finding.answer || 0) === side));
@@ -201,8 +213,9 @@
     if (leftOut) made.append(make("p", { class: "dim" }, "The bodies are left out: there was no room for them."));
     if (sent !== null) made.append(json(sent, before, asked));
     made.append(make("div", { class: "dim" }, status === null ? "no response"
-      : `${status}${streamed ? ", streamed; shown as the one body that it amounts to" : ""}`));
+      : `${status}${streamed ? ", streamed; shown as the equivalent whole body" : ""}`));
     if (received !== null) made.append(json(received, null, answered));
+    if (stream !== undefined) made.append(folded("The raw stream", make("pre", {}, text(stream))));
     return made;
   }
 
@@ -240,10 +253,108 @@
     return made;
   }
 
-  const isIn = (link) => !link.closest("#cells [hidden]");
+  // The requests of two targets, compared by meaning
+
+  const column = (exchange, at) => (exchange && exchange[7][at] !== undefined ? data.lists[exchange[7][at]].map(text) : []);
+
+  // The lines of a request by their labels. A label that is repeated gets a number.
+  function outline(exchange) {
+    const lines = new Map();
+    const [values, pointers] = [column(exchange, 1), column(exchange, 2)];
+    column(exchange, 0).forEach((label, at) => {
+      let name = label;
+      for (let number = 2; lines.has(name); number += 1) name = `${label} (${number})`;
+      lines.set(name, { value: values[at], pointer: pointers[at] });
+    });
+    return lines;
+  }
+
+  // The labels of both in one order: those of the second are put after the one that they follow there.
+  function labels(one, other) {
+    const all = [...one.keys()];
+    let last = -1;
+    for (const label of other.keys()) {
+      const at = all.indexOf(label);
+      if (at >= 0) last = at;
+      else all.splice(++last, 0, label);
+    }
+    return all;
+  }
+
+  // A value with the part marked that is different in the other one.
+  function differing(value, other) {
+    let first = 0, last = 0;
+    while (first < value.length && value[first] === other[first]) first += 1;
+    while (last < value.length - first && last < other.length - first && value.at(-1 - last) === other.at(-1 - last)) last += 1;
+    const end = value.length - last;
+    return make("span", { class: "value" }, value.slice(0, first), first < end ? make("mark", {}, value.slice(first, end)) : null, value.slice(end));
+  }
+
+  function compared(one, other, onlyMarked) {
+    const made = make("div", {});
+    for (let at = 0; at < Math.max(one.sent.length, other.sent.length); at += 1) {
+      const sides = [one, other].map((cell) => outline(cell.sent[at]));
+      const names = labels(...sides);
+      const isSame = (name) => sides.every((side) => side.has(name)) && sides[0].get(name).value === sides[1].get(name).value;
+      const number = names.filter((name) => !isSame(name)).length;
+      const rows = names.filter((name) => !onlyMarked || !isSame(name)).map((name) => make("tr", isSame(name) ? {} : { class: "differs" },
+        make("th", { scope: "row" }, name), ...sides.map((side, here) => {
+          const [line, theirs] = [side.get(name), sides[1 - here].get(name)];
+          return make("td", {}, ...(line === undefined ? [make("span", { class: "dim" }, "nothing")]
+            : [theirs === undefined ? make("mark", { class: "value" }, line.value) : differing(line.value, theirs.value),
+              make("code", { class: "dim where" }, line.pointer)]));
+        })));
+      made.append(make("h3", {}, `Request ${at + 1}: ${number ? `${number} of ${names.length} lines differ` : "both say the same"}`));
+      if (rows.length) made.append(make("div", { class: "scroll" }, make("table", { class: "pairs" },
+        make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "what it says"),
+          ...[one, other].map((cell) => make("th", { scope: "col" }, make("bdi", {}, text(cell.t)))))),
+        make("tbody", {}, ...rows))));
+    }
+    return made;
+  }
+
+  const pair = document.getElementById("pair");
+
+  if (pair) {
+    const [scenario, one, other] = ["scenario", "one", "other"].map((name) => document.getElementById(`pair-${name}`));
+    const differs = document.getElementById("pair-differs");
+    const fill = (select, options, chosen) => {
+      select.replaceChildren(...options.map(([value, label]) => make("option", { value }, label)));
+      select.value = options.some(([value]) => String(value) === String(chosen)) ? chosen : (options[0] || [""])[0];
+    };
+    const known = new Map();
+    for (const cell of data.cells) if (cell.sent && cell.sent.some((each) => each[7].length)) {
+      const key = `${cell.s}/${cell.v}`;
+      known.set(key, [...(known.get(key) || []), cell]);
+    }
+    const draw = () => {
+      const find = (select) => known.get(scenario.value).find((cell) => String(cell.t) === select.value);
+      document.getElementById("pair-shown").replaceChildren(compared(find(one), find(other), differs.checked));
+    };
+    const choose = () => {
+      const options = known.get(scenario.value).map((cell) => [cell.t, text(cell.t)]);
+      const before = [one.value, other.value];
+      fill(one, options, before[0]);
+      const path = (target) => known.get(scenario.value).find((cell) => String(cell.t) === String(target)).sent[0][1];
+      const rest = options.filter(([value]) => String(value) !== one.value);
+      const unlike = rest.find(([value]) => path(value) !== path(one.value)) || rest[0];
+      fill(other, rest, rest.some(([value]) => String(value) === before[1]) ? before[1] : unlike[0]);
+      draw();
+    };
+    const named = ([key, [cell]]) => [key, text(cell.s) + (text(cell.v) === "stream" ? " (streamed)" : "")];
+    fill(scenario, [...known].filter(([, cells]) => cells.length > 1).map(named), "");
+    if (scenario.value) choose();
+    scenario.addEventListener("input", choose);
+    one.addEventListener("input", choose);
+    other.addEventListener("input", draw);
+    differs.addEventListener("input", draw);
+    pair.addEventListener("submit", (event) => event.preventDefault());
+  }
+
+  const isIn = (link) => !link.closest("#cells [hidden], #cells .folded");
 
   function neighbour(at, step) {
-    const shown = [...document.querySelectorAll("#cells a.v")].filter(isIn);
+    const shown = [...document.querySelectorAll("#cells a.v")].filter((link) => !link.closest("#cells [hidden]"));
     const here = shown.findIndex((each) => byAddress.get(parts(each.hash)) === at);
     return shown[here + step];
   }
@@ -293,7 +404,7 @@
   // Back where one came from, and on the mark of the cell.
   function back(left) {
     const link = [...document.querySelectorAll("#cells a.v")].find((each) => byAddress.get(parts(each.hash)) === left);
-    if (link && location.hash === "#matrix") { rove(link); link.scrollIntoView({ block: "center" }); link.focus({ preventScroll: true }); }
+    if (link && location.hash === "#matrix") { fold(link.closest("tbody"), false); rove(link); link.scrollIntoView({ block: "center" }); link.focus({ preventScroll: true }); }
   }
 
   // Filters
@@ -306,6 +417,7 @@
     const words = document.getElementById("find").value.toLowerCase().split(/\s+/).filter(Boolean);
     const verdicts = chosen("verdict");
     const [variants, targets] = ["variant", "target"].map((name) => form.querySelector(`input[name="${name}"]`) ? chosen(name) : null);
+    const someLeftOut = form.querySelector('input[name="verdict"]:not(:checked)') !== null;
     let number = 0;
     for (const group of table.tBodies) {
       let any = false;
@@ -321,6 +433,7 @@
           }
         });
         row.hidden = !here;
+        if (here && (words.length || someLeftOut)) fold(group, false);
         number += here;
         any = any || here > 0;
       }
@@ -330,6 +443,25 @@
     document.getElementById("shown").textContent = `${number} of ${data.cells.length} cells`;
     rove();
   }
+
+  // Subjects without a failure are folded at first.
+
+  function fold(group, isFolded) {
+    group.classList.toggle("folded", isFolded);
+    group.querySelector(".fold").setAttribute("aria-expanded", String(!isFolded));
+  }
+
+  for (const group of table.tBodies) {
+    fold(group, group.dataset.green !== undefined);
+    group.querySelector(".subject").addEventListener("click", () => { fold(group, !group.classList.contains("folded")); rove(); });
+  }
+  const unfold = document.getElementById("unfold");
+  unfold.addEventListener("click", () => {
+    const all = unfold.getAttribute("aria-pressed") === "false";
+    unfold.setAttribute("aria-pressed", String(all));
+    for (const group of table.tBodies) fold(group, !all && group.dataset.green !== undefined);
+    rove();
+  });
 
   // One mark of the matrix is reached by Tab, the others by arrows.
 
