@@ -37,6 +37,9 @@ _SDKS: Mapping[tuple[str, ...], tuple[Form, tuple[str, ...]]] = {
 }
 """Methods of the providers' SDKs, with their form and the method that streams."""
 
+_TRIED_MODELS = ("model", "gpt-4.1", "claude-opus-4-8", "gemini-2.5-flash")
+"""Models with which a client is made to look at it. Some clients look the name up in a table."""
+
 Redirected = Callable[[str], AbstractContextManager[None]]
 """Sends the requests of a client to the given base URL."""
 
@@ -66,7 +69,7 @@ class ClientShape:
     """The constructor and the methods of a client.
 
     `make` takes the base URL, the key and the model. `given` maps `base_url`, `api_key` and `model` to parameters of
-    the method. `has_base_url` is unset if neither takes a base URL.
+    the method. `has_base_url` is unset if neither takes a base URL. `model` is a model that the client takes.
     """
 
     name: str
@@ -76,6 +79,7 @@ class ClientShape:
     form: Form
     given: Mapping[str, str]
     has_base_url: bool = True
+    model: str = _TRIED_MODELS[0]
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -153,14 +157,25 @@ def recognise(value: object, name: str, method: str = "") -> ClientShape:
     if not callable(value) or not (inspect.isclass(value) or inspect.isroutine(value) or isinstance(value, partial)):
         return _with_methods(value, name, lambda _url, _key, _model: value, method, {})
     make = partial(_make, value)
-    try:
-        client = make("http://127.0.0.1:9/v1", "no-key", "model")
-    except ValueError:  # some clients take no URL with a path
-        client = make("http://127.0.0.1:9", "no-key", "model")
+    client, model = _tried(make)
     if inspect.iscoroutine(client):
         client.close()
         raise _unknown(name, "it takes no messages. Which function or method does? Name it, as in MODULE:function")
-    return _with_methods(client, name, make, method, _constructor_names(cast("object", value)))
+    return replace(_with_methods(client, name, make, method, _constructor_names(cast("object", value))), model=model)
+
+
+def _tried(make: Callable[[str, str, str], object]) -> tuple[object, str]:
+    """Return a client, made with the first model and base URL that it takes, and that model."""
+    failed: Exception | None = None
+    for base_url in ("http://127.0.0.1:9/v1", "http://127.0.0.1:9"):
+        for model in _TRIED_MODELS:
+            try:
+                return make(base_url, "no-key", model), model
+            except PluginError:
+                raise
+            except Exception as error:  # noqa: BLE001 - the user's constructor may fail in any way
+                failed = failed or error
+    raise failed or AssertionError
 
 
 def adapter_for(  # noqa: PLR0913 - how a client is reached and called
@@ -231,7 +246,7 @@ class ShapedClient:
                 answer = opened.enter_context(cast("AbstractContextManager[object]", answer))
             if not hasattr(answer, "__iter__") and hasattr(answer, "__aenter__"):
                 answer = self._run(cast("Any", answer).__aenter__())
-            if isinstance(answer, AsyncIterator) or hasattr(answer, "__aiter__"):
+            if not hasattr(answer, "__iter__") and hasattr(answer, "__aiter__"):
                 answer = self._synchronous(cast("AsyncIterator[object]", answer))
             items = cast("Iterable[object]", [answer] if isinstance(answer, str | Mapping) else answer)
             yield from read_stream(items, request, self._memory, parsed=self._is_parsed)
@@ -462,8 +477,11 @@ def _make(factory: Callable[..., object], base_url: str, api_key: str, model: st
 
 def _attribute(client: object, path: tuple[str, ...]) -> object | None:
     found: object | None = client
-    for name in path:
-        found = getattr(found, name, None)
+    try:
+        for name in path:
+            found = getattr(found, name, None)
+    except Exception:  # noqa: BLE001 - a property of the user's class may fail in any way
+        return None
     return found if callable(found) else None
 
 

@@ -15,6 +15,7 @@ import re
 import signal
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
@@ -45,7 +46,7 @@ from harness.stdio import adapter_specs
 from harness.stdio.adapter_specs import client_environment
 from harness.stdio.protocol import PROTOCOL
 
-_SECONDS = 20.0
+_SECONDS = 40.0
 """Time limit for importing the code and for its first request."""
 
 _INPUT_SECONDS = 5.0
@@ -141,11 +142,25 @@ def _in_module(name: str) -> Recognised:
     clients = [each for each in found if _may_be_client(members[each], f"{name}:{each}")] or found
     if len(clients) == 1:
         return recognise_here(f"{name}:{clients[0]}")
+    if _is_installed(name):
+        return Recognised(question=_WITHOUT_WRAPPER.format(name=name))
     some = " or ".join(f"harness try {name}:{each}" for each in clients[:_MAX_NAMED])
     return Recognised(question=f"{name}: which object in it is the client? {some or f'Name it: {name}:Client'}")
 
 
 _MAX_NAMED = 5
+
+_WITHOUT_WRAPPER = (
+    "{name} is a library without a wrapper ('harness list wrappers'). Write a function that calls it, in try_it.py: "
+    "'def chat(messages, tools=None): ...' returns its answer. Then: harness try try_it:chat. Or name its client "
+    "class, as in {name}:Client. See 'harness help try' for an example, and 'harness help loops' if the library runs "
+    "the tools itself."
+)
+
+
+def _is_installed(name: str) -> bool:
+    file = getattr(sys.modules.get(name), "__file__", None) or ""
+    return any(file.startswith(f"{sysconfig.get_path(kind)}{os.sep}") for kind in ("purelib", "platlib"))
 
 
 def _may_be_client(value: object, name: str) -> bool:
@@ -209,21 +224,20 @@ def _client(name: str, shape: ClientShape) -> Recognised:
     ignored += ("system-when-absent",) if shape.has_default_system else ()
     own = " in the API's own format" if kind == adapter_specs.NATIVE else ""
     sentence = f"a client of {seen.api}, called as {shape.sentence}{own}{redirects}"
-    model = None if seen.model == _MODEL else seen.model
+    model = None if seen.model == shape.model else seen.model
     return Recognised(f"{kind}@{seen.api}{place} {name}", sentence, ignored=ignored, model=model)
 
 
 FOREIGN_FORMS = (ANTHROPIC.name, GEMINI.name)
 """Forms other than OpenAI's."""
 
-_MODEL = "model"
 _TOOL = Tool("look", "Looks.", {"type": "object", "properties": {}})
 
 
 def _send(shape: ClientShape, url: str) -> None:
     tools = (_TOOL,) if shape.takes("tools") else ()
-    request = ChatRequest(_MODEL, (Message(Role.USER, (Text("Hello"),)),), tools=tools)
-    client = ShapedClient(shape, Endpoint(url, "no-key"), _MODEL)
+    request = ChatRequest(shape.model, (Message(Role.USER, (Text("Hello"),)),), tools=tools)
+    client = ShapedClient(shape, Endpoint(url, "no-key"), shape.model)
     try:
         client.chat(request)
     finally:
@@ -271,7 +285,8 @@ def _probe(send: Callable[[str], object], base: str = _BASE_PATH) -> _Seen:
         except (Exception, SystemExit) as error:  # noqa: BLE001 - it was refused, or it fails in any way before it sends
             failure = f" ({exception_summary(error)})"
     if not requests:
-        return _Seen(None, reason=f"it sent no request{failure}. Its HTTP client must be one of {_HTTP_CLIENTS}.")
+        hint = "" if failure else f" Its HTTP client must be one of {_HTTP_CLIENTS}."
+        return _Seen(None, reason=f"it sent no request{failure}.{hint}")
     first = requests[0]
     path = urlsplit(first.url).path
     for wire in served_apis():

@@ -136,7 +136,8 @@ def try_(typed: TryOptions) -> int:
         api=None,
         ignored=[*found.ignored],
     )
-    code = play_check(options, _MODEL_PROBE, partial(_with_sample, models, file))
+    shows = ("harness", "reproduce", "--from", file) if not _is_loop(found.spec) else None
+    code = play_check(options, _MODEL_PROBE, partial(_with_sample, models, shows))
     typer.echo(f"More: {_check_command(found)}")
     return code
 
@@ -152,11 +153,15 @@ def _private_file() -> str:
 
 
 def _with_sample(
-    models: Sequence[str] | None, file: str, execution: Execution, workers: WorkerPool, result: RunResult
+    models: Sequence[str] | None,
+    shows: tuple[str, ...] | None,
+    execution: Execution,
+    workers: WorkerPool,
+    result: RunResult,
 ) -> RunResult:
-    """Play the sample with the given model.
+    """Play the sample with the given model. Its reports name the command `shows`.
 
-    Without one, use another model if the client's requests exceed a limit of the default model.
+    Without a model, use another one if the client's requests exceed a limit of the default model.
     """
     cell, finding = next(((each, found) for each in result.cells if (found := exceeded_limit(each))), (None, None))
     model = models[0] if models else None
@@ -166,7 +171,12 @@ def _with_sample(
     if model is not None and result.cells:
         options = replace(options, models=[f"{result.cells[0].target}={model}"])
     sampled = replace(execution, options=options, check=TrialCheck()).result(workers)
-    return replace(sampled, invocation=replace(sampled.invocation, show=("harness", "reproduce", "--from", file)))
+    return replace(sampled, invocation=replace(sampled.invocation, show=shows or sampled.invocation.show))
+
+
+def _is_loop(spec: str) -> bool:
+    wrapper = wrappers.find(spec)
+    return adapter_specs.option_for(spec)[0] == "--conversation" or (wrapper is not None and wrapper[0].kind == "loop")
 
 
 _QUESTION = (
@@ -242,8 +252,7 @@ def _check_command(found: Recognised) -> str:
         kind, _, _ = found.spec.partition(" ")
         return shlex.join(["harness", "check", "agent", value, "--api", kind.partition("@")[2]])
     words = [value] if option == "--adapter" else [option, value]
-    wrapper = wrappers.find(found.spec)
-    if wrapper is not None and wrapper[0].kind == "loop":
+    if _is_loop(found.spec):
         return shlex.join(["harness", "check", "agent", *words])
     words += [word for rule in found.ignored for word in ("--ignore", rule)]
     words += ["--model", found.model] if found.model else []

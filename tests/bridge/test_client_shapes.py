@@ -338,3 +338,25 @@ def test_a_status_in_the_text_of_an_exception_is_the_providers(
 
     with pytest.raises(expected):
         connect(chat).chat(REQUEST)
+
+
+class Picky:
+    """A client that looks its model up, and has a property that fails."""
+
+    def __init__(self, base_url: str, model: str) -> None:
+        self.price = {"gpt-4.1": 2}[model]
+
+    @property
+    def cost(self) -> float:
+        raise KeyError("no request yet")
+
+    def talk(self, conversation: Any, temp: float = 1.0) -> str:
+        return f"{len(conversation)} {temp}"
+
+
+def test_a_client_that_knows_few_models_is_made_with_one_of_them(connect: Connect) -> None:
+    shape = recognise(Picky, "mine")
+
+    assert (shape.model, shape.whole.path) == ("gpt-4.1", ("talk",))
+    asked = ChatRequest("gpt-4.1", REQUEST.messages, temperature=0.5)
+    assert connect(Picky, "gpt-4.1").chat(asked).text == "1 0.5"

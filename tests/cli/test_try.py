@@ -165,6 +165,10 @@ def test_the_first_request_tells_the_api_and_the_base_url(project: Path, name: s
         ("own_client:httpx2", "its first request goes to /v1, which is a path of no known API. Name the API"),
         ("own_client:Missing", "module 'own_client' has no attribute 'Missing'"),
         ("own_client", "which object in it is the client? harness try own_client:Client or harness try own_client:Wr"),
+        (
+            "httpx2",
+            "httpx2 is a library without a wrapper ('harness list wrappers'). Write a function that calls it, in",
+        ),
         ("nowhere", "nowhere is no module here, and no known name. Name your client as MODULE:ATTRIBUTE, or one of:"),
         (
             "keyed",
