@@ -8,19 +8,23 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from itertools import chain
+from types import ModuleType
 from typing import Any, cast
 
 from harness.adapters.anthropic import responses as anthropic_responses
 from harness.adapters.gemini import responses as gemini_responses
+from harness.adapters.openai_responses import SDK
 from harness.bridge.completions import NO_STOP_REASON, completion, events, response
 from harness.bridge.openai_messages import Memory, plain
 from harness.model.errors import MalformedResponse
 from harness.model.messages import JSON, ChatRequest, ChatResponse, Finish, StreamEvent
+from harness.platform.environment import importing_sdk
 
 _TEXTS = ("text", "content", "output_text", "message", "answer", "response", "reply", "output", "result", "delta")
 _CALLS = ("tool_calls", "calls", "function_calls", "tool_uses", "tool_call", "function_call")
 _REASONS = ("finish_reason", "stop_reason", "stop")
 _ARGUMENTS = ("arguments", "args", "input", "parameters")
+_OK = 200
 _BLOCKS = ("text", "tool_use", "thinking")
 _ANTHROPIC_EVENTS = ("message_start", "content_block_start", "ping", "error")
 _VALUE_KEYS = frozenset({"args", "input", "arguments", "parameters", "response"})
@@ -43,6 +47,8 @@ def read_answer(answer: object, request: ChatRequest, memory: Memory, *, parsed:
         return anthropic_responses.read_response(body)
     if _is_gemini(body):
         return gemini_responses.read_response(_camel(body), request)
+    if isinstance(body, dict) and isinstance(body.get("output"), list):
+        return _of_responses().read_response(body, _OK, request.messages)
     is_wire = isinstance(body, dict) and "choices" in body
     made = cast("dict[str, Any]", as_completion(answer))
     choice: Mapping[str, Any] = plain(next(iter(made["choices"]), None))
@@ -68,9 +74,18 @@ def read_stream(
         return anthropic_responses.read_events(_object(jsonable(each)) for each in items)
     if _is_gemini(body):
         return gemini_responses.read_chunks((_object(_camel(jsonable(each))) for each in items), request)
+    if isinstance(body, dict) and str(body.get("type")).startswith("response."):
+        lines = (f"data: {json.dumps(jsonable(each))}\n\n".encode() for each in items)
+        return _of_responses().read_stream(lines, _OK, request.messages)
     if isinstance(body, dict) and "choices" in body:
         return events(items, request, memory, parsed=parsed)
     return _own_events(items, request, parsed=parsed)
+
+
+def _of_responses() -> ModuleType:
+    with importing_sdk("openai-responses", SDK, "openai"):
+        from harness.adapters.openai_responses import responses  # noqa: PLC0415 - imports the SDK
+    return responses
 
 
 def as_completion(answer: object) -> object:

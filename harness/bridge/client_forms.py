@@ -12,9 +12,11 @@ from typing import Any
 
 from harness.adapters.anthropic.requests import encode as encode_for_anthropic
 from harness.adapters.gemini.requests import encode as encode_for_gemini
+from harness.adapters.openai_responses import SDK
 from harness.bridge.openai_messages import Memory, chat_arguments
 from harness.model.errors import Unsupported
 from harness.model.messages import ChatRequest, Role, Text
+from harness.platform.environment import importing_sdk
 
 SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "messages": ("messages", "msgs", "conversation", "chat_history", "history", "turns"),
@@ -98,6 +100,13 @@ def _gemini(request: ChatRequest, _memory: Memory, model: str, names: frozenset[
     return {**made, **settings}
 
 
+def _responses(request: ChatRequest, _memory: Memory, model: str, names: frozenset[str]) -> dict[str, Any]:
+    with importing_sdk(RESPONSES.name, SDK, "openai"):
+        from harness.adapters.openai_responses.requests import encode  # noqa: PLC0415 - imports the SDK
+    made = without(encode(request, model), "model")
+    return made if "store" in names else without(made, "store", "include")
+
+
 def _prompt(request: ChatRequest, memory: Memory, _model: str, names: frozenset[str]) -> dict[str, Any]:
     last = request.messages[-1]
     if last.role is not Role.USER or any(not isinstance(part, Text) for part in last.parts):
@@ -143,9 +152,15 @@ GEMINI = Form(
         "config": ("system-prompt", *_TOOLS["tools"], *_TOOLS["tool_choice"], "json-mode", "json-schema", "thinking"),
     },
 )
+RESPONSES = Form(
+    "openai-responses",
+    "input",
+    _responses,
+    {"": ("system-prompt", *_CONVERSATION), **_TOOLS, "text": ("json-mode", "json-schema"), "reasoning": ("thinking",)},
+)
 PROMPT = Form("prompt", "prompt", _prompt, {"system": ("system-prompt",), "messages": _CONVERSATION, **_OUTPUT})
 
-FORMS = {each.name: each for each in (OPENAI, ANTHROPIC, GEMINI, PROMPT)}
+FORMS = {each.name: each for each in (OPENAI, ANTHROPIC, GEMINI, RESPONSES, PROMPT)}
 
 
 def first(known: tuple[str, ...], names: frozenset[str]) -> str | None:

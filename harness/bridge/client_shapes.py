@@ -9,14 +9,26 @@ import re
 import typing
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, cast
 
 from harness import plugins
+from harness.bridge.annotated_values import as_annotated, hints_of
 from harness.bridge.call_log import log_call
 from harness.bridge.client_answers import read_answer, read_stream
-from harness.bridge.client_forms import ANTHROPIC, FORMS, GEMINI, OPENAI, PROMPT, SETTINGS, SYNONYMS, Form, first
+from harness.bridge.client_forms import (
+    ANTHROPIC,
+    FORMS,
+    GEMINI,
+    OPENAI,
+    PROMPT,
+    RESPONSES,
+    SETTINGS,
+    SYNONYMS,
+    Form,
+    first,
+)
 from harness.bridge.error_translation import failures
 from harness.bridge.openai_messages import Memory
 from harness.model.errors import ChatError, HarnessError, PluginError, Unsupported, provider_error
@@ -32,6 +44,7 @@ _STREAMS = ("stream", "stream_chat", "chat_stream", "stream_complete", "generate
 _SDKS: Mapping[tuple[str, ...], tuple[Form, tuple[str, ...]]] = {
     ("chat", "completions", "create"): (OPENAI, ("chat", "completions", "stream")),
     ("messages", "create"): (ANTHROPIC, ("messages", "stream")),
+    ("responses", "create"): (RESPONSES, ("responses", "stream")),
     ("models", "generate_content"): (GEMINI, ("models", "generate_content_stream")),
     ("generate_content",): (GEMINI, ("generate_content_stream",)),
 }
@@ -49,7 +62,7 @@ class Method:
     """A method of a client, as a path from the client, with the names of its parameters.
 
     `is_open` is set if it accepts any keyword argument. The path of a function is empty. `required` parameters have no
-    default, and the default of `preset` ones is a text.
+    default, and the default of `preset` ones is a text. `hints` are the annotations.
     """
 
     path: tuple[str, ...]
@@ -57,6 +70,7 @@ class Method:
     is_open: bool
     required: frozenset[str] = frozenset()
     preset: frozenset[str] = frozenset()
+    hints: Mapping[str, object] = field(default_factory=dict[str, object])
 
     def parameter(self, name: str, form: Form) -> str | None:
         """Return the parameter for an argument of a form, or `None`."""
@@ -113,8 +127,8 @@ class ClientShape:
     @property
     def lacks_settings(self) -> bool:
         """Return whether the method has no parameter for a limit or a sampling setting. Such a setting is left out."""
-        if self.form is GEMINI:
-            return not self.takes("config")
+        if self.form in (GEMINI, RESPONSES):
+            return not self.takes("config" if self.form is GEMINI else "max_output_tokens")
         wanted = (
             ("max_tokens", "stop_sequences")
             if self.form is ANTHROPIC
@@ -276,6 +290,7 @@ class ShapedClient:
             elif name not in SETTINGS:
                 raise Unsupported(self._shape.name, name, "its method takes no such argument")
         log_call(arguments)
+        arguments = {name: as_annotated(value, method.hints.get(name)) for name, value in arguments.items()}
         call = cast("Callable[..., object]", _attribute(self._client, method.path))
         return self._run(call(**self._given, **arguments))
 
@@ -388,6 +403,8 @@ def _form(method: Method) -> Form | None:
         return _SDKS[method.path][0]
     if "contents" in method.names:
         return GEMINI
+    if {"input", "instructions"} <= method.names:
+        return RESPONSES
     known = {
         *_BASE_URLS,
         *_KEYS,
@@ -424,11 +441,7 @@ def _config(factory: object) -> tuple[str, type] | None:
     """Return the parameter of a constructor that takes a configuration with a base URL, and the class of it."""
     if "base_url" in _own_names(factory):
         return None
-    try:
-        hints = typing.get_type_hints(cast("type", factory).__init__ if inspect.isclass(factory) else factory)
-    except Exception:  # noqa: BLE001 - annotations of the user's code that cannot be resolved
-        return None
-    for name, hint in hints.items():
+    for name, hint in hints_of(factory).items():
         classes = [each for each in (hint, *typing.get_args(hint)) if inspect.isclass(each)]
         for each in classes:
             if first(_BASE_URLS, _method_of((), each).names) and name != "return":
@@ -497,6 +510,7 @@ def _method_of(path: tuple[str, ...], value: object) -> Method:
         any(each.kind is each.VAR_KEYWORD for each in parameters),
         frozenset(each.name for each in named if each.default is each.empty),
         frozenset(each.name for each in named if isinstance(each.default, str) and each.default),
+        hints_of(value),
     )
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from enum import Enum
 from types import SimpleNamespace
 from typing import Any
 
@@ -360,3 +361,66 @@ def test_a_client_that_knows_few_models_is_made_with_one_of_them(connect: Connec
     assert (shape.model, shape.whole.path) == ("gpt-4.1", ("talk",))
     asked = ChatRequest("gpt-4.1", REQUEST.messages, temperature=0.5)
     assert connect(Picky, "gpt-4.1").chat(asked).text == "1 0.5"
+
+
+class Speaker(Enum):
+    """Role of a message of a client's own class."""
+
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+
+@dataclass
+class OwnCall:
+    """A tool call of a client's own class."""
+
+    id: str
+    name: str
+    args: dict[str, Any]
+
+
+@dataclass
+class OwnMessage:
+    """A message of a client's own class."""
+
+    role: Speaker
+    content: str = ""
+    tool_calls: list[OwnCall] = field(default_factory=list[OwnCall])
+
+
+def test_messages_and_calls_are_of_the_classes_that_a_method_names(connect: Connect) -> None:
+    class Typed:
+        """A client with annotations."""
+
+        def __init__(self, base_url: str) -> None: ...
+
+        def complete(self, messages: list[OwnMessage]) -> OwnMessage:
+            said = [(each.role.name, each.content, *(call.args for call in each.tool_calls)) for each in messages]
+            return OwnMessage(Speaker.ASSISTANT, str(said))
+
+    call = Message(Role.ASSISTANT, (ToolCall("call_1", "weather", {"city": "Paris"}),))
+    history = ChatRequest("gpt", (*REQUEST.messages, call), system="Be short.")
+
+    assert connect(Typed).chat(history).text == (
+        "[('SYSTEM', 'Be short.'), ('USER', 'Hello'), ('ASSISTANT', '', {'city': 'Paris'})]"
+    )
+
+
+class Responses:
+    """A client of the form of OpenAI's SDK for Responses."""
+
+    def __init__(self, base_url: str) -> None:
+        self.responses = self
+
+    def create(self, *, model: str, input: Any, instructions: Any = None, stream: bool = False) -> Any:  # noqa: A002
+        message = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": instructions}]}
+        answer = {"object": "response", "status": "completed", "model": model, "output": [message], "input": input}
+        return [{"type": "response.completed", "response": answer}] if stream else answer
+
+
+def test_a_client_like_the_sdk_for_responses_gets_items(connect: Connect) -> None:
+    client = connect(Responses, "gpt-5.4")
+
+    assert (client.chat(REQUEST).text, _streamed(client).text) == ("Be short.", "Be short.")
