@@ -14,8 +14,7 @@ from harness.model.errors import MissingDependency, PluginError, UnknownName, Us
 from harness.model.protocols import Adapter
 from harness.reports import REPORTS
 from harness.results import Blame, Kind, Report
-from harness.rules.registry import all_rules
-from harness.rules.rule import Rule
+from harness.rules.rule import Rule, all_rules
 from harness.stdio import adapter_specs
 
 Plug = Callable[..., None]

@@ -25,7 +25,7 @@ from harness.model.errors import CassetteError
 from harness.platform.credentials import is_secret_header
 from harness.platform.files import read_file
 from harness.results import Severity
-from harness.rules.registry import all_rules
+from harness.rules.rule import all_rules
 
 _MARK = re.compile(rb"\bmark\.vcr\b")
 _MAX_FILE_BYTES = 4_000_000

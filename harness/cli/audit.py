@@ -19,7 +19,7 @@ from harness.cli.settings import fact_files, fact_options, scope_for, settings
 from harness.model.errors import FileError, ScenarioError
 from harness.platform.environment import hidden_variables
 from harness.reports.words import count
-from harness.rules.registry import all_rules
+from harness.rules.rule import all_rules
 from harness.scenarios import suite
 from harness.scenarios.load import problems, scenario_files
 

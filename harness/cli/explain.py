@@ -34,8 +34,7 @@ from harness.cli.options import FactFiles, argument
 from harness.cli.settings import fact_files, fact_options
 from harness.model.errors import UnknownName, UsageError
 from harness.platform.files import read_shipped_yaml
-from harness.rules.registry import all_rules
-from harness.rules.rule import Rule
+from harness.rules.rule import Rule, all_rules
 
 _WIDTH = 100
 

@@ -31,7 +31,7 @@ from harness.cli.options import AsOf, FactFiles, MaxAge, argument, option
 from harness.model.errors import UnknownName, UsageError
 from harness.results import Blame, Kind, Severity
 from harness.results.features import FEATURES
-from harness.rules.registry import all_rules
+from harness.rules.rule import all_rules
 from harness.wrappers import WRAPPERS
 
 if TYPE_CHECKING:

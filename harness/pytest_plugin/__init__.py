@@ -10,7 +10,7 @@ harness_adapters = ["mypackage.adapter:ADAPTER"]
 ```
 
 The fixture `harness_client` is for tests of an application's own code. It makes a client without key or network, whose
-model follows a scenario (`harness.pytest_plugin.playing`):
+model follows a scenario (`harness.pytest_plugin.scenario_fixtures`):
 
 ```python
 def test_my_agent(harness_client):
@@ -18,7 +18,8 @@ def test_my_agent(harness_client):
     assert "18" in my_agent(client, "What is the weather in Paris?")
 ```
 
-The fixtures `harness_adapter` and `harness_play` play scenarios in your own tests (`harness.pytest_plugin.playing`):
+The fixtures `harness_adapter` and `harness_play` play scenarios in your own tests
+(`harness.pytest_plugin.scenario_fixtures`):
 
 ```python
 @pytest.mark.parametrize("harness_adapter", [ADAPTER, "openai-chat"])
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from harness.model.protocols import Adapter
-    from harness.pytest_plugin.playing import Offline, Play
+    from harness.pytest_plugin.scenario_fixtures import Offline, Play
     from harness.pytest_plugin.taping import Tape
 
 
@@ -192,8 +193,8 @@ def _may_select_scenarios(config: pytest.Config, scenarios: Sequence[Path]) -> b
 
 @pytest.fixture
 def harness_client() -> Iterator[Offline]:
-    """Makes clients that work offline; see `harness.pytest_plugin.playing`."""
-    with import_module("harness.pytest_plugin.playing").Offline() as offline:
+    """Makes clients that work offline; see `harness.pytest_plugin.scenario_fixtures`."""
+    with import_module("harness.pytest_plugin.scenario_fixtures").Offline() as offline:
         yield offline
 
 
@@ -214,19 +215,19 @@ def _tape_of_mark(request: pytest.FixtureRequest) -> None:  # pyright: ignore[re
 @pytest.fixture
 def harness_adapter(request: pytest.FixtureRequest, harness_adapter_name: str) -> Adapter:
     """Provides each adapter of the project's settings in turn. A test may override or parametrise it."""
-    return import_module("harness.pytest_plugin.playing").adapter(request.config, harness_adapter_name)
+    return import_module("harness.pytest_plugin.scenario_fixtures").adapter(request.config, harness_adapter_name)
 
 
 @pytest.fixture
 def harness_play(request: pytest.FixtureRequest, harness_adapter: Adapter | str) -> Play:
-    """Plays scenarios with `harness_adapter`; see `harness.pytest_plugin.playing`."""
-    return import_module("harness.pytest_plugin.playing").Play(request.node, harness_adapter)
+    """Plays scenarios with `harness_adapter`; see `harness.pytest_plugin.scenario_fixtures`."""
+    return import_module("harness.pytest_plugin.scenario_fixtures").Play(request.node, harness_adapter)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Parametrise tests that use `harness_adapter_name` with the project's adapters."""
     if "harness_adapter_name" in metafunc.fixturenames:
-        names = import_module("harness.pytest_plugin.played").adapter_names(metafunc.config)
+        names = import_module("harness.pytest_plugin.session_run").adapter_names(metafunc.config)
         metafunc.parametrize("harness_adapter_name", names)
 
 

@@ -15,9 +15,7 @@ import pytest
 from harness.apis.response_rules import Subject
 from harness.model.errors import HarnessError, ScenarioError
 from harness.model.protocols import Capability
-from harness.pytest_plugin import ending
-from harness.pytest_plugin.ending import end, note
-from harness.pytest_plugin.played import played
+from harness.pytest_plugin.session_run import add_to_report, end_item, session_run, stale_text
 from harness.results import StaleExpectation
 from harness.runner.cells import Cell, cells
 from harness.runner.verdicts import JudgedCell
@@ -35,7 +33,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     """Read the configuration. If pytest uses its `testpaths` setting, add the scenarios to these paths."""
     config = session.config
     try:
-        scenarios = played(config).scenarios
+        scenarios = session_run(config).scenarios
     except HarnessError as error:
         raise pytest.UsageError(str(error)) from None
     if config.args_source is pytest.Config.ArgsSource.TESTPATHS:
@@ -44,14 +42,14 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """Report the configured fact files and the ignored rules, if there are any."""
-    files, ignored = played(config).edition.files, played(config).ignored
+    files, ignored = session_run(config).edition.files, session_run(config).ignored
     said = [f"harness: judged by the facts of {', '.join(map(str, files))}"] if files else []
     return [*said, f"harness: findings of these rules are ignored: {', '.join(ignored)}"] if ignored else said
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """Collect the scenario files of the configured folders."""
-    scenarios = played(parent.config).scenarios
+    scenarios = session_run(parent.config).scenarios
     if file_path.suffix in SUFFIXES and any(file_path.is_relative_to(path) for path in scenarios):
         return ScenarioFile.from_parent(parent, path=file_path)  # pyright: ignore[reportUnknownMemberType]
     return None
@@ -63,7 +61,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         return
     try:
         # a process of pytest-xdist's can only fail its items
-        played(session.config).announce(_cells(session), check=not hasattr(session.config, "workerinput"))
+        session_run(session.config).announce(_cells(session), check=not hasattr(session.config, "workerinput"))
     except HarnessError as error:
         raise pytest.UsageError(str(error)) from None
 
@@ -81,7 +79,7 @@ class ScenarioFile(pytest.File):
             scenario = load_file(self.path)
         except ScenarioError as error:
             raise self.CollectError(str(error)) from None
-        shared = played(self.config)
+        shared = session_run(self.config)
         for cell in cells([scenario], shared.targets, shared.variants):
             name = f"{cell.target.name}[{cell.variant}]"
             # pytest 9.2 reads parameters out of ids, but not out of names: --lf would not know the item again
@@ -101,14 +99,14 @@ class CellItem(pytest.Item):
 
     def runtest(self) -> None:
         """Run the cell and report its verdict as the item's outcome."""
-        shared = played(self.config)
+        shared = session_run(self.config)
         try:
             judged, recorded = shared.play(self.cell)
         except HarnessError as error:
             pytest.fail(str(error), pytrace=False)
-        note(self, judged.result, recorded, shared.edition)
+        add_to_report(self, judged.result, recorded, shared.edition)
         invocation = shared.invocation(self.cell, self.path)
-        end(self, judged.result, map(ending.stale, self._stale(judged)), invocation)
+        end_item(self, judged.result, map(stale_text, self._stale(judged)), invocation)
 
     def reportinfo(self) -> tuple[Path, None, str]:
         """Return file and name for reports."""
@@ -118,7 +116,7 @@ class CellItem(pytest.Item):
         """Return this cell's expected failures that are stale. An entry that covers several cells is stale only if its
         finding occurs in none of them in this session.
         """
-        shared = played(self.config)
+        shared = session_run(self.config)
         alone = shared.run.collect([judged]).stale
         return [entry for entry in alone if entry in shared.whole(_cells(self.session)).stale] if alone else []
 

@@ -136,7 +136,7 @@ class Recording:
             os.close(handle)
 
 
-def noted(result: CellResult, path: Path) -> Iterator[tuple[str, object]]:
+def recording_properties(result: CellResult, path: Path) -> Iterator[tuple[str, object]]:
     """Yield the report properties of a recorded cell."""
     yield "recorded", str(path)
     paid = result.provenance is not None and result.provenance.origin != "reference"
@@ -144,7 +144,7 @@ def noted(result: CellResult, path: Path) -> Iterator[tuple[str, object]]:
         yield "recorded_dollars", str(result.spending.dollars)
 
 
-def say(config: pytest.Config, lines: Iterable[str]) -> None:
+def print_lines(config: pytest.Config, lines: Iterable[str]) -> None:
     """Print lines on the terminal. With pytest-xdist, one worker writes them to the real standard error."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None and not hasattr(config, "workerinput"):

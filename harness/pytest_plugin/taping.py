@@ -7,9 +7,10 @@ fails the test even if the recording has a response to it.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,17 +22,16 @@ from harness.apis.fact_files import FactSelection
 from harness.audit.cassette_audit import Audit
 from harness.cassettes.cassette import Cassette, Interaction
 from harness.cassettes.client_patches import intercepted
+from harness.cassettes.compare import RequestDifference
 from harness.cassettes.tape_player import TapePlayer, load
-from harness.cassettes.tape_recorder import TapeExchange, TapeRecorder, redactor, taken
+from harness.cassettes.tape_recorder import TapeExchange, TapeRecorder, redactor, taken, told
 from harness.model.errors import CassetteMissing, HarnessError, UsageError
+from harness.model.http import HttpRequest
 from harness.platform.project import project
-from harness.pytest_plugin import tape_texts
 from harness.pytest_plugin.tape_settings import MARK, TapeSettings, edition, settings
-from harness.pytest_plugin.tape_texts import TapeProblem
-from harness.reports.words import count, plain_line
+from harness.reports.words import count, place, plain_line, values
 from harness.results import Finding, Outcome, Severity
-from harness.rules.registry import all_rules
-from harness.rules.rule import Rule
+from harness.rules.rule import Rule, all_rules
 
 _TAPE = pytest.StashKey["Tape"]()
 _SESSION = pytest.StashKey["Session"]()
@@ -125,11 +125,11 @@ class Tape:
         self._told = len(exchanges)
         total = len(self._cassette.interactions) if self._cassette is not None else 0
         problems = [
-            *tape_texts.differing(exchanges, new),
-            *(tape_texts.unrecorded(at + 1, exchanges[at], total) for at in new if exchanges[at].recorded is None),
+            *differing(exchanges, new),
+            *(unrecorded(at + 1, exchanges[at], total) for at in new if exchanges[at].recorded is None),
         ]
         remarks = [
-            tape_texts.spelled(at + 1, exchanges[at])
+            spelled(at + 1, exchanges[at])
             for at in new
             if exchanges[at].differences and not any(each.neutral for each in exchanges[at].differences)
         ]
@@ -137,9 +137,9 @@ class Tape:
         for each in (each for each in judged if each.exchange is None or each.exchange in new):
             # The test knows of a refusal in the recording, and may be about it.
             if each.severity is Severity.ERROR and each.outcome is not Outcome.REFUSED:
-                problems.append(TapeProblem(f"{each.rule}: {each.message}", tape_texts.finding(each), each.rule))
+                problems.append(TapeProblem(f"{each.rule}: {each.message}", finding(each), each.rule))
             elif each.severity is not Severity.NOTE:
-                remarks.append(tape_texts.finding(each))
+                remarks.append(finding(each))
         if remarks:
             self._item.add_report_section("call", "harness tape", self._public("\n\n".join(remarks)))
         return problems
@@ -155,7 +155,7 @@ class Tape:
         ]
 
     def _unused(self, deck: TapePlayer) -> list[TapeProblem]:
-        return [tape_texts.unused(index, request) for index, request in deck.unused]
+        return [unused(index, request) for index, request in deck.unused]
 
     def _text(self, problems: Sequence[TapeProblem]) -> str:
         command = f"pytest --harness-record={{}} {shlex.quote(self._item.nodeid)}"
@@ -279,3 +279,105 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
                 terminalreporter.line(f"{path}: {count(number, 'exchange')}")
                 for each in config.stash[_SESSION].forms.get(path, ()):
                     terminalreporter.line(f"  brings new tokens, so only its form is in there: {each}")
+
+
+_MOST = 10
+"""Maximum number of differences shown for a request."""
+
+
+@dataclass(frozen=True, slots=True)
+class TapeProblem:
+    """A problem that fails a test.
+
+    `headline` describes it in one line, which pytest's summary shows. `rule` is the broken rule or limit, if any.
+    """
+
+    headline: str
+    text: str
+    rule: str | None = None
+
+
+def differing(exchanges: Sequence[TapeExchange], numbers: Sequence[int]) -> Iterator[TapeProblem]:
+    """Yield a problem for each request that differs from the recorded one. Repeated differences are only described
+    once.
+    """
+    said: dict[tuple[str, ...], int] = {}
+    for at in numbers:
+        played = exchanges[at]
+        found = tuple(each.message for each in played.differences if each.neutral)
+        if not found:
+            continue
+        head = f"request {at + 1}, {told(played.request)}, is not the recorded one (interaction {played.index})"
+        headline = f"request {at + 1}: {_changed(played.differences)}"
+        if found in said:
+            yield TapeProblem(headline, _joined([f"{head}: as request {said[found] + 1}"]))
+            continue
+        said[found] = at
+        shown = [each for each in played.differences if each.neutral][:_MOST]
+        more = [f"  and {len(found) - _MOST} more"] if len(found) > _MOST else []
+        yield TapeProblem(
+            headline, _joined([f"{head}:", *(line for each in shown for line in _difference(each)), *more])
+        )
+
+
+def spelled(number: int, played: TapeExchange) -> str:
+    """Describe how a request is spelled differently, although it has the recorded meaning."""
+    said = "; ".join(each.message for each in played.differences[:_MOST])
+    return _joined([f"request {number}, {told(played.request)}: means what was recorded, but {said}"])
+
+
+def unrecorded(number: int, played: TapeExchange, total: int) -> TapeProblem:
+    """Describe a request for which the cassette has no response left."""
+    left = f": the cassette ({count(total, 'exchange')}) has none left for it" if total else ""
+    headline = f"request {number}, {told(played.request)}, was not recorded"
+    return TapeProblem(headline, _joined([f"{headline}{left}"]))
+
+
+def unused(index: int, request: HttpRequest) -> TapeProblem:
+    """Describe a recorded exchange whose request the test did not send."""
+    headline = f"interaction {index}, {told(request)}, was not requested"
+    return TapeProblem(headline, _joined([headline]))
+
+
+def finding(each: Finding) -> str:
+    """Describe a finding."""
+    lines = [f"{each.rule} ({each.kind}, {each.severity}): {each.message}"]
+    if where := place(each):
+        lines.append(f"  at:       {where}")
+    lines += [f"  {f'{name}:':<9} {value}" for name, value in values(each)]
+    lines += [f"    {line}" for line in each.piece]
+    lines += [f"  to do:    {each.remedy}"] if each.remedy else []
+    lines.append(f"  more:     harness explain {each.rule}")
+    return _joined(lines)
+
+
+_PLACES = (
+    (r"system\b", "the system prompt"),
+    (r"turns\[\d+\]\.parts\[\d+\]\.payload", "a tool result"),
+    (r"turns\[\d+\]\.parts\[\d+\]\.arguments", "the arguments of a call"),
+    (r"turns\[\d+\]\.parts\[\d+\]\.text", "a text of the conversation"),
+    (r"turns\b", "the conversation"),
+    (r"tools\b", "a tool"),
+    (r"model\b", "the model"),
+    (r"settings\.(\w+)", r"the setting \1"),
+)
+"""Patterns for paths in the neutral view of a request, each with a readable name."""
+
+
+def _changed(differences: Sequence[RequestDifference]) -> str:
+    """Describe the first difference that fails the test. Use the readable name of its path if `_PLACES` has one."""
+    first = next(each for each in differences if each.neutral)
+    for pattern, words in _PLACES:
+        match = re.match(pattern, first.place)
+        if match is not None:
+            said = first.message.removeprefix(first.place).removeprefix("system prompt").lstrip(":, ")
+            return f"{match.expand(words)} has changed: {said}"
+    return first.message
+
+
+def _difference(each: RequestDifference) -> Sequence[str]:
+    return [f"  {each.pointer or 'request'}", f"    {each.message}"] if each.pointer else [f"    {each.message}"]
+
+
+def _joined(lines: Sequence[str]) -> str:
+    return "\n".join(plain_line(line) for line in lines)

@@ -12,7 +12,7 @@ from harness.cassettes.preflight import Outdated
 from harness.model.errors import UnknownName, UsageError
 from harness.results import Mode
 from harness.rules import EVERYTHING, Scope
-from harness.rules.registry import all_rules
+from harness.rules.rule import all_rules
 from harness.runner.backends import Backend, ReferenceBackend, ReplayBackend
 from harness.runner.budget import Budget
 from harness.runner.cells import VARIANTS

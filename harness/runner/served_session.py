@@ -25,8 +25,8 @@ from harness.reference_server.conversation_server import ConversationServer, Kno
 from harness.results import CellResult, Exchange, Provenance, ServedTranscript, ToolRun, TurnedAway, Verdict
 from harness.rules.conversation_report import build_conversation, max_conversation_chars
 from harness.rules.evidence import Evidence
-from harness.rules.registry import all_rules
 from harness.rules.replays import is_unreadable_by_sdk
+from harness.rules.rule import all_rules
 from harness.runner.backends import NO_KEY, CellEnvironment
 from harness.runner.verdicts import CellJudge
 from harness.scenarios.schema import Scenario, Variant

@@ -45,9 +45,8 @@ from harness.rules import EVERYTHING, Scope
 from harness.rules.evidence import Evidence, ParsedExchange
 from harness.rules.expected_outcomes import decline_reason as why_declined
 from harness.rules.expected_outcomes import declined_chat
-from harness.rules.registry import all_rules
 from harness.rules.replays import CASSETTE_AGE_RULE
-from harness.rules.rule import Rule
+from harness.rules.rule import Rule, all_rules
 from harness.runner import exhibits
 from harness.runner.backends import CellEnvironment
 from harness.runner.costs import spending

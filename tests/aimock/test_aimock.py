@@ -20,7 +20,7 @@ from harness.checks.server_check import CheckSelection, ServerCheckRun
 from harness.checks.server_checks import CHECKS
 from harness.checks.server_session import RetryingClient, ServerUnderTest
 from harness.results import Blame, Finding, RunResult, Severity, Verdict
-from harness.rules.registry import all_rules
+from harness.rules.rule import all_rules
 from harness.runner.backends import Backend, ReplayBackend
 from harness.runner.cells import cells
 from harness.runner.live import LiveBackend

@@ -17,7 +17,7 @@ from harness.model.errors import Unsupported
 from harness.model.messages import ChatRequest, Thinking
 from harness.model.protocols import Endpoint
 from harness.results import CellResult, Verdict
-from harness.rules.registry import all_rules
+from harness.rules.rule import all_rules
 from harness.runner.cells import Cell
 from harness.runner.suite_run import Run
 from harness.runner.tool_loop import run_scenario

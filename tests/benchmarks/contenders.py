@@ -24,9 +24,8 @@ from harness.apis.registry import Target
 from harness.cassettes.cassette import REFERENCE_URL
 from harness.cassettes.library import Library
 from harness.model.protocols import Endpoint
-from harness.rules.registry import all_rules
 from harness.rules.replays import RULES as COMPARISON
-from harness.rules.rule import Rule
+from harness.rules.rule import Rule, all_rules
 from harness.runner.backends import ReplayBackend
 from harness.runner.cells import cells
 from harness.runner.suite_run import Run

@@ -14,7 +14,7 @@ import harness.results
 import harness.rules.evidence
 from harness.results import CellResult, Finding, Transcript
 from harness.rules.evidence import Evidence
-from harness.rules.registry import all_rules
+from harness.rules.rule import all_rules
 from harness.runner.backends import Backend
 from harness.runner.cells import Cell
 from harness.runner.suite_run import Run

@@ -21,7 +21,7 @@ from harness.cli.explain import lines
 from harness.cli.main import COMMANDS, main
 from harness.model.protocols import Capability
 from harness.results import Blame, Kind, Severity, Verdict
-from harness.rules.registry import all_rules
+from harness.rules.rule import all_rules
 from harness.runner.costs import models
 from harness.scenarios.load import load_paths
 from harness.scenarios.suite import shipped

@@ -12,7 +12,7 @@ from harness.model.http import HttpRequest
 from harness.model.messages import ChatRequest, Finish, Message, StreamEvent, TextDelta
 from harness.model.protocols import AsyncStreamingChatClient, Endpoint, Route
 from harness.results import RunResult, Verdict
-from harness.rules.registry import all_rules
+from harness.rules.rule import all_rules
 from harness.runner.backends import Backend, ReferenceBackend, ReplayBackend
 from harness.runner.cells import cells
 from harness.runner.suite_run import Run

@@ -10,7 +10,7 @@ from harness.cassettes.library import Library
 from harness.model.messages import ChatRequest, ChatResponse, Message, ToolResult
 from harness.model.protocols import Adapter
 from harness.results import Blame, CellResult, RunResult, Severity, Verdict
-from harness.rules.registry import all_rules
+from harness.rules.rule import all_rules
 from harness.runner.backends import Backend, ReferenceBackend, ReplayBackend
 from harness.runner.cells import cells
 from harness.runner.suite_run import Run

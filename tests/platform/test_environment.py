@@ -11,7 +11,7 @@ from harness.model.messages import ChatRequest, ChatResponse, Message, Role, Sto
 from harness.model.protocols import Adapter, Capability, Endpoint
 from harness.platform.environment import hidden_variables
 from harness.results import Verdict
-from harness.rules.registry import all_rules
+from harness.rules.rule import all_rules
 from harness.runner.backends import ReferenceBackend
 from harness.runner.cells import cells
 from harness.runner.suite_run import Run

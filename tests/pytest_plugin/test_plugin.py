@@ -14,7 +14,7 @@ from harness.cassettes.library import Library
 from harness.cli.main import main
 from harness.model.protocols import Capability
 from harness.results import Severity
-from harness.rules.registry import all_rules
+from harness.rules.rule import all_rules
 from harness.scenarios import suite
 from tests.pytest_plugin.project import FORGETFUL, configure, play, play_apart, scenario
 

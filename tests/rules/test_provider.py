@@ -12,7 +12,7 @@ from harness.model.http import HttpRequest, HttpResponse
 from harness.results import Blame, Exchange, Severity, Transcript
 from harness.rules.decoded_responses import RULES
 from harness.rules.evidence import Evidence
-from harness.rules.registry import all_rules
+from harness.rules.rule import all_rules
 from harness.runner.cells import Cell
 from harness.runner.suite_run import Run
 from tests.stages import InProcess, shipped_scenarios, shipped_targets

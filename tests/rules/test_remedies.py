@@ -14,8 +14,7 @@ from harness.apis.limits import remedy
 from harness.apis.registry import known_limits
 from harness.reports.words import what_to_do
 from harness.results import Blame, Severity
-from harness.rules.registry import all_rules
-from harness.rules.rule import Rule, RuleViolation
+from harness.rules.rule import Rule, RuleViolation, all_rules
 
 RULES = {rule.id: rule for rule in all_rules()}
 

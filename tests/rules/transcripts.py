@@ -12,8 +12,7 @@ from harness.apis.response_rules import Subject
 from harness.model.messages import ChatResponse, Part, StreamEvent
 from harness.results import Exchange, Finding, Kind, Severity, Transcript
 from harness.rules.evidence import Evidence
-from harness.rules.registry import all_rules
-from harness.rules.rule import Rule
+from harness.rules.rule import Rule, all_rules
 from harness.runner.backends import Backend
 from harness.runner.cells import Cell
 from harness.runner.suite_run import Run

@@ -8,7 +8,7 @@ import pytest
 
 from harness.apis.api import PATH_UNKNOWN
 from harness.results import Blame, Finding, Kind, Severity
-from harness.rules.registry import all_rules
+from harness.rules.rule import all_rules
 from harness.runner.verdicts import RELATIONS, link_causes
 
 

@@ -18,7 +18,7 @@ from harness.model.messages import ChatRequest, ChatResponse
 from harness.model.process import Command, Completed, from_request, from_response
 from harness.model.protocols import Adapter, ChatClient, Endpoint, ProcessRunner
 from harness.results import CellResult, Verdict
-from harness.rules.registry import all_rules
+from harness.rules.rule import all_rules
 from harness.runner.backends import Backend, ReferenceBackend, ReplayBackend
 from harness.runner.cells import Cell
 from harness.runner.live import LiveBackend

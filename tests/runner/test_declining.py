@@ -15,7 +15,7 @@ from harness.model.errors import Unsupported
 from harness.model.messages import ChatRequest, ChatResponse, File, NamedTool
 from harness.model.protocols import Capability
 from harness.results import CellResult, Verdict
-from harness.rules.registry import all_rules
+from harness.rules.rule import all_rules
 from harness.runner.backends import ReplayBackend
 from harness.runner.cells import Cell
 from harness.runner.recorder import Recorder

@@ -15,7 +15,7 @@ from harness.model.errors import InvalidRequest, PluginError, RateLimited
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.protocols import Adapter, EmbeddingProvider, Embeddings, Endpoint
 from harness.results import Blame, CellResult, Embedded, Severity, Verdict
-from harness.rules.registry import all_rules
+from harness.rules.rule import all_rules
 from harness.runner.backends import Backend, ReferenceBackend, ReplayBackend
 from harness.runner.cells import Cell
 from harness.runner.recorder import Recorder

@@ -22,8 +22,7 @@ from harness.model.messages import ChatRequest, ChatResponse
 from harness.model.protocols import Capability, Endpoint
 from harness.results import Blame, CellResult, Kind, Mode, RunResult, Severity, Verdict
 from harness.rules.evidence import Evidence
-from harness.rules.registry import all_rules
-from harness.rules.rule import Rule, RuleViolation
+from harness.rules.rule import Rule, RuleViolation, all_rules
 from harness.runner.backends import ReferenceBackend, ReplayBackend
 from harness.runner.cells import Cell, cells
 from harness.runner.expected_failures import ExpectedFailure

@@ -23,8 +23,7 @@ from harness.model.protocols import Endpoint
 from harness.reference_server.script_session import ScriptSession
 from harness.results import CellResult, Exchange, Kind, Verdict
 from harness.rules.evidence import Evidence
-from harness.rules.registry import all_rules
-from harness.rules.rule import Rule, RuleViolation
+from harness.rules.rule import Rule, RuleViolation, all_rules
 from harness.runner import backends
 from harness.runner.backends import Backend, ReferenceBackend, ReplayBackend
 from harness.runner.cells import Cell

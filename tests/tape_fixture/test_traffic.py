@@ -11,7 +11,7 @@ from harness.cassettes.client_patches import intercepted
 from harness.cassettes.tape_player import TapePlayer
 from harness.cassettes.tape_recorder import redactor, taken, text
 from harness.results import Outcome, Severity
-from harness.rules.registry import all_rules
+from harness.rules.rule import all_rules
 from tests.traffic import ROOT, needs_traffic
 
 SAMPLE = 33

@@ -9,7 +9,7 @@ import pytest
 from harness.audit.cassette_audit import audit
 from harness.model.errors import CassetteError, CassetteMissing
 from harness.results import Audited, Finding, Kind, Outcome, RunResult, Severity
-from harness.rules.registry import all_rules
+from harness.rules.rule import all_rules
 from tests.audit.audit.cassettes import (
     ACCEPTED,
     REFUSAL,

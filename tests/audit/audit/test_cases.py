@@ -8,7 +8,7 @@ import pytest
 
 from harness.audit.cassette_audit import audit
 from harness.results import Finding, Severity
-from harness.rules.registry import all_rules
+from harness.rules.rule import all_rules
 from tests.traffic import CASES
 
 pytestmark = pytest.mark.skipif(not CASES.is_dir(), reason="../shared/cases is not here")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from harness.audit.cassette_audit import audit
 from harness.results import Audited, Blame, Kind, Outcome, RunResult, Severity
-from harness.rules.registry import all_rules
+from harness.rules.rule import all_rules
 from tests.traffic import FOLDERS, ROOT, needs_traffic, recorded
 
 pytestmark = needs_traffic

@@ -14,8 +14,7 @@ from harness.apis import registry
 from harness.kit.client import Client
 from harness.model.errors import HarnessError, UnknownName, UsageError
 from harness.model.protocols import Adapter
-from harness.pytest_plugin.ending import Nonconformant, end, note
-from harness.pytest_plugin.played import Played, played
+from harness.pytest_plugin.session_run import Nonconformant, SessionRun, add_to_report, end_item, session_run
 from harness.reference_server.script_session import ScriptSession
 from harness.results import CellResult, Verdict
 from harness.runner.backends import ReferenceBackend
@@ -29,7 +28,7 @@ from harness.scenarios.schema import Scenario, Variant
 def adapter(config: pytest.Config, spec: str) -> Adapter:
     """Return an adapter by its name or by `package.module:attribute`. Fails the test if it does not exist."""
     try:
-        return played(config).adapter(spec)
+        return session_run(config).adapter(spec)
     except HarnessError as error:
         pytest.fail(str(error), pytrace=False)
 
@@ -59,22 +58,22 @@ class Play:
         return results
 
     def _results(self, scenario: str | Path, target: str | None, variant: Variant | None) -> list[CellResult]:
-        shared = played(self._item.config)
+        shared = session_run(self._item.config)
         file = _file(shared, scenario)
         wanted = variants([variant] if variant is not None else [], "harness_play")
         found = cells([load_file(file)], shared.targets_of(self._adapter, target), wanted)
         shared.announce(found)
         return [self._played(shared, cell, file) for cell in found]
 
-    def _played(self, shared: Played, cell: Cell, file: Path) -> CellResult:
+    def _played(self, shared: SessionRun, cell: Cell, file: Path) -> CellResult:
         judged, recorded = shared.play(cell, file)
-        note(self._item, judged.result, recorded, shared.edition)
+        add_to_report(self._item, judged.result, recorded, shared.edition)
         if judged.result.verdict is not Verdict.NOT_APPLICABLE:
-            end(self._item, judged.result, (), shared.invocation(cell, file))
+            end_item(self._item, judged.result, (), shared.invocation(cell, file))
         return judged.result
 
 
-def _file(shared: Played, given: str | Path) -> Path:
+def _file(shared: SessionRun, given: str | Path) -> Path:
     """Return the file of a scenario. Raises `UsageError` if no scenario has this id."""
     if isinstance(given, Path) or Path(given).suffix in SUFFIXES:
         return Path(given).resolve()
