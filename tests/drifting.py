@@ -38,13 +38,13 @@ def provider(api: str, *files: Path) -> Callable[[HttpRequest], HttpResponse]:
     def handle(request: HttpRequest) -> HttpResponse:
         model = wire.model_of(request) or ""
         profile = wire.profile_for(model, FactSelection(today(), files))
-        law = wire.services.provider_rules(profile, model)
-        violations = wire.judge(request, law)
+        rule_set = wire.services.provider_rules(profile, model)
+        violations = wire.judge(request, rule_set)
         taken = _taken(wire, profile, request)
         refused = [each for each in violations if each.severity == "error" or each.pointer not in taken]
         if refused:
             return wire.error_for(wire.refuse(refused[0]), request)
-        return ScriptSession(SCENARIO, wire, model, profile, law)(request)
+        return ScriptSession(SCENARIO, wire, model, profile, rule_set)(request)
 
     return handle
 

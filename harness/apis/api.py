@@ -176,12 +176,12 @@ class Api:
         """All limits: those in `limits` and those of the facts. Raises `FactsError`."""
         return (*self.limits, *(limit for limit, _ in self.facts.limits.values()))
 
-    def profile_for(self, model: str, edition: FactSelection = SHIPPED) -> Profile:
+    def profile_for(self, model: str, fact_selection: FactSelection = SHIPPED) -> Profile:
         """Return the profile of a model, with the facts of a selection. A selection without a day means today. Raises
         `FactsError`.
         """
         bare = model.removeprefix("models/")
-        facts = self.facts.together(self.name, edition.files).holding(bare, edition.day or today())
+        facts = self.facts.together(self.name, fact_selection.files).holding(bare, fact_selection.day or today())
         known = self._derived.get((bare, id(facts)))
         if known is not None and known[0] is facts:
             return known[1]
@@ -191,42 +191,46 @@ class Api:
         self._derived[bare, id(facts)] = facts, profile
         return profile
 
-    def target_profile(self, target: ShippedTarget, model: str, edition: FactSelection = SHIPPED) -> Profile:
+    def target_profile(self, target: ShippedTarget, model: str, fact_selection: FactSelection = SHIPPED) -> Profile:
         """Return the profile of a model at the server of a target. Raises `FactsError`."""
-        profile = self.profile_for(model, edition)
+        profile = self.profile_for(model, fact_selection)
         if target.service is None:
             return profile
         lacks = profile.lacks.union(target.profile.get("lacks", ()))
         return replace(profile, **{**target.profile, "dialect": target.service, "lacks": lacks})
 
-    def violation_ids(self, edition: FactSelection = SHIPPED) -> Iterator[str]:
+    def violation_ids(self, fact_selection: FactSelection = SHIPPED) -> Iterator[str]:
         """Yield the ids of all limits, and of all refusals that only fact conditions check, regardless of the day.
         Raises `FactsError`.
         """
-        facts = self.facts.together(self.name, edition.files)
+        facts = self.facts.together(self.name, fact_selection.files)
         yield from dict.fromkeys((*(limit.id for limit in self.limits), *self.facts.limits, *facts.limits))
         yield from (fact.id for fact in self._unwritten(facts.all()))
 
-    def judge(self, request: HttpRequest, law: RuleSet) -> list[Violation]:
+    def judge(self, request: HttpRequest, rule_set: RuleSet) -> list[Violation]:
         """Return the violations of a request. Never raises.
 
         A limit with facts applies only if the rule set has one of its facts. A fact with conditions adds a violation
         unless another violation is reported at the same place. A warning does not suppress an error. A limit that is
         known only for the API's provider does not suppress a violation that applies at this server.
         """
-        limits, refused = self._docket(law).judge(request)
-        found = self.supported_by_facts([*limits, *self.violations(request, law)], law)
-        settled = [each for each in found if self.applies_at(each.source, law)]
+        limits, refused = self._docket(rule_set).judge(request)
+        found = self.supported_by_facts([*limits, *self.violations(request, rule_set)], rule_set)
+        settled = [each for each in found if self.applies_at(each.source, rule_set)]
         for each in refused:
-            if not _is_said(each, settled if self.applies_at(each.source, law) else found):
+            if not _is_said(each, settled if self.applies_at(each.source, rule_set) else found):
                 found.append(each)
         return found
 
-    def judge_embeddings(self, request: HttpRequest, law: RuleSet) -> list[Violation]:
+    def judge_embeddings(self, request: HttpRequest, rule_set: RuleSet) -> list[Violation]:
         """Return the violations of a request for embeddings. Never raises."""
-        return [] if self.embeddings is None else self.supported_by_facts(self.embeddings.violations(request, law), law)
+        return (
+            []
+            if self.embeddings is None
+            else self.supported_by_facts(self.embeddings.violations(request, rule_set), rule_set)
+        )
 
-    def supported_by_facts(self, found: Sequence[Violation], law: RuleSet) -> list[Violation]:
+    def supported_by_facts(self, found: Sequence[Violation], rule_set: RuleSet) -> list[Violation]:
         """Keep the violations that a fact of the rule set supports. Errors become warnings unless one of these facts is
         a certain refusal.
 
@@ -237,28 +241,30 @@ class Api:
             sources = each.source.split(", ")
             if not self.facts.named(sources):
                 supported_by_facts.append(each)
-            elif held := [fact for fact in law.profile.facts if fact.id in sources and fact.is_at(law.services)]:
+            elif held := [
+                fact for fact in rule_set.profile.facts if fact.id in sources and fact.is_at(rule_set.services)
+            ]:
                 supported_by_facts.append(replace(each, severity=lesser(each.severity, held)))
         return supported_by_facts
 
-    def applies_at(self, source: str, law: RuleSet) -> bool:
+    def applies_at(self, source: str, rule_set: RuleSet) -> bool:
         """Return whether a limit with this source is known to apply at the rule set's server.
 
         Compatible servers often accept what the API's provider refuses. A limit applies to them only if its fact names
         the server or if it has no fact.
         """
         sources = source.split(", ")
-        held = [fact for fact in law.profile.facts if fact.id in sources]
-        return law.is_own or not held or any(law.service in (fact.service or ()) for fact in held)
+        held = [fact for fact in rule_set.profile.facts if fact.id in sources]
+        return rule_set.is_own or not held or any(rule_set.service in (fact.service or ()) for fact in held)
 
-    def _docket(self, law: RuleSet) -> CompiledFacts:
+    def _docket(self, rule_set: RuleSet) -> CompiledFacts:
         """Compile the conditions of the facts and limits that apply under a rule set. Equal ones are compiled once."""
-        profile = law.profile
-        known = self._dockets.get((id(profile), law.services))
+        profile = rule_set.profile
+        known = self._dockets.get((id(profile), rule_set.services))
         if known is not None and known[0] is profile:
             return known[1]
-        at = [fact for fact in profile.facts if fact.is_at(law.services)]
-        held, breaches = [*self._unwritten(at)], [*self._breaches(law, at)]
+        at = [fact for fact in profile.facts if fact.is_at(rule_set.services)]
+        held, breaches = [*self._unwritten(at)], [*self._breaches(rule_set, at)]
         same = (
             each
             for _, each in self._dockets.values()
@@ -267,10 +273,10 @@ class Api:
         docket = next(same, None) or CompiledFacts(held, self.schema_places, breaches, self.spelled)
         if len(self._dockets) >= _MOST_DOCKETS:
             self._dockets.clear()
-        self._dockets[id(profile), law.services] = profile, docket
+        self._dockets[id(profile), rule_set.services] = profile, docket
         return docket
 
-    def _breaches(self, law: RuleSet, facts: Sequence[Fact]) -> Iterator[tuple[Limit, Breach]]:
+    def _breaches(self, rule_set: RuleSet, facts: Sequence[Fact]) -> Iterator[tuple[Limit, Breach]]:
         """Yield each limit that has an applicable fact, once for each breach that is possible under the rule set."""
         held = {fact.id for fact in facts}
         shipped = self.facts.limits
@@ -281,7 +287,7 @@ class Api:
         for limit, entry in {**shipped, **own}.values():
             if not held.isdisjoint(limit.facts):
                 for breach in entry.breaches:
-                    if breach.own in (None, law.is_own) and _has(law.profile, breach.profile):
+                    if breach.own in (None, rule_set.is_own) and _has(rule_set.profile, breach.profile):
                         yield limit, breach
 
     def _unwritten(self, facts: Iterable[Fact]) -> Iterator[Fact]:

@@ -137,9 +137,9 @@ def day_of(fact: Fact) -> dt.date:
     return fact.until or max(fact.since or dt.date.min, *(each.date for each in fact.evidence))
 
 
-def rules_of(api: Api, fact: Fact, model: str, edition: FactSelection) -> RuleSet:
+def rules_of(api: Api, fact: Fact, model: str, fact_selection: FactSelection) -> RuleSet:
     """Return the rule set for a fact's examples: its service, on a day on which the fact applies."""
-    profile = api.profile_for(model, FactSelection(day_of(fact), edition.files))
+    profile = api.profile_for(model, FactSelection(day_of(fact), fact_selection.files))
     return api.services.rules_of(profile, (fact.service or [OWN])[0])
 
 
@@ -152,7 +152,7 @@ class JudgedExample:
     id: str
     key: Key
     refused: bool
-    law: RuleSet
+    rule_set: RuleSet
     request: HttpRequest
     found: tuple[Violation, ...]
 
@@ -181,7 +181,7 @@ class JudgedExample:
 
 
 def judged(
-    api: Api, facts: Facts, fact: Fact, edition: FactSelection = SHIPPED, base_url: str = "https://example.com"
+    api: Api, facts: Facts, fact: Fact, fact_selection: FactSelection = SHIPPED, base_url: str = "https://example.com"
 ) -> Iterator[JudgedExample]:
     """Judge the examples of a fact and of its limits. Raises `ValueError` for an unknown base."""
     entries: list[tuple[str, Key, bool, Example]] = []
@@ -191,28 +191,28 @@ def judged(
     bases = facts.bases
     for name, key, refused, example in entries:
         model = str(example.get("model", model_of(api, fact)))
-        law = rules_of(api, fact, model, edition)
+        rule_set = rules_of(api, fact, model, fact_selection)
         request = request_of(api, bases, example, model, base_url)
         of_embeddings = api.embeddings is not None and api.embeddings.recognises(request)
-        found = (api.judge_embeddings if of_embeddings else api.judge)(request, law)
-        yield JudgedExample(api, fact, name, key, refused, law, request, tuple(found))
+        found = (api.judge_embeddings if of_embeddings else api.judge)(request, rule_set)
+        yield JudgedExample(api, fact, name, key, refused, rule_set, request, tuple(found))
 
 
 def problems(file: Path) -> list[FileError]:
     """Return all errors in a fact file. Its examples are judged only if the file itself is valid."""
     try:
-        edition = FactSelection(files=(file,))
-        edition.check(registry.APIS.names())
+        fact_selection = FactSelection(files=(file,))
+        fact_selection.check(registry.APIS.names())
         found = read_fact_file(file)
     except FactsError as error:
         return [error]
     document = read(read_file(file, MAX_BYTES), str(file), FactsError)
     api = registry.api(found.api)
-    facts = api.facts.together(api.name, edition.files)
+    facts = api.facts.together(api.name, fact_selection.files)
     errors: list[FileError] = []
     for at, fact in enumerate(found.facts):
         try:
-            examples = judged(api, facts, fact, edition)
+            examples = judged(api, facts, fact, fact_selection)
             errors += (document.error(("facts", at, *each.key), each.fault) for each in examples if each.fault)
         except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
             errors.append(document.error(("facts", at), f"an example cannot be made: {error}."))

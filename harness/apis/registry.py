@@ -116,8 +116,9 @@ def severity(limit: Limit) -> Severity:
 class Target:
     """An adapter with a model: one column of a report.
 
-    `cassettes` is the target name in the paths of its recordings, which any adapter of the API can replay. `edition`
-    selects the facts that apply to it. A target of a compatible server has its `service`, address and key variables.
+    `cassettes` is the target name in the paths of its recordings, which any adapter of the API can replay.
+    `fact_selection` selects the facts that apply to it. A target of a compatible server has its `service`, address and
+    key variables.
     """
 
     name: str
@@ -125,7 +126,7 @@ class Target:
     model: str
     profile: Profile
     cassettes: str
-    edition: FactSelection = SHIPPED
+    fact_selection: FactSelection = SHIPPED
     service: str | None = None
     url: str = ""
     keys: tuple[str, ...] = ()
@@ -142,7 +143,7 @@ class Target:
 
 
 def target_for(
-    shipped: ShippedTarget, adapter: Adapter, models: Mapping[str, str], edition: FactSelection = SHIPPED
+    shipped: ShippedTarget, adapter: Adapter, models: Mapping[str, str], fact_selection: FactSelection = SHIPPED
 ) -> Target:
     """Return a built-in target that uses `adapter`. `models` maps target names to models that replace the default ones.
 
@@ -153,8 +154,10 @@ def target_for(
         suffix = f"@{name}" if shipped.service else name.removeprefix(shipped.api)
         name = adapter.name + suffix
     model = models.get(name, models.get(shipped.name, shipped.model))
-    profile = api(adapter.api).target_profile(shipped, model, edition)
-    made = Target(name, adapter, model, profile, shipped.name, edition, shipped.service, shipped.url, shipped.keys)
+    profile = api(adapter.api).target_profile(shipped, model, fact_selection)
+    made = Target(
+        name, adapter, model, profile, shipped.name, fact_selection, shipped.service, shipped.url, shipped.keys
+    )
     return made if model == shipped.model else replace(made, cassettes=_of_model(shipped.name, model))
 
 
@@ -168,7 +171,7 @@ def targets_for(
     adapters: Sequence[Adapter],
     names: Sequence[str],
     models: Mapping[str, str],
-    edition: FactSelection = SHIPPED,
+    fact_selection: FactSelection = SHIPPED,
     optional: Container[str] = (),
 ) -> list[Target]:
     """Return all targets that the adapters can run. If `names` is not empty, only these targets are included.
@@ -188,7 +191,7 @@ def targets_for(
                 f"the adapter {adapter.name!r} speaks {adapter.api!r}, and none of the chosen targets does: "
                 + ", ".join(f"{shipped.name} ({shipped.api})" for shipped in chosen)
             )
-        made.extend(target_for(shipped, adapter, models, edition) for shipped in of_api)
+        made.extend(target_for(shipped, adapter, models, fact_selection) for shipped in of_api)
     for name in names:
         if not any(t.cassettes.partition("@")[0] == name for t in made):
             needed = target_named(name).api

@@ -50,7 +50,7 @@ class FoundCassette:
 
 
 def adopt_cassettes(
-    paths: Sequence[Path], to: Path | None = None, edition: FactSelection = SHIPPED, allowed: Sequence[str] = ()
+    paths: Sequence[Path], to: Path | None = None, fact_selection: FactSelection = SHIPPED, allowed: Sequence[str] = ()
 ) -> Iterator[FoundCassette]:
     """Inspect cassette files, and all cassettes below folders.
 
@@ -70,7 +70,7 @@ def adopt_cassettes(
             if named or looks_like_cassette(file):
                 yield FoundCassette(file, {}, _reason(error))
             continue
-        found = _looked_at(file, cassette, edition)
+        found = _looked_at(file, cassette, fact_selection)
         yield found if to is None or found.unplayable else _kept(found, cassette, to / _place(file, roots), allowed)
 
 
@@ -80,14 +80,14 @@ def marked_tests(paths: Sequence[Path]) -> list[Path]:
     return sorted(found)
 
 
-def _looked_at(file: Path, cassette: Cassette, edition: FactSelection) -> FoundCassette:
+def _looked_at(file: Path, cassette: Cassette, fact_selection: FactSelection) -> FoundCassette:
     exchanges = Counter(_whose(each) for each in cassette.interactions)
     silent = [at for at, each in enumerate(cassette.interactions) if each.response is None]
     unplayable = f"interaction {silent[0]} has no answer" if silent else None
     if not cassette.interactions:
         unplayable = "there is no exchange in it"
     return FoundCassette(
-        file, exchanges, unplayable, tuple(_secrets(cassette)), tuple(_broken(file, cassette, edition))
+        file, exchanges, unplayable, tuple(_secrets(cassette)), tuple(_broken(file, cassette, fact_selection))
     )
 
 
@@ -129,8 +129,8 @@ def _tells(name: str, value: str) -> bool:
 _WRITTEN_OVER = frozenset({"REDACTED", "FILTERED", "SCRUBBED", "DUMMY-KEY", "PLACEHOLDER", "FAKE-API-KEY", "NOT-A-KEY"})
 
 
-def _broken(file: Path, cassette: Cassette, edition: FactSelection) -> Iterator[tuple[str, int]]:
-    audit = Audit(all_rules(), edition)
+def _broken(file: Path, cassette: Cassette, fact_selection: FactSelection) -> Iterator[tuple[str, int]]:
+    audit = Audit(all_rules(), fact_selection)
     audit.add(str(file), cassette)
     first: dict[str, int] = {}
     for cell in audit.result().cells:

@@ -93,11 +93,11 @@ class Audit:
     """
 
     def __init__(
-        self, rules: Sequence[Rule], edition: FactSelection = SHIPPED, room: int = 0, scope: Scope = EVERYTHING
+        self, rules: Sequence[Rule], fact_selection: FactSelection = SHIPPED, room: int = 0, scope: Scope = EVERYTHING
     ) -> None:
         self._rules = rules
         self._scope = scope
-        self._edition = edition
+        self._fact_selection = fact_selection
         self._room = room
         self._files = 0
         self._counts = {api.name: Counter[str]() for api in registry.apis()}
@@ -114,11 +114,11 @@ class Audit:
             if wire is None:
                 self._unknown += 1
             else:
-                day = None if self._edition.day else made_on(cassette, interaction)
+                day = None if self._fact_selection.day else made_on(cassette, interaction)
                 key = wire.name, wire.model_of(interaction.request) or "", day
                 groups.setdefault(key, []).append(index)
         for (api, model, day), group in groups.items():
-            profile = registry.api(api).profile_for(model, self._edition.on(day))
+            profile = registry.api(api).profile_for(model, self._fact_selection.on(day))
             found: list[Finding] = []
             told: list[Sent] = []
             room = self._room
@@ -127,7 +127,7 @@ class Audit:
                 chosen = (cassette.interactions[index] for index in indices)
                 exchanges = tuple(Exchange(each.request, each.response) for each in chosen)
                 evidence = Evidence(Transcript(api, model, profile, exchanges, "audit"))
-                found += self._found(file, api, evidence, indices, is_dated=bool(day or self._edition.day))
+                found += self._found(file, api, evidence, indices, is_dated=bool(day or self._fact_selection.day))
                 if self._room:
                     sent = build_conversation(evidence, _KEY_SHAPE_REDACTOR, room, indices).exchanges
                     room -= sum(len(each.sent or "") + len(each.received or "") for each in sent)
@@ -190,7 +190,7 @@ class Audit:
             severity = _IN_AUDIT.get(finding.kind, finding.severity)
             if at is not None and limit and severity is Severity.ERROR:
                 request = evidence.readings[at].exchange.request
-                settled = evidence.api.applies_at(finding.source, evidence.law(evidence.readings[at])) or (
+                settled = evidence.api.applies_at(finding.source, evidence.rule_set(evidence.readings[at])) or (
                     evidence.api.services.is_test_double(evidence.api.model_of(request) or "", request.url)
                 )
                 may_be_older = not is_dated and _began_once(finding, evidence.transcript.profile)
@@ -238,7 +238,7 @@ def audit(  # noqa: PLR0913 - all but the first two have a default
     paths: Sequence[Path],
     rules: Sequence[Rule],
     redrive: Redrive | None = None,
-    edition: FactSelection = SHIPPED,
+    fact_selection: FactSelection = SHIPPED,
     *,
     conversations: bool = False,
     scope: Scope = EVERYTHING,
@@ -246,7 +246,7 @@ def audit(  # noqa: PLR0913 - all but the first two have a default
     """Audit cassette files, and all cassettes below folders. Other files are skipped and named in the result.
 
     With `redrive`, the recorded answers are also run through the shipped adapters again. Each request is judged by the
-    facts of the edition's day, if it has one. Otherwise it is judged by the facts of its own day, or of today if that
+    facts of the selected day, if there is one. Otherwise it is judged by the facts of its own day, or of today if that
     day is unknown. With `conversations`, the cells keep their exchanges. Only findings in `scope` and those of a
     redrive count.
 
@@ -255,7 +255,7 @@ def audit(  # noqa: PLR0913 - all but the first two have a default
         CassetteMissing: a path does not exist.
     """
     found = list(candidate_files(paths))
-    working = Audit(rules, edition, max_conversation_chars(len(found)) if conversations else 0, scope)
+    working = Audit(rules, fact_selection, max_conversation_chars(len(found)) if conversations else 0, scope)
     skipped: list[Skipped] = []
     for file, named in found:
         try:

@@ -103,19 +103,19 @@ class GatewayRoute:
 
 
 def gateway_route(
-    client: ShippedTarget, upstream: ShippedTarget, models: Mapping[str, str], asked: str, edition: FactSelection
+    client: ShippedTarget, upstream: ShippedTarget, models: Mapping[str, str], asked: str, fact_selection: FactSelection
 ) -> GatewayRoute:
     """Return the route between two targets. `models` maps upstream targets to models. `asked` is the model that the
     client requests.
     """
-    there = _target(upstream, models.get(upstream.name, upstream.model), edition)
-    here = replace(_target(client, asked, edition), name=f"{client.api}>{upstream.name}")
+    there = _target(upstream, models.get(upstream.name, upstream.model), fact_selection)
+    here = replace(_target(client, asked, fact_selection), name=f"{client.api}>{upstream.name}")
     return GatewayRoute(here, there)
 
 
-def _target(shipped: ShippedTarget, model: str, edition: FactSelection) -> Target:
-    profile = registry.api(shipped.api).profile_for(model, edition)
-    return Target(shipped.name, plugins.adapter(shipped.adapter), model, profile, shipped.name, edition)
+def _target(shipped: ShippedTarget, model: str, fact_selection: FactSelection) -> Target:
+    profile = registry.api(shipped.api).profile_for(model, fact_selection)
+    return Target(shipped.name, plugins.adapter(shipped.adapter), model, profile, shipped.name, fact_selection)
 
 
 _Done: TypeAlias = tuple[GatewayRoute, CellResult, JudgedRun]

@@ -303,8 +303,8 @@ def _of_client(run: GatewayRun, reading: ParsedExchange, exchange: GatewayExchan
     """Return the limits that the client's own request exceeds, if client and upstream use the same API."""
     if exchange.way.client is not exchange.way.upstream:
         return []
-    request, law = exchange.client.exchange.request, run.upstream.law(reading)
-    return [each.rule for each in exchange.way.upstream.judge(request, law)]
+    request, rule_set = exchange.client.exchange.request, run.upstream.rule_set(reading)
+    return [each.rule for each in exchange.way.upstream.judge(request, rule_set)]
 
 
 def _refusals(run: GatewayRun, direct: Callable[[], DirectRun]) -> Iterator[Finding]:

@@ -49,7 +49,7 @@ class ServerUnderTest:
     model: str
     base_url: str
     profile: Profile
-    law: RuleSet
+    rule_set: RuleSet
     request_builder: RequestBuilder
     strictly: ResponseCheck
     bound: str
@@ -58,9 +58,9 @@ class ServerUnderTest:
 
     @staticmethod
     def of(
-        api: Api, model: str, base_url: str, longest: int = LONGEST, edition: FactSelection = SHIPPED
+        api: Api, model: str, base_url: str, longest: int = LONGEST, fact_selection: FactSelection = SHIPPED
     ) -> ServerUnderTest:
-        """Return the server at a base URL, with the facts that `edition` selects.
+        """Return the server at a base URL, with the facts that `fact_selection` selects.
 
         Raises:
             UsageError: the API has no request builder for server checks.
@@ -68,13 +68,15 @@ class ServerUnderTest:
         """
         if api.request_builder is None or api.check_response is None or api.minimal_request is None:
             raise UsageError(f"--api {api.name}: 'harness check server' has no checks for this API.")
-        profile = api.profile_for(model, edition)
-        law = api.services.rules_at(profile, model, base_url)
+        profile = api.profile_for(model, fact_selection)
+        rule_set = api.services.rules_at(profile, model, base_url)
         bounds = api.request_builder.bounds
         own = api.is_provider(base_url)
         bound = bounds[-1] if own else bounds[0]  # the newest is the provider's own, and others know the oldest
         root = _root(base_url, api.request_builder.path)
-        return ServerUnderTest(api, model, root, profile, law, api.request_builder, api.check_response, bound, longest)
+        return ServerUnderTest(
+            api, model, root, profile, rule_set, api.request_builder, api.check_response, bound, longest
+        )
 
     def sources(self, source: str) -> str:
         """Return the parts of a rule's source that concern this API, or all if none does."""
@@ -303,7 +305,7 @@ class CheckSession:
         for name in way:
             body = getattr(self.server.request_builder, name)(body)
         streamed = self.stream if stream is None else stream
-        for violation in self.server.api.judge(self.server.request(body, stream=streamed), self.server.law):
+        for violation in self.server.api.judge(self.server.request(body, stream=streamed), self.server.rule_set):
             if violation.severity == "error":
                 raise Inapplicable(f"the server is known to refuse it: {violation.message} ({violation.source})")
         return self._answered(body, refused, streamed)

@@ -58,7 +58,7 @@ def audit(typed: AuditOptions) -> int:
         with hidden_variables(), Redrive(typed.recut) as driven:
             result = run(typed.paths, all_rules(), driven, by, conversations=conversations, scope=judged)
     else:
-        result = run(typed.paths, all_rules(), edition=by, conversations=conversations, scope=judged)
+        result = run(typed.paths, all_rules(), fact_selection=by, conversations=conversations, scope=judged)
     result = replace(result, facts=tuple(map(str, by.files)), checkout=current_checkout())
     for output in wanted:
         output.write(result, presentation)

@@ -356,7 +356,7 @@ def _play_gateway(  # noqa: PLR0913, PLR0917 - the parts of a check
 def _open(options: GatewayOptions, pairs: Sequence[GatewayRoute], by: FactSelection) -> Generator[Upstream]:
     """Start the upstream. Also start the gateway if a command was given for it."""
     upstream = Upstream(
-        SessionOptions(edition=by, models=tuple(each.upstream.model for each in pairs), pace=PACE_SECONDS)
+        SessionOptions(fact_selection=by, models=tuple(each.upstream.model for each in pairs), pace=PACE_SECONDS)
     )
     wait = check.DEFAULT_WAIT_SECONDS if options.wait is None else options.wait
     with serve(upstream, options.upstream_port or 0) as server:

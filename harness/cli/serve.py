@@ -91,7 +91,7 @@ def serve(typed: ServeOptions) -> int:
     facts = tuple(map(str, by.files))
     partial_reports = PartialReports(wanted, "serve", presentation, None, facts)
     splits = partial(stream_rewrites, typed.recut) if typed.recut else None
-    terms = SessionOptions(edition=by, models=tuple(typed.models or ()), pace=typed.pace, ways=splits)
+    terms = SessionOptions(fact_selection=by, models=tuple(typed.models or ()), pace=typed.pace, ways=splits)
     reception = ServeRouter(scenarios, files, terms, _print)
     try:
         handler = _ServeHandler(reception, tuple(typed.models or ()))

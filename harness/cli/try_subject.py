@@ -212,7 +212,7 @@ def _try_program(command: str) -> Recognised | int:
 
     If the command speaks the adapter protocol, return it as an adapter instead.
     """
-    router = ImprovisedRouter(SessionOptions(edition=fact_options(None, ())), print_error)
+    router = ImprovisedRouter(SessionOptions(fact_selection=fact_options(None, ())), print_error)
     with serve(router) as server:
         router.origin = server.origin
         environment = {**keyless_environment(), **variables_for(server.origin + BASE_PATH)}

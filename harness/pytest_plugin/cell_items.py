@@ -42,7 +42,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """Report the configured fact files and the ignored rules, if there are any."""
-    files, ignored = session_run(config).edition.files, session_run(config).ignored
+    files, ignored = session_run(config).fact_selection.files, session_run(config).ignored
     said = [f"harness: judged by the facts of {', '.join(map(str, files))}"] if files else []
     return [*said, f"harness: findings of these rules are ignored: {', '.join(ignored)}"] if ignored else said
 
@@ -104,7 +104,7 @@ class CellItem(pytest.Item):
             judged, recorded = shared.play(self.cell)
         except HarnessError as error:
             pytest.fail(str(error), pytrace=False)
-        add_to_report(self, judged.result, recorded, shared.edition)
+        add_to_report(self, judged.result, recorded, shared.fact_selection)
         invocation = shared.invocation(self.cell, self.path)
         end_item(self, judged.result, map(stale_text, self._stale(judged)), invocation)
 

@@ -67,7 +67,7 @@ class Play:
 
     def _played(self, shared: SessionRun, cell: Cell, file: Path) -> CellResult:
         judged, recorded = shared.play(cell, file)
-        add_to_report(self._item, judged.result, recorded, shared.edition)
+        add_to_report(self._item, judged.result, recorded, shared.fact_selection)
         if judged.result.verdict is not Verdict.NOT_APPLICABLE:
             end_item(self._item, judged.result, (), shared.invocation(cell, file))
         return judged.result

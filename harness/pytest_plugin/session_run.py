@@ -27,7 +27,7 @@ from harness.model.errors import ScenarioError, UnknownName, UsageError
 from harness.model.protocols import Adapter
 from harness.platform.project import Project, project
 from harness.pytest_plugin.recording import Recording, Wanted, print_lines, recording_properties
-from harness.pytest_plugin.tape_settings import edition as edition_of
+from harness.pytest_plugin.tape_settings import fact_selection_for
 from harness.reports.words import CRASHED, place, plain_line, values, what_to_do
 from harness.results import CellResult, Finding, Invocation, RunResult, StaleExpectation, Verdict
 from harness.runner.cells import Cell
@@ -69,9 +69,9 @@ class SessionRun:
         own = project(config.rootpath)
         self.scenarios = _scenarios(config, own)
         self._specs = _specs(config, own)
-        self.edition = edition_of(config, own)
+        self.fact_selection = fact_selection_for(config, own)
         self.ignored = own.ignore
-        self._plan = _plan(config, own, self.edition, self.scenarios)
+        self._plan = _plan(config, own, self.fact_selection, self.scenarios)
         self.recording = _recording(config, own, self._plan)
         is_live = self.recording is not None and self.recording.is_paid
         self._workers = WorkerPool(_seconds(config, live=is_live), offline=not is_live)
@@ -79,7 +79,7 @@ class SessionRun:
         self._names: Sequence[str] = config.getini("harness_targets") or own.targets
         self._models = own.models
         self._by_spec = {spec: self.adapter(spec) for spec in self._specs or _shipped(self._names)}
-        self.targets = targets_for(list(self._by_spec.values()), self._names, own.models, self.edition)
+        self.targets = targets_for(list(self._by_spec.values()), self._names, own.models, self.fact_selection)
         self.variants = variants(config.getini("harness_variants") or own.variants, "harness_variants")
         self._words = _words(config, own)
         self._whole: RunResult | None = None
@@ -93,7 +93,7 @@ class SessionRun:
     def targets_of(self, adapter: Adapter, target: str | None) -> list[Target]:
         """Return the adapter's targets: the one called `target`, or the configured targets of its API."""
         names = [target] if target else self._names
-        return targets_for([adapter], names, self._models, self.edition)
+        return targets_for([adapter], names, self._models, self.fact_selection)
 
     @cached_property
     def run(self) -> Run:
@@ -207,14 +207,14 @@ def _folders(config: pytest.Config, own: Project) -> list[Path]:
     return given or [config.rootpath / (own.cassettes or "cassettes"), suite.shipped("cassettes")]
 
 
-def _plan(config: pytest.Config, own: Project, edition: FactSelection, scenarios: Sequence[Path]) -> Plan:
+def _plan(config: pytest.Config, own: Project, fact_selection: FactSelection, scenarios: Sequence[Path]) -> Plan:
     recuts = _recuts(config)
     mode: str = config.getoption("--harness-mode") or config.getini("harness_mode") or "replay"
     if mode not in ("replay", "reference"):
         raise UnknownName("mode", mode, ("replay", "reference"), "harness_mode")
     known = [config.rootpath / own.expected_failures] if own.expected_failures else []
     expected: list[Path] = config.getini("harness_expected_failures") or known
-    ids = known_finding_ids(edition) if expected else ()
+    ids = known_finding_ids(fact_selection) if expected else ()
     return Plan(
         mode=mode,
         libraries=[Library(folder) for folder in _folders(config, own)],
@@ -223,7 +223,7 @@ def _plan(config: pytest.Config, own: Project, edition: FactSelection, scenarios
         expected=[entry for path in expected for entry in load(path, ids)],
         recuts=recuts,
         strict=config.getini("harness_strict") or bool(own.strict),
-        scope=scope((), own.ignore, edition, own.at("ignore")),
+        scope=scope((), own.ignore, fact_selection, own.at("ignore")),
         outdated=Outdated.by(own.max_age, own.at("max-age")),
     )
 
@@ -249,24 +249,24 @@ def _words(config: pytest.Config, own: Project) -> Invocation:
     day: str = config.getini("harness_as_of")
     kept = ("--cassettes", str(folders[0])) if folders else ()
     files: list[Path] = config.getini("harness_facts")
-    law = (*(("--as-of", day) if day else ()), *(word for file in files for word in ("--facts", str(file))))
+    fact_words = (*(("--as-of", day) if day else ()), *(word for file in files for word in ("--facts", str(file))))
     strict = ("--strict",) if config.getini("harness_strict") and not own.strict else ()
     mode = config.getoption("--harness-mode") or config.getini("harness_mode") or "replay"
     played = kept if mode == "replay" else ("--mode", mode)
     return Invocation(
-        rerun=("harness", "run", *played, *strict, *law),
+        rerun=("harness", "run", *played, *strict, *fact_words),
         record=("harness", "record", *kept),
-        reference=("harness", "run", "--mode", "reference", *law),
-        show=("harness", "show", *played, *strict, *law),
+        reference=("harness", "run", "--mode", "reference", *fact_words),
+        show=("harness", "show", *played, *strict, *fact_words),
     )
 
 
-def add_to_report(item: pytest.Item, result: CellResult, recorded: Path | None, edition: FactSelection) -> None:
+def add_to_report(item: pytest.Item, result: CellResult, recorded: Path | None, fact_selection: FactSelection) -> None:
     """Add a cell's result, recording and output to the item's report."""
     item.user_properties.append(("verdict", result.verdict.value))
     if result.provenance is not None:
         item.user_properties.append(("responses_from", result.provenance.recorded_from or result.provenance.origin))
-    item.user_properties += (("facts", str(file)) for file in edition.files)
+    item.user_properties += (("facts", str(file)) for file in fact_selection.files)
     item.user_properties += ((f"ignored: {rule}", str(number)) for rule, number in result.hidden.items())
     if recorded is not None:
         item.user_properties += recording_properties(result, recorded)

@@ -63,7 +63,7 @@ class TapeSettings:
     allowed_secrets: tuple[str, ...] = ()
 
 
-def settings(item: pytest.Item, edition: FactSelection) -> TapeSettings:
+def settings(item: pytest.Item, fact_selection: FactSelection) -> TapeSettings:
     """Return the settings of a test. The nearest mark takes precedence, but lists are joined.
 
     Raises:
@@ -82,7 +82,7 @@ def settings(item: pytest.Item, edition: FactSelection) -> TapeSettings:
     if ids:
         from harness.runner.verdicts import known_finding_ids  # noqa: PLC0415 - who ignores nothing need not wait for it
 
-        known = known_finding_ids(edition)
+        known = known_finding_ids(fact_selection)
         for each in sorted(ids - {*known}):
             raise UnknownName("limit or rule", each, [*known], f"{item.nodeid}: ignore")
     allowed = (
@@ -140,7 +140,7 @@ def _path(item: pytest.Item, name: str | Path | None) -> Path:
     return other if other.exists() and not path.exists() else path
 
 
-def edition(config: pytest.Config, own: Project) -> FactSelection:
+def fact_selection_for(config: pytest.Config, own: Project) -> FactSelection:
     """Return the facts to use: their files and the day. Raises `UsageError` or `FactsError`."""
     given: str = config.getini("harness_as_of")
     made = FactSelection(parse_day(given, "harness_as_of") if given else None, _files(config, own))

@@ -28,7 +28,7 @@ from harness.cassettes.tape_recorder import TapeExchange, TapeRecorder, redactor
 from harness.model.errors import CassetteMissing, HarnessError, UsageError
 from harness.model.http import HttpRequest
 from harness.platform.project import project
-from harness.pytest_plugin.tape_settings import MARK, TapeSettings, edition, settings
+from harness.pytest_plugin.tape_settings import MARK, TapeSettings, fact_selection_for, settings
 from harness.reports.words import count, place, plain_line, values
 from harness.results import Finding, Outcome, Severity
 from harness.rules.rule import Rule, all_rules
@@ -48,7 +48,7 @@ class Session:
     describes the exchanges that issue tokens, for which only the structure is stored.
     """
 
-    edition: FactSelection
+    fact_selection: FactSelection
     rules: Sequence[Rule]
     recorded: dict[Path, str] = field(default_factory=dict[Path, str])
     written: dict[Path, int] = field(default_factory=dict[Path, int])
@@ -145,7 +145,7 @@ class Tape:
         return problems
 
     def _judged(self, exchanges: Sequence[TapeExchange]) -> list[Finding]:
-        audit = Audit(self._session.rules, self._session.edition)
+        audit = Audit(self._session.rules, self._session.fact_selection)
         audit.add(str(self.path), Cassette(tuple(Interaction(each.request, each.response) for each in exchanges)))
         found = (finding for cell in audit.result().cells for finding in cell.findings)
         return [
@@ -197,7 +197,7 @@ def taped(request: pytest.FixtureRequest) -> Generator[Tape, None, None]:
         config.pluginmanager.register(sys.modules[__name__], __name__)
     with _plain_errors(), pytest.MonkeyPatch.context() as environment:
         session = _session(config)
-        wanted = settings(item, session.edition)
+        wanted = settings(item, session.fact_selection)
         mode = config.getoption("--harness-record")
         recording = mode == "all" or (mode == "missing" and not wanted.cassette.exists())
         if recording:
@@ -213,7 +213,7 @@ def taped(request: pytest.FixtureRequest) -> Generator[Tape, None, None]:
 
 def _session(config: pytest.Config) -> Session:
     if _SESSION not in config.stash:
-        config.stash[_SESSION] = Session(edition(config, project(config.rootpath)), all_rules())
+        config.stash[_SESSION] = Session(fact_selection_for(config, project(config.rootpath)), all_rules())
     return config.stash[_SESSION]
 
 

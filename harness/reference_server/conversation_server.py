@@ -70,7 +70,7 @@ class ConversationServer:
         name: str,
         *,
         known: Known,
-        edition: FactSelection = SHIPPED,
+        fact_selection: FactSelection = SHIPPED,
         pace: float = 0.0,
         origin: str | None = None,
     ) -> None:
@@ -81,10 +81,12 @@ class ConversationServer:
         self._wire = wire
         self._name = name
         self._known = known
-        self._edition = edition
+        self._fact_selection = fact_selection
         self._pace = pace
         self._origin = origin
-        self._session = ScriptSession(scenario, wire, "", wire.profile_for("", edition), name=name, origin=origin)
+        self._session = ScriptSession(
+            scenario, wire, "", wire.profile_for("", fact_selection), name=name, origin=origin
+        )
         self._kept: dict[str, JSON] = {}
         self._answers: dict[_Key, ServedAnswer] = {}
         self._ids: set[str] = set()
@@ -135,7 +137,7 @@ class ConversationServer:
         return served
 
     def _chat(self, request: HttpRequest, model: str) -> ServedAnswer:
-        profile = self.profiles.setdefault(model, self._wire.profile_for(model, self._edition))
+        profile = self.profiles.setdefault(model, self._wire.profile_for(model, self._fact_selection))
         view = self._view(request)
         side = None if view is None else self._beside(view)
         if view is not None and side is not None:
@@ -195,8 +197,8 @@ class ConversationServer:
         self, request: HttpRequest, view: RequestView, side: SideSpec, model: str, profile: Profile
     ) -> HttpResponse:
         wire = self._wire
-        law = wire.services.provider_rules(profile, model)
-        refused = [each for each in wire.judge(request, law) if each.severity == "error"]
+        rule_set = wire.services.provider_rules(profile, model)
+        refused = [each for each in wire.judge(request, rule_set) if each.severity == "error"]
         if refused:
             return wire.error_for(wire.refuse(refused[0]), request)
         seed = f"{self._scenario.id}/{self._name}/beside {self._requests}"

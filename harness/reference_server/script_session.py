@@ -116,9 +116,9 @@ class ScriptedAnswer:
 class ScriptSession:
     """A request handler for one cell. Concurrent requests are handled in order.
 
-    `origin` is the base URL of the API; without it, only the end of a path is matched. `law` replaces the provider's
-    rules by those of another server. `name` distinguishes conversations of one scenario. Named conversations echo
-    request fields as the provider does.
+    `origin` is the base URL of the API; without it, only the end of a path is matched. `rule_set` replaces the
+    provider's rules by those of another server. `name` distinguishes conversations of one scenario. Named conversations
+    echo request fields as the provider does.
     """
 
     def __init__(  # noqa: PLR0913 - the settings of a session
@@ -127,7 +127,7 @@ class ScriptSession:
         wire: Api,
         model: str,
         profile: Profile,
-        law: RuleSet | None = None,
+        rule_set: RuleSet | None = None,
         *,
         name: str = "",
         origin: str | None = None,
@@ -136,7 +136,7 @@ class ScriptSession:
         self._wire = wire
         self._model = model
         self._profile = profile
-        self._law = law or wire.services.provider_rules(profile, model)
+        self._rule_set = rule_set or wire.services.provider_rules(profile, model)
         self._script = [step for turn in scenario.turns for step in turn.model]
         self._faults = {fault.answer: fault for fault in scenario.faults}
         self._origin = origin
@@ -163,7 +163,7 @@ class ScriptSession:
     def speak_as(self, model: str, profile: Profile) -> None:
         """Respond as another model from now on."""
         self._model, self._profile = model, profile
-        self._law = self._wire.services.provider_rules(profile, model)
+        self._rule_set = self._wire.services.provider_rules(profile, model)
 
     @property
     def script(self) -> int:
@@ -186,7 +186,7 @@ class ScriptSession:
             return self._answered(request)
 
     def _embedded(self, request: HttpRequest, embeddings: EmbeddingFormat) -> HttpResponse:
-        refused = [each for each in self._wire.judge_embeddings(request, self._law) if each.severity == "error"]
+        refused = [each for each in self._wire.judge_embeddings(request, self._rule_set) if each.severity == "error"]
         if refused:
             return self._wire.refuse(refused[0])
         try:
@@ -229,14 +229,14 @@ class ScriptSession:
         """Return the request as the provider reads it, or the violation for which the provider rejects it. Raises
         `WireError`.
         """
-        violations = self._wire.judge(request, self._law)
+        violations = self._wire.judge(request, self._rule_set)
         refused = [violation for violation in violations if violation.severity == "error"]
         if refused:
             return refused[0]
         view = self._wire.view(request)
         self._go_on_behind_a_cut(view)
         objection = self._memory.objection(view)
-        supported_by_facts = self._wire.supported_by_facts([] if objection is None else [objection], self._law)
+        supported_by_facts = self._wire.supported_by_facts([] if objection is None else [objection], self._rule_set)
         return supported_by_facts[0] if supported_by_facts and supported_by_facts[0].severity == "error" else view
 
     def _step(self, index: int, request: RequestView) -> ModelStep:

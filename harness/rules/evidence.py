@@ -268,7 +268,7 @@ class Evidence:
 
     def violations(self, reading: ParsedExchange) -> list[Violation]:
         """Return the violations of a request."""
-        transcript, request, law = self.transcript, reading.exchange.request, self.law(reading)
+        transcript, request, rule_set = self.transcript, reading.exchange.request, self.rule_set(reading)
         embedded = isinstance(transcript, EmbeddingTranscript)
         lost = endpoint_violation(self.api, request, embedded=embedded) if transcript.scripted else None
         if lost is None and (transcript.mode == "replay" or request.url.startswith(REFERENCE_URL)):
@@ -276,11 +276,11 @@ class Evidence:
         if lost is not None:
             return [lost]
         if embedded:
-            return self.api.judge_embeddings(request, law)
+            return self.api.judge_embeddings(request, rule_set)
         objection = self._objections.get(reading.index)
         return [
-            *self.api.judge(request, law),
-            *self.api.supported_by_facts([] if objection is None else [objection], law),
+            *self.api.judge(request, rule_set),
+            *self.api.supported_by_facts([] if objection is None else [objection], rule_set),
         ]
 
     def is_refused(self, reading: ParsedExchange) -> bool:
@@ -301,7 +301,7 @@ class Evidence:
         texts = (part.text for message in request.messages for part in message.parts if isinstance(part, Text))
         return not any(word in text.lower() for text in (request.system or "", *texts))
 
-    def law(self, reading: ParsedExchange) -> RuleSet:
+    def rule_set(self, reading: ParsedExchange) -> RuleSet:
         """Return the rule set for a request: the provider's for the reference server, otherwise that of the called
         service."""
         transcript, services = self.transcript, self.api.services

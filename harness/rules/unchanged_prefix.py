@@ -57,7 +57,7 @@ def continued_requests(evidence: Evidence) -> Iterator[tuple[ClientRequest, Clie
 def changes_between(evidence: Evidence, before: ClientRequest, req: ClientRequest) -> list[PrefixChange]:
     """Return the changes of the prefix from one request to the next, without those of the caller."""
     then, now = evidence.cached(_pieces, before), evidence.cached(_pieces, req)
-    caller, leaves = _caller_changes(before, req), _law(evidence, req).first_thoughts_may_leave
+    caller, leaves = _caller_changes(before, req), _rule_set(evidence, req).first_thoughts_may_leave
     found = prefix_changes(then, now, caller, may_leave=leaves)
     if any(change.kind == "history" for change in found):  # ids that the API did not issue may differ
         view = with_ids_of(before.view, req.view, evidence.issued_ids)
@@ -65,8 +65,8 @@ def changes_between(evidence: Evidence, before: ClientRequest, req: ClientReques
     return found
 
 
-def _law(evidence: Evidence, req: ClientRequest) -> Profile:
-    return evidence.law(req.reading).profile
+def _rule_set(evidence: Evidence, req: ClientRequest) -> Profile:
+    return evidence.rule_set(req.reading).profile
 
 
 def _pieces(evidence: Evidence, req: ClientRequest) -> tuple[PrefixPiece, ...]:
@@ -74,7 +74,7 @@ def _pieces(evidence: Evidence, req: ClientRequest) -> tuple[PrefixPiece, ...]:
     return prefix_pieces(
         req.view,
         parsed(req.reading.exchange.request.body),
-        trailing=_law(evidence, req).trailing_places,
+        trailing=_rule_set(evidence, req).trailing_places,
         ignored=(JSON_INSTRUCTION,) if asks_for_json else (),
     )
 
@@ -169,10 +169,10 @@ def _violation(evidence: Evidence, before: ClientRequest, req: ClientRequest, ch
         return req.reading.violation(
             message, place, actual, expected, kind=Kind.CONVENTION, severity=Severity.NOTE, case=change.kind
         )
-    law = evidence.law(req.reading)
-    facts = [fact for fact in law.profile.facts if fact.is_at(law.services)]
+    rule_set = evidence.rule_set(req.reading)
+    facts = [fact for fact in rule_set.profile.facts if fact.is_at(rule_set.services)]
     sources = [fact.id for fact in facts if fact.profile and fact.profile.changed_prefix]
-    treatment = law.profile.changed_prefix if sources and change.bound else None
+    treatment = rule_set.profile.changed_prefix if sources and change.bound else None
     if treatment:
         consequence = _CONSEQUENCES[treatment]
     else:

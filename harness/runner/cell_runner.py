@@ -270,10 +270,10 @@ def _profile_for(cell: Cell, environment: CellEnvironment) -> Profile:
     one.
     """
     recorded = environment.provenance.recorded_at if environment.provenance else None
-    if cell.target.edition.day or not recorded:
+    if cell.target.fact_selection.day or not recorded:
         return cell.target.profile
-    edition = cell.target.edition.on(dt.date.fromisoformat(recorded[:10]))
-    return registry.api(cell.target.api).profile_for(cell.target.model, edition)
+    fact_selection = cell.target.fact_selection.on(dt.date.fromisoformat(recorded[:10]))
+    return registry.api(cell.target.api).profile_for(cell.target.model, fact_selection)
 
 
 def _write_cassette(tape: CellRecording, transcript: Transcript) -> None:
@@ -377,7 +377,7 @@ def run_loop(cell: Cell, backend: Backend, way: StreamRewrite | None = None) -> 
     wire = registry.api(target.api)
     lost: list[str] = []
     ways: StreamRewrites | None = None if way is None else lambda _wire: [way]
-    terms = SessionOptions(edition=target.edition, models=(target.model,), ways=ways)
+    terms = SessionOptions(fact_selection=target.fact_selection, models=(target.model,), ways=ways)
     reception = ServeRouter([cell.scenario], {}, terms, lost.append)
     with backend.endpoint(target, reception) as endpoint:
         reception.origin = endpoint.base_url.removesuffix(wire.base_path)

@@ -89,48 +89,48 @@ def _probes_of(target: Target, base_url: str, service: str | None, ids: Sequence
     api = registry.api(target.api)
     if api.minimal_request is None:
         raise UsageError(f"the target {target.name!r} cannot be probed: no request of {api.name!r} can be made here.")
-    law = _law(api, target, base_url, service)
-    holding = [fact for fact in target.profile.facts if fact.is_at(law.services)]
+    rule_set = _rule_set(api, target, base_url, service)
+    holding = [fact for fact in target.profile.facts if fact.is_at(rule_set.services)]
     for fact in holding if not ids else [fact for fact in _all_facts(target) if fact.id in ids]:
         if fact in holding:
-            question = _probe_of(api, target, base_url, law, fact)
+            question = _probe_of(api, target, base_url, rule_set, fact)
             if ids or question.pair is not None:
                 yield question
         else:
-            day = target.edition.day or today()
-            why = f"it is not about {target.model} at the service {law.service!r} on {day}"
+            day = target.fact_selection.day or today()
+            why = f"it is not about {target.model} at the service {rule_set.service!r} on {day}"
             yield FactProbe(target, base_url, fact, None, why)
 
 
 def _all_facts(target: Target) -> tuple[Fact, ...]:
-    return registry.api(target.api).facts.together(target.api, target.edition.files).all()
+    return registry.api(target.api).facts.together(target.api, target.fact_selection.files).all()
 
 
-def _law(api: Api, target: Target, base_url: str, service: str | None) -> RuleSet:
+def _rule_set(api: Api, target: Target, base_url: str, service: str | None) -> RuleSet:
     services = api.services
     if service is None:
-        law = services.rules_at(target.profile, target.model, base_url)
-        return services.provider_rules(target.profile, target.model) if law.service == OTHER else law
+        rule_set = services.rules_at(target.profile, target.model, base_url)
+        return services.provider_rules(target.profile, target.model) if rule_set.service == OTHER else rule_set
     known = {OWN, *(each for fact in _all_facts(target) for each in fact.service or ())}
     if service not in known:
         raise UnknownName("service", service, sorted(known), "--service")
     return services.rules_of(target.profile, service)
 
 
-def _probe_of(api: Api, target: Target, base_url: str, law: RuleSet, fact: Fact) -> FactProbe:
+def _probe_of(api: Api, target: Target, base_url: str, rule_set: RuleSet, fact: Fact) -> FactProbe:
     if fact.verdict == "behaviour":
         return FactProbe(target, base_url, fact, None, "it is about what answers are like, and no request can ask that")
     if not fact.refuses and not fact.accepts:
         why = fact.unchecked or "it has no example of a request"
         return FactProbe(target, base_url, fact, None, why)
-    bases = api.facts.together(target.api, target.edition.files).bases
-    pair = probe_pair(api, fact, target.model, base_url, law, bases)
+    bases = api.facts.together(target.api, target.fact_selection.files).bases
+    pair = probe_pair(api, fact, target.model, base_url, rule_set, bases)
     why = "" if pair else "no request could be made that it alone is about"
     return FactProbe(target, base_url, fact, pair, why)
 
 
 def probe_pair(  # noqa: PLR0913, PLR0917 - a fact, and the server that is probed
-    api: Api, fact: Fact, model: str, base_url: str, law: RuleSet, bases: Mapping[str, Example]
+    api: Api, fact: Fact, model: str, base_url: str, rule_set: RuleSet, bases: Mapping[str, Example]
 ) -> ProbePair | None:
     """Return requests for a fact: one that it is about, and one that it is not about.
 
@@ -145,7 +145,7 @@ def probe_pair(  # noqa: PLR0913, PLR0917 - a fact, and the server that is probe
     meant, twin = (
         request_of(api, bases, {**each, **chosen}, model, base_url) for each in (about[0], other[0] if other else {})
     )
-    known = (*api.judge(meant, law), *api.judge(twin, law))
+    known = (*api.judge(meant, rule_set), *api.judge(twin, rule_set))
     if fact.verdict == "accepted" and any(each.severity == "error" for each in known):
         return None
     return ProbePair(meant, twin)

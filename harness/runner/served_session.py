@@ -175,11 +175,11 @@ CLIENT = "client"
 class SessionOptions:
     """Options shared by all sessions.
 
-    `edition` selects the facts. `models` are accepted in addition to those of the API's provider. `pace` sets the speed
-    of streams. `ways` returns the rewrites for streams, or is `None` if streams are not rewritten.
+    `fact_selection` selects the facts. `models` are accepted in addition to those of the API's provider. `pace` sets
+    the speed of streams. `ways` returns the rewrites for streams, or is `None` if streams are not rewritten.
     """
 
-    edition: FactSelection
+    fact_selection: FactSelection
     models: tuple[str, ...] = ()
     pace: float = 0.0
     ways: StreamRewrites | None = None
@@ -195,9 +195,15 @@ class ServedSession:
         self.wire = wire
         self.name = name
         self._front = ConversationServer(
-            scenario, wire, name, known=known, edition=terms.edition, pace=terms.pace, origin=REFERENCE_URL
+            scenario,
+            wire,
+            name,
+            known=known,
+            fact_selection=terms.fact_selection,
+            pace=terms.pace,
+            origin=REFERENCE_URL,
         )
-        self._edition = terms.edition
+        self._fact_selection = terms.fact_selection
         self._ways: Sequence[StreamRewrite] = [] if terms.ways is None else terms.ways(wire)
         self.ways: dict[int, str] = {}
         """Descriptions of the rewritten streams, by number of the request (from 1)."""
@@ -286,7 +292,7 @@ class ServedSession:
         """Return the transcript so far."""
         with self._lock:
             model = self._front.model or ""
-            profile = self._front.profiles.get(model) or self.wire.profile_for(model, self._edition)
+            profile = self._front.profiles.get(model) or self.wire.profile_for(model, self._fact_selection)
             return ServedTranscript(
                 api=self.wire.name,
                 model=model,

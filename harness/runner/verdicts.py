@@ -239,7 +239,7 @@ def _unanswered_tool(execution: ToolExecution) -> Finding:
     )
 
 
-def known_finding_ids(edition: FactSelection = SHIPPED) -> frozenset[str]:
+def known_finding_ids(fact_selection: FactSelection = SHIPPED) -> frozenset[str]:
     """Return the ids of all possible findings: those of rules, limits and facts with conditions.
     Raises `FactsError`.
     """
@@ -251,7 +251,7 @@ def known_finding_ids(edition: FactSelection = SHIPPED) -> frozenset[str]:
             PATH_UNKNOWN.id,
             *(rule.id for rule in rules),
             *(each for rule in rules for each in rule.also),
-            *(each for api in registry.apis() for each in api.violation_ids(edition)),
+            *(each for api in registry.apis() for each in api.violation_ids(fact_selection)),
         )
     )
 

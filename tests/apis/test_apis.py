@@ -51,8 +51,8 @@ RESPONSES = registry.api("openai-responses")
 @pytest.mark.parametrize("api", registry.APIS.names())
 def test_the_reference_server_stands_in_for_the_provider(api: str) -> None:
     profile = registry.api(api).profile_for("")
-    law = registry.api(api).services.provider_rules(profile, "")
-    assert (law.service, law.is_own, law.profile) == (OWN, True, profile)
+    rule_set = registry.api(api).services.provider_rules(profile, "")
+    assert (rule_set.service, rule_set.is_own, rule_set.profile) == (OWN, True, profile)
 
 
 @pytest.mark.parametrize("api", registry.APIS.names())

@@ -39,8 +39,8 @@ def answer(body: Any) -> HttpResponse:
 
 
 def rules(api: str, request: HttpRequest) -> list[tuple[str, str]]:
-    law = registry.api(api).services.rules_at(registry.api(api).profile_for(""), "", request.url)
-    return [(each.rule, each.pointer) for each in of(api).violations(request, law)]
+    rule_set = registry.api(api).services.rules_at(registry.api(api).profile_for(""), "", request.url)
+    return [(each.rule, each.pointer) for each in of(api).violations(request, rule_set)]
 
 
 def test_the_apis_with_embeddings() -> None:

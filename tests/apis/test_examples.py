@@ -71,7 +71,7 @@ def is_huge(example: JudgedExample) -> bool:
 def recorded(example: JudgedExample) -> dict[str, Any]:
     """A recording of the request as one that was accepted, in vcrpy's format."""
     api, request = example.api, example.request
-    body = api.build(ModelStep(text="ok"), example.id, "a-model", example.law.profile)
+    body = api.build(ModelStep(text="ok"), example.id, "a-model", example.rule_set.profile)
     at = dt.datetime.combine(day_of(example.fact), dt.time(12), dt.UTC)
     headers = {"content-type": "application/json", "date": at.strftime("%a, %d %b %Y %H:%M:%S GMT")}
     told = {name: value for name, value in body.items() if name not in ("created", "created_at")}
@@ -125,7 +125,7 @@ def test_an_example_is_judged_answered_and_audited_as_its_entry_says(
     assert example.fault is None
     is_error = any(each.severity == "error" for each in example.found)
     scenario = SCENARIO if example.api.recognises(example.request) else EMBEDDED
-    session = ScriptSession(scenario, example.api, "", example.law.profile, example.law)
+    session = ScriptSession(scenario, example.api, "", example.rule_set.profile, example.rule_set)
     assert (session(example.request).status >= 400) is is_error
     body = json.loads(example.request.body) if any(each.pointer for each in example.found) else None
     for each in example.found:
@@ -140,8 +140,8 @@ def test_what_only_the_provider_refuses_is_not_held_against_other_servers() -> N
     for example in examples().values():
         entry = example.api.facts.limits.get(example.id, (None, None))[1]
         if entry is not None and entry.breaches and all(breach.own for breach in entry.breaches) and not entry.check:
-            law = example.api.services.rules_of(example.law.profile, OTHER)
-            assert example.id not in {each.rule for each in example.api.judge(example.request, law)}
+            rule_set = example.api.services.rules_of(example.rule_set.profile, OTHER)
+            assert example.id not in {each.rule for each in example.api.judge(example.request, rule_set)}
             asked += 1
     assert asked > 50
 

@@ -201,8 +201,8 @@ def test_a_profile_is_made_once_for_a_day_and_anew_when_a_file_has_changed(tmp_p
     file = written(tmp_path, A_FACT.replace("says:", "since: 2026-09-02\n    says:"))
     before, after = (FactSelection(dt.date(2026, 9, day), (file,)) for day in (1, 2))
 
-    def said(edition: FactSelection, model: str = "a-model") -> list[str]:
-        return [fact.says for fact in anthropic.profile_for(model, edition).facts if fact.id == "anthropic-a-b"]
+    def said(fact_selection: FactSelection, model: str = "a-model") -> list[str]:
+        return [fact.says for fact in anthropic.profile_for(model, fact_selection).facts if fact.id == "anthropic-a-b"]
 
     assert anthropic.profile_for("a-model", after) is anthropic.profile_for("models/a-model", after)
     assert (said(before), said(after), said(after, "claude-opus-5-5")) == ([], ["It is refused."], ["It is refused."])

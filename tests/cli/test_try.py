@@ -275,7 +275,7 @@ def test_keys_are_kept_from_what_is_tried(harness: Command, folder: Path, monkey
 
 
 def test_a_tool_for_which_no_script_can_be_made_is_answered_all_the_same() -> None:
-    router = ImprovisedRouter(SessionOptions(edition=FactSelection()), lambda _: None)
+    router = ImprovisedRouter(SessionOptions(fact_selection=FactSelection()), lambda _: None)
     router.origin = "http://127.0.0.1:1"
     tool = {"type": "function", "function": {"name": "", "parameters": {"type": "array", "minItems": "many"}}}
     body = {"model": "gpt-5.4", "messages": [{"role": "user", "content": "Hello"}], "tools": [tool]}

@@ -133,7 +133,7 @@ class Ends:
 @contextmanager
 def ends() -> Generator[Ends]:
     """A gate that listens, with the reference server behind it."""
-    gate, upstream = Gate(), Upstream(SessionOptions(edition=SHIPPED))
+    gate, upstream = Gate(), Upstream(SessionOptions(fact_selection=SHIPPED))
     with serve(upstream) as behind, serve(gate) as front:
         upstream.origin = behind.origin
         yield Ends(gate, upstream, front.origin)

@@ -55,7 +55,7 @@ def test_what_is_only_warned_of_makes_no_request_faulty(
     api = registry.api("openai-chat")
     assert api.embeddings
     objection = PATH_UNKNOWN.broken("They say so.", "", severity=severity)
-    changed = replace(api, embeddings=replace(api.embeddings, violations=lambda _request, _law: [objection]))
+    changed = replace(api, embeddings=replace(api.embeddings, violations=lambda _request, _rule_set: [objection]))
     monkeypatch.setattr(registry, "api", lambda _name: changed)
     findings = found(replace(played, embedded=(failed, *rest), exchanges=(refused, *played.exchanges[1:])))
     assert [finding.blame for finding in findings if finding.rule == "embedding-failed"] == [blame]

@@ -20,7 +20,7 @@ CALL = {"name": SCENARIO.tools[0].name, "arguments": {"city": "Lisbon"}}
 
 
 def opened(said: list[str]) -> ServeRouter:
-    made = ServeRouter([SCENARIO], {}, SessionOptions(edition=FactSelection()), said.append)
+    made = ServeRouter([SCENARIO], {}, SessionOptions(fact_selection=FactSelection()), said.append)
     made.origin = "http://127.0.0.1:1"
     return made
 

@@ -139,7 +139,7 @@ def serving(*, recut: int | None = None) -> Generator[str, None, None]:
     cut in the way of a number."""
     found = load_file(suite.shipped("scenarios") / f"{SCENARIO}.yaml")
     ways = None if recut is None else (lambda _: [cut_rewrite(recut)])
-    reception = ServeRouter([found], {}, SessionOptions(edition=FactSelection(), pace=PACE, ways=ways), print)
+    reception = ServeRouter([found], {}, SessionOptions(fact_selection=FactSelection(), pace=PACE, ways=ways), print)
     with serve(reception) as server:
         reception.origin = server.origin
         yield server.origin

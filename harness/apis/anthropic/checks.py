@@ -56,7 +56,7 @@ class _Surface:
         return "error" if self.own and not self.betas_named else "warning"
 
 
-def violations(request: HttpRequest, law: RuleSet) -> list[Violation]:
+def violations(request: HttpRequest, rule_set: RuleSet) -> list[Violation]:
     """Return the violations of rules that fact conditions cannot express."""
     if len(request.body) > _MOST_BYTES:
         message = "Request exceeds the maximum size"
@@ -73,16 +73,16 @@ def violations(request: HttpRequest, law: RuleSet) -> list[Violation]:
         return [limit("messages-many").broken(message, "/messages", actual=len(messages), expected=_MOST_MESSAGES)]
     named = bool(request.headers.get("anthropic-beta"))
     beta = named or ("?" in request.url and "beta" in parse_qs(urlsplit(request.url).query))
-    surface = _Surface(beta, named, law.is_own or law.service == _BEDROCK)
+    surface = _Surface(beta, named, rule_set.is_own or rule_set.service == _BEDROCK)
     forms, conversation = _Forms(surface), entries(body)
     return [
         *forms.of(body, "", "Request"),
         *_budget(body, surface),
-        *(_tool_types(body, law) if law.is_own and not is_invoked(request) else ()),
+        *(_tool_types(body, rule_set) if rule_set.is_own and not is_invoked(request) else ()),
         *schema_limits(body),
         *_cache_marks(body, conversation, forms),
         *_tools_missing(body, conversation),
-        *pairing_limits(body, turns(conversation), law.profile),
+        *pairing_limits(body, turns(conversation), rule_set.profile),
     ]
 
 
@@ -197,10 +197,10 @@ def _budget(body: dict[str, JSON], surface: _Surface) -> Iterator[Violation]:
         yield limit("thinking-budget").broken(message, "/thinking/budget_tokens", actual=budget, expected=most)
 
 
-def _tool_types(body: dict[str, JSON], law: RuleSet) -> Iterator[Violation]:
+def _tool_types(body: dict[str, JSON], rule_set: RuleSet) -> Iterator[Violation]:
     for pointer, tool in objects(body.get("tools"), "/tools"):
         kind = tool.get("type")
-        severity = severity_of(law.profile.tool_types.get(kind)) if isinstance(kind, str) else None
+        severity = severity_of(rule_set.profile.tool_types.get(kind)) if isinstance(kind, str) else None
         if severity:
             message = f"'{body.get('model')}' does not support tool types: {kind}."
             yield limit("tool-type").broken(message, join(pointer, "type"), actual=kind, severity=severity)

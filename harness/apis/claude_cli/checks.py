@@ -19,7 +19,7 @@ _ATTACHMENTS = "CLAUDE_CODE_DISABLE_ATTACHMENTS"
 limit = ApiLimits(FACTS, "claude-cli")
 
 
-def violations(request: HttpRequest, _law: RuleSet) -> list[Violation]:
+def violations(request: HttpRequest, _rule_set: RuleSet) -> list[Violation]:
     """Return the violations of a command, in the order in which the command itself checks them."""
     try:
         command = command_of(request)

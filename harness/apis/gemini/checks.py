@@ -24,10 +24,10 @@ from harness.model.http import HttpRequest
 from harness.model.messages import JSON
 
 
-def violations(request: HttpRequest, law: RuleSet) -> list[Violation]:
+def violations(request: HttpRequest, rule_set: RuleSet) -> list[Violation]:
     """Return the violations of a request. Never raises: an unreadable body is reported as a violation
     (`gemini-body`)."""
-    profile = law.profile
+    profile = rule_set.profile
     try:
         body = parsed(request.body)
         found = misfits(body)

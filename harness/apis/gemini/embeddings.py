@@ -65,7 +65,7 @@ def _text(asked: ProtoMessage) -> TextView:
     return TextView("\n".join(texts), content.pointer)
 
 
-def violations(request: HttpRequest, _law: RuleSet) -> list[Violation]:
+def violations(request: HttpRequest, _rule_set: RuleSet) -> list[Violation]:
     """Return the violations for which the provider would reject a request."""
     try:
         seen = view(request)

@@ -34,7 +34,7 @@ _NESTED = (
 """Keywords whose subschemas are checked."""
 
 
-def violations(request: HttpRequest, law: RuleSet) -> list[Violation]:
+def violations(request: HttpRequest, rule_set: RuleSet) -> list[Violation]:
     """Return the violations of a request. Never raises: an unreadable body is reported as a violation."""
     try:
         body = parsed(request.body)
@@ -43,7 +43,7 @@ def violations(request: HttpRequest, law: RuleSet) -> list[Violation]:
     if not isinstance(body, dict):
         return [limit("body").broken("The body of your request must be a JSON object.", "")]
     found = [*_arguments(body), *_pairing(body), *_duplicates(body)]
-    if law.is_own:
+    if rule_set.is_own:
         found += [*_fields(body), *_tool_schemas(body), *_format(body)]
     return found
 

@@ -60,18 +60,18 @@ def _texts(given: JSON) -> Iterator[TextView]:
         yield TextView(text, join("/input", index))
 
 
-def violations(request: HttpRequest, law: RuleSet) -> list[Violation]:
+def violations(request: HttpRequest, rule_set: RuleSet) -> list[Violation]:
     """Return the violations for which the provider would reject a request."""
     try:
         seen = view(request)
     except WireError as error:
         pointer = error.pointer or ""
         return [limit("body").broken(f"'$' is invalid: {error.reason}.", pointer)]
-    return [*_refusals(seen, law)]
+    return [*_refusals(seen, rule_set)]
 
 
-def _refusals(seen: EmbeddingView, law: RuleSet) -> Iterator[Violation]:
-    if not law.is_own:
+def _refusals(seen: EmbeddingView, rule_set: RuleSet) -> Iterator[Violation]:
+    if not rule_set.is_own:
         return
     if seen.model is None:
         yield limit("model").broken("you must provide a model parameter", "")

@@ -46,7 +46,7 @@ _NESTED = ("properties", "$defs", "definitions", "anyOf", "items")
 """Keywords whose subschemas are checked."""
 
 
-def violations(request: HttpRequest, law: RuleSet) -> list[Violation]:
+def violations(request: HttpRequest, rule_set: RuleSet) -> list[Violation]:
     """Return the violations of a request."""
     try:
         body = parsed(request.body)
@@ -54,11 +54,11 @@ def violations(request: HttpRequest, law: RuleSet) -> list[Violation]:
         return [limit("body").broken(f"The body of the request is no valid JSON: {error.reason}.", "")]
     if not isinstance(body, dict):
         return [limit("body").broken("The body of the request must be a JSON object.", "")]
-    return [*_parameters(body, law), *_pairing(body, law), *_tools(body, law), *_format(body)]
+    return [*_parameters(body, rule_set), *_pairing(body, rule_set), *_tools(body, rule_set), *_format(body)]
 
 
-def _parameters(body: dict[str, JSON], law: RuleSet) -> Iterator[Violation]:
-    strict = law.is_own and law.profile.strict_requests  # compatible servers may have different parameters
+def _parameters(body: dict[str, JSON], rule_set: RuleSet) -> Iterator[Violation]:
+    strict = rule_set.is_own and rule_set.profile.strict_requests  # compatible servers may have different parameters
     for key, value in body.items():
         if value is None:
             continue
@@ -74,14 +74,14 @@ def _parameters(body: dict[str, JSON], law: RuleSet) -> Iterator[Violation]:
             yield limit("parameter-unknown").broken(text, join("", key), code=code)
 
 
-def _pairing(body: dict[str, JSON], law: RuleSet) -> Iterator[Violation]:
+def _pairing(body: dict[str, JSON], rule_set: RuleSet) -> Iterator[Violation]:
     entries = body.get("input")
     if not isinstance(entries, list):
         return
     items = [as_object(item) for item in entries]
-    yield from _results(items, stateful=state(body) is not None, adjacent=law.profile.results_adjacent)
+    yield from _results(items, stateful=state(body) is not None, adjacent=rule_set.profile.results_adjacent)
     # reasoning that is not stored cannot be compared (openai-responses-reasoning-back)
-    if law.is_own and body.get("store") is not False:
+    if rule_set.is_own and body.get("store") is not False:
         yield from _reasoning(items)
 
 
@@ -148,10 +148,10 @@ def _is_output(item: dict[str, JSON]) -> bool:
     return kind.endswith("_call") or kind in _FOLLOWERS
 
 
-def _tools(body: dict[str, JSON], law: RuleSet) -> Iterator[Violation]:
+def _tools(body: dict[str, JSON], rule_set: RuleSet) -> Iterator[Violation]:
     declared = list(_declared(body))
     for pointer, tool in declared:
-        yield from _tool(tool, pointer, own=law.is_own)
+        yield from _tool(tool, pointer, own=rule_set.is_own)
     yield from _duplicates([(pointer, tool) for pointer, tool in declared if pointer.count("/") == 2])
     yield from _choice(body.get("tool_choice"), {string(as_object(tool).get("name")) or "" for _, tool in declared})
 

@@ -30,7 +30,7 @@ def header_violation(request: HttpRequest) -> Violation | None:
     return None if "relay-version" in request.headers else VERSION.broken("relay-version is missing", "")
 
 
-def violations(request: HttpRequest, _law: RuleSet) -> list[Violation]:
+def violations(request: HttpRequest, _rule_set: RuleSet) -> list[Violation]:
     """Everything that is refused."""
     try:
         body, seen = loads(request.body), view(request)
