@@ -355,8 +355,8 @@ def endpoint_violation(
     is given, the whole path must be correct (see `elsewhere`). Without it, only the end of the path is checked.
     """
     embeddings = wire.embeddings if embedded else None
-    asked = request if embeddings else HttpRequest(request.method, request.url, request.headers, wire.least_body)
-    if (embeddings or wire).recognises(asked):
+    sample = request if embeddings else HttpRequest(request.method, request.url, request.headers, wire.least_body)
+    if (embeddings or wire).recognises(sample):
         lost = None if origin is None else elsewhere(wire, request, origin)
         return lost or wire.header_violation(request)
     return _no_endpoint(wire, request)

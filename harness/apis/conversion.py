@@ -202,8 +202,8 @@ class CanonicalReader(ABC):
         content = raw.get(field)
         parts = tuple(self.part(part) for part in view.payload)
         kept = self._kept(without(raw, field, *taken))
-        said = content if isinstance(content, str) else parts
-        return ToolResult(call_id, name, said, is_error=is_error, provider_metadata=kept)
+        value = content if isinstance(content, str) else parts
+        return ToolResult(call_id, name, value, is_error=is_error, provider_metadata=kept)
 
     def _tool(self, tool: ToolView) -> Tool:
         raw = self.raw(tool)

@@ -176,8 +176,8 @@ class JudgedExample:
             body = json.loads(self.request.body)
         except ValueError:
             return False
-        asked = RequestData(body, self.request.headers, self.api.schema_places)
-        return self.id == self.fact.id and self.fact.conditions.met(asked) is not None
+        data = RequestData(body, self.request.headers, self.api.schema_places)
+        return self.id == self.fact.id and self.fact.conditions.met(data) is not None
 
 
 def judged(

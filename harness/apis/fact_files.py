@@ -169,32 +169,32 @@ class CompiledFacts:
             body = parsed(request.body)
         except WireError:
             return limits, refused
-        asked = RequestData(body, {name.lower(): value for name, value in request.headers.items()}, self._schemas)
-        for number in self._filter.selected(asked):
+        data = RequestData(body, {name.lower(): value for name, value in request.headers.items()}, self._schemas)
+        for number in self._filter.selected(data):
             if number < len(self.breaches):
-                limits += (self._broken(number, pointer, body) for pointer in self._conditions[number].places(asked))
+                limits += (self._broken(number, pointer, body) for pointer in self._conditions[number].places(data))
             else:
                 fact = self.facts[number - len(self.breaches)]
-                pointer = fact.conditions.met(asked)
+                pointer = fact.conditions.met(data)
                 if pointer is not None:
                     value = resolve(body, pointer)
-                    said = adapt_words(fact.words, pointer, value) if fact.words else fact.says
-                    refused.append(limit_of(fact).broken(said, pointer, actual=_shown(value), status=fact.status))
+                    message = adapt_words(fact.words, pointer, value) if fact.words else fact.says
+                    refused.append(limit_of(fact).broken(message, pointer, actual=_shown(value), status=fact.status))
         return limits, refused
 
     def _broken(self, number: int, pointer: str, body: JSON) -> Violation:
         limit, breach = self.breaches[number]
         first = breach.when[0]
-        path, value, said = first.at or "", resolve(body, pointer), breach.message or limit.sentence
-        if first.like is not None and isinstance(value, str) and "{found}" in said:
+        path, value, message = first.at or "", resolve(body, pointer), breach.message or limit.sentence
+        if first.like is not None and isinstance(value, str) and "{found}" in message:
             found = re.fullmatch(first.like, value)
-            said = said.replace("{found}", found[1] if found else "")
+            message = message.replace("{found}", found[1] if found else "")
         if first.unknown is not None:
             value = keys(pointer)[-1]
         elif full(path, pointer) != pointer or (first.operator in ("there", "longer") and _shown(value) is None):
             value = None
         return limit.broken(
-            filled(said, path, pointer, body, self._spelled),
+            filled(message, path, pointer, body, self._spelled),
             pointer,
             actual=value,
             expected=breach.expected,

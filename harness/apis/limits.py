@@ -120,8 +120,8 @@ def adapt_words(words: str, pointer: str, value: JSON) -> str:
         left = iter(indices)
         return match[1] + _INDEX.sub(lambda index: next(left, index[0]), match[2])
 
-    told = _PATH.sub(at, words)
-    return _LENGTH.sub(rf"\g<1>{len(value)}", told) if isinstance(value, str | list) else told
+    adapted = _PATH.sub(at, words)
+    return _LENGTH.sub(rf"\g<1>{len(value)}", adapted) if isinstance(value, str | list) else adapted
 
 
 _STEP = re.compile(r"([^.\[\]]+)|\[[^\]]*\]")
@@ -170,8 +170,8 @@ def _said(field: str, value: JSON) -> str:
 def full(path: str, pointer: str) -> str:
     """Complete `pointer` with the remaining steps of a condition's path, and return it."""
     steps = [step[1] or "" for step in _STEP.finditer(path)]
-    said = pointer.count("/")
-    return join(pointer, *steps[said:]) if len(steps) > said else pointer
+    depth = pointer.count("/")
+    return join(pointer, *steps[depth:]) if len(steps) > depth else pointer
 
 
 def bracketed(pointer: str) -> str:
@@ -235,8 +235,10 @@ def remedy(fact: Fact) -> str:
     if first.there is not None or first.longer == 0:
         return f"send {place}" if first.there is False else f"leave out {place}"
     several = isinstance(first.operand, list) and first.operator != "is"
-    told = _REMEDIES[first.operator].format(place=place, values=_listed(first.operand if several else [first.operand]))
-    return told.removesuffix(_OR) if (first.at or "").rpartition(".")[2] in _NEEDED else told
+    sentence = _REMEDIES[first.operator].format(
+        place=place, values=_listed(first.operand if several else [first.operand])
+    )
+    return sentence.removesuffix(_OR) if (first.at or "").rpartition(".")[2] in _NEEDED else sentence
 
 
 def _place(condition: Condition) -> str:

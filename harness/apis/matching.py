@@ -139,23 +139,23 @@ class Conditions:
         """
         return all(_may_hold(value, test.steps, test.holds, steps) for test in self._needed)
 
-    def met(self, asked: RequestData) -> str | None:
+    def met(self, data: RequestData) -> str | None:
         """Return the pointer at which a request meets the first condition, or `None` unless it meets all conditions."""
-        return next(self.places(asked), None)
+        return next(self.places(data), None)
 
-    def places(self, asked: RequestData) -> Iterator[str]:
+    def places(self, data: RequestData) -> Iterator[str]:
         """Yield every place that meets the first condition, if the request meets all conditions."""
-        if self._first is None or not isinstance(asked.body, dict) or not self.is_possible(asked.body):
+        if self._first is None or not isinstance(data.body, dict) or not self.is_possible(data.body):
             return
-        shared = frozenset[str]() if self._without else self._shared_among(asked.schemas)
+        shared = frozenset[str]() if self._without else self._shared_among(data.schemas)
         seen: set[str] = set()
-        for pointer in self._rest(0, asked, shared, {}, ""):
+        for pointer in self._rest(0, data, shared, {}, ""):
             if pointer not in seen:
                 seen.add(pointer)
                 yield pointer
 
     def _rest(
-        self, number: int, asked: RequestData, shared: frozenset[str], chosen: _Chosen, pointer: str
+        self, number: int, data: RequestData, shared: frozenset[str], chosen: _Chosen, pointer: str
     ) -> Iterator[str]:
         """Run the tests from index `number` on with the chosen elements. For each way in which all of them pass, yield
         the place of the first test.
@@ -164,9 +164,9 @@ class Conditions:
             yield pointer
             return
         test = self.tests[number]
-        for place, then in test.meeting(asked, shared, chosen):
+        for place, then in test.meeting(data, shared, chosen):
             found = False
-            for found_at in self._rest(number + 1, asked, shared, then, place if test is self._first else pointer):
+            for found_at in self._rest(number + 1, data, shared, then, place if test is self._first else pointer):
                 found = True
                 yield found_at
             if then is chosen and not (found and test is self._first):
@@ -195,11 +195,11 @@ class ConditionFilter:
             held = {number: each for number, each in enumerate(conditions) if keys[number] == key}
             self._met[key or ""] = cached_per_element(partial(_met_by, held, key or "", schemas))
 
-    def selected(self, asked: RequestData) -> list[int]:
+    def selected(self, data: RequestData) -> list[int]:
         """Return the numbers of the conditions that a request may meet, in order."""
-        found = {number for number, each in self._others.items() if each.is_possible(asked.body)}
+        found = {number for number, each in self._others.items() if each.is_possible(data.body)}
         for key, met in self._met.items():
-            for _, elements, _ in asked.at(steps_of(key), frozenset()):
+            for _, elements, _ in data.at(steps_of(key), frozenset()):
                 found.update(*met(elements, ""))
         return sorted(found)
 
@@ -230,9 +230,9 @@ def _may_hold(value: JSON, steps: Sequence[PathStep], holds: Holds, number: int)
     return holds(value)
 
 
-def met(conditions: Sequence[Condition], asked: RequestData) -> str | None:
+def met(conditions: Sequence[Condition], data: RequestData) -> str | None:
     """Compile conditions for a single use and return the result of `Conditions.met`."""
-    return Conditions(conditions).met(asked)
+    return Conditions(conditions).met(data)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -273,14 +273,14 @@ def steps_of(path: str) -> tuple[PathStep, ...]:
     return *steps_of(before), PathStep((key, snake), tuple(indexes), tuple(groups))
 
 
-def _element(said: str) -> _Element:
-    match said:
+def _element(text: str) -> _Element:
+    match text:
         case "" | "*":
             return None
         case "next" | "later":
-            return said
+            return text
         case _:
-            return (int(said[:-1]),) if said.endswith(":") else int(said)
+            return (int(text[:-1]),) if text.endswith(":") else int(text)
 
 
 class ConditionTest:
@@ -323,9 +323,9 @@ class ConditionTest:
             found |= {_ROOT} if self.condition.root else {_ROOT, _INSIDE}
         return found
 
-    def meeting(self, asked: RequestData, shared: frozenset[str], chosen: _Chosen) -> Iterator[tuple[str, _Chosen]]:
+    def meeting(self, data: RequestData, shared: frozenset[str], chosen: _Chosen) -> Iterator[tuple[str, _Chosen]]:
         """Yield the places that pass the test, each with the chosen elements."""
-        candidates = self._candidates(asked, shared, chosen)
+        candidates = self._candidates(data, shared, chosen)
         if self.condition.at is not None and (self.condition.there is False or self.condition.every is not None):
             found = [*candidates]
             if self._all_hold([value for _, value, _ in found]):
@@ -335,7 +335,7 @@ class ConditionTest:
             if isinstance(value, _Absent):
                 if self.wants_nothing:
                     yield pointer, then
-            elif self.holds(value) and (self._fits is None or self._fits(asked, pointer, value)):
+            elif self.holds(value) and (self._fits is None or self._fits(data, pointer, value)):
                 if self.condition.unknown is not None and isinstance(value, dict):
                     unknown = (key for key, held in value.items() if held is not None)
                     yield from ((join(pointer, key), then) for key in unknown if key not in self.condition.unknown)
@@ -361,29 +361,29 @@ class ConditionTest:
         """Return the paths that the test reads, as steps."""
         return tuple(map(steps_of, self.paths(schemas))) if self.condition.schemas else (self.steps,)
 
-    def _candidates(self, asked: RequestData, shared: frozenset[str], chosen: _Chosen) -> Iterator[_Found]:
+    def _candidates(self, data: RequestData, shared: frozenset[str], chosen: _Chosen) -> Iterator[_Found]:
         condition = self.condition
         if condition.header is not None:
             absent = "" if condition.unlike is not None else _ABSENT  # an absent header matches nothing
-            yield "", asked.headers.get(condition.header.lower(), absent), chosen
+            yield "", data.headers.get(condition.header.lower(), absent), chosen
         elif condition.schemas is None:
-            yield from _walk([("", asked.body, chosen)], self.steps, shared) if chosen else asked.at(self.steps, shared)
+            yield from _walk([("", data.body, chosen)], self.steps, shared) if chosen else data.at(self.steps, shared)
         else:
             yield from chain.from_iterable(
-                self._keywords(asked, path, shared, chosen) for path in self.paths(asked.schemas)
+                self._keywords(data, path, shared, chosen) for path in self.paths(data.schemas)
             )
 
-    def _keywords(self, asked: RequestData, path: str, shared: frozenset[str], chosen: _Chosen) -> Iterator[_Found]:
+    def _keywords(self, data: RequestData, path: str, shared: frozenset[str], chosen: _Chosen) -> Iterator[_Found]:
         *outer, last = steps_of(path)
         keyword = self.condition.keyword or ""
-        for holder in _walk([("", asked.body, chosen)], outer, shared):
+        for holder in _walk([("", data.body, chosen)], outer, shared):
             if self.condition.schemas == "strict-tools" and not _is_strict(holder[1]):
                 continue
             for pointer, root, then in _walk([holder], [last], shared):
                 within = _taken(then, _ROOT, pointer, shared)
                 if within is None or not isinstance(root, dict):
                     continue
-                for place, schema in [(pointer, root)] if self.condition.root else asked.inside(pointer, root):
+                for place, schema in [(pointer, root)] if self.condition.root else data.inside(pointer, root):
                     taken = within if self.condition.root else _taken(within, _INSIDE, place, shared)
                     if taken is not None:
                         value = schema.get(keyword, _ABSENT)
@@ -477,15 +477,15 @@ _Fits: TypeAlias = "Callable[[RequestData, str, JSON], bool]"
 def _context(condition: Condition, steps: tuple[PathStep, ...]) -> _Fits | None:
     if condition.beside is not None:
         allowed = {*condition.beside}
-        return lambda asked, pointer, _: _has_others(asked.body, pointer, allowed)
+        return lambda data, pointer, _: _has_others(data.body, pointer, allowed)
     if condition.repeated:
-        return lambda asked, pointer, value: _first(asked.at(steps, frozenset()), value) != pointer
+        return lambda data, pointer, value: _first(data.at(steps, frozenset()), value) != pointer
     if condition.outside is not None:
         other = condition.outside
         if condition.schemas is not None:
-            return lambda asked, pointer, value: not _names(value) <= _names(_sibling(asked.body, pointer, other))
+            return lambda data, pointer, value: not _names(value) <= _names(_sibling(data.body, pointer, other))
         path = steps_of(other)
-        return lambda asked, _, value: not _names(value) <= _all_names(asked.at(path, frozenset()))
+        return lambda data, _, value: not _names(value) <= _all_names(data.at(path, frozenset()))
     return _schema_context(condition)
 
 
@@ -493,10 +493,10 @@ def _schema_context(condition: Condition) -> _Fits | None:
     """Return the test for an operator that examines the schema around a keyword, or `None` for other operators."""
     if condition.deeper is not None:
         levels = condition.deeper
-        return lambda asked, pointer, _: schema_depth(_holder(asked.body, pointer)) > levels
+        return lambda data, pointer, _: schema_depth(_holder(data.body, pointer)) > levels
     if condition.shared is not None:
         keywords = {*condition.shared}
-        return lambda asked, pointer, _: bool(keywords & _shared_with_reference(asked, pointer))
+        return lambda data, pointer, _: bool(keywords & _shared_with_reference(data, pointer))
     return None
 
 
@@ -504,12 +504,12 @@ def _holder(body: JSON, pointer: str) -> JSON:
     return resolve(body, pointer.rpartition("/")[0])
 
 
-def _shared_with_reference(asked: RequestData, pointer: str) -> AbstractSet[str]:
+def _shared_with_reference(data: RequestData, pointer: str) -> AbstractSet[str]:
     """Return the keywords that a schema has in common with the schema in its `$ref`."""
-    holder = _holder(asked.body, pointer)
+    holder = _holder(data.body, pointer)
     if not isinstance(holder, dict):
         return frozenset()
-    roots = [asked.body, *(resolve(asked.body, pointer[: at.start()]) for at in re.finditer("/", pointer))]
+    roots = [data.body, *(resolve(data.body, pointer[: at.start()]) for at in re.finditer("/", pointer))]
     named = next((each for root in reversed(roots) if isinstance(each := referenced(holder, root), dict)), None)
     return holder.keys() & named.keys() if named is not None else frozenset()
 

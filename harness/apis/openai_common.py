@@ -139,13 +139,13 @@ def parted(body: Body, conversation: str, kind: str) -> Body:
     """Return the request with each user text wrapped in a list with one part of type `kind`. Clients that send images
     use this form.
     """
-    said: list[JSON] = []
+    rewritten: list[JSON] = []
     for entry in as_list(body[conversation]):
         if isinstance(entry, dict) and entry.get("role") == "user":
-            said.append({**entry, "content": [{"type": kind, "text": entry["content"]}]})
+            rewritten.append({**entry, "content": [{"type": kind, "text": entry["content"]}]})
         else:
-            said.append(entry)
-    return {**body, conversation: said}
+            rewritten.append(entry)
+    return {**body, conversation: rewritten}
 
 
 def error_mark(text: str) -> ErrorMark | None:
@@ -280,5 +280,5 @@ def open_objects(nodes: Nodes) -> Iterator[tuple[str, dict[str, JSON], list[str]
 
 
 def _is_of(node: dict[str, JSON], kind: str) -> bool:
-    said = node.get("type")
-    return said == kind or (isinstance(said, list) and kind in said)
+    named = node.get("type")
+    return named == kind or (isinstance(named, list) and kind in named)

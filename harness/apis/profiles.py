@@ -133,21 +133,21 @@ def derived(generation: Profile, facts: Sequence[Fact]) -> Profile:
 
     An uncertain refusal becomes `unclear`.
     """
-    said: dict[str, Any] = {}
+    found: dict[str, Any] = {}
     for fact in facts:
         for name in fact.profile.model_fields_set if fact.profile else ():
             value: Any = getattr(fact.profile, name)
-            before = said.get(name, getattr(generation, name))
-            said[name] = _merged(before, value, certain=fact.is_certain)
-    return replace(generation, facts=tuple(facts), **said)
+            before = found.get(name, getattr(generation, name))
+            found[name] = _merged(before, value, certain=fact.is_certain)
+    return replace(generation, facts=tuple(facts), **found)
 
 
 def _merged(before: Any, value: Any, *, certain: bool) -> Any:
     if isinstance(value, list):
         return frozenset[Any](before).union(cast("list[Any]", value))
     if isinstance(value, dict):
-        told = cast("dict[str, Any]", value)
-        return {**before, **{key: _ruling(each, certain=certain) for key, each in told.items()}}
+        new = cast("dict[str, Any]", value)
+        return {**before, **{key: _ruling(each, certain=certain) for key, each in new.items()}}
     return _ruling(value, certain=certain)
 
 

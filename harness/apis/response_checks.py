@@ -103,13 +103,13 @@ class FieldSchema:
         """Check a value. Each place is reported only once."""
         seen: set[Path] = set()
         for failure in self._validator.failures(value):
-            for path, node, said, actual, expected in _told(failure):
+            for path, node, message, actual, expected in _told(failure):
                 if path in seen:
                     continue
                 seen.add(path)
                 notes = self._definitions[node["$ref"].rpartition("/")[2]] | node if "$ref" in node else node
                 rule = RESPONSE_RULES[f"server-{notes['promise']}"] if "promise" in notes else self._promise
-                words = notes.get("words") or f"{_name(path)} {said}"
+                words = notes.get("words") or f"{_name(path)} {message}"
                 yield rule.broken(words, join("", *path), event, actual, expected)
 
 
@@ -234,12 +234,12 @@ class EventOrder(ABC):
     def _take(self, event: ReceivedEvent, data: dict[str, JSON]) -> Iterator[ResponseViolation]:
         grammar, at, kind = self.grammar, event.index, event.kind
         if grammar.is_named and event.name != data.get("type"):
-            said = "the name of an event is not the type of its data: clients that go by names lose it"
-            yield EVENTS.broken(said, "/type", at, event.name, data.get("type"))
+            message = "the name of an event is not the type of its data: clients that go by names lose it"
+            yield EVENTS.broken(message, "/type", at, event.name, data.get("type"))
         if kind == "error" or data.get("error") is not None:
             self.failed = True
-            said = "an error comes inside a stream with a successful status"
-            yield ERROR_STATUS.broken(said, "/error", at, data.get("error", data.get("message")))
+            message = "an error comes inside a stream with a successful status"
+            yield ERROR_STATUS.broken(message, "/error", at, data.get("error", data.get("message")))
             return
         if grammar.first is not None and kind != "ping":
             yield from self._placed(kind, at)
@@ -259,8 +259,8 @@ class EventOrder(ABC):
         if self.ended:
             yield EVENTS.broken("an event follows the last one", pointer, at, kind)
         elif self._begun is (kind == grammar.first):
-            said = f"there are two {kind}" if self._begun else f"the stream does not begin with {grammar.first}"
-            yield EVENTS.broken(said, pointer, at, kind)
+            message = f"there are two {kind}" if self._begun else f"the stream does not begin with {grammar.first}"
+            yield EVENTS.broken(message, pointer, at, kind)
             self.headless = self.headless or not self._begun
         self._begun = True
         if kind in grammar.closing and self.open:
@@ -276,8 +276,8 @@ class EventOrder(ABC):
             yield EVENTS.broken("content follows the finish reason: clients have stopped reading", event=at)
         word = resolve(data, pointer)
         if word and self.stop and word != self.stop:  # a final chunk with the usage may repeat the stop reason
-            said = "the stream has two different stop reasons"
-            yield STOP_REASON.broken(said, pointer, at, word, self.stop)
+            message = "the stream has two different stop reasons"
+            yield STOP_REASON.broken(message, pointer, at, word, self.stop)
         self.stop = word or self.stop
 
     def _block(self, event: ReceivedEvent, data: dict[str, JSON]) -> Iterator[ResponseViolation]:
@@ -385,8 +385,8 @@ class ResponseChecks:
         yield from self._of_error.violations(body)
         code = resolve(body, "/error/code")
         if self.error_code and isinstance(body.get("error"), dict) and code != response.status:
-            said = "the code of the error is not the status of the answer"
-            yield ERROR_BODY.broken(said, "/error/code", None, code, response.status)
+            message = "the code of the error is not the status of the answer"
+            yield ERROR_BODY.broken(message, "/error/code", None, code, response.status)
 
     def _stream(self, came: Sequence[ReceivedEvent], request: RequestView) -> Iterator[ResponseViolation]:
         """Check the events, and the folded response."""
@@ -432,8 +432,8 @@ class ResponseChecks:
             try:
                 value = loads(given)
             except WireError as damage:
-                said = damage.reason if given else "empty, which is no JSON"
-                yield ARGUMENTS.broken(f"the arguments are {said}", pointer, actual=given)
+                reason = damage.reason if given else "empty, which is no JSON"
+                yield ARGUMENTS.broken(f"the arguments are {reason}", pointer, actual=given)
                 return
         elif self.is_text or isinstance(given, str):
             meant = "a text" if self.is_text else "the object itself, not a text"
@@ -452,8 +452,8 @@ class ResponseChecks:
         word = resolve(body, pointer)
         is_named = request.tool_choice is not None and request.tool_choice.mode == "named"
         if has_calls and word in [*without] and not (is_named and word == "stop"):
-            said = "the answer has calls, and a stop reason for an answer without them"
-            yield STOP_REASON.broken(said, pointer, None, word, with_calls)
+            message = "the answer has calls, and a stop reason for an answer without them"
+            yield STOP_REASON.broken(message, pointer, None, word, with_calls)
         elif word == with_calls and not has_calls:
             yield STOP_REASON.broken("the answer has the stop reason for calls, and has no calls", pointer, actual=word)
 
@@ -463,8 +463,8 @@ class ResponseChecks:
         total, parts = usage.get(self.total), [usage.get(part) or 0 for part in self.parts]
         numbers = [part for part in parts if isinstance(part, int)]
         if isinstance(total, int) and len(numbers) == len(parts) and total != sum(numbers):
-            said = f"{self.total!r} is not the sum of {' and '.join(map(repr, self.parts))}"
-            yield USAGE.broken(said, f"{self.usage}/{self.total}", None, total, sum(numbers))
+            message = f"{self.total!r} is not the sum of {' and '.join(map(repr, self.parts))}"
+            yield USAGE.broken(message, f"{self.usage}/{self.total}", None, total, sum(numbers))
 
 
 def _once(found: Iterable[ResponseViolation]) -> Iterator[ResponseViolation]:
@@ -497,7 +497,7 @@ def _framing(response: HttpResponse) -> Iterator[ResponseViolation]:
         pieces = event.text.split("\n")
         if event.data is not None or event.text == DONE:
             continue
-        said = "the data of an event is no JSON object"
+        message = "the data of an event is no JSON object"
         if len(pieces) > 1 and all(piece == DONE or object_of(piece) is not None for piece in pieces):
-            said = f"there is no blank line between {len(pieces)} events: clients read them as one, which is no JSON"
-        yield FRAMING.broken(said, "", event.index, event.text[:200])
+            message = f"there is no blank line between {len(pieces)} events: clients read them as one, which is no JSON"
+        yield FRAMING.broken(message, "", event.index, event.text[:200])

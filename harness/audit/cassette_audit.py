@@ -120,7 +120,7 @@ class Audit:
         for (api, model, day), group in groups.items():
             profile = registry.api(api).profile_for(model, self._fact_selection.on(day))
             found: list[Finding] = []
-            told: list[Sent] = []
+            shown: list[Sent] = []
             room = self._room
             for begin in range(0, len(group), _MAX_TRANSCRIPT_EXCHANGES):
                 indices = group[begin : begin + _MAX_TRANSCRIPT_EXCHANGES]
@@ -131,11 +131,11 @@ class Audit:
                 if self._room:
                     sent = build_conversation(evidence, _KEY_SHAPE_REDACTOR, room, indices).exchanges
                     room -= sum(len(each.sent or "") + len(each.received or "") for each in sent)
-                    told += sent
+                    shown += sent
             taken, hidden = self._scope.split(found)
             self._add(file, api, len(group), taken, hidden)
             if self._room:
-                self._keep(file, api, told)
+                self._keep(file, api, shown)
 
     def result(self, skipped: Sequence[Skipped] = (), redrive: RedriveResult | None = None) -> RunResult:
         """Return the result so far."""
@@ -168,10 +168,10 @@ class Audit:
             hidden=dict(Counter(cell.hidden) + Counter(hidden)),
         )
 
-    def _keep(self, file: str, api: str, told: Sequence[Sent]) -> None:
+    def _keep(self, file: str, api: str, exchanges: Sequence[Sent]) -> None:
         cell = self._cells[file, api]
         kept = cell.conversation.exchanges if cell.conversation else ()
-        every = sorted((*kept, *told), key=lambda each: each.index)
+        every = sorted((*kept, *exchanges), key=lambda each: each.index)
         self._cells[file, api] = replace(cell, conversation=ConversationRecord(exchanges=tuple(every)))
 
     def _found(

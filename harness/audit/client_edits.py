@@ -96,11 +96,11 @@ class _EditFinder:
         facts = following_facts(self._place)
         results = [fact for fact in facts if fact.kind == "result"]
         answers = match_answered_calls(self._place, self._calls)
-        told = [origin for origin in answers if origin is not None]
-        self.edits["results-reordered"] += told != sorted(told)
+        origins = [origin for origin in answers if origin is not None]
+        self.edits["results-reordered"] += origins != sorted(origins)
         self.edits["result-unpaired"] += len(self._of_nobody(results))
         carried = {origin for origin in match_issued_calls(self._place.calls, self._calls) if origin is not None}
-        self.edits["call-unanswered"] += len(carried - set(told))
+        self.edits["call-unanswered"] += len(carried - set(origins))
         paired = [
             (origin, self._result(fact, origin))
             for fact, origin in zip(results, answers, strict=True)
@@ -126,12 +126,12 @@ class _EditFinder:
         for kind in kinds:
             ours = [at for at, fact in enumerate(self._issued) if (fact.kind, fact.name) == kind]
             theirs = [at for at, fact in enumerate(self._carried) if (fact.kind, fact.name) == kind]
-            said: list[TurnFact] = [self._issued[at] for at in ours]
+            issued: list[TurnFact] = [self._issued[at] for at in ours]
             carried: list[TurnFact] = [self._carried[at] for at in theirs]
-            if kind[0] == "text" and _is_regrouped(said, carried):
+            if kind[0] == "text" and _is_regrouped(issued, carried):
                 self._regroup(ours, theirs)
                 continue
-            same = SequenceMatcher(None, list(map(_said, said)), list(map(_said, carried)), autojunk=False)
+            same = SequenceMatcher(None, list(map(_said, issued)), list(map(_said, carried)), autojunk=False)
             for _, start, stop, other_start, other_stop in same.get_opcodes():
                 self._origin |= dict(zip(theirs[other_start:other_stop], ours[start:stop], strict=False))
 

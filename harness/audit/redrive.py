@@ -111,10 +111,10 @@ class AdapterDriver:
         self, pair: RedrivePair, response: HttpResponse, ask: Callable[[ChatRequest], ChatResponse]
     ) -> DrivenTurn:
         lift = lift_of(pair.j.wire, pair.j.body, pair.j.request)
-        asked = _asked(pair, lift)
-        answer = self._ask(response, ask, asked)
+        request = _first_request(pair, lift)
+        answer = self._ask(response, ask, request)
         results = Message(Role.USER, tuple(_following(pair, lift, answer.message)))
-        follow_up = replace(asked, messages=(*asked.messages, _carried(pair, answer.message), results))
+        follow_up = replace(request, messages=(*request.messages, _carried(pair, answer.message), results))
         self._ask(_whole(pair), self._client.chat, follow_up)
         return DrivenTurn(answer, self._sent.pop())
 
@@ -145,7 +145,7 @@ def _whole(pair: RedrivePair) -> HttpResponse:
     return HttpResponse(200, {"content-type": "application/json"}, body)
 
 
-def _asked(pair: RedrivePair, lift: CanonicalReader) -> ChatRequest:
+def _first_request(pair: RedrivePair, lift: CanonicalReader) -> ChatRequest:
     system = lift.system()
     opening = (*(Opaque(lift.api, raw) for raw in system.opening), Text(OPENING))
     metadata = {**system.metadata, **lift.hosted_metadata()}
@@ -225,22 +225,22 @@ _Parting: TypeAlias = tuple[str, JSON, JSON]
 
 
 def disagreements(
-    driver: AdapterDriver, pair: RedrivePair, told: DrivenTurn, stream: HttpResponse, recuts: int
+    driver: AdapterDriver, pair: RedrivePair, streamed: DrivenTurn, stream: HttpResponse, recuts: int
 ) -> Iterator[Disagreement]:
     """Yield differences between the stream as recorded and other deliveries: the complete body, and the stream split in
     `recuts` other ways."""
-    yield from _disagreement("stream-whole", "as a whole body", pair, told, partial(driver.whole, pair))
+    yield from _disagreement("stream-whole", "as a whole body", pair, streamed, partial(driver.whole, pair))
     for number in range(recuts):
         other, way = recut(stream, number, f"{pair.j.wire.name} {pair.i.index}")
-        yield from _disagreement("stream-recut", way, pair, told, partial(driver.streamed, pair, other))
+        yield from _disagreement("stream-recut", way, pair, streamed, partial(driver.streamed, pair, other))
 
 
 def _disagreement(
-    kind: str, way: str, pair: RedrivePair, told: DrivenTurn, retell: Callable[[], DrivenTurn]
+    kind: str, way: str, pair: RedrivePair, streamed: DrivenTurn, retell: Callable[[], DrivenTurn]
 ) -> Iterator[Disagreement]:
     pointer = (pair.slice.spoken or pair.slice.answers)[0].part.pointer
     try:
-        parting = _parting(told, retell())
+        parting = _parting(streamed, retell())
     except Exception as error:  # noqa: BLE001 - as in a redrive: an adapter may fail in any way at all
         yield Disagreement(pointer, None, {"told": way, "error": str(error) or repr(error)}, kind)
         return

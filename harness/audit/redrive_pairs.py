@@ -139,8 +139,8 @@ def answered_turns(view: RequestView, response: ResponseView | None = None) -> t
     belong to the assistant regardless of their role (Responses: output of a server tool).
     """
     whole = entries(view)
-    said = {_item_id(part) for part in response.parts} - {""} if response else set[str]()
-    spoken = [entry.role == "assistant" or _item_id(entry.part) in said for entry in whole]
+    item_ids = {_item_id(part) for part in response.parts} - {""} if response else set[str]()
+    spoken = [entry.role == "assistant" or _item_id(entry.part) in item_ids for entry in whole]
     found: list[TurnSlice] = []
     start = 0
     while start < len(whole):
@@ -236,8 +236,8 @@ def _names(result: ResultView, call: CallView) -> bool:
 def _same_with_state(carried: CallView, call: CallView) -> bool:
     """Compare calls including their signatures, which distinguish equal calls without ids."""
     ids = carried.id in (None, call.id) or call.id is None
-    said = carried.name == call.name and equal(carried.arguments, call.arguments)
-    return ids and said and equal(carried.opaque, call.opaque)
+    is_same = carried.name == call.name and equal(carried.arguments, call.arguments)
+    return ids and is_same and equal(carried.opaque, call.opaque)
 
 
 _SIGNS: tuple[Callable[[CallView, CallView], bool], ...] = (

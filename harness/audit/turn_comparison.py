@@ -94,9 +94,9 @@ class TurnFact:
     @property
     def shown(self) -> JSON:
         """The fact as JSON for reports."""
-        said = {key: value for key, value in self.fields.items() if value is not None}
+        fields = {key: value for key, value in self.fields.items() if value is not None}
         known = {"kind": self.kind, "name": self.name, "id": self.id}
-        return {**{key: value for key, value in known.items() if value}, **said}
+        return {**{key: value for key, value in known.items() if value}, **fields}
 
 
 def turn_facts(place: TurnSlice) -> tuple[TurnFact, ...]:
@@ -177,8 +177,8 @@ def _opaque(part: OpaqueView, role: str, kind: str) -> TurnFact:
         return TurnFact(role, kind, {"value": part.raw}, part.pointer, part.kind, returns=part.returns)
     named = {"id", "status"} if part.kind == "reasoning" else set[str]()
     labels = {key: value for key, value in part.raw.items() if key == _CACHE_MARK or key in named}
-    said = {key: without_nulls(value) for key, value in part.raw.items() if key not in labels and not _blank(value)}
-    return TurnFact(role, kind, said, part.pointer, part.kind, labels, returns=part.returns)
+    fields = {key: without_nulls(value) for key, value in part.raw.items() if key not in labels and not _blank(value)}
+    return TurnFact(role, kind, fields, part.pointer, part.kind, labels, returns=part.returns)
 
 
 def _blank(value: JSON) -> bool:
@@ -240,8 +240,8 @@ class TurnComparison:
     def _without_repeated(self, recorded: Sequence[TurnFact], produced: Sequence[TurnFact]) -> list[TurnFact]:
         """Remove recorded reasoning that repeats other reasoning under the alternative name."""
         own = {fact.name for fact in produced} & REASONING_NAMES
-        said = [fact.fields for fact in recorded if fact.name in own]
-        kept = [fact for fact in recorded if fact.name not in REASONING_NAMES - own or fact.fields not in said]
+        repeated = [fact.fields for fact in recorded if fact.name in own]
+        kept = [fact for fact in recorded if fact.name not in REASONING_NAMES - own or fact.fields not in repeated]
         self.allowances["reasoning-repeated"] += len(recorded) - len(kept)
         return kept
 

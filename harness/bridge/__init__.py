@@ -9,10 +9,10 @@ from harness.bridge.completions import Chunks, completion, events, response, sto
 from harness.bridge.error_translation import failures
 from harness.bridge.openai_messages import (
     Memory,
-    asked,
     completion_request,
     decline,
     messages,
+    needed_capabilities,
     response_format,
     settings,
     short_id,
@@ -23,13 +23,13 @@ from harness.bridge.openai_messages import (
 __all__ = [
     "Chunks",
     "Memory",
-    "asked",
     "completion",
     "completion_request",
     "decline",
     "events",
     "failures",
     "messages",
+    "needed_capabilities",
     "response",
     "response_format",
     "settings",

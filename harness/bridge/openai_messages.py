@@ -221,7 +221,7 @@ def _url(part: Image | File) -> str:
 # --- declining ---
 
 
-def asked(request: ChatRequest) -> frozenset[Capability]:
+def needed_capabilities(request: ChatRequest) -> frozenset[Capability]:
     """Return the capabilities that a request needs and that a library may lack."""
     parts = [part for message in request.messages for part in message.parts]
     results = [part for message in request.messages for part in message.tool_results]
@@ -263,7 +263,7 @@ def decline(adapter: str, request: ChatRequest, *cannot: Capability, reason: str
         Unsupported: the request needs one.
     """
     for capability in cannot:
-        if capability in asked(request):
+        if capability in needed_capabilities(request):
             raise Unsupported(adapter, capability.value, reason)
 
 

@@ -335,12 +335,12 @@ def _for_readers(interaction: dict[str, Any]) -> dict[str, Any]:
     content_type = request["headers"].get("content-type", [""])[0]
     is_matched_as_json = "application/json" in content_type.lower()  # by vcrpy, and any other body to the byte
     sent = indented(request["body"]) if is_matched_as_json else None
-    told = indented(response["body"]["string"])
+    received = indented(response["body"]["string"])
     if sent is not None:
         request = {**request, "body": sent[0]}
-    if told is not None:
-        response = {**response, "body": {"string": told[0]}}
-    names = {key: found[1] for key, found in (("request", sent), ("response", told)) if found is not None}
+    if received is not None:
+        response = {**response, "body": {"string": received[0]}}
+    names = {key: found[1] for key, found in (("request", sent), ("response", received)) if found is not None}
     return {"request": request, "response": response} | ({"spelling": names} if names else {})
 
 

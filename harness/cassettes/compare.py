@@ -95,7 +95,7 @@ def _neutral(found: ViewDifference) -> RequestDifference:
     recorded, sent = plain(found.one), plain(found.other)
     if found.schema is not None:
         at = f"{place}{found.schema.pointer}: recorded {_shown(recorded)}, sent {_shown(sent)}"
-        message = at + found.schema.said("the recorded schema")
+        message = at + found.schema.describe("the recorded schema")
     elif found.lengths is not None:
         more, word = (recorded, "recorded only") if recorded else (sent, "sent only")
         message = f"{place}: {found.lengths[0]} recorded, {found.lengths[1]} sent; {word}: {_shown(more)}"

@@ -119,25 +119,25 @@ def as_asked(wire: Api, profile: Profile, seed: str) -> Converter:
     replaced by the API's broken response.
     """
 
-    def told(request: HttpRequest, answered: HttpRequest | None, response: HttpResponse) -> HttpResponse:
+    def adapt(request: HttpRequest, answered: HttpRequest | None, response: HttpResponse) -> HttpResponse:
         if answered is None:
             return wire.error_for(response, request)
         if request.body == answered.body and request.url == answered.url:
             return response
-        asked, before = _request_view(wire, request), _request_view(wire, answered)
-        if asked is None or before is None or _way(asked) == _way(before):
+        new_view, before = _request_view(wire, request), _request_view(wire, answered)
+        if new_view is None or before is None or _way(new_view) == _way(before):
             return response
         if response.status >= HTTPStatus.BAD_REQUEST:
             return wire.error_for(response, request)
         view = _good(wire, response)
         if view is None or not isinstance(view.body, dict):
             return wire.broken_for(response, request)
-        if not asked.stream:
+        if not new_view.stream:
             return one_body(view)
-        stream = wire.stream_of(view.body, seed, profile, asked)
+        stream = wire.stream_of(view.body, seed, profile, new_view)
         return replace(stream, body=separators_escaped(stream.body))
 
-    return told
+    return adapt
 
 
 def one_body(view: ResponseView) -> HttpResponse:
@@ -147,8 +147,8 @@ def one_body(view: ResponseView) -> HttpResponse:
 
 def asks_for_stream(wire: Api, request: HttpRequest) -> bool:
     """Return whether a request asks for a stream. Return `False` for unreadable requests."""
-    asked = _request_view(wire, request)
-    return asked is not None and asked.stream
+    view = _request_view(wire, request)
+    return view is not None and view.stream
 
 
 def _way(request: RequestView) -> tuple[bool, str]:

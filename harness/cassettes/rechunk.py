@@ -79,9 +79,9 @@ def recut(response: HttpResponse, number: int, seed: str) -> tuple[HttpResponse,
         way = sort.ways[number]
         if way is _EACH_BYTE and len(response.body) > BYTE_BY_BYTE:
             way = _SMALL_PIECES
-        told = _apply_way(response, way, random)
-        if (told.body, told.delivery.cuts) != (response.body, response.delivery.cuts):
-            return told, way.words
+        rewritten = _apply_way(response, way, random)
+        if (rewritten.body, rewritten.delivery.cuts) != (response.body, response.delivery.cuts):
+            return rewritten, way.words
     way = _drawn(sort, number, random)
     return _apply_way(response, way, random), way.words
 
@@ -107,8 +107,8 @@ def _apply_way(response: HttpResponse, way: _Way, random: Random) -> HttpRespons
 def _drawn(sort: _Sort, number: int, random: Random) -> _Way:
     chosen = [option for option in map(random.choice, sort.groups) if option is not None]
     words, cuts = random.choice((("in small pieces", _small_pieces), ("cut in a few places", _few)))
-    said = ", ".join([*(words for words, _ in chosen), words])
-    return _Way(f"at random ({number}): {said}", cuts, tuple(spelling for _, spelling in chosen))
+    listed = ", ".join([*(words for words, _ in chosen), words])
+    return _Way(f"at random ({number}): {listed}", cuts, tuple(spelling for _, spelling in chosen))
 
 
 def _at(pattern: bytes, *, behind: bool = True) -> _Cuts:

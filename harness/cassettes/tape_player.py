@@ -195,7 +195,7 @@ class TapePlayer:
         self._ignored = ignored
         self._lock = Lock()
 
-    def asked(self, request: HttpRequest) -> HttpResponse | None:
+    def handle(self, request: HttpRequest) -> HttpResponse | None:
         """Return the response to a request, or `None` if the request is to be sent over the network."""
         if not self._taken(request):
             return None

@@ -58,13 +58,13 @@ def spoken(request: HttpRequest) -> Api | None:
     return None
 
 
-def told(request: HttpRequest) -> str:
+def request_line(request: HttpRequest) -> str:
     """Describe a request: `POST api.openai.com/v1/chat/completions (openai-chat, gpt-5.6)`."""
     parts = urlsplit(request.url)
     wire = spoken(request)
     model = wire.model_of(request) if wire is not None else None
-    told = f" ({wire.name}{f', {model}' if model else ''})" if wire is not None else ""
-    return f"{request.method} {parts.netloc.rpartition('@')[2]}{parts.path}{told}"
+    request_line = f" ({wire.name}{f', {model}' if model else ''})" if wire is not None else ""
+    return f"{request.method} {parts.netloc.rpartition('@')[2]}{parts.path}{request_line}"
 
 
 def _is_here(host: str) -> bool:
@@ -183,7 +183,7 @@ class TapeRecorder:
         self._requests: list[HttpRequest] = []
         self._responses: dict[int, HttpResponse] = {}
 
-    def asked(self, request: HttpRequest) -> Keep | None:
+    def handle(self, request: HttpRequest) -> Keep | None:
         """Return a callback for the response, or `None` if the request is not recorded."""
         if not self._taken(request):
             return None
@@ -195,7 +195,7 @@ class TapeRecorder:
     def forms(self) -> list[str]:
         """Descriptions of the exchanges that issue tokens. Only their structure is stored."""
         found = [each.recorded for each in self.exchanges if each.recorded is not None]
-        return [told(each.request) for each in found if brings_tokens(each)]
+        return [request_line(each.request) for each in found if brings_tokens(each)]
 
     @property
     def exchanges(self) -> list[TapeExchange]:
@@ -244,7 +244,8 @@ def text(
             encoding = response.headers["content-encoding"]
             package = missing().get(encoding.strip().lower())
             way_out = f": pip install {package}." if package else "."
-            reason = f"the answer to {told(each.request)} came as {encoding!r}, which cannot be unpacked here{way_out}"
+            answered = request_line(each.request)
+            reason = f"the answer to {answered} came as {encoding!r}, which cannot be unpacked here{way_out}"
             raise CassetteError(file, reason, f"interaction {at}")
         answer = response and response_as_stored(each.request, response, clean)
         kept.append(Interaction(request_as_stored(each.request, clean), answer))

@@ -83,22 +83,22 @@ def first_target_cells(cells: Sequence[Cell]) -> Sequence[Cell]:
 
 def describe_omissions(every: Sequence[Cell], chosen: Sequence[Cell]) -> tuple[str, ...]:
     """Describe what the check leaves out, each with the option that includes it."""
-    said: list[str] = []
+    notes: list[str] = []
     played = {cell.scenario.id for cell in chosen}
     scenarios = {cell.scenario.id: cell.scenario for cell in every if cell.scenario.id not in played}
     if scenarios and all(each.provocations for each in scenarios.values()):
-        said.append(f"{len(scenarios)} scenarios, of what no provider was recorded doing: --all plays them too.")
+        notes.append(f"{len(scenarios)} scenarios, of what no provider was recorded doing: --all plays them too.")
     elif scenarios:
         subjects = Counter(each.covers[0].value for each in scenarios.values()).most_common()
         added = ", ".join(f"{subject} {count}" for subject, count in subjects)
         total = len(scenarios) + len(played)
-        said.append(f"{len(scenarios)} of {total} scenarios, since this was a sample. --all adds them: {added}.")
+        notes.append(f"{len(scenarios)} of {total} scenarios, since this was a sample. --all adds them: {added}.")
     targets = sorted({cell.target.cassettes for cell in every} - {cell.target.cassettes for cell in chosen})
     if targets:
-        said.append(f"the targets {', '.join(targets)}: --target NAME plays one.")
+        notes.append(f"the targets {', '.join(targets)}: --target NAME plays one.")
     if chosen and Capability.STREAMING not in chosen[0].target.adapter.capabilities:
-        said.append("streamed answers: the adapter does not declare 'streaming'.")
-    return tuple(said)
+        notes.append("streamed answers: the adapter does not declare 'streaming'.")
+    return tuple(notes)
 
 
 _TRIED = 2

@@ -27,11 +27,11 @@ def client_base_url(api: Api, base_url: str) -> str:
     return root if is_complete else root + api.base_url_ending
 
 
-def suggestion(api: Api, base_url: str, asked: str) -> str:
+def suggestion(api: Api, base_url: str, requested: str) -> str:
     """Return a suggested base URL as a sentence that begins with a space. Return an empty string if the requested path
     already has exactly one version.
     """
-    count = len(_VERSIONS.findall(urlsplit(asked).path))
+    count = len(_VERSIONS.findall(urlsplit(requested).path))
     if count == 1 or (count == 0 and not api.base_url_ending):
         return ""
     root = _AT_END.sub("", base_url.rstrip("/"))

@@ -128,8 +128,8 @@ def _state(part: PartView) -> JSON:
 
 def _upstream_texts(view: ResponseView) -> Iterator[str]:
     """Yield all texts of an answer other than its main text and its calls."""
-    said = {part.pointer for part in view.parts if isinstance(part, CallView | TextView)}
-    yield from (text for text in _texts(view.body, _NO_WORDS, said) if text != view.model)
+    shown = {part.pointer for part in view.parts if isinstance(part, CallView | TextView)}
+    yield from (text for text in _texts(view.body, _NO_WORDS, shown) if text != view.model)
     for part in view.parts:
         yield from _texts(_state(part))
 
@@ -318,13 +318,13 @@ def _counted(exchange: GatewayExchange, names: Iterable[str]) -> Iterator[FactOu
     if exchange.responses is None:
         return
     sent, received = ({name: getattr(each.usage, name) for name in names} for each in exchange.responses)
-    for name, said in sent.items():
+    for name, count in sent.items():
         there = received[name]
-        if (said or 0) != (there or 0):
+        if (count or 0) != (there or 0):
             what = "does not arrive" if there is None else "arrives as another number"
-            yield lost(f"the usage's {name} {what}", "", "", there, said)
+            yield lost(f"the usage's {name} {what}", "", "", there, count)
             return
-    if any(said is not None for said in sent.values()):
+    if any(count is not None for count in sent.values()):
         yield preserved(same=sent == received)
 
 
@@ -486,10 +486,10 @@ def _shown(exchange: GatewayExchange) -> str:
     "the client gets an answer that no model gave to this request",
     of_answer=True,
 )
-def _asked(exchange: GatewayExchange) -> Outcomes:
+def _asks_upstream(exchange: GatewayExchange) -> Outcomes:
     """Every answer comes from the upstream."""
     if exchange.last is None and exchange.client.is_answer:
         yield lost("the gateway answers without a request to the upstream")
 
 
-FAILURES = (_arrives, _asked, _status, _error_text, _wait)
+FAILURES = (_arrives, _asks_upstream, _status, _error_text, _wait)

@@ -103,13 +103,13 @@ class GatewayRoute:
 
 
 def gateway_route(
-    client: ShippedTarget, upstream: ShippedTarget, models: Mapping[str, str], asked: str, fact_selection: FactSelection
+    client: ShippedTarget, upstream: ShippedTarget, models: Mapping[str, str], model: str, fact_selection: FactSelection
 ) -> GatewayRoute:
-    """Return the route between two targets. `models` maps upstream targets to models. `asked` is the model that the
+    """Return the route between two targets. `models` maps upstream targets to models. `model` is the model that the
     client requests.
     """
     there = _target(upstream, models.get(upstream.name, upstream.model), fact_selection)
-    here = replace(_target(client, asked, fact_selection), name=f"{client.api}>{upstream.name}")
+    here = replace(_target(client, model, fact_selection), name=f"{client.api}>{upstream.name}")
     return GatewayRoute(here, there)
 
 
@@ -145,7 +145,7 @@ class GatewayCheck:
         return [(each, cell) for each in pairs for cell in cells(scenarios, [each.target], variants)]
 
     def __call__(
-        self, asked: Sequence[tuple[GatewayRoute, Cell]], progress: Progress = lambda _cell: None
+        self, cells: Sequence[tuple[GatewayRoute, Cell]], progress: Progress = lambda _cell: None
     ) -> RunResult:
         """Run the cells, one after the other.
 
@@ -154,9 +154,9 @@ class GatewayCheck:
         """
         started, at = time.perf_counter(), utc_now()
         done: list[_Done] = []
-        self._room = max_conversation_chars(len(asked)) if self.conversations else 0
-        pairs = len({each.target.name for each, _ in asked})
-        for each, cell in asked:
+        self._room = max_conversation_chars(len(cells)) if self.conversations else 0
+        pairs = len({each.target.name for each, _ in cells})
+        for each, cell in cells:
             done.append((each, *self._cell(each, cell)))
             progress(done[-1][1])
             if len(self._unreached) == pairs:
@@ -189,8 +189,8 @@ class GatewayCheck:
         if astray is not None:
             self._unreached[each.target.name] = astray
             return self._result(result, each, what, [unreached_finding(what.exchanges, astray)]), JudgedRun()
-        said = judge_run(what, lambda: self._directly(each, cell))
-        return self._result(result, each, what, said.findings), said
+        judged = judge_run(what, lambda: self._directly(each, cell))
+        return self._result(result, each, what, judged.findings), judged
 
     def _result(self, result: CellResult, each: GatewayRoute, what: GatewayRun, found: Sequence[Finding]) -> CellResult:
         provenance = Provenance("reference", model_requested=each.upstream.model)
@@ -223,12 +223,12 @@ class GatewayCheck:
         """
         if each.target.name in self._reached:
             return None
-        asked = [exchange.requests[1].model for exchange in what.exchanges if exchange.requests is not None]
-        if asked and not is_model_name(asked[0] or "", each.upstream.model):
+        models = [exchange.requests[1].model for exchange in what.exchanges if exchange.requests is not None]
+        if models and not is_model_name(models[0] or "", each.upstream.model):
             return (
-                f"the gateway requests the model {asked[0]!r} of {each.upstream.name} instead of "
+                f"the gateway requests the model {models[0]!r} of {each.upstream.name} instead of "
                 f"{each.upstream.model!r}. Correct its configuration, or pass --upstream-model "
-                f"{each.upstream.name}={asked[0]}."
+                f"{each.upstream.name}={models[0]}."
             )
         if any(exchange.upstream or self._may_be_refused(cell, exchange) for exchange in what.exchanges):
             self._reached.add(each.target.name)
@@ -243,19 +243,19 @@ class GatewayCheck:
                 f"{_required_route(each, self.upstream.origin)}"
             )
         error = exchange.client.response.error if exchange.client.response is not None else None
-        said = _sentence(error.message if error is not None else response.body.decode(errors="replace")[:200])
+        reply = _sentence(error.message if error is not None else response.body.decode(errors="replace")[:200])
         answers = f"the gateway answers HTTP {response.status}"
         turned = next(iter(what.turned_away), None)
         if turned is not None:
             return (
-                f"{answers}: {said} The upstream rejects its {turned.request} with {_sentence(turned.answer)} The "
+                f"{answers}: {reply} The upstream rejects its {turned.request} with {_sentence(turned.answer)} The "
                 f"reason: {turned.reason}. {_required_route(each, self.upstream.origin)}"
             )
         arrived = f" What arrived at the reference server: {'; '.join(unexpected)}." if unexpected else ""
         is_lost = response.status in NO_SUCH_PATH
         meant = suggestion(each.way.client, self.endpoint.url, exchange.client.exchange.request.url) if is_lost else ""
         return (
-            f"{answers} and has sent no chat to the reference server: {said}{arrived}{meant} "
+            f"{answers} and has sent no chat to the reference server: {reply}{arrived}{meant} "
             f"{_required_route(each, self.upstream.origin)}"
         )
 
@@ -299,24 +299,24 @@ def _table(done: Sequence[_Done]) -> Iterator[FactFates]:
     """
     names = list(dict.fromkeys(gateway_route.target.name for gateway_route, _, _ in done))
     of_pair = {
-        name: [(gateway_route, said) for gateway_route, _, said in done if gateway_route.target.name == name]
+        name: [(gateway_route, judged) for gateway_route, _, judged in done if gateway_route.target.name == name]
         for name in names
     }
     taken = {
-        name: {(fact.id, fact.said(request)) for _, said in those for request in said.taken for fact in FACTS}
+        name: {(fact.id, fact.stated(request)) for _, judged in those for request in judged.taken for fact in FACTS}
         for name, those in of_pair.items()
     }
     for fact in FACTS:
         for name, those in of_pair.items():
-            fates = [fate for _, said in those if (fate := _fate(fact, said, taken[name])) is not None]
+            fates = [fate for _, judged in those if (fate := _fate(fact, judged, taken[name])) is not None]
             if fates:
                 client, upstream = those[0][0].target.api, those[0][0].upstream.name
                 numbers = {fate.value: fates.count(fate) for fate in Fate}
                 yield FactFates(client, upstream, fact.name, fact.of_answer, **numbers)
 
 
-def _fate(fact: GatewayFact, said: JudgedRun, taken: Container[tuple[str, str | bool]]) -> Fate | None:
-    fate = said.fates.get(fact.id)
-    values = {value for request in said.refused if (value := fact.said(request))}
+def _fate(fact: GatewayFact, judged: JudgedRun, taken: Container[tuple[str, str | bool]]) -> Fate | None:
+    fate = judged.fates.get(fact.id)
+    values = {value for request in judged.refused if (value := fact.stated(request))}
     is_refused = any((fact.id, value) not in taken for value in values)
     return Fate.REFUSED if is_refused and fate is not Fate.LOST else fate

@@ -144,11 +144,11 @@ def gateway_exchanges(
 
 
 def _own_answer(api: Api, scenario: Scenario, step: StepSpec) -> ResponseView | None:
-    said = ModelStep(
+    answer = ModelStep(
         step.text, step.thinking, step.named_calls, step.refusal, step.stop, (), step.truncated
     )  # raw wire parts belong to one API
     model = api.targets[0].model
-    body = api.build(said, scenario.id, model, api.profile_for(model))
+    body = api.build(answer, scenario.id, model, api.profile_for(model))
     try:
         return api.read(json_response(body))
     except WireError:
@@ -190,7 +190,7 @@ class GatewayFact:
 
     `id` is the rule of its findings, `name` its name in tables. `requirement` states what must hold, `because` the
     consequence of a loss. `of_answer` is set if the upstream states the fact, not the client. `check` yields nothing
-    for an exchange that does not state the fact. `said` returns the value that a request states, so that refused
+    for an exchange that does not state the fact. `stated` returns the value that a request states, so that refused
     requests can be compared with accepted ones. `severity` is the maximum severity of the findings.
     """
 
@@ -199,7 +199,7 @@ class GatewayFact:
     requirement: str
     because: str
     check: Callable[[GatewayExchange], Outcomes] = _no_outcomes
-    said: Callable[[RequestView], str | bool] = _states_nothing
+    stated: Callable[[RequestView], str | bool] = _states_nothing
     of_answer: bool = False
     severity: Severity = Severity.ERROR
 
@@ -209,7 +209,7 @@ def exchange_fact(  # noqa: PLR0913 - all but the first three have a default
     name: str,
     because: str,
     *,
-    said: Callable[[RequestView], str | bool] = _states_nothing,
+    stated: Callable[[RequestView], str | bool] = _states_nothing,
     of_answer: bool = False,
     severity: Severity = Severity.ERROR,
 ) -> Callable[[Callable[[GatewayExchange], Outcomes]], GatewayFact]:
@@ -217,7 +217,7 @@ def exchange_fact(  # noqa: PLR0913 - all but the first three have a default
 
     def make(check: Callable[[GatewayExchange], Outcomes]) -> GatewayFact:
         requirement = (check.__doc__ or "").partition("\n")[0]
-        return GatewayFact(id, name, requirement, because, check, said, of_answer, severity)
+        return GatewayFact(id, name, requirement, because, check, stated, of_answer, severity)
 
     return make
 
@@ -227,7 +227,7 @@ def request_fact(
     name: str,
     because: str,
     *,
-    said: Callable[[RequestView], str | bool] = _states_nothing,
+    stated: Callable[[RequestView], str | bool] = _states_nothing,
     severity: Severity = Severity.ERROR,
 ) -> Callable[[Callable[[RequestView, RequestView], Outcomes]], GatewayFact]:
     """Create a fact from a function that compares the client's request with the gateway's. It runs only if both
@@ -239,7 +239,7 @@ def request_fact(
         def both(exchange: GatewayExchange) -> Outcomes:
             return check(*exchange.requests) if exchange.requests is not None else ()
 
-        return exchange_fact(id, name, because, said=said, severity=severity)(both)
+        return exchange_fact(id, name, because, stated=stated, severity=severity)(both)
 
     return make
 

@@ -109,12 +109,12 @@ def judge_run(run: GatewayRun, direct: Callable[[], DirectRun]) -> JudgedRun:
     for outcome, exchange in _state(run):
         note(STATE, outcome, exchange)
     findings = (*found.values(), *_limits(run, direct), *_refusals(run, direct), *_unreadable(run, found))
-    asked = [(each.client.request, each.is_refused) for each in run.exchanges if each.client.request is not None]
+    requests = [(each.client.request, each.is_refused) for each in run.exchanges if each.client.request is not None]
     return JudgedRun(
         _linked(findings),
         fates,
-        tuple(request for request, is_refused in asked if not is_refused),
-        tuple(request for request, is_refused in asked if is_refused),
+        tuple(request for request, is_refused in requests if not is_refused),
+        tuple(request for request, is_refused in requests if is_refused),
     )
 
 

@@ -28,7 +28,7 @@ from harness.results import Severity
     "gateway-calls",
     "calls of the history",
     "the model does not see what it called",
-    said=lambda request: bool(request.calls),
+    stated=lambda request: bool(request.calls),
 )
 def _calls(sent: RequestView, arrived: RequestView) -> Outcomes:
     """The calls of the history reach the upstream, in their order."""
@@ -55,7 +55,7 @@ def _matched(exchange: GatewayExchange) -> Iterator[tuple[CallView, CallView]]:
     "gateway-arguments",
     "arguments of the history",
     "the model reads another call than it made",
-    said=lambda request: bool(request.calls),
+    stated=lambda request: bool(request.calls),
 )
 def _arguments(exchange: GatewayExchange) -> Outcomes:
     """The arguments of earlier calls reach the upstream as the model made them."""
@@ -66,7 +66,7 @@ def _arguments(exchange: GatewayExchange) -> Outcomes:
     "gateway-call-ids",
     "call ids of the history",
     "a result answers a call that the upstream never issued, or another one",
-    said=lambda request: any(call.id for call in request.calls),
+    stated=lambda request: any(call.id for call in request.calls),
 )
 def _ids(exchange: GatewayExchange) -> Outcomes:
     """A call id that the upstream issued is sent back to it unchanged, or is replaced consistently."""
@@ -117,7 +117,7 @@ def _mapped(exchange: GatewayExchange) -> dict[str, str | None]:
     "gateway-results",
     "results",
     "the model reads another answer than the tool's",
-    said=lambda request: bool(request.results),
+    stated=lambda request: bool(request.results),
 )
 def _results(exchange: GatewayExchange) -> Outcomes:
     """The results of tools reach the upstream, each with its call."""
@@ -159,10 +159,10 @@ def _means(given: ResultView, there: ResultView, request: RequestView) -> bool:
 
 
 def _changed(call: CallView, given: ResultView, there: ResultView, found: list[str | None]) -> FactOutcome:
-    said, arrives = _core(given) or "", _core(there) or ""
+    sent, arrives = _core(given) or "", _core(there) or ""
     swapped = "that of another call" if _core(given) in found else "changed"
     message = f"the result of {call.name} ({call.id}) arrives {swapped}"
-    return lost(message, given.pointer, there.pointer, arrives, said)
+    return lost(message, given.pointer, there.pointer, arrives, sent)
 
 
 def _core(result: ResultView) -> str | None:
@@ -182,7 +182,7 @@ def _plain(result: ResultView) -> list[JSON]:
     "gateway-error-flag",
     "error flag",
     "the model takes a failure for an answer, or an answer for a failure",
-    said=lambda request: any(result.error_mark for result in request.results),
+    stated=lambda request: any(result.error_mark for result in request.results),
 )
 def _errors(exchange: GatewayExchange) -> Outcomes:
     """The error mark of a failed tool reaches the upstream."""

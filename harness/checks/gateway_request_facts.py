@@ -33,7 +33,7 @@ from harness.results import Severity
     "gateway-system-prompt",
     "system prompt",
     "the model does not know its instructions, or follows others",
-    said=lambda request: any(part.text for part in request.system),
+    stated=lambda request: any(part.text for part in request.system),
 )
 def _system(sent: RequestView, arrived: RequestView) -> Outcomes:
     """The system prompt reaches the upstream as a system prompt, and the gateway adds no other."""
@@ -131,7 +131,7 @@ def _media(view: RequestView) -> Iterator[tuple[MediaView, bool]]:
     "gateway-media",
     "images and files",
     "the model sees another picture, or none",
-    said=lambda request: any(True for _ in _media(request)),
+    stated=lambda request: any(True for _ in _media(request)),
 )
 def _pictures(sent: RequestView, arrived: RequestView) -> Outcomes:
     """Images and files reach the upstream byte for byte."""
@@ -181,7 +181,7 @@ def _format_tool(sent: RequestView, arrived: RequestView) -> ToolView | None:
     "gateway-tools",
     "tools",
     "the model calls missing tools, or cannot call existing ones",
-    said=lambda request: bool(_functions(request)),
+    stated=lambda request: bool(_functions(request)),
 )
 def _tools(sent: RequestView, arrived: RequestView) -> Outcomes:
     """The tools of the request reach the upstream, and no others do."""
@@ -204,7 +204,7 @@ def _tools(sent: RequestView, arrived: RequestView) -> Outcomes:
     "gateway-provider-tools",
     "provider's tools",
     "the model cannot search where the client allows it",
-    said=lambda request: any(tool.kind != "function" for tool in request.tools),
+    stated=lambda request: any(tool.kind != "function" for tool in request.tools),
 )
 def _hosted(sent: RequestView, arrived: RequestView) -> Outcomes:
     """Tools that the provider runs reach the upstream."""
@@ -249,7 +249,7 @@ def _schemas(exchange: GatewayExchange) -> Outcomes:
 
 
 def _changed_schema(name: str, change: SchemaChange, origin: str, pointer: str) -> FactOutcome:
-    instance = change.said("the given schema", "the one that arrives")
+    instance = change.describe("the given schema", "the one that arrives")
     message = f"{name} arrives changed at {change.pointer or '/'}{instance}"
     return lost(message, origin, pointer, change.actual, change.expected)
 
@@ -259,7 +259,7 @@ def _changed_schema(name: str, change: SchemaChange, origin: str, pointer: str) 
     "strict tools",
     "arguments may violate the schema",
     severity=Severity.WARNING,
-    said=lambda request: any(tool.strict for tool in request.tools),
+    stated=lambda request: any(tool.strict for tool in request.tools),
 )
 def _strict(exchange: GatewayExchange) -> Outcomes:
     """The strict flag of tools reaches the upstream."""
@@ -278,7 +278,7 @@ def _strict(exchange: GatewayExchange) -> Outcomes:
     "gateway-tool-choice",
     "tool choice",
     "the model may or must call tools, against the client's choice",
-    said=lambda request: request.tool_choice is not None and request.tool_choice.mode,
+    stated=lambda request: request.tool_choice is not None and request.tool_choice.mode,
 )
 def _choice(sent: RequestView, arrived: RequestView) -> Outcomes:
     """The tool choice keeps its meaning."""
@@ -308,7 +308,7 @@ def _choice(sent: RequestView, arrived: RequestView) -> Outcomes:
     "gateway-response-format",
     "response format",
     "the answer is not the JSON that the client reads",
-    said=lambda request: request.response_format is not None and request.response_format.kind,
+    stated=lambda request: request.response_format is not None and request.response_format.kind,
 )
 def _format(sent: RequestView, arrived: RequestView) -> Outcomes:
     """JSON is requested where the client requests it, with the same schema."""
@@ -421,7 +421,7 @@ def _stream(exchange: GatewayExchange) -> Outcomes:
     "cache marks",
     "the prompt is billed in full each time; no content is lost",
     severity=Severity.WARNING,
-    said=lambda request: bool(request.cache_marks),
+    stated=lambda request: bool(request.cache_marks),
 )
 def _cache(sent: RequestView, arrived: RequestView) -> Outcomes:
     """Cache marks reach the upstream."""

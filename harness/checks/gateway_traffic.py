@@ -221,10 +221,10 @@ class Upstream:
             self._current = None
 
     def _reject_unexpected(self, request: HttpRequest, why: str) -> HttpResponse:
-        said = f"{request.method} {urlsplit(request.url).path}: {why}"
+        reason = f"{request.method} {urlsplit(request.url).path}: {why}"
         with self._lock:
-            self.unexpected.append(said)
-        return json_response({"error": {"type": "harness", "message": f"harness: {said}"}}, HTTPStatus.NOT_FOUND)
+            self.unexpected.append(reason)
+        return json_response({"error": {"type": "harness", "message": f"harness: {reason}"}}, HTTPStatus.NOT_FOUND)
 
 
 class UpstreamConversation:

@@ -99,9 +99,9 @@ def greet(server: ServerUnderTest, line: RetryingClient) -> ServerUnderTest:
     refused: list[ServerUnderTest] = []
     bounds = dict.fromkeys((server.bound, *server.request_builder.bounds))
     for bound in bounds:
-        asked = replace(server, bound=bound)
+        bounded = replace(server, bound=bound)
         plain = ChatRequest(model=server.model, messages=[Message.user("Hello.")], max_tokens=64)
-        request = asked.request(asked.body_of(plain), stream=False)
+        request = bounded.request(bounded.body_of(plain), stream=False)
         try:
             response = line(request)
         except NoResponse as reason:
@@ -123,8 +123,8 @@ def greet(server: ServerUnderTest, line: RetryingClient) -> ServerUnderTest:
                 f"{_words(server, response)}. {variables} holds the key that is sent."
             )
         if response.status not in _REFUSED:
-            return asked
-        refused.append(asked)
+            return bounded
+        refused.append(bounded)
     return refused[0]
 
 
@@ -146,14 +146,14 @@ class ServerCheckRun:
 
     server: ServerUnderTest
     line: RetryingClient
-    asked: CheckSelection
+    selection: CheckSelection
     redactor: Redactor
     price: Price | None = None
     command: tuple[str, ...] = ()
     policy: FindingPolicy = EVERY_FINDING
     conversations: bool = False
 
-    def __call__(self, told: Callable[[CellResult], object] = lambda _cell: None) -> RunResult:
+    def __call__(self, progress: Callable[[CellResult], object] = lambda _cell: None) -> RunResult:
         """Run the checks, and pass each finished cell to the callback.
 
         Raises:
@@ -169,9 +169,9 @@ class ServerCheckRun:
         kind = "provider" if self.server.api.is_provider(url) else "server"
         provenance = Provenance(kind, model_requested=self.server.model, recorded_from=origin(url))
         try:
-            most = max_conversation_chars(sum(1 for _ in self.asked.cells())) if self.conversations else 0
+            most = max_conversation_chars(sum(1 for _ in self.selection.cells())) if self.conversations else 0
             judge = ServerCellBuilder(greet(self.server, self.line), provenance, self.redactor, self.price, most)
-            for check, variant in self.asked.cells():
+            for check, variant in self.selection.cells():
                 if variant in failing:
                     cell, done = judge.skipped(check, variant, failing[variant]), ()
                 else:
@@ -180,12 +180,12 @@ class ServerCheckRun:
                         failing |= dict.fromkeys(_VARIANTS[variant], _FAILS)
                 cells.append(cell)
                 attempts += done
-                told(cell)
+                progress(cell)
         except RequestLimitReached:
             stopped = f"--max-requests is reached: {self.line.sent} were sent"
         except KeyboardInterrupt:
             stopped = INTERRUPTED
-        cells += watching.cells(self.server, provenance, self.asked.promises())
+        cells += watching.cells(self.server, provenance, self.selection.promises())
         cells = [self.policy.judged(cell, cell.findings) if cell.findings else cell for cell in cells]
         result = RunResult(
             "live",
@@ -208,7 +208,9 @@ class ServerCheckRun:
             return judge.not_applicable(check, variant, lack), ()
         done: list[CheckAttempt] = []
         try:
-            done.extend(run_check(check, judge.server, self.line, watching, variant) for _ in range(self.asked.repeat))
+            done.extend(
+                run_check(check, judge.server, self.line, watching, variant) for _ in range(self.selection.repeat)
+            )
         except RequestLimitReached:
             raise
         except ADAPTER_EXCEPTIONS as error:  # one cell, not the check
@@ -224,7 +226,7 @@ class ServerCheckRun:
             return False
         if check.id == PLAIN:
             return True
-        if self.asked.only is None or PLAIN in self.asked.only:
+        if self.selection.only is None or PLAIN in self.selection.only:
             return False
         variant: Variant = "stream" if attempt.session.stream else "whole"
         return _is_refused(run_check(CHECKS[PLAIN], self.server, self.line, watching, variant))
@@ -265,33 +267,33 @@ _GREETING = Usage(20, 20)
 """Approximate usage of the first request."""
 
 
-def estimate(server: ServerUnderTest, asked: CheckSelection, most: int | None, price: Price | None) -> Spending:
+def estimate(server: ServerUnderTest, selection: CheckSelection, most: int | None, price: Price | None) -> Spending:
     """Estimate the requests and tokens of the checks by running their scripts. Sends no requests."""
     understudy = ScriptedServer(server.api, _MODEL)
     stand_in = replace(server, model=_MODEL, bound=server.request_builder.bounds[0])
     usages = [_GREETING]
     with RetryingClient(server.api, NO_KEY, send=understudy) as line:
-        for check, variant in asked.cells():
+        for check, variant in selection.cells():
             if check.lacks(server) is not None:
                 continue
             try:
                 session = run_check(check, stand_in, line, _unseen, variant).session
             except ADAPTER_EXCEPTIONS:  # the check itself will tell
                 continue
-            usages += [_usage(reply) for reply in session.replies] * asked.repeat
+            usages += [_usage(reply) for reply in session.replies] * selection.repeat
     sent = usages[:most]
     return spending(sent, len(sent), api=server.api.name, model=server.model, url=server.base_url, price=price)
 
 
-def _unseen(check: str, reply: Reply, asked: RequestView | None) -> None:
-    del check, reply, asked
+def _unseen(check: str, reply: Reply, request: RequestView | None) -> None:
+    del check, reply, request
 
 
 def _usage(reply: Reply) -> Usage:
     view = reply.view
     calls = [json.dumps({call.name: call.arguments}) for call in view.calls] if view is not None else []
-    said = "".join([view.text if view is not None else "", *calls])
-    return Usage(-(-len(reply.request.body) // _BYTES_PER_TOKEN), -(-len(said.encode()) // _BYTES_PER_TOKEN))
+    text = "".join([view.text if view is not None else "", *calls])
+    return Usage(-(-len(reply.request.body) // _BYTES_PER_TOKEN), -(-len(text.encode()) // _BYTES_PER_TOKEN))
 
 
 _Z = 1.959963984540054
@@ -380,8 +382,8 @@ class ScriptedServers:
 
 def _check_for(view: RequestView) -> ServerCheck:
     """Return the check that a conversation belongs to, by default the first one."""
-    said = {
+    messages = {
         part.text for turn in view.turns if turn.role == "user" for part in turn.parts if isinstance(part, TextView)
     }
     every = list(CHECKS.values())
-    return next((check for check in every if check.prompt in said), every[0])
+    return next((check for check in every if check.prompt in messages), every[0])

@@ -162,10 +162,10 @@ class ServerCellBuilder:
         )
 
     def _conversation(self, replies: Sequence[Reply]) -> ConversationRecord:
-        told = (
+        exchanges = (
             shown_exchange(at, each.request, each.response, each.view, self.redactor) for at, each in enumerate(replies)
         )
-        return ConversationRecord(exchanges=fit_exchanges(told, self.room))
+        return ConversationRecord(exchanges=fit_exchanges(exchanges, self.room))
 
     def _failures(self, check: ServerCheck, attempts: Sequence[CheckAttempt]) -> Iterator[Finding]:
         before = 0
@@ -236,14 +236,16 @@ class Price:
     @staticmethod
     def of(text: str, place: str = "--price") -> Price:
         """Parse `IN,OUT`. Raises `UsageError`, which mentions `place`, the option or setting that contains the text."""
-        said = f"{place} {text!r}: it has to be two prices in US dollars for a million tokens, read and written, as in "
-        said += "0.15,0.60."
+        message = (
+            f"{place} {text!r}: it has to be two prices in US dollars for a million tokens, read and written, as in "
+        )
+        message += "0.15,0.60."
         try:
             prices = [Decimal(each) for each in text.split(",")]
         except InvalidOperation:
-            raise UsageError(said) from None
+            raise UsageError(message) from None
         if len(prices) != 2 or not all(each.is_finite() and each >= 0 for each in prices):
-            raise UsageError(said)
+            raise UsageError(message)
         return Price(*prices)
 
     def dollars(self, usage: Usage) -> Decimal | None:
@@ -286,9 +288,9 @@ class ResponseMonitor:
         self._found: dict[tuple[str, Variant], list[_FirstSighting]] = {}
         self._alike: Counter[tuple[str, Variant, str]] = Counter()
 
-    def __call__(self, check: str, reply: Reply, asked: RequestView | None) -> None:
+    def __call__(self, check: str, reply: Reply, request: RequestView | None) -> None:
         """Record which promises a response keeps or breaks."""
-        variant: Variant = "stream" if asked is not None and asked.stream else "whole"
+        variant: Variant = "stream" if request is not None and request.stream else "whole"
         broken = {departure.rule.id for departure in reply.departures}
         for promise in {each.id for each in _looked_for(reply, variant)} | broken:
             self._looked[promise, variant] += 1
@@ -378,14 +380,14 @@ def response_excerpt(
 
     Both are redacted before they are shortened. `response` is `None` if none was received.
     """
-    asked = redactor.request(request)
+    redacted = redactor.request(request)
     if response is None:
-        return (f"{asked.method} {asked.url}", *_request(asked), "> (no answer)")
+        return (f"{redacted.method} {redacted.url}", *_request(redacted), "> (no answer)")
     came = redactor.response(response)
     head = f"{came.status} {came.headers.get('content-type', 'without a content type')}"
     return (
-        f"{asked.method} {asked.url}",
-        *_request(asked),
+        f"{redacted.method} {redacted.url}",
+        *_request(redacted),
         f"HTTP {head}",
         *(_stream(came, pointer, event) if _is_stream(came) else _body(came, pointer)),
     )

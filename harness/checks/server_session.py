@@ -167,8 +167,8 @@ class RetryingClient:
                 raise RequestLimitReached
             self.sent += 1
             response = send(authorized)
-            asked = waiting_time(response.headers)
-            pause = float(2**tries) if asked is None else asked
+            seconds = waiting_time(response.headers)
+            pause = float(2**tries) if seconds is None else seconds
             if response.status not in BUSY or tries == _MAX_TRIES or pause > _MAX_WAIT_SECONDS:
                 return response
             self.wait(pause)
@@ -251,7 +251,7 @@ class CheckFailure:
 class ResponseObserver(Protocol):
     """Receives every response of a check."""
 
-    def __call__(self, check: str, reply: Reply, asked: RequestView | None) -> None:
+    def __call__(self, check: str, reply: Reply, request: RequestView | None) -> None:
         """Record a response and its defects."""
         ...
 
@@ -399,17 +399,17 @@ class CheckSession:
         except NoResponse as reason:
             self._end(f"no response arrived: {reason}", Reply(body, request, HttpResponse(0), None))
         view, damage = self._read(response)
-        asked = self._view(request)
-        found = () if asked is None else tuple(self._departures(response, asked, view))
+        request_view = self._view(request)
+        found = () if request_view is None else tuple(self._departures(response, request_view, view))
         reply = Reply(body, request, response, view, damage, found)
-        self._watch(self._check, reply, asked)
+        self._watch(self._check, reply, request_view)
         self.replies.append(reply)
         return reply
 
     def _read(self, response: HttpResponse) -> tuple[ResponseView | None, str]:
         """Return the readable part of the response and the reason why the rest cannot be read."""
-        told, damage = _with_stream_type(response), ""
-        for part in (lambda: told, lambda: readable_part(told), lambda: readable_part(told, done=False)):
+        typed, damage = _with_stream_type(response), ""
+        for part in (lambda: typed, lambda: readable_part(typed), lambda: readable_part(typed, done=False)):
             try:
                 return self.server.api.read(part()), damage
             except WireError as error:
@@ -427,25 +427,25 @@ class CheckSession:
             return self.server.api.view(self.server.request(plain, stream=self.stream))
 
     def _departures(
-        self, response: HttpResponse, asked: RequestView, view: ResponseView | None
+        self, response: HttpResponse, request: RequestView, view: ResponseView | None
     ) -> Iterator[ResponseViolation]:
         if response.delivery.ending != "complete":
             yield END.broken("the connection is closed before the answer has ended")
         if response.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             return  # which the check reports; the form of the error follows from it
-        if view is not None and view.error is None and not asked.stream:
+        if view is not None and view.error is None and not request.stream:
             try:
                 loads(response.body)
             except WireError as damage:
                 yield FIELDS.broken(f"the body cannot be parsed: {damage.reason}")
                 response = replace(response, body=readable_part(response).body)
-        yield from self.server.strictly(response, asked)
+        yield from self.server.strictly(response, request)
         known = {call.id for each in self.replies if each.view is not None for call in each.view.calls}
-        sent = {call.id for call in asked.calls}
+        sent = {call.id for call in request.calls}
         for call in view.calls if view is not None else ():
             if call.id is not None and call.id in known & sent:
-                said = "an earlier call of the same conversation has this id"
-                yield CALL_ID.broken(said, call.id_pointer, actual=call.id)
+                message = "an earlier call of the same conversation has this id"
+                yield CALL_ID.broken(message, call.id_pointer, actual=call.id)
 
 
 def _with_stream_type(response: HttpResponse) -> HttpResponse:

@@ -130,9 +130,9 @@ def _play_server(  # noqa: PLR0913, PLR0917 - the parts of a check
     conversations: bool,
     _reports: PartialReports,
 ) -> RunResult:
-    server, asked, price = _server(options, by), _check_selection(options), _price(options)
+    server, selection, price = _server(options, by), _check_selection(options), _price(options)
     key = _server_key(server)
-    _print_forecast(server, asked, options.max_requests, price)
+    _print_forecast(server, selection, options.max_requests, price)
     command = (
         *_repeated(typed, options, "server"),
         *(() if typed.max_tokens is None else ("--max-tokens", str(typed.max_tokens))),
@@ -140,9 +140,9 @@ def _play_server(  # noqa: PLR0913, PLR0917 - the parts of a check
     )
     with (
         RetryingClient(server.api, key, options.max_requests, headers=headers_of(options)) as line,
-        Progress(sum(1 for _ in asked.cells())) as progress,
+        Progress(sum(1 for _ in selection.cells())) as progress,
     ):
-        return ServerCheckRun(server, line, asked, redactor, price, command, policy, conversations)(progress)
+        return ServerCheckRun(server, line, selection, redactor, price, command, policy, conversations)(progress)
 
 
 def validate_server(name: str) -> None:
@@ -275,10 +275,10 @@ def _check_selection(options: ServerOptions) -> CheckSelection:
             raise UnknownName("variant", each, get_args(Variant), options.place("variants", "variant"))
     if options.words is not None:
         only = _matching_checks(options.words, only or RULES)
-    asked = CheckSelection(only or None, cast("tuple[Variant, ...]", chosen), options.repeat or 1)
-    if not any(asked.cells()):
+    selection = CheckSelection(only or None, cast("tuple[Variant, ...]", chosen), options.repeat or 1)
+    if not any(selection.cells()):
         raise UsageError("--only, --variant: none of these checks is played in that variant.")
-    return asked
+    return selection
 
 
 def _matching_checks(words: str, among: AbstractSet[str]) -> frozenset[str]:
@@ -303,9 +303,9 @@ def _server_key(server: ServerUnderTest) -> str:
     return found or NO_KEY
 
 
-def _print_forecast(server: ServerUnderTest, asked: CheckSelection, most: int | None, price: Price | None) -> None:
+def _print_forecast(server: ServerUnderTest, selection: CheckSelection, most: int | None, price: Price | None) -> None:
     source = " ".join(part for pair in price_version().items() for part in pair) if price is None else "by --price"
-    spending = estimate(server, asked, most, price)
+    spending = estimate(server, selection, most, price)
     typer.echo(plain(f"To be sent: {estimated(spending)}; reasoning costs extra ({source})."), err=True)
 
 

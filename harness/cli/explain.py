@@ -174,11 +174,11 @@ def _rule(rule: Rule) -> Iterator[str]:
 
 def _remedies(rule: Rule) -> Iterator[str]:
     """Yield the remedy, once for each API that words it differently."""
-    told: dict[str, list[str]] = {}
+    remedies: dict[str, list[str]] = {}
     for api in registry.apis() if rule.remedy else ():
-        told.setdefault(api.terms.fill(rule.remedy), []).append(api.name)
-    for action, names in told.items():
-        yield f"  to do:    {action}" + (f" ({', '.join(names)})" if len(told) > 1 else "")
+        remedies.setdefault(api.terms.fill(rule.remedy), []).append(api.name)
+    for action, names in remedies.items():
+        yield f"  to do:    {action}" + (f" ({', '.join(names)})" if len(remedies) > 1 else "")
 
 
 def _of_server(topic: str) -> Iterator[str]:

@@ -202,15 +202,15 @@ def probe(  # noqa: PLR0913 - a parameter for each option
         _check_written(written, chosen_targets)
         with LiveBackend(base_urls_for(base_urls, "live", chosen_targets)) as live:
             at = {target.name: live.address(target) for target in chosen_targets}
-            asked = fact_probes(chosen_targets, at, service, chosen or ())
-            if not asked:
+            probes = fact_probes(chosen_targets, at, service, chosen or ())
+            if not probes:
                 raise UsageError("none of the facts of these targets can be probed. 'harness list facts' shows them.")
             for target in chosen_targets:
                 live.check(target)
-            _print_probe_forecast(asked, max_requests)
+            _print_probe_forecast(probes, max_requests)
             found: list[ProbeResult] = []
             with Probe(live, max_requests) as probing:
-                for each in probing(asked):
+                for each in probing(probes):
                     found.append(each)
                     for line in _lines(each, found):
                         typer.echo(redactor.text(line))
@@ -246,10 +246,10 @@ def _check_written(path: Path | None, targets: Sequence[Target]) -> None:
         raise UsageError(f"--write {path}: there is no such folder.")
 
 
-def _print_probe_forecast(asked: Sequence[FactProbe], most: int | None) -> None:
+def _print_probe_forecast(probes: Sequence[FactProbe], most: int | None) -> None:
     source = " ".join(part for pair in price_version().items() for part in pair)
-    facts = count(len({(each.target.name, each.fact.id) for each in asked}), "fact")
-    cost = estimated(estimate_cost(asked, most), "at most", f" for {facts}")
+    facts = count(len({(each.target.name, each.fact.id) for each in probes}), "fact")
+    cost = estimated(estimate_cost(probes, most), "at most", f" for {facts}")
     typer.echo(plain(f"To be sent: {cost} ({source})."), err=True)
 
 

@@ -71,16 +71,16 @@ def select(options: EffectiveOptions, workers: WorkerPool) -> Selection:
         return _hand_overs(options, workers)
     wanted = parse_keywords(options.words) if options.words is not None else None
     models = {**options.default_models, **named_values("--model", options.models, "NAME")}
-    asked = _variants(options)
+    variants = _variants(options)
     found, files = _files_of(options.paths)
     scenarios: Sequence[Scenario] = load_files(found) if wanted is None else ()
     targets, specs, left_out = _targets(options, models, workers)
     if wanted is not None:
         scenarios = load_files(_worth_reading(found, wanted, targets))
-    every = cells(scenarios, targets, asked)
+    every = cells(scenarios, targets, variants)
     if scenarios and not every:
         raise UsageError(
-            f"--variant {asked[0]}: none of the chosen scenarios has this variant. 'harness list scenarios' shows "
+            f"--variant {variants[0]}: none of the chosen scenarios has this variant. 'harness list scenarios' shows "
             "the variants of each."
         )
     chosen = every if wanted is None else [cell for cell in every if wanted.match(described(cell))]
@@ -91,7 +91,7 @@ def select(options: EffectiveOptions, workers: WorkerPool) -> Selection:
         )
     words = {target.name: _words(target, specs[target.adapter.name], models) for target in targets}
     special = {name: given for name, given in words.items() if given != ("--target", name)}
-    return Selection(chosen, asked, files, special, left_out)
+    return Selection(chosen, variants, files, special, left_out)
 
 
 def _hand_overs(options: EffectiveOptions, workers: WorkerPool) -> Selection:

@@ -234,8 +234,8 @@ def normal_form(view: RequestView) -> RequestView:
 
 def _system(parts: Iterable[SystemView]) -> Iterator[SystemView]:
     for before, group in groupby(parts, key=lambda part: part.before_turn):
-        told = [*group]
-        yield SystemView("".join(part.text for part in told), "system", told[0].pointer, before)
+        same_place = [*group]
+        yield SystemView("".join(part.text for part in same_place), "system", same_place[0].pointer, before)
 
 
 def _turn(run: list[TurnView], order: dict[int, int]) -> TurnView:
@@ -244,30 +244,30 @@ def _turn(run: list[TurnView], order: dict[int, int]) -> TurnView:
     results.sort(key=lambda result: order.get(id(result), len(order)))
     media = [part for result in results for part in result.payload if isinstance(part, MediaView)]
     rest = [_unlabelled(part) for part in parts if not isinstance(part, ResultView)]
-    told = (*map(_result, results), *media, *_texts_in_one(rest))
-    return TurnView(run[0].role, told, run[0].pointer, run[0].role)
+    ordered = (*map(_result, results), *media, *_texts_in_one(rest))
+    return TurnView(run[0].role, ordered, run[0].pointer, run[0].role)
 
 
 def _result(result: ResultView) -> ResultView:
     """Return the result without its format: the kind of payload, the wording of an error mark, and the place of
     media."""
     payload = tuple(part for part in result.payload if not isinstance(part, MediaView))
-    said = core_text(replace(result, payload=payload))
-    if said is not None:
-        payload = (TextView(said, result.payload[0].pointer if result.payload else result.pointer),)
+    core = core_text(replace(result, payload=payload))
+    if core is not None:
+        payload = (TextView(core, result.payload[0].pointer if result.payload else result.pointer),)
     mark = result.error_mark if result.error_mark == "flag" else None
     return replace(result, payload=payload, error_mark=mark)
 
 
 def _texts_in_one(parts: list[PartView]) -> list[PartView]:
-    told: list[PartView] = []
+    folded: list[PartView] = []
     for part in parts:
-        last = told[-1] if told else None
+        last = folded[-1] if folded else None
         if isinstance(part, TextView) and isinstance(last, TextView) and not (part.opaque and last.opaque):
-            told[-1] = replace(last, text=last.text + part.text, opaque=last.opaque or part.opaque)
+            folded[-1] = replace(last, text=last.text + part.text, opaque=last.opaque or part.opaque)
         elif not isinstance(part, TextView) or part.text or part.opaque:
-            told.append(part)
-    return told
+            folded.append(part)
+    return folded
 
 
 def _unlabelled(part: PartView) -> PartView:

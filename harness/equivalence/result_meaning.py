@@ -33,12 +33,12 @@ def is_same_text(given: Sequence[str], sent: Sequence[str]) -> bool:
 def fold_system_texts(parts: Sequence[SystemView], text: str) -> list[SystemView]:
     """Join adjacent system texts that together equal `text`."""
     for start in range(len(parts)):
-        told = ""
+        joined = ""
         for end in range(start, len(parts)):
-            told += parts[end].text
-            if not text.startswith(told) or _place(parts[end]) != _place(parts[start]):
+            joined += parts[end].text
+            if not text.startswith(joined) or _place(parts[end]) != _place(parts[start]):
                 break
-            if told == text:
+            if joined == text:
                 first = parts[start]
                 whole = SystemView(text, first.place, first.pointer, first.before_turn)
                 return [*parts[:start], whole, *fold_system_texts(parts[end + 1 :], text)]
@@ -98,10 +98,10 @@ def _as_text(part: TextView | MediaView | JsonView | OpaqueView) -> TextView | M
 
 def is_sent_by_item(view: ResultView, result: ToolResult) -> bool:
     """Return whether a list is sent as one text part per item, in order, instead of as a list."""
-    content, told = result.content, [part.text for part in view.payload if isinstance(part, TextView)]
-    if not isinstance(content, list) or not content or not len(told) == len(view.payload) == len(content):
+    content, texts = result.content, [part.text for part in view.payload if isinstance(part, TextView)]
+    if not isinstance(content, list) or not content or not len(texts) == len(view.payload) == len(content):
         return False
-    return all(_is_said([text], item) for text, item in zip(told, content, strict=True))
+    return all(_is_said([text], item) for text, item in zip(texts, content, strict=True))
 
 
 def says_no_more(view: ResultView, result: ToolResult) -> bool:

@@ -161,7 +161,7 @@ class SchemaChange:
     accepted_by: Literal["given", "wire"] | None = None
     inside: str = ""
 
-    def said(self, given: str = "the given schema", wire: str = "the one sent") -> str:
+    def describe(self, given: str = "the given schema", wire: str = "the one sent") -> str:
         """Return a message suffix that describes the instance; empty if only the wording differs."""
         if self.accepted_by is None:
             return ""

@@ -336,9 +336,9 @@ class EmbeddingRecord:
         Raises:
             EmbeddingMismatch: the provider, the model or the length differs.
         """
-        asked = EmbeddingRecord.of(provider)
-        if asked != self:
-            raise EmbeddingMismatch(astuple(self), astuple(asked))
+        current = EmbeddingRecord.of(provider)
+        if current != self:
+            raise EmbeddingMismatch(astuple(self), astuple(current))
 
     def query(self, provider: EmbeddingProvider, text: str) -> list[float]:
         """Return the vector of a text, to compare it with vectors of this record.

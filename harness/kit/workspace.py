@@ -487,8 +487,10 @@ class Commands:
             deadline = monotonic() + timeout
             while not _has_ended(process):
                 if monotonic() >= deadline:
-                    said = f" Its output until then:\n{output.text}" if output.text else ""
-                    raise ToolFailed(f"not done within {timeout:g} seconds, so it and its children were killed.{said}")
+                    printed = f" Its output until then:\n{output.text}" if output.text else ""
+                    raise ToolFailed(
+                        f"not done within {timeout:g} seconds, so it and its children were killed.{printed}"
+                    )
                 output.wait(_POLL_SECONDS)
             _kill(process)
             deadline = monotonic() + _GRACE_SECONDS

@@ -355,15 +355,15 @@ class EmbeddingMismatch(HarnessError):
     """
 
     used: tuple[str, str, int]
-    asked: tuple[str, str, int]
+    current: tuple[str, str, int]
 
     def __str__(self) -> str:
-        used, asked = (
-            f"{model!r} of {provider} ({size} dimensions)" for provider, model, size in (self.used, self.asked)
+        used, current = (
+            f"{model!r} of {provider} ({size} dimensions)" for provider, model, size in (self.used, self.current)
         )
         return (
-            f"these embeddings were made with {used}, and are now requested with {asked}; vectors of the two cannot be "
-            "compared. Go back to that model, or embed the texts again."
+            f"these embeddings were made with {used}, and are now requested with {current}; vectors of the two cannot "
+            "be compared. Go back to that model, or embed the texts again."
         )
 
 

@@ -43,8 +43,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """Report the configured fact files and the ignored rules, if there are any."""
     files, ignored = session_run(config).fact_selection.files, session_run(config).ignored
-    said = [f"harness: judged by the facts of {', '.join(map(str, files))}"] if files else []
-    return [*said, f"harness: findings of these rules are ignored: {', '.join(ignored)}"] if ignored else said
+    header = [f"harness: judged by the facts of {', '.join(map(str, files))}"] if files else []
+    return [*header, f"harness: findings of these rules are ignored: {', '.join(ignored)}"] if ignored else header
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:

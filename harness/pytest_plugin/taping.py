@@ -24,7 +24,7 @@ from harness.cassettes.cassette import Cassette, Interaction
 from harness.cassettes.client_patches import intercepted
 from harness.cassettes.compare import RequestDifference
 from harness.cassettes.tape_player import TapePlayer, load
-from harness.cassettes.tape_recorder import TapeExchange, TapeRecorder, redactor, taken, told
+from harness.cassettes.tape_recorder import TapeExchange, TapeRecorder, redactor, request_line, taken
 from harness.model.errors import CassetteMissing, HarnessError, UsageError
 from harness.model.http import HttpRequest
 from harness.platform.project import project
@@ -82,7 +82,7 @@ class Tape:
     @contextmanager
     def running(self) -> Generator[None, None, None]:
         """Context manager that records all HTTP clients in the process, or replays responses to them."""
-        with intercepted(self._deck.asked):
+        with intercepted(self._deck.handle):
             yield
 
     def end_call(self, *, passed: bool) -> None:
@@ -177,11 +177,11 @@ class Tape:
                 f"left out by @pytest.mark.{MARK}(ignore=[{ignore}])"
             )
         first = [plain_line(problems[0].headline)] if problems and not self.recording else []
-        told = "\n\n".join([*first, head, *(each.text for each in problems), *(f"to do: {each}" for each in advice)])
-        return self._public(told)
+        text = "\n\n".join([*first, head, *(each.text for each in problems), *(f"to do: {each}" for each in advice)])
+        return self._public(text)
 
-    def _public(self, told: str) -> str:
-        return redactor([each.request for each in self.exchanges]).text(told)
+    def _public(self, text: str) -> str:
+        return redactor([each.request for each in self.exchanges]).text(text)
 
     @property
     def _shown(self) -> Path:
@@ -245,13 +245,13 @@ def _give_keys(environment: pytest.MonkeyPatch) -> None:
 @contextmanager
 def _plain_errors() -> Generator[None, None, None]:
     """Fail the test for a harness error, without a traceback."""
-    said: str | None = None
+    last: str | None = None
     try:
         yield
     except HarnessError as error:
-        said = str(error)
-    if said is not None:  # not within: pytest would show both
-        pytest.fail(said, pytrace=False)
+        last = str(error)
+    if last is not None:  # not within: pytest would show both
+        pytest.fail(last, pytrace=False)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -301,18 +301,18 @@ def differing(exchanges: Sequence[TapeExchange], numbers: Sequence[int]) -> Iter
     """Yield a problem for each request that differs from the recorded one. Repeated differences are only described
     once.
     """
-    said: dict[tuple[str, ...], int] = {}
+    listed: dict[tuple[str, ...], int] = {}
     for at in numbers:
         played = exchanges[at]
         found = tuple(each.message for each in played.differences if each.neutral)
         if not found:
             continue
-        head = f"request {at + 1}, {told(played.request)}, is not the recorded one (interaction {played.index})"
+        head = f"request {at + 1}, {request_line(played.request)}, is not the recorded one (interaction {played.index})"
         headline = f"request {at + 1}: {_changed(played.differences)}"
-        if found in said:
-            yield TapeProblem(headline, _joined([f"{head}: as request {said[found] + 1}"]))
+        if found in listed:
+            yield TapeProblem(headline, _joined([f"{head}: as request {listed[found] + 1}"]))
             continue
-        said[found] = at
+        listed[found] = at
         shown = [each for each in played.differences if each.neutral][:_MOST]
         more = [f"  and {len(found) - _MOST} more"] if len(found) > _MOST else []
         yield TapeProblem(
@@ -322,20 +322,20 @@ def differing(exchanges: Sequence[TapeExchange], numbers: Sequence[int]) -> Iter
 
 def spelled(number: int, played: TapeExchange) -> str:
     """Describe how a request is spelled differently, although it has the recorded meaning."""
-    said = "; ".join(each.message for each in played.differences[:_MOST])
-    return _joined([f"request {number}, {told(played.request)}: means what was recorded, but {said}"])
+    differences = "; ".join(each.message for each in played.differences[:_MOST])
+    return _joined([f"request {number}, {request_line(played.request)}: means what was recorded, but {differences}"])
 
 
 def unrecorded(number: int, played: TapeExchange, total: int) -> TapeProblem:
     """Describe a request for which the cassette has no response left."""
     left = f": the cassette ({count(total, 'exchange')}) has none left for it" if total else ""
-    headline = f"request {number}, {told(played.request)}, was not recorded"
+    headline = f"request {number}, {request_line(played.request)}, was not recorded"
     return TapeProblem(headline, _joined([f"{headline}{left}"]))
 
 
 def unused(index: int, request: HttpRequest) -> TapeProblem:
     """Describe a recorded exchange whose request the test did not send."""
-    headline = f"interaction {index}, {told(request)}, was not requested"
+    headline = f"interaction {index}, {request_line(request)}, was not requested"
     return TapeProblem(headline, _joined([headline]))
 
 
@@ -370,8 +370,8 @@ def _changed(differences: Sequence[RequestDifference]) -> str:
     for pattern, words in _PLACES:
         match = re.match(pattern, first.place)
         if match is not None:
-            said = first.message.removeprefix(first.place).removeprefix("system prompt").lstrip(":, ")
-            return f"{match.expand(words)} has changed: {said}"
+            change = first.message.removeprefix(first.place).removeprefix("system prompt").lstrip(":, ")
+            return f"{match.expand(words)} has changed: {change}"
     return first.message
 
 

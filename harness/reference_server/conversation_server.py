@@ -179,9 +179,9 @@ class ConversationServer:
         A request is outside if it contains the `when` text of a `side` entry. If the scenario has tools, a request that
         neither declares one of them nor contains an issued call is outside, too.
         """
-        said = "\n".join(_texts(view))
+        text = "\n".join(_texts(view))
         for side in self._scenario.side:
-            if side.when is not None and side.when in said:
+            if side.when is not None and side.when in text:
                 return side
         tools = {tool.name for tool in self._scenario.tools}
         is_of_it = any(tool.name in tools for tool in view.tools) or any(self._is_issued(call) for call in view.calls)
@@ -218,8 +218,8 @@ class ConversationServer:
         """Replace the HTTP 500 for an exhausted script with an error that SDKs do not retry."""
         if EXHAUSTED not in response.headers:
             return response
-        said = json.loads(response.body.strip().removeprefix(b"[").removesuffix(b"]"))["error"]["message"]
-        refusal = self._wire.error_for(self._wire.refuse(_USED_UP.broken(said, "")), request)
+        message = json.loads(response.body.strip().removeprefix(b"[").removesuffix(b"]"))["error"]["message"]
+        refusal = self._wire.error_for(self._wire.refuse(_USED_UP.broken(message, "")), request)
         return replace(refusal, headers={**refusal.headers, EXHAUSTED: "1", "x-should-retry": "false"})
 
     def _paced(self, response: HttpResponse, request: HttpRequest) -> HttpResponse:
@@ -236,7 +236,7 @@ class ConversationServer:
 
 def _texts(view: RequestView) -> Sequence[str]:
     systems: tuple[SystemView, ...] = view.system
-    said = [
+    texts = [
         part.text for turn in view.turns if turn.role == "user" for part in turn.parts if isinstance(part, TextView)
     ]
-    return [*(system.text for system in systems), *said]
+    return [*(system.text for system in systems), *texts]

@@ -57,14 +57,14 @@ class Prefixes:
     def of(self, request: RequestView) -> Prefix:
         """Return the part of the next request that a provider may have cached, as token counts."""
         fixed = [*_fixed(request)]
-        said = fixed + [canonical(_value(part)) for turn in request.turns for part in turn.parts]
-        repeated = takewhile(lambda pair: pair[0] == pair[1], zip(said, self._said, strict=False))
+        content = fixed + [canonical(_value(part)) for turn in request.turns for part in turn.parts]
+        repeated = takewhile(lambda pair: pair[0] == pair[1], zip(content, self._said, strict=False))
         prefix = Prefix(
             repeated=_tokens([piece for piece, _ in repeated]),
             marked=_tokens(fixed) if request.cache_marks else 0,
             again=fixed == self._fixed,
         )
-        self._fixed, self._said = fixed, said
+        self._fixed, self._said = fixed, content
         return prefix
 
 
@@ -196,26 +196,26 @@ class ScriptSession:
 
     def _answered(self, request: HttpRequest) -> ScriptedAnswer:
         try:
-            asked = self._judged(request)
+            view = self._judged(request)
         except WireError as error:
             return ScriptedAnswer(_unread(error))
-        if isinstance(asked, Violation):
-            return ScriptedAnswer(self._wire.refuse(asked))
+        if isinstance(view, Violation):
+            return ScriptedAnswer(self._wire.refuse(view))
         index = self._played
         if index == len(self._script):
             return ScriptedAnswer(
                 exhausted_response(f"the script of scenario {self._scenario.id!r} has no answer {index + 1}")
             )
         seed = f"{self._seed}/{index}"
-        response = self._answers(self._step(index, asked), seed, asked, request)
+        response = self._answers(self._step(index, view), seed, view, request)
         fault = self._faults.pop(index, None)
         if fault is not None and fault.fails:
-            self._cut = (self._wire.read(response), len(asked.calls)) if fault.connection is not None else None
-            return ScriptedAnswer(inject_fault(fault, self._wire, response, asked, seed), index, spoilt=True)
+            self._cut = (self._wire.read(response), len(view.calls)) if fault.connection is not None else None
+            return ScriptedAnswer(inject_fault(fault, self._wire, response, view, seed), index, spoilt=True)
         self._played += 1
         self._memory.note(self._wire.read(response))
         return ScriptedAnswer(
-            response if fault is None else inject_fault(fault, self._wire, response, asked, seed), index
+            response if fault is None else inject_fault(fault, self._wire, response, view, seed), index
         )
 
     def _go_on_behind_a_cut(self, request: RequestView) -> None:
@@ -254,26 +254,26 @@ class ScriptSession:
             step.served,
         )
 
-    def _answers(self, step: ModelStep, seed: str, asked: RequestView, request: HttpRequest) -> HttpResponse:
+    def _answers(self, step: ModelStep, seed: str, view: RequestView, request: HttpRequest) -> HttpResponse:
         """Return the response. If the request asks for several and the API supports that, return them combined."""
-        several, wanted = self._wire.server_endpoints.combine, asked.settings.get("answers")
+        several, wanted = self._wire.server_endpoints.combine, view.settings.get("answers")
         count = wanted.value if wanted is not None and isinstance(wanted.value, int) else 1
         if several is None or not 1 < count <= MAX_ANSWERS:
-            return self._answer(step, seed, asked, request)
+            return self._answer(step, seed, view, request)
         seeds = (seed, *(f"{seed} {number}" for number in range(1, count)))
-        return several([self._answer(step, each, asked, request) for each in seeds])
+        return several([self._answer(step, each, view, request) for each in seeds])
 
-    def _answer(self, step: ModelStep, seed: str, asked: RequestView, request: HttpRequest) -> HttpResponse:
+    def _answer(self, step: ModelStep, seed: str, view: RequestView, request: HttpRequest) -> HttpResponse:
         wire, echo = self._wire, self._wire.server_endpoints.echo if self._echoes else None
         model = step.served or self._model
-        if asked.stream and (echo is None or step.provocations):  # provocations change single events
-            response = wire.build_stream(step, seed, model, self._profile, asked)
+        if view.stream and (echo is None or step.provocations):  # provocations change single events
+            response = wire.build_stream(step, seed, model, self._profile, view)
         else:
             body = wire.build(step, seed, model, self._profile)
             body = body if echo is None else echo(body, request)
-            if not asked.stream:
+            if not view.stream:
                 return _json_response(200, body)
-            response = wire.stream_of(body, seed, self._profile, asked)
+            response = wire.stream_of(body, seed, self._profile, view)
         if Provocation.RAW_LINE_SEPARATORS in step.provocations:
             return response
         return replace(response, body=separators_escaped(response.body))

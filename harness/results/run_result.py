@@ -435,9 +435,9 @@ def _move_timing_back(document: dict[str, Any]) -> None:
         known = cast("dict[str, Any]", times.pop("cells"))
         for cell in cast("list[Any]", cells):
             if isinstance(cell, dict):
-                told = cast("dict[str, Any]", cell)
-                name = _timing_key(*(told.get(part) for part in ("scenario", "target", "variant")))
-                told["seconds"] = known.get(name)
+                fields = cast("dict[str, Any]", cell)
+                name = _timing_key(*(fields.get(part) for part in ("scenario", "target", "variant")))
+                fields["seconds"] = known.get(name)
 
 
 def _dumped(value: Any) -> str:

@@ -70,13 +70,13 @@ def _calls_split(evidence: Evidence) -> Iterator[RuleViolation]:
         parts = (part for turn in req.view.turns for part in turn.parts)
         places = {id(part): place for place, part in enumerate(parts)}
         pairing = evidence.pairing(req.view)
-        told: set[int] = set()
+        reported: set[int] = set()
         for (before, first), (expected, second) in pairwise(matched_calls(evidence, req)):
-            if first is None or second is None or before.answer != expected.answer or expected.answer in told:
+            if first is None or second is None or before.answer != expected.answer or expected.answer in reported:
                 continue
             results = [result for result in pairing.of(first) if places[id(result)] < places[id(second)]]
             if results:
-                told.add(expected.answer)
+                reported.add(expected.answer)
                 message = (
                     f"the calls of {before.name} and {expected.name} were made at the same time, and are sent as two "
                     "turns: the result of the first is between them"
@@ -195,11 +195,11 @@ def _result_misplaced(evidence: Evidence) -> Iterator[RuleViolation]:
                 seen_result = False
                 for part, role in zip(order[start:end], roles[start:end], strict=True):
                     seen_result = seen_result or isinstance(part, ResultView)
-                    said = isinstance(part, TextView) and part.text != ""
+                    is_text = isinstance(part, TextView) and part.text != ""
                     if isinstance(part, MediaView):
                         moved = any(same_medium(part, each) for each in given)
-                        said = not moved or _turn_of(view, part) != _turn_of(view, result)
-                    user_text = role == "user" and said
+                        is_text = not moved or _turn_of(view, part) != _turn_of(view, result)
+                    user_text = role == "user" and is_text
                     new_answer = seen_result and isinstance(part, CallView)
                     if user_text or new_answer:
                         yield RuleViolation(

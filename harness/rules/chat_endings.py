@@ -386,13 +386,13 @@ def wrong_wait(evidence: Evidence, chat: int) -> RuleViolation | None:
     made, wanted = evidence.transcript.chats[chat], expected_ending(evidence, chat)
     if wanted.failure is None or made.error not in wanted.errors & PROVIDER_ERRORS or made.crashed:
         return None
-    said, rounded = wanted.failure.retry_after, wanted.failure.retry_after_rounded
-    if any(same_wait(made.retry_after, each, seconds=_tolerance_seconds(wanted)) for each in (said, rounded or said)):
+    wait, rounded = wanted.failure.retry_after, wanted.failure.retry_after_rounded
+    if any(same_wait(made.retry_after, each, seconds=_tolerance_seconds(wanted)) for each in (wait, rounded or wait)):
         return None
-    asks = "asks for no wait" if said is None else f"asks to wait {said:g} seconds"
+    asks = "asks for no wait" if wait is None else f"asks to wait {wait:g} seconds"
     has = "none" if made.retry_after is None else f"{made.retry_after:g}"
     message = f"the provider {asks}, and the error that the adapter raises has {has}"
-    return RuleViolation(message, wanted.exchange, "", made.retry_after, said, of_response=True)
+    return RuleViolation(message, wanted.exchange, "", made.retry_after, wait, of_response=True)
 
 
 def missing_message(evidence: Evidence, chat: int) -> RuleViolation | None:
@@ -400,12 +400,12 @@ def missing_message(evidence: Evidence, chat: int) -> RuleViolation | None:
     made, wanted = evidence.transcript.chats[chat], expected_ending(evidence, chat)
     if wanted.failure is None or made.error not in wanted.errors & PROVIDER_ERRORS or made.crashed:
         return None
-    response, said = wanted.reading.exchange.response if wanted.reading else None, wanted.failure.message
-    is_the_body = response is not None and said.strip() == response.body.decode("utf-8", "replace").strip()
-    if is_the_body or _letters(said)[:_COMPARED_LETTERS] in _letters(made.error_text or ""):
+    response, reported = wanted.reading.exchange.response if wanted.reading else None, wanted.failure.message
+    is_the_body = response is not None and reported.strip() == response.body.decode("utf-8", "replace").strip()
+    if is_the_body or _letters(reported)[:_COMPARED_LETTERS] in _letters(made.error_text or ""):
         return None
     message = "the error that the adapter raises does not have the provider's words"
-    return RuleViolation(message, wanted.exchange, "", made.error_text, said, of_response=True)
+    return RuleViolation(message, wanted.exchange, "", made.error_text, reported, of_response=True)
 
 
 _COMPARED_LETTERS = 200

@@ -44,9 +44,9 @@ class InlinedFiles:
 def with_inlined_files(_evidence: Evidence, req: ChatExchange) -> InlinedFiles:
     """Return the turns of a request, with the user's inlined text files turned back into media."""
     turns, inlined = req.view.turns, list[MediaView]()
-    said = [message for message in req.chat.request.messages if message.role is Role.USER]
-    given = [part.text for message in said for part in message.parts if isinstance(part, Text) and part.text]
-    for file in (part for message in said for part in message.parts if isinstance(part, File)):
+    user_messages = [message for message in req.chat.request.messages if message.role is Role.USER]
+    given = [part.text for message in user_messages for part in message.parts if isinstance(part, Text) and part.text]
+    for file in (part for message in user_messages for part in message.parts if isinstance(part, File)):
         text = _text_of(file)
         if text and not any(
             isinstance(part, MediaView) and same_medium(part, file) for part in _all_parts(req.view.turns)
@@ -248,20 +248,20 @@ def _first_difference(
     missing or was added."""
     given = [(role, text) for role, run in wanted for text in run]
     found = [(role, part) for role, run in sent for part in run]
-    told = [(role, part.text) for role, part in found]
-    at = _count_equal(given, told)
+    sent_texts = [(role, part.text) for role, part in found]
+    at = _count_equal(given, sent_texts)
     missing = given[at] if at < len(given) else None
     flawed = found[at] if at < len(found) else None
     if missing is None or flawed is None:
         return missing, flawed
-    without, beside = _count_equal(given[at + 1 :], told[at:]), _count_equal(given[at:], told[at + 1 :])
+    without, beside = _count_equal(given[at + 1 :], sent_texts[at:]), _count_equal(given[at:], sent_texts[at + 1 :])
     if without or beside:
         return (missing, None) if without > beside else (None, flawed)
     return missing, flawed
 
 
-def _count_equal(given: list[tuple[str, str]], told: list[tuple[str, str]]) -> int:
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(given, told, strict=False)))
+def _count_equal(given: list[tuple[str, str]], sent: list[tuple[str, str]]) -> int:
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(given, sent, strict=False)))
 
 
 def _foreign_thoughts(evidence: Evidence, req: ChatExchange) -> Iterator[str]:
@@ -369,8 +369,8 @@ def _media(evidence: Evidence) -> Iterator[RuleViolation]:
         given_texts, sent_texts = evidence.cached(_given_texts, req), evidence.cached(_sent_texts, req)
         told_in = evidence.cached(with_inlined_files, req)
         sent = _sent_media(told_in.turns, sent_texts)
-        told = "".join(part.text for _, part in sent_texts if part)
-        complete = told == "".join(text for _, text in given_texts if text)  # text-changed reports the others
+        joined = "".join(part.text for _, part in sent_texts if part)
+        complete = joined == "".join(text for _, text in given_texts if text)  # text-changed reports the others
         for given, behind in given_media:
             what = "an image" if isinstance(given, Image) else "a file"
             same = [(medium, before) for medium, before in sent if same_medium(medium, given)]

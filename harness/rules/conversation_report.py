@@ -112,14 +112,14 @@ def _show_reading(
     number: int, reading: ParsedExchange, chats: Sequence[Chat], redactor: Redactor, *, with_stream: bool
 ) -> Sent:
     exchange, response = reading.exchange, reading.exchange.response
-    told = shown_exchange(number, exchange.request, response, reading.response, redactor)
+    shown = shown_exchange(number, exchange.request, response, reading.response, redactor)
     asked = chats[exchange.chat].request if exchange.chat is not None and exchange.chat < len(chats) else None
     stream = redactor.response(response).body.decode(errors="replace") if with_stream and response else None
     return replace(
-        told,
+        shown,
         chat=exchange.chat,
         meaning=None if reading.request is None else _meaning(reading.request, asked, redactor),
-        stream=_stream(stream) if stream and told.streamed else None,
+        stream=_stream(stream) if stream and shown.streamed else None,
     )
 
 
@@ -135,16 +135,16 @@ def shown_exchange(
     number: int, request: HttpRequest, response: HttpResponse | None, view: ResponseView | None, redactor: Redactor
 ) -> Sent:
     """Return an exchange for reports, without secrets. `view` is the parsed response."""
-    told = Sent(
+    shown = Sent(
         number,
         _text(f"{request.method} {redactor.url(request.url)}"),
         _body(_value(request.body), redactor) if request.body else None,
     )
     if response is None:
-        return told
+        return shown
     # An unparsed body may be a stream with a key split across lines; the response's redactor finds it.
     body = _body(view.body if view is not None else _value(redactor.response(response).body), redactor)
-    return replace(told, status=response.status, received=body, streamed=view is not None and view.streamed)
+    return replace(shown, status=response.status, received=body, streamed=view is not None and view.streamed)
 
 
 def with_earlier(conversation: ConversationRecord, earlier: Exchange, redactor: Redactor) -> ConversationRecord:
@@ -214,8 +214,8 @@ def _request_messages(index: int, request: ChatRequest, before: Chat | None) -> 
 
 def _part_messages(index: int, message: Message) -> Iterator[MessageRecord]:
     for part in message.parts:
-        told = _part(index, part)
-        yield replace(told, by="user") if message.role is Role.USER and told.by == "assistant" else told
+        made = _part(index, part)
+        yield replace(made, by="user") if message.role is Role.USER and made.by == "assistant" else made
 
 
 def _part(index: int, part: Part) -> MessageRecord:

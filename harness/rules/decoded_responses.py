@@ -49,15 +49,15 @@ def _text(evidence: Evidence) -> Iterator[RuleViolation]:
         if given.text == wire.text:
             continue
         # the stop reason shows that the text is a refusal
-        told = given.stop_reason is StopReason.REFUSAL and given.text == wire.text + wire.refusal
+        is_refusal = given.stop_reason is StopReason.REFUSAL and given.text == wire.text + wire.refusal
         refused = "a refusal is returned as text, with the stop reason of a refusal"
-        message = refused if told else "the text that the adapter returns is not the answer's"
+        message = refused if is_refusal else "the text that the adapter returns is not the answer's"
         yield reading.response_violation(
             message,
             next((part.pointer for part in wire.parts if isinstance(part, TextView)), ""),
             given.text,
             wire.text,
-            kind=Kind.CONVENTION if told else None,
+            kind=Kind.CONVENTION if is_refusal else None,
         )
 
 
@@ -82,10 +82,10 @@ def _calls(evidence: Evidence) -> Iterator[RuleViolation]:
                 [call.name for call in issued],
             )
             continue
-        told, taken = [call.id for call in issued], [call.id for call in whole]
-        if told != taken and len({*told}) == len(told) and {*told} == {*taken}:
+        issued_ids, taken = [call.id for call in issued], [call.id for call in whole]
+        if issued_ids != taken and len({*issued_ids}) == len(issued_ids) and {*issued_ids} == {*taken}:
             message = "the calls that the adapter returns are in another order than the answer's"
-            yield reading.response_violation(message, issued[0].pointer, [*taken], [*told])
+            yield reading.response_violation(message, issued[0].pointer, [*taken], [*issued_ids])
             continue
         for call, handed in zip(issued, whole, strict=True):
             if not equal(dict(handed.arguments), call.arguments):
@@ -124,8 +124,8 @@ def _stop_reason(evidence: Evidence) -> Iterator[RuleViolation]:
 
 def _of_a_refusal(wire: ResponseView) -> str:
     """Return the refusal that explains the stop reason, if the API has no stop reason for refusals."""
-    told = wire.stop_reason is StopReason.REFUSAL and wire.refusal
-    return f" of a refusal ({shorten(wire.refusal, 100)!r})" if told else ""
+    is_refusal = wire.stop_reason is StopReason.REFUSAL and wire.refusal
+    return f" of a refusal ({shorten(wire.refusal, 100)!r})" if is_refusal else ""
 
 
 @RULES.add(
@@ -136,9 +136,9 @@ def _of_a_refusal(wire: ResponseView) -> str:
 )
 def _usage(evidence: Evidence) -> Iterator[RuleViolation]:
     """Report counts that differ from the provider's. A count that the provider omits may be absent or 0."""
-    for reading, name, said, handed in _counts(evidence):
-        if handed is not None and handed != (said or 0):
-            yield reading.response_violation(f"{name} is not what the answer says", "", handed, said)
+    for reading, name, on_wire, handed in _counts(evidence):
+        if handed is not None and handed != (on_wire or 0):
+            yield reading.response_violation(f"{name} is not what the answer says", "", handed, on_wire)
 
 
 @RULES.add(
@@ -149,10 +149,10 @@ def _usage(evidence: Evidence) -> Iterator[RuleViolation]:
     remedy="return each count that {usage} has",
 )
 def _usage_offered(evidence: Evidence) -> Iterator[RuleViolation]:
-    for reading, name, said, handed in _counts(evidence):
-        if said and handed is None:
+    for reading, name, on_wire, handed in _counts(evidence):
+        if on_wire and handed is None:
             message = f"the answer has {name}, and the adapter does not return it"
-            yield reading.response_violation(message, "", None, said)
+            yield reading.response_violation(message, "", None, on_wire)
 
 
 @RULES.add(
@@ -168,13 +168,15 @@ def _model(evidence: Evidence) -> Iterator[RuleViolation]:
         if wire.model is None or given.model is None or _is_named(wire.model, given.model):
             continue
         requested = reading.request.model if reading.request is not None else None
-        told = requested is not None and _is_named(requested, given.model)
+        is_alias = requested is not None and _is_named(requested, given.model)
         message = (
             "the model that was asked for is returned, and the answer names another one"
-            if told
+            if is_alias
             else "the model that is returned is neither the one that the answer names nor the requested one"
         )
-        yield reading.response_violation(message, "", given.model, wire.model, kind=Kind.CONVENTION if told else None)
+        yield reading.response_violation(
+            message, "", given.model, wire.model, kind=Kind.CONVENTION if is_alias else None
+        )
 
 
 def _is_named(model: str, name: str) -> bool:
@@ -211,8 +213,8 @@ def _library_answers(evidence: Evidence) -> Iterator[tuple[ParsedExchange, Respo
 )
 def _library_stop_reason(evidence: Evidence) -> Iterator[RuleViolation]:
     for reading, wire, given in _library_answers(evidence):
-        said, word = (given.raw_stop_reason or "").lower(), (wire.raw_stop_reason or "").lower()
-        if said in _LIBRARY_ENDS and word in _CALL_STOPS and given.stop_reason is StopReason.TOOL_USE:
+        reported, word = (given.raw_stop_reason or "").lower(), (wire.raw_stop_reason or "").lower()
+        if reported in _LIBRARY_ENDS and word in _CALL_STOPS and given.stop_reason is StopReason.TOOL_USE:
             message = (
                 f"the provider said {wire.raw_stop_reason!r} of an answer with calls, and the library returns "
                 f"{given.raw_stop_reason!r}"
@@ -247,14 +249,14 @@ def _empty_arguments(evidence: Evidence) -> Iterator[RuleViolation]:
 )
 def _cut_call(evidence: Evidence) -> Iterator[RuleViolation]:
     for reading, wire, given in _library_answers(evidence):
-        for said in as_list(given.reported.get("unreadable-calls")):
-            name = as_object(said).get("name")
+        for cut_name in as_list(given.reported.get("unreadable-calls")):
+            name = as_object(cut_name).get("name")
             cut = next((call for call in wire.calls if call.malformed is not None and call.name == name), None)
             if cut is not None:
                 by_limit = wire.stop_reason is StopReason.MAX_TOKENS
                 how = "cut by max_tokens" if by_limit else "whose arguments are not JSON"
                 message = f"the library returns a call of {cut.name} {how}"
-                yield reading.response_violation(message, cut.arguments_pointer, said, "no call")
+                yield reading.response_violation(message, cut.arguments_pointer, cut_name, "no call")
 
 
 @RULES.add(
@@ -267,12 +269,12 @@ def _cut_call(evidence: Evidence) -> Iterator[RuleViolation]:
 )
 def _indices(evidence: Evidence) -> Iterator[RuleViolation]:
     for reading, wire, given in _library_answers(evidence):
-        said = given.reported.get("indices")
-        indices: list[JSON] = [index for index in as_list(said) if index is not None]
+        reported = given.reported.get("indices")
+        indices: list[JSON] = [index for index in as_list(reported) if index is not None]
         if len(set(map(str, indices))) < len(indices):
             message = "the library gives calls of one stream the same index, so that their arguments are joined"
             yield reading.response_violation(
-                message, wire.calls[0].pointer if wire.calls else "", said, "an index for each call"
+                message, wire.calls[0].pointer if wire.calls else "", reported, "an index for each call"
             )
 
 

@@ -218,9 +218,9 @@ class Evidence:
 
     def with_retellings(self, retellings: tuple[ReplayVariant, ...]) -> Evidence:
         """Return evidence that includes replay variants, reusing the parsed exchanges."""
-        told = Evidence(replace(self.transcript, retellings=retellings))
-        told.__dict__["readings"] = self.readings
-        return told
+        made = Evidence(replace(self.transcript, retellings=retellings))
+        made.__dict__["readings"] = self.readings
+        return made
 
     @property
     def divergence_blame(self) -> Blame:

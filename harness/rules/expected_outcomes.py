@@ -106,7 +106,7 @@ def _declared_but_declined(evidence: Evidence) -> Iterator[RuleViolation]:
 
 def _capabilities(request: ChatRequest) -> frozenset[Capability]:
     results = [result for message in request.messages for result in message.tool_results]
-    said = [message for message in request.messages if message.role is Role.USER and not message.tool_results]
+    user_messages = [message for message in request.messages if message.role is Role.USER and not message.tool_results]
     choice, form = request.tool_choice, request.response_format
     uses = {
         Capability.SYSTEM_PROMPT: bool(request.system),
@@ -117,13 +117,13 @@ def _capabilities(request: ChatRequest) -> frozenset[Capability]:
         Capability.JSON_MODE: isinstance(form, JsonMode),
         Capability.JSON_SCHEMA: isinstance(form, JsonSchema),
         Capability.JSON_WITH_TOOLS: form is not None and bool(request.tools),
-        Capability.VISION: any(isinstance(part, Image) for message in said for part in message.parts),
+        Capability.VISION: any(isinstance(part, Image) for message in user_messages for part in message.parts),
         Capability.IMAGE_RESULTS: any(isinstance(part, Image) for result in results for part in _content_parts(result)),
-        Capability.FILES: any(_is_file(part) for message in said for part in message.parts),
-        Capability.AUDIO: any(_is_sound(part) for message in said for part in message.parts),
+        Capability.FILES: any(_is_file(part) for message in user_messages for part in message.parts),
+        Capability.AUDIO: any(_is_sound(part) for message in user_messages for part in message.parts),
         Capability.THINKING: request.thinking is not None,
         Capability.CACHE_MARKS: request.cache,
-        Capability.HISTORY: len(said) > 1,
+        Capability.HISTORY: len(user_messages) > 1,
         Capability.PROVIDER_TOOLS: any(map(tool_families, request.provider_metadata.values())),
         Capability.PROVIDER_FIELDS: any(map(_fields_beside_tools, request.provider_metadata.values()))
         or any(tool.provider_metadata for tool in request.tools),

@@ -118,7 +118,7 @@ def _changed_schema(evidence: Evidence) -> Iterator[RuleViolation]:
             continue
         found = change(wanted.schema, sent.schema, sent.dialect)
         if found is not None:
-            message = f"the schema of the answer was changed on its way{found.said()}"
+            message = f"the schema of the answer was changed on its way{found.describe()}"
             yield req.reading.violation(message, sent.schema_pointer + found.pointer, found.actual, found.expected)
 
 
@@ -182,13 +182,15 @@ def _system_of(req: ChatExchange) -> str | None:
 def _prompts(req: ChatExchange) -> list[SystemView]:
     """Return the system texts without JSON instructions. Several blocks count as one text."""
     system = _system_of(req)
-    told = fold_system_texts(req.view.system, system) if system else [*req.view.system]
+    system_texts = fold_system_texts(req.view.system, system) if system else [*req.view.system]
     if req.chat.request.response_format is None:
-        return told
+        return system_texts
     tool = schema_tool(req)
     words = ("json",) if tool is None else ("json", tool.name.lower())
-    prompts = [_without_instruction(part, system, words) for part in told if not _is_instruction(part, system, words)]
-    return prompts or [part for part in told if system and _is_reworded_prompt(part.text, system)]
+    prompts = [
+        _without_instruction(part, system, words) for part in system_texts if not _is_instruction(part, system, words)
+    ]
+    return prompts or [part for part in system_texts if system and _is_reworded_prompt(part.text, system)]
 
 
 def _is_instruction(part: SystemView, system: str | None, words: tuple[str, ...]) -> bool:

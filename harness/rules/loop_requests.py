@@ -141,8 +141,8 @@ def missing_system_prompt(given: LoopInputs) -> Iterator[RuleViolation]:
         system, view = (system_of(given.scenario, turn) or "").strip(), req.view
         if system in instructions(view) or system in "".join(part.text for part in view.system):
             continue
-        told = any(system in text for text in texts(view, "user"))
-        where = "stands in a message of the user" if told else "is nowhere in the request"
+        in_user_text = any(system in text for text in texts(view, "user"))
+        where = "stands in a message of the user" if in_user_text else "is nowhere in the request"
         place = view.system[0].pointer if view.system else ""
         yield req.reading.violation(f"the system prompt {where}", place, instructions(view) or None, system)
 
@@ -163,7 +163,7 @@ def changed_tools(given: LoopInputs) -> Iterator[RuleViolation]:
             found = change(dict(tool.parameters), view.parameters, view.dialect)
             if found is not None:
                 place = found.pointer or "/"
-                message = f"the parameters of {tool.name} were changed at {place} of their schema{found.said()}"
+                message = f"the parameters of {tool.name} were changed at {place} of their schema{found.describe()}"
                 yield req.reading.violation(message, view.pointer, found.actual, found.expected)
 
 
@@ -263,8 +263,8 @@ def _missing_format(given: LoopInputs, view: RequestView) -> str | None:
         if native or any(change(wanted.schema, tool.parameters, tool.dialect) is None for tool in tools):
             return None
         return "JSON of a schema was asked for, and no part of the request has this schema"
-    said = "\n".join([instructions(view), *texts(view, "user")])
+    text = "\n".join([instructions(view), *texts(view, "user")])
     for own in (given.scenario.system, *(user_message(turn).text for turn in given.scenario.turns)):
-        said = said.replace(own, "") if own else said
-    told = sent is not None or "json" in said.lower()
-    return None if told else "JSON was asked for, and no part of the request says so"
+        text = text.replace(own, "") if own else text
+    is_requested = sent is not None or "json" in text.lower()
+    return None if is_requested else "JSON was asked for, and no part of the request says so"

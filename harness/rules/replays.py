@@ -261,13 +261,13 @@ def _is_read_by_the_stream_alone(evidence: Evidence, index: int, whole: Chat, pl
     chat, reading = evidence.transcript.chats[index], evidence.answer(index)
     if chat.response is None or reading is None or reading.answer is None:
         return False
-    said = _values_at(place, chat.response, reading.answer)
-    return said is not None and said[0] == said[1] and _decoded_at(place, whole, reading.answer) != said[1]
+    on_wire = _values_at(place, chat.response, reading.answer)
+    return on_wire is not None and on_wire[0] == on_wire[1] and _decoded_at(place, whole, reading.answer) != on_wire[1]
 
 
 def _decoded_at(place: str, chat: Chat, wire: ResponseView) -> object:
-    told = _values_at(place, chat.response, wire) if chat.response is not None else None
-    return None if told is None else told[0]
+    decoded = _values_at(place, chat.response, wire) if chat.response is not None else None
+    return None if decoded is None else decoded[0]
 
 
 def _values_at(place: str, response: ChatResponse, wire: ResponseView) -> tuple[object, object] | None:
@@ -308,12 +308,12 @@ def _changed_by_variants(evidence: Evidence) -> Iterator[RuleViolation]:
     """Report the first variant whose result differs. Variants that an official SDK cannot parse are tried last."""
     recuts = [retelling for retelling in evidence.transcript.retellings if retelling.variant == "stream"]
     ways = sorted(recuts, key=lambda each: _is_disputed(evidence, each))
-    found = [(each, index, told) for each in ways for index, told in _first_difference(evidence, each)]
+    found = [(each, index, difference) for each in ways for index, difference in _first_difference(evidence, each)]
     if found:
-        first, index, told = found[0]
+        first, index, difference = found[0]
         count = f", as {len(found)} of {len(recuts)} ways do" if len(recuts) > 1 else ""
         kind = Kind.CONVENTION if _is_disputed(evidence, first) else None
-        yield from _violations_of(evidence, index, f"in another way ({first.way}){count}", told, kind)
+        yield from _violations_of(evidence, index, f"in another way ({first.way}){count}", difference, kind)
 
 
 def _is_disputed(evidence: Evidence, retelling: ReplayVariant) -> bool:
@@ -380,17 +380,17 @@ def _violations_of(
     """Yield one violation for all losses of a chat, and one for all broken conventions."""
     exchanges = evidence.exchanges(index)
     for each in Kind:
-        told = [contrast for contrast in found if contrast.kind is each]
-        if told:
+        of_kind = [contrast for contrast in found if contrast.kind is each]
+        if of_kind:
             yield RuleViolation(
                 f"chat {index} has another result when its stream is replayed {way}. It differs in "
-                f"{_join_words(_first_places(told))}",
+                f"{_join_words(_first_places(of_kind))}",
                 exchanges[-1].index if exchanges else None,
                 "" if exchanges else None,
-                _by_place([(contrast.place, contrast.other) for contrast in told]),
-                _by_place([(contrast.place, contrast.one) for contrast in told]),
+                _by_place([(contrast.place, contrast.other) for contrast in of_kind]),
+                _by_place([(contrast.place, contrast.one) for contrast in of_kind]),
                 kind=kind or each,
-                case=_NAMES.sub("", told[0].place),
+                case=_NAMES.sub("", of_kind[0].place),
             )
 
 

@@ -103,17 +103,18 @@ class _Streamed:
         every, calls = self.announced, response.tool_calls
         started = [each for each in every if each.start]
         ended = [each for each in started if each.ended]
-        for told in (started, ended):
-            if len(told) == len(calls):
-                return list(zip(calls, told, strict=True))
+        for streamed in (started, ended):
+            if len(streamed) == len(calls):
+                return list(zip(calls, streamed, strict=True))
         by_id = {each.start.id: each for each in started if each.start}
         return [(call, by_id.get(call.id)) for call in calls]
 
-    def is_cut_short(self, told: CallFromEvents) -> bool:
+    def is_cut_short(self, streamed: CallFromEvents) -> bool:
         """Return whether the wire has only a part of this call. The rule `truncated-call` reports it."""
         view = self.reading.response if self.reading else None
         return view is not None and any(
-            call.malformed is not None and call.id and told.start and call.id == told.start.id for call in view.calls
+            call.malformed is not None and call.id and streamed.start and call.id == streamed.start.id
+            for call in view.calls
         )
 
     def place(self, wanted: Callable[[CallView], str], position: int) -> str | None:
@@ -228,9 +229,14 @@ def _wrong_end(evidence: Evidence, streamed: _Streamed) -> tuple[int, str] | Non
         return (last, "Finish, though the stream then fails") if failed else None
     if not finished:
         return last + 1, "the stream ends without Finish"
-    for call, told in streamed.returned_calls(chat.response):
-        if told is not None and told.start and not told.ended and not streamed.is_cut_short(told):
-            return last, f"call {told.start.index} ({call.name}) is complete, and has no end before Finish"
+    for call, from_events in streamed.returned_calls(chat.response):
+        if (
+            from_events is not None
+            and from_events.start
+            and not from_events.ended
+            and not streamed.is_cut_short(from_events)
+        ):
+            return last, f"call {from_events.start.index} ({call.name}) is complete, and has no end before Finish"
     return None
 
 
@@ -244,9 +250,9 @@ def _text(evidence: Evidence) -> Iterator[RuleViolation]:
     for streamed, response in _answered_chats(evidence):
         events = streamed.chat.events
         thoughts = "".join(part.text for part in response.message.parts if isinstance(part, Thinking))
-        said = "".join(event.text for event in events if isinstance(event, TextDelta))
+        text = "".join(event.text for event in events if isinstance(event, TextDelta))
         thought = "".join(event.text for event in events if isinstance(event, ThinkingDelta))
-        for what, joined, whole in (("text", said, response.text), ("thinking", thought, thoughts)):
+        for what, joined, whole in (("text", text, response.text), ("thinking", thought, thoughts)):
             if joined == whole:
                 continue
             message = f"the pieces of the {what} do not add up to that of the response"
@@ -274,24 +280,28 @@ def _arguments(evidence: Evidence) -> Iterator[RuleViolation]:
     for streamed in _streamed_chats(evidence):
         response = streamed.chat.response
         calls = streamed.returned_calls(response) if response else []
-        known = [told for _, told in calls]
-        for position, (call, told) in enumerate(calls):
-            if told is not None and not streamed.is_cut_short(told) and not _spells(told.text, call.arguments):
+        known = [from_events for _, from_events in calls]
+        for position, (call, from_events) in enumerate(calls):
+            if (
+                from_events is not None
+                and not streamed.is_cut_short(from_events)
+                and not _spells(from_events.text, call.arguments)
+            ):
                 yield RuleViolation(
                     f"the pieces of the arguments of {call.name} do not add up to those of the call",
                     streamed.exchange,
                     streamed.place(lambda view: view.arguments_pointer, position),
-                    told.text,
+                    from_events.text,
                     dict(call.arguments),
                     of_response=True,
                 )
-        for told in streamed.announced:
-            if any(told.start is other.start for other in known if other) or streamed.is_cut_short(told):
+        for from_events in streamed.announced:
+            if any(from_events.start is other.start for other in known if other) or streamed.is_cut_short(from_events):
                 continue
-            if told.start and told.ended and not _is_whole(told.text):
-                message = f"the call of {told.name} has ended, and its arguments are not a JSON object"
+            if from_events.start and from_events.ended and not _is_whole(from_events.text):
+                message = f"the call of {from_events.name} has ended, and its arguments are not a JSON object"
                 yield RuleViolation(
-                    message, streamed.exchange, "" if streamed.reading else None, told.text, of_response=True
+                    message, streamed.exchange, "" if streamed.reading else None, from_events.text, of_response=True
                 )
 
 
@@ -322,25 +332,25 @@ def _identity(evidence: Evidence) -> Iterator[RuleViolation]:
         if response is None:
             continue
         calls = streamed.returned_calls(response)
-        for position, (call, told) in enumerate(calls):
+        for position, (call, from_events) in enumerate(calls):
             pointer = streamed.place(lambda view: view.id_pointer, position)
-            if told is None:
+            if from_events is None:
                 message = f"the call of {call.name} ({call.id}) is in the response, and no event announced it"
                 yield RuleViolation(message, streamed.exchange, pointer, None, call.id, of_response=True)
-            elif told.start and (told.start.id, told.start.name) != (call.id, call.name):
+            elif from_events.start and (from_events.start.id, from_events.start.name) != (call.id, call.name):
                 yield RuleViolation(
-                    f"call {told.start.index} starts as another than the response has",
+                    f"call {from_events.start.index} starts as another than the response has",
                     streamed.exchange,
                     pointer,
-                    f"{told.start.id} {told.start.name}",
+                    f"{from_events.start.id} {from_events.start.name}",
                     f"{call.id} {call.name}",
                     of_response=True,
                 )
-        for told in streamed.announced:
-            lost = told.ended and not any(told.start is other.start for _, other in calls if other)
-            if lost and told.start and not streamed.is_cut_short(told):
-                message = f"call {told.start.index} has ended, and the response has no such call"
-                told_of = f"{told.start.id} {told.start.name}"
+        for from_events in streamed.announced:
+            lost = from_events.ended and not any(from_events.start is other.start for _, other in calls if other)
+            if lost and from_events.start and not streamed.is_cut_short(from_events):
+                message = f"call {from_events.start.index} has ended, and the response has no such call"
+                told_of = f"{from_events.start.id} {from_events.start.name}"
                 yield RuleViolation(message, streamed.exchange, "", told_of, None, of_response=True)
 
 
@@ -359,7 +369,7 @@ def _truncated_calls(evidence: Evidence) -> Iterator[RuleViolation]:
         if reading is None or reading.response is None:
             continue
         given = cut_calls(reading.response, chat.response) if chat.response else []
-        ended = [told for told in _Streamed(index, chat, reading).announced if told.ended]
+        ended = [from_events for from_events in _Streamed(index, chat, reading).announced if from_events.ended]
         for call in reading.response.calls:
             if call.malformed is None:
                 continue
@@ -375,7 +385,7 @@ def _truncated_calls(evidence: Evidence) -> Iterator[RuleViolation]:
 def _how_accepted(call: CallView, given: list[CallView], ended: list[CallFromEvents]) -> str | None:
     if any(call is other for other in given):
         return "the adapter hands it on as a call"
-    if call.id and any(told.start and told.start.id == call.id for told in ended):
+    if call.id and any(from_events.start and from_events.start.id == call.id for from_events in ended):
         return "the events have an end for it"
     return None
 

@@ -125,7 +125,7 @@ def _declaration_changed(evidence: Evidence) -> Iterator[RuleViolation]:
             found = change(tool.parameters, view.parameters, view.dialect)
             if found is not None:
                 place = found.pointer or "/"
-                message = f"the parameters of {tool.name} were changed at {place} of their schema{found.said()}"
+                message = f"the parameters of {tool.name} were changed at {place} of their schema{found.describe()}"
                 yield req.reading.violation(message, view.pointer, found.actual, found.expected)
             elif is_described:
                 kept.add((id(tool), id(view)))
@@ -268,9 +268,11 @@ def _error_mark(evidence: Evidence) -> Iterator[RuleViolation]:
         unmarked = answer.given.is_error and view.error_mark is None
         bare = unmarked and says_no_more(view, answer.given)
         if unmarked and (flagged or bare):
-            told = "is not marked as an error" if bare else "says so in words, without the mark that the API has for it"
+            problem = (
+                "is not marked as an error" if bare else "says so in words, without the mark that the API has for it"
+            )
             yield RuleViolation(
-                f"{name} failed, and its result {told}",
+                f"{name} failed, and its result {problem}",
                 exchange,
                 view.pointer,
                 shown_payload(view),

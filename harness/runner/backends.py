@@ -303,8 +303,8 @@ class ReplayBackend(OfflineBackend):
         stale = not unchanged and not self._is_of(metadata, cell.scenario)
         scripted = metadata.origin == "reference" and (unchanged or stale or _follows_script(cassette, cell))
         url = (REFERENCE_URL if metadata.origin == "reference" else _origin(cassette)) + wire.base_path
-        told = as_asked(wire, cell.target.profile, cell.scenario.id)
-        end = Responder(lambda tap: replaying(player, tap, told))
+        adapt = as_asked(wire, cell.target.profile, cell.scenario.id)
+        end = Responder(lambda tap: replaying(player, tap, adapt))
         with self.reached(cell.target, end, url, keep) as (endpoint, tap):
             yield CellEnvironment(
                 endpoint,

@@ -110,16 +110,16 @@ class _Estimator:
         self._begun += 1
 
     def _note(self, cell: Cell, wire: Api, request: HttpRequest, response: HttpResponse) -> None:
-        target, model, said, most = cell.target, cell.target.model, 0, None
+        target, model, tokens, most = cell.target, cell.target.model, 0, None
         if cell.scenario.embeddings is not None and wire.embeddings is not None:
             model, most = wire.embeddings.view(request).model or model, 0
         else:
-            said = _tokens(_written_text(wire.read(response)))
+            tokens = _tokens(_written_text(wire.read(response)))
             bound = wire.view(request).settings.get("max_tokens")
             if bound is not None and isinstance(bound.value, int):
-                said, most = min(said, bound.value), bound.value
-        usage = Usage(_tokens(request.body), said)
-        self.requests.setdefault(cell.key, []).append(PlannedRequest(_tokens(request.body), said, most))
+                tokens, most = min(tokens, bound.value), bound.value
+        usage = Usage(_tokens(request.body), tokens)
+        self.requests.setdefault(cell.key, []).append(PlannedRequest(_tokens(request.body), tokens, most))
         dollars = cost(target.api, model, usage, url=self._base_urls.get(target.name))
         self.parts.setdefault(target.name, []).append(Spending.of(model, 1, [usage], [dollars]))
 

@@ -118,8 +118,8 @@ class CellRunner:
                 evidence = evidence.with_retellings(tuple(made))
             else:
                 self._whole = cell, evidence
-            told = self._judge.decide_verdict(result, environment, evidence, self._backend.redactor())
-            return JudgedCell(told, observe(evidence), evidence)
+            judged = self._judge.decide_verdict(result, environment, evidence, self._backend.redactor())
+            return JudgedCell(judged, observe(evidence), evidence)
         except (CassetteMissing, Withheld) as error:
             return JudgedCell(replace(result, verdict=Verdict.MISSING, reason=str(error)))
         except CassetteError as error:
@@ -129,8 +129,8 @@ class CellRunner:
         except UsageError:
             raise
         except AdapterBroke as broken:
-            told = replace(result, printed=broken.printed or None, traceback=broken.traceback)
-            return JudgedCell(replace(told, verdict=Verdict.ERROR, reason=broken.reason))
+            judged = replace(result, printed=broken.printed or None, traceback=broken.traceback)
+            return JudgedCell(replace(judged, verdict=Verdict.ERROR, reason=broken.reason))
         except ADAPTER_EXCEPTIONS as error:  # the adapter's `connect` or `close`: one cell, not the run
             return JudgedCell(_error_result(result, error))
 
@@ -177,14 +177,14 @@ class CellRunner:
             reason = f"it declines before anything is sent: {drive.declined}"
             return JudgedCell(replace(result, verdict=Verdict.NOT_APPLICABLE, reason=reason))
         evidence = Evidence(drive.transcript)
-        told = self._judge_loop(result, drive, evidence)
+        judged = self._judge_loop(result, drive, evidence)
         return JudgedCell(
-            told if told.verdict is Verdict.FAIL else self._repeat_loop(cell, result, told), None, evidence
+            judged if judged.verdict is Verdict.FAIL else self._repeat_loop(cell, result, judged), None, evidence
         )
 
     def _judge_loop(self, result: CellResult, drive: LoopRun, evidence: Evidence) -> CellResult:
-        told = self._judge.decide_verdict(result, drive.stage, evidence, self._backend.redactor())
-        return replace(told, traceback=drive.traceback)
+        judged = self._judge.decide_verdict(result, drive.stage, evidence, self._backend.redactor())
+        return replace(judged, traceback=drive.traceback)
 
     def _repeat_loop(self, cell: Cell, result: CellResult, unchanged: CellResult) -> CellResult:
         """Repeat a streamed cell with its streams in other chunks. Return the first failing result, else
@@ -384,14 +384,14 @@ def run_loop(cell: Cell, backend: Backend, way: StreamRewrite | None = None) -> 
         conversation = reception.conversation(cell.scenario, _SESSION, wire)
         base = f"{reception.origin}/{cell.scenario.id}/{_SESSION}{wire.base_url_ending}"
         outcome = _drive(cell, adapter, Endpoint(base, NO_KEY), ScriptedTools(conversation))
-    others = [each for each in reception.conversations() if each is not conversation and each.asked]
-    told = [
-        *(f"{each.asked} of the API {each.wire.name}" for each in others),
+    others = [each for each in reception.conversations() if each is not conversation and each.request_count]
+    transcripts = [
+        *(f"{each.request_count} of the API {each.wire.name}" for each in others),
         *(line.replace(urlsplit(reception.origin).path + f"/{cell.scenario.id}/{_SESSION}", "") for line in lost),
     ]
     served = conversation.transcript(ended=True)
-    transcript = _loop_transcript(cell, served, outcome, tuple(told), backend.mode)
-    nothing_sent = not conversation.asked and not told
+    transcript = _loop_transcript(cell, served, outcome, tuple(transcripts), backend.mode)
+    nothing_sent = not conversation.request_count and not transcripts
     declined = outcome.declined if nothing_sent else None
     return LoopRun(
         conversation.stage,

@@ -102,9 +102,9 @@ def spending(evidence: Evidence, provenance: Provenance) -> Spending:
 
     def priced(reading: ParsedExchange, usage: Usage) -> Decimal | None:
         served = reading.response.model if reading.response else None
-        asked = _requested_model(reading) or transcript.model
+        priced_model = _requested_model(reading) or transcript.model
         url = reading.exchange.request.url if is_real else None
-        for model in dict.fromkeys(filter(None, (served, asked))):
+        for model in dict.fromkeys(filter(None, (served, priced_model))):
             dollars = cost(transcript.api, model, usage, url=url, day=day)
             if dollars is not None:
                 return dollars

@@ -52,20 +52,20 @@ def open_pointer(pointer: str) -> str:
     return re.sub(r"/\d+(?=/|$)", "[]", pointer).lstrip("/").replace("/", ".")
 
 
-def body_of(asked: ChatExchange) -> JSON:
+def body_of(exchange: ChatExchange) -> JSON:
     """Return the parsed body of a request, or `None` if it cannot be parsed."""
     try:
-        return parsed(asked.reading.exchange.request.body)
+        return parsed(exchange.reading.exchange.request.body)
     except WireError:
         return None
 
 
 def parts_of(evidence: Evidence) -> Iterator[tuple[ChatExchange, TurnView, PartView]]:
     """Yield every part of the conversation once, with its request and turn."""
-    for asked in evidence.chat_exchanges:
-        for turn in evidence.new_turns(asked):
+    for exchange in evidence.chat_exchanges:
+        for turn in evidence.new_turns(exchange):
             for part in turn.parts:
-                yield asked, turn, part
+                yield exchange, turn, part
 
 
 def results_of(evidence: Evidence) -> Iterator[ResultView]:
@@ -151,14 +151,14 @@ def _result_place(evidence: Evidence) -> Iterator[str]:
 
 @_fact(Subject.ID_MATCHING, "results of parallel calls", _whole_cell)
 def _parallel_results(evidence: Evidence) -> Iterator[str]:
-    for asked in evidence.chat_exchanges:
-        new = evidence.new_turns(asked)
-        for position, turn in enumerate(new, len(asked.view.turns) - len(new)):
+    for exchange in evidence.chat_exchanges:
+        new = evidence.new_turns(exchange)
+        for position, turn in enumerate(new, len(exchange.view.turns) - len(new)):
             results = sum(isinstance(part, ResultView) for part in turn.parts)
             if results > 1:
                 yield "together in one entry"
             elif results == 1:
-                before = asked.view.turns[position - 1].parts if position else ()
+                before = exchange.view.turns[position - 1].parts if position else ()
                 if any(isinstance(part, ResultView) for part in before):
                     yield "an entry each"
 
@@ -170,7 +170,9 @@ def _error(evidence: Evidence) -> Iterator[str]:
         return
     marks = [_mark(result) for result in results_of(evidence) if result.error_mark is not None]
     yield from marks
-    if not marks and any(asked.index > min(failed) and asked.view.results for asked in evidence.chat_exchanges):
+    if not marks and any(
+        exchange.index > min(failed) and exchange.view.results for exchange in evidence.chat_exchanges
+    ):
         yield "not at all"
 
 
@@ -184,8 +186,8 @@ def _mark(result: ResultView) -> str:
 @_fact(Subject.SYSTEM_PROMPT, "where the system prompt sits", _whole_cell)
 def _system_place(evidence: Evidence) -> Iterator[str]:
     trailing = evidence.transcript.profile.trailing_places
-    for asked in evidence.chat_exchanges:
-        for part in asked.view.system:
+    for exchange in evidence.chat_exchanges:
+        for part in exchange.view.system:
             if part.text != JSON_INSTRUCTION:
                 in_message = part.place.startswith("message:")
                 place = f"{open_pointer(part.pointer)} ({part.place})" if in_message else part.place
@@ -193,13 +195,13 @@ def _system_place(evidence: Evidence) -> Iterator[str]:
 
 
 @_fact(Subject.SYSTEM_PROMPT, "system prompt inside a message", _requests)
-def _system_in_text(asked: ChatExchange) -> Iterable[str]:
-    system = asked.chat.request.system
-    if not system or any(system in message.text for message in asked.chat.request.messages):
+def _system_in_text(exchange: ChatExchange) -> Iterable[str]:
+    system = exchange.chat.request.system
+    if not system or any(system in message.text for message in exchange.chat.request.messages):
         return ()
     inside = [
         open_pointer(part.pointer)
-        for turn in asked.view.turns
+        for turn in exchange.view.turns
         for part in turn.parts
         if isinstance(part, TextView) and system in part.text
     ]
@@ -207,56 +209,58 @@ def _system_in_text(asked: ChatExchange) -> Iterable[str]:
 
 
 @_fact(Subject.SYSTEM_PROMPT, "copies of the system prompt in a request", _requests)
-def _system_count(asked: ChatExchange) -> Iterator[str]:
-    system = asked.chat.request.system
+def _system_count(exchange: ChatExchange) -> Iterator[str]:
+    system = exchange.chat.request.system
     if system:
-        yield str(sum(part.text.count(system) for part in asked.view.system))
+        yield str(sum(part.text.count(system) for part in exchange.view.system))
 
 
 @_fact(Subject.SYSTEM_PROMPT, "an empty system prompt", _requests)
-def _system_empty(asked: ChatExchange) -> Iterator[str]:
-    if asked.chat.request.system == "":
-        yield "sent" if asked.view.system else "nothing is sent"
+def _system_empty(exchange: ChatExchange) -> Iterator[str]:
+    if exchange.chat.request.system == "":
+        yield "sent" if exchange.view.system else "nothing is sent"
 
 
 @_fact(Subject.SYSTEM_PROMPT, "a changed system prompt", _whole_cell)
 def _system_change(evidence: Evidence) -> Iterator[str]:
-    for before, asked in pairwise(evidence.chat_exchanges):
-        old, new = before.chat.request.system, asked.chat.request.system
+    for before, exchange in pairwise(evidence.chat_exchanges):
+        old, new = before.chat.request.system, exchange.chat.request.system
         if old != new:
-            texts = [part.text for part in asked.view.system]
+            texts = [part.text for part in exchange.view.system]
             kept = old is not None and old in texts
             sent = not new or new in texts
             yield ("the old one stays" if kept else "the old one goes") + ("" if sent else ", the new one is not sent")
 
 
 @_fact(Subject.JSON_MODE, "JSON without a schema", _requests)
-def _json_mode(asked: ChatExchange) -> Iterator[str]:
-    if isinstance(asked.chat.request.response_format, JsonMode):
-        yield _switch(asked)
+def _json_mode(exchange: ChatExchange) -> Iterator[str]:
+    if isinstance(exchange.chat.request.response_format, JsonMode):
+        yield _switch(exchange)
 
 
 @_fact(Subject.JSON_MODE, "instruction to answer in JSON", _requests)
-def _json_instruction(asked: ChatExchange) -> Iterable[str]:
-    if not isinstance(asked.chat.request.response_format, JsonMode):
+def _json_instruction(exchange: ChatExchange) -> Iterable[str]:
+    if not isinstance(exchange.chat.request.response_format, JsonMode):
         return ()
-    return [f"added to {part.place}" for part in asked.view.system if part.text == JSON_INSTRUCTION] or ["none added"]
+    return [f"added to {part.place}" for part in exchange.view.system if part.text == JSON_INSTRUCTION] or [
+        "none added"
+    ]
 
 
 @_fact(Subject.JSON_MODE, "JSON with a schema", _requests)
-def _json_schema(asked: ChatExchange) -> Iterator[str]:
-    if isinstance(asked.chat.request.response_format, JsonSchema):
-        yield _switch(asked)
+def _json_schema(exchange: ChatExchange) -> Iterator[str]:
+    if isinstance(exchange.chat.request.response_format, JsonSchema):
+        yield _switch(exchange)
 
 
-def _switch(asked: ChatExchange) -> str:
+def _switch(exchange: ChatExchange) -> str:
     """Return the wire field that requests JSON, with its value."""
-    sent = asked.view.response_format
+    sent = exchange.view.response_format
     if sent is None:
         return "no field for it"
     if sent.pointer == sent.schema_pointer:
         return sent.mechanism  # the field holds the schema itself
-    value = resolve(body_of(asked), sent.pointer)
+    value = resolve(body_of(exchange), sent.pointer)
     word = value.get("type") if isinstance(value, dict) else value
     return f"{sent.mechanism}: {word}" if isinstance(word, str) else sent.mechanism
 
@@ -265,15 +269,15 @@ _STRICTNESS = {True: ", strict", False: ", not strict", None: ""}
 
 
 @_fact(Subject.JSON_MODE, "dialect of the schema", _requests)
-def _json_dialect(asked: ChatExchange) -> Iterator[str]:
-    sent = asked.view.response_format
+def _json_dialect(exchange: ChatExchange) -> Iterator[str]:
+    sent = exchange.view.response_format
     if sent is not None and sent.kind == "json-schema":
         yield f"{sent.dialect}{_STRICTNESS[sent.strict]}"
 
 
 @_fact(Subject.JSON_MODE, "changes to the schema", _requests)
-def _json_rewrite(asked: ChatExchange) -> Iterator[str]:
-    wanted, sent = asked.chat.request.response_format, asked.view.response_format
+def _json_rewrite(exchange: ChatExchange) -> Iterator[str]:
+    wanted, sent = exchange.chat.request.response_format, exchange.view.response_format
     if isinstance(wanted, JsonSchema) and sent is not None and sent.kind == "json-schema":
         keywords = sorted(_changed_keywords(wanted.schema, sent.schema))
         yield f"changed: {', '.join(keywords)}" if keywords else "as given"
@@ -294,37 +298,37 @@ def _changed_keywords(given: JSON, sent: JSON) -> set[str]:
 
 @_fact(Subject.JSON_MODE, "JSON mode together with tools", _whole_cell)
 def _json_with_tools(evidence: Evidence) -> Iterator[str]:
-    for asked in evidence.chat_exchanges:
-        if asked.chat.request.response_format is not None and asked.chat.request.tools:
-            yield "both are sent" if asked.view.response_format and asked.view.tools else "not both are sent"
+    for exchange in evidence.chat_exchanges:
+        if exchange.chat.request.response_format is not None and exchange.chat.request.tools:
+            yield "both are sent" if exchange.view.response_format and exchange.view.tools else "not both are sent"
     for chat in evidence.transcript.chats:
         if chat.error == "Unsupported" and chat.request.response_format is not None and chat.request.tools:
             yield "refused before anything is sent"
 
 
 @_fact(Subject.TOOLS, "where declarations go", _requests)
-def _declarations(asked: ChatExchange) -> Iterator[str]:
-    return (open_pointer(tool.pointer) for tool in asked.view.tools if tool.kind == "function")
+def _declarations(exchange: ChatExchange) -> Iterator[str]:
+    return (open_pointer(tool.pointer) for tool in exchange.view.tools if tool.kind == "function")
 
 
 @_fact(Subject.TOOLS, "dialect of parameters", _requests)
-def _tool_dialect(asked: ChatExchange) -> Iterator[str]:
-    return (tool.dialect + _STRICTNESS[tool.strict] for tool in asked.view.tools if tool.parameters is not None)
+def _tool_dialect(exchange: ChatExchange) -> Iterator[str]:
+    return (tool.dialect + _STRICTNESS[tool.strict] for tool in exchange.view.tools if tool.parameters is not None)
 
 
 @_fact(Subject.TOOLS, "a tool without arguments", _requests)
-def _no_arguments(asked: ChatExchange) -> Iterator[str]:
-    bare = {tool.name for tool in asked.chat.request.tools if not tool.parameters.get("properties")}
-    for tool in asked.view.tools:
+def _no_arguments(exchange: ChatExchange) -> Iterator[str]:
+    bare = {tool.name for tool in exchange.chat.request.tools if not tool.parameters.get("properties")}
+    for tool in exchange.view.tools:
         if tool.name in bare:
             yield "no schema" if tool.parameters is None else "an empty object schema"
 
 
 @_fact(Subject.TOOLS, "arguments travel as", _whole_cell)
 def _arguments(evidence: Evidence) -> Iterator[str]:
-    for asked, _, call in parts_of(evidence):
+    for exchange, _, call in parts_of(evidence):
         if isinstance(call, CallView):
-            sent = resolve(body_of(asked), call.arguments_pointer)
+            sent = resolve(body_of(exchange), call.arguments_pointer)
             yield "JSON inside a string" if isinstance(sent, str) else "an object"
 
 
@@ -335,13 +339,13 @@ def _payload(result: ResultView) -> Iterator[str]:
 
 
 @_fact(Subject.TOOLS, "word for a forced call", _requests)
-def _forced(asked: ChatExchange) -> Iterator[str]:
-    if asked.chat.request.tool_choice != "required":
+def _forced(exchange: ChatExchange) -> Iterator[str]:
+    if exchange.chat.request.tool_choice != "required":
         return
-    if asked.view.tool_choice is None:
+    if exchange.view.tool_choice is None:
         yield "none is sent"
         return
-    value = resolve(body_of(asked), asked.view.tool_choice.pointer)
+    value = resolve(body_of(exchange), exchange.view.tool_choice.pointer)
     yield str(value.get("type", value.get("mode")) if isinstance(value, dict) else value)
 
 
@@ -367,16 +371,16 @@ def _limit_word(response: ResponseView) -> Iterator[str]:
 
 
 @_fact(Subject.STREAMING, "how a stream is asked for", _requests)
-def _stream_switch(asked: ChatExchange) -> Iterator[str]:
-    if asked.view.stream:
-        body = body_of(asked)
+def _stream_switch(exchange: ChatExchange) -> Iterator[str]:
+    if exchange.view.stream:
+        body = body_of(exchange)
         asks = isinstance(body, dict) and body.get("stream") is True
-        yield "stream: true" if asks else endpoint(asked.reading.exchange.request.url).rpartition(":")[2]
+        yield "stream: true" if asks else endpoint(exchange.reading.exchange.request.url).rpartition(":")[2]
 
 
 @_fact(Subject.STREAMING, "token count of a stream", _requests)
-def _stream_usage(asked: ChatExchange) -> Iterator[str]:
-    answer, pointer = asked.reading.answer, asked.view.usage_pointer
+def _stream_usage(exchange: ChatExchange) -> Iterator[str]:
+    answer, pointer = exchange.reading.answer, exchange.view.usage_pointer
     if answer is not None and answer.streamed:
         counted = "no count" if answer.usage.output_tokens is None else "unasked"
         yield counted if pointer is None else f"asked for by {open_pointer(pointer)}"

@@ -267,13 +267,13 @@ class LiveBackend(Backend):
         if any(status not in NO_SUCH_PATH for status in found) or not (found or line.failure):
             self._answered.add(target.name)
             return
-        asked = tap.exchanges[-1].request
+        request = tap.exchanges[-1].request
         happened = f"was answered with HTTP {found[-1]}" if found else f"was not answered: {line.failure}"
         ending = registry.api(target.api).base_url_ending
         given = self._base_urls.get(target.name)
         raise UsageError(
-            f"the target {target.name!r} does not reach its API, so the run was stopped: {asked.method} {asked.url} "
-            f"{happened}. {reach_hint(target.name, given, ending, found)}"
+            f"the target {target.name!r} does not reach its API, so the run was stopped: "
+            f"{request.method} {request.url} {happened}. {reach_hint(target.name, given, ending, found)}"
         )
 
 
@@ -282,8 +282,8 @@ def base_urls_of(given: Mapping[str, str], targets: Sequence[Target]) -> Mapping
     # A URL of a shipped target applies to every adapter of it. Otherwise its requests would go to the provider.
     shipped = {target.name: given.get(target.cassettes.partition("@")[0]) for target in targets}
     urls = {**{name: url for name, url in shipped.items() if url is not None}, **given}
-    asked = [each for each in targets if each.name not in urls and each.adapter.route is not Route.PROCESS]
-    set_ = {target.name: factories.base_url_for(target.api) for target in asked}
+    unnamed = [each for each in targets if each.name not in urls and each.adapter.route is not Route.PROCESS]
+    set_ = {target.name: factories.base_url_for(target.api) for target in unnamed}
     return {**{name: url for name, url in set_.items() if url is not None}, **urls}
 
 

@@ -151,12 +151,12 @@ def probe_pair(  # noqa: PLR0913, PLR0917 - a fact, and the server that is probe
     return ProbePair(meant, twin)
 
 
-def estimate_cost(asked: Sequence[FactProbe], most: int | None) -> Spending:
+def estimate_cost(probes: Sequence[FactProbe], most: int | None) -> Spending:
     """Return the maximum number of requests and their maximum cost.
 
     Every request is counted, although providers do not bill rejected requests.
     """
-    pairs = [(each, each.pair) for each in asked if each.pair is not None]
+    pairs = [(each, each.pair) for each in probes if each.pair is not None]
     requests = [(each, request) for each, pair in pairs for request in (pair.meant, pair.twin)][:most]
     usages = [_usage(each, request) for each, request in requests]
     prices = [
@@ -171,8 +171,8 @@ def _usage(question: FactProbe, request: HttpRequest) -> Usage:
         bound = registry.api(question.target.api).view(request).settings.get("max_tokens")
     except WireError:  # what the fact is about
         bound = None
-    said = bound.value if bound is not None and isinstance(bound.value, int) else _UNBOUNDED_TOKENS
-    return Usage(-(-len(request.body) // _BYTES_PER_TOKEN), said)
+    limit = bound.value if bound is not None and isinstance(bound.value, int) else _UNBOUNDED_TOKENS
+    return Usage(-(-len(request.body) // _BYTES_PER_TOKEN), limit)
 
 
 ProbeVerdict = Literal["holds", "no longer holds", "cannot tell"]
@@ -339,13 +339,13 @@ class Probe:
     def __exit__(self, *exception: object) -> None:
         self._client.close()
 
-    def __call__(self, asked: Sequence[FactProbe]) -> Iterator[ProbeResult]:
+    def __call__(self, probes: Sequence[FactProbe]) -> Iterator[ProbeResult]:
         """Probe facts, and yield each result as soon as it is known.
 
         Raises:
             UsageError: A target's server does not respond, or does not know the path.
         """
-        for question in asked:
+        for question in probes:
             yield self._probe_fact(question)
 
     def _probe_fact(self, question: FactProbe) -> ProbeResult:

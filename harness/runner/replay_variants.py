@@ -60,10 +60,10 @@ def replay_variants(
         answers = [_ResponsePair(one, stream) for one, stream in zip(whole, streams, strict=True) if one is not None]
         yield _replay(cell, backend, _WHOLE, "whole", answers)
     for number in range(recuts):
-        told = [recut(response, number, _seed(cell)) for response in _responses(answered)]
-        ways = dict.fromkeys(way for _, way in told)
+        rewritten = [recut(response, number, _seed(cell)) for response in _responses(answered)]
+        ways = dict.fromkeys(way for _, way in rewritten)
         yield _replay(
-            cell, backend, "; ".join(ways), "stream", [_ResponsePair(response, response) for response, _ in told]
+            cell, backend, "; ".join(ways), "stream", [_ResponsePair(response, response) for response, _ in rewritten]
         )
     if recuts:
         yield from _in_other_chunks(cell, answered, backend)
@@ -74,8 +74,8 @@ def _in_other_chunks(cell: Cell, answered: Sequence[ParsedExchange], backend: Ba
     if not any(reading.response is not None and reading.response.calls for reading in answered):
         return
     for name, shape in registry.api(cell.target.api).stream_shapes.items():
-        told = [_shaped(reading, shape, _seed(cell)) for reading in answered]
-        answers = [_ResponsePair(response, response) for response in told if response is not None]
+        rewritten = [_shaped(reading, shape, _seed(cell)) for reading in answered]
+        answers = [_ResponsePair(response, response) for response in rewritten if response is not None]
         if answers != [_ResponsePair(response, response) for response in _responses(answered)]:
             yield replace(
                 _replay(cell, backend, f"in the chunks of some servers, {name}", "stream", answers), shape=name
@@ -139,13 +139,13 @@ def _responses(answered: Sequence[ParsedExchange]) -> Iterator[HttpResponse]:
 
 def _whole_body(wire: Api, reading: ParsedExchange) -> HttpResponse | None:
     """Return the response as one body, or `None` if a server would not send an equivalent of the stream."""
-    response, view, asked = reading.exchange.response, reading.response, reading.request
+    response, view, request = reading.exchange.response, reading.response, reading.request
     if view is None or response is None or not view.streamed:
         return response and replace(response, headers=_kept_headers(response.headers))
-    if asked is None or not _is_good(response, view):
+    if request is None or not _is_good(response, view):
         return None
     whole = one_body(view)
-    departs = wire.check_response is not None and any(wire.check_response(whole, replace(asked, stream=False)))
+    departs = wire.check_response is not None and any(wire.check_response(whole, replace(request, stream=False)))
     return None if departs else whole
 
 
@@ -161,13 +161,13 @@ def _received_whole(
     """
     given = whole_run.readings
     return len(given) == len(answered) and all(
-        _is_whole_of(whole, told, alike) for whole, told in zip(given, answered, strict=True)
+        _is_whole_of(whole, streamed, alike) for whole, streamed in zip(given, answered, strict=True)
     )
 
 
-def _is_whole_of(given: ParsedExchange, told: ParsedExchange, alike: Callable[[JSON, JSON], bool]) -> bool:
-    response, other = given.exchange.response, told.exchange.response
-    view, streamed = given.response, told.response
+def _is_whole_of(given: ParsedExchange, streamed_reading: ParsedExchange, alike: Callable[[JSON, JSON], bool]) -> bool:
+    response, other = given.exchange.response, streamed_reading.exchange.response
+    view, streamed = given.response, streamed_reading.response
     if response is None or other is None or view is None or streamed is None or view.streamed:
         return False
     if not streamed.streamed:

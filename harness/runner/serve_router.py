@@ -82,7 +82,7 @@ def session_json(conversation: ServedSession, cell: CellResult) -> dict[str, JSO
         "scenario": scenario_json(conversation.scenario),
         "session": conversation.name,
         "api": conversation.wire.name,
-        "requests": conversation.asked,
+        "requests": conversation.request_count,
         "played": played,
         "script": script,
         "streamed": [{"request": number, "way": way} for number, way in conversation.ways.items()],
@@ -107,8 +107,8 @@ def finding_json(finding: Finding) -> dict[str, JSON]:
 
 def _call_json(scenario: Scenario, call: CallView, at: int) -> dict[str, JSON]:
     arguments = call.arguments if isinstance(call.arguments, dict) else {}
-    told = result_json(scenario, ToolCall(call.id or "", call.name, arguments), at)
-    return {"id": call.id, "name": call.name, "arguments": call.arguments, "result": told}
+    result = result_json(scenario, ToolCall(call.id or "", call.name, arguments), at)
+    return {"id": call.id, "name": call.name, "arguments": call.arguments, "result": result}
 
 
 def result_json(scenario: Scenario, call: ToolCall, at: int) -> JSON:
@@ -251,10 +251,10 @@ class ServeRouter:
     def _about(self, request: HttpRequest, segments: Sequence[str]) -> HttpResponse:
         match segments:
             case ["scenarios"] if request.method == "GET":
-                told: list[JSON] = [
+                listed: list[JSON] = [
                     {**scenario_json(each), "base": self._base(each)} for each in self._scenarios.values()
                 ]
-                return json_response({"scenarios": told})
+                return json_response({"scenarios": listed})
             case [name, session] if name in self._scenarios and request.method == "GET":
                 return self._session_response(self._scenarios[name], session)
             case [name, session, "call"] if name in self._scenarios and request.method == "POST":
@@ -271,10 +271,10 @@ class ServeRouter:
 
     def _session_response(self, scenario: Scenario, session: str) -> HttpResponse:
         found = self._of_session(scenario, session)
-        told: list[JSON] = [session_json(each, each.result(each.wire.name, ended=False)) for each in found]
-        if len(told) == 1 and isinstance(told[0], dict):
-            return json_response(told[0])
-        return json_response({"scenario": scenario_json(scenario), "session": session, "conversations": told})
+        sessions: list[JSON] = [session_json(each, each.result(each.wire.name, ended=False)) for each in found]
+        if len(sessions) == 1 and isinstance(sessions[0], dict):
+            return json_response(sessions[0])
+        return json_response({"scenario": scenario_json(scenario), "session": session, "conversations": sessions})
 
     def _of_session(self, scenario: Scenario, session: str) -> list[ServedSession]:
         return [each for each in self.conversations() if each.scenario is scenario and each.name == session]
@@ -290,14 +290,14 @@ class ServeRouter:
                 call = ToolCall("", name, arguments)
                 at = max((each.note_run(call) for each in self._of_session(scenario, session)), default=0)
                 at = max(at - 1, 0)
-                told = result_json(scenario, call, at)
-                if told is not None:
+                result = result_json(scenario, call, at)
+                if result is not None:
                     placed = self._order_of(scenario, session)
                     if placed is None:
                         return self._full(request, f"{MAX_SESSIONS} sessions have begun, and no more are kept")
                     places, order = placed
                     order.wait(places.of(call, at))
-                    return json_response({"result": told})
+                    return json_response({"result": result})
                 return _error(HTTPStatus.NOT_FOUND, f"the scenario has no result of {name!r} for these arguments")
             case _:
                 return _error(HTTPStatus.BAD_REQUEST, 'a call is {"name": "…", "arguments": {…}}')

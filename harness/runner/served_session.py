@@ -142,7 +142,7 @@ def cut_rewrite(number: int) -> StreamRewrite:
 def _readable(wire: Api, number: int, response: HttpResponse, seed: str) -> tuple[HttpResponse, str]:
     """Split a stream by variant `number`, or by the next variant whose framing the API's official SDK can read."""
     cuts = (recut(response, each, seed) for each in count(number))
-    return next((told, way) for told, way in cuts if not is_unreadable_by_sdk(wire, way))
+    return next((rewritten, way) for rewritten, way in cuts if not is_unreadable_by_sdk(wire, way))
 
 
 def shape_rewrite(name: str, shape: StreamShape) -> StreamRewrite:
@@ -156,8 +156,8 @@ def _rewrite_shape(name: str, shape: StreamShape, response: HttpResponse, seed: 
     body = shape.respell(response.body, seed)
     if body == response.body or response.delivery.ending != "complete":
         return recut(response, 0, seed)
-    told = HttpResponse(response.status, response.headers, body, Delivery((len(body),)))
-    return told, f"in the chunks of some servers, {name}"
+    rewritten = HttpResponse(response.status, response.headers, body, Delivery((len(body),)))
+    return rewritten, f"in the chunks of some servers, {name}"
 
 
 def stream_rewrites(cuts: int, wire: Api) -> Sequence[StreamRewrite]:
@@ -211,7 +211,7 @@ class ServedSession:
         self._turned_away: list[TurnedAway] = []
         self._runs: list[ToolRun] = []
         self._beside = 0
-        self._asked = 0
+        self._request_count = 0
         self._streamed = False
         self._lock = Lock()
 
@@ -222,7 +222,7 @@ class ServedSession:
             served = self._front.serve(public)
             self._tap.chat = served.index
             self._streamed |= served.response.headers.get("content-type", "").startswith("text/event-stream")
-            self._asked += 1
+            self._request_count += 1
             self._beside += served.beside
             if served.reason is not None:
                 path = urlsplit(public.url).path.removeprefix(urlsplit(REFERENCE_URL).path)
@@ -253,8 +253,8 @@ class ServedSession:
         if not self._ways or not response.delivery.cuts:
             return response
         way = self._ways[len(self.ways) % len(self._ways)]
-        told, self.ways[self._asked] = way(response, f"{self.scenario.id}/{self.name}")
-        return told
+        rewritten, self.ways[self._request_count] = way(response, f"{self.scenario.id}/{self.name}")
+        return rewritten
 
     def note_run(self, call: ToolCall) -> int:
         """Record that the client ran a tool. Return how many script responses had been sent by then."""
@@ -265,9 +265,9 @@ class ServedSession:
         return answers
 
     @property
-    def asked(self) -> int:
+    def request_count(self) -> int:
         """The number of requests."""
-        return self._asked
+        return self._request_count
 
     @property
     def exchanges(self) -> tuple[Exchange, ...]:

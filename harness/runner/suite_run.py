@@ -277,7 +277,7 @@ class Run:
 
     def _redact(self, judged: JudgedCell) -> JudgedCell:
         result, redactor = judged.result, self._backend.redactor()
-        told = replace(
+        redacted = replace(
             result,
             provenance=redactor.result(result.provenance),
             findings=redactor.result(result.findings),
@@ -292,11 +292,11 @@ class Run:
             conversation = build_conversation(judged.evidence, redactor, self._room, with_streams=red)
             if judged.earlier is not None:
                 conversation = with_earlier(conversation, judged.earlier, redactor)
-            told = replace(told, conversation=conversation)
+            redacted = replace(redacted, conversation=conversation)
         seen = judged.observations and {
             fact: frozenset(map(redactor.text, values)) for fact, values in judged.observations.items()
         }
-        return JudgedCell(told, seen, judged.evidence)
+        return JudgedCell(redacted, seen, judged.evidence)
 
     def collect(self, judged: Sequence[JudgedCell]) -> RunResult:
         """Return the result of a run that consists of these cells."""

@@ -191,23 +191,23 @@ class _ToolLoop:
         self._begin(len(self._chats))
         handed = self._handed
         original = handed.request(request)
-        asked = Chat(turn, step, original)
+        chat = Chat(turn, step, original)
         events: list[StreamEvent] = []
         try:
             try:
                 response = client.stream(request, events.append) if self._stream else client.chat(request)
             finally:
-                asked = replace(asked, changes=(*handed.changes(request, original), *client.changes))
+                chat = replace(chat, changes=(*handed.changes(request, original), *client.changes))
         except ChatError as error:
-            self._chats.append(_failed_chat(asked, error, events))
+            self._chats.append(_failed_chat(chat, error, events))
             raise _CellEnded from error
         except ADAPTER_EXCEPTIONS as error:
             if isinstance(error, HarnessError) and not isinstance(error, InvalidValue):
                 raise
-            failed = replace(_failed_chat(asked, error, events), error_text=text_with_line(error), crashed=True)
+            failed = replace(_failed_chat(chat, error, events), error_text=text_with_line(error), crashed=True)
             self._chats.append(replace(failed, traceback=traceback_text(error)))
             raise _CellEnded from error
-        self._chats.append(replace(asked, response=handed.response(response), events=tuple(events)))
+        self._chats.append(replace(chat, response=handed.response(response), events=tuple(events)))
         return response
 
     def run(self, call: ToolCall) -> ToolResult:
@@ -265,9 +265,9 @@ class _EventHandler(CollectingHandler):
         super().on_done(error.__cause__ if isinstance(error, _CellEnded) else error)
 
 
-def _failed_chat(asked: Chat, error: BaseException, events: list[StreamEvent]) -> Chat:
+def _failed_chat(chat: Chat, error: BaseException, events: list[StreamEvent]) -> Chat:
     failed = replace(
-        asked,
+        chat,
         error=class_name(error),
         error_text=exception_text(error),
         events=tuple(events),

@@ -291,9 +291,9 @@ class AdapterProcess:
         except (ValueError, RecursionError):
             message = None
         if not isinstance(message, dict) or cast("dict[str, Any]", message).get("jsonrpc") != "2.0":
-            said = shorten(line.decode("utf-8", "replace"), 200)
+            line_text = shorten(line.decode("utf-8", "replace"), 200)
             raise BrokenCommand(
-                f"the command wrote a line that is no message of JSON-RPC 2.0: {said!r}. Standard output is for "
+                f"the command wrote a line that is no message of JSON-RPC 2.0: {line_text!r}. Standard output is for "
                 "messages; whatever else there is to say goes to standard error"
             )
         return cast("dict[str, JSON]", message)
@@ -342,7 +342,7 @@ def _is_of(message: Mapping[str, JSON], number: int) -> bool:
 
 
 def _exception_from(error: JSON) -> Exception:
-    said = error if isinstance(error, dict) else {}
-    text = str(said.get("message", "the command answered with an error that has no message"))
-    data = said.get("data")
+    fields = error if isinstance(error, dict) else {}
+    text = str(fields.get("message", "the command answered with an error that has no message"))
+    data = fields.get("data")
     return BrokenCommand(text) if data is None else ErrorResponse(text, data)

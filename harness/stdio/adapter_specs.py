@@ -214,10 +214,10 @@ def _redirected(own: str, base_url: str) -> AbstractContextManager[None]:
 def _driven_api(kind: str, name: str | None, what: str) -> Api:
     known = [each.name for each in registry.apis() if each.provider_url.startswith("http")]
     if name is None:
-        said = "agent" if kind == AGENT else "conversation"
+        kind_name = "agent" if kind == AGENT else "conversation"
         example = f" In settings: '{what}@{known[0]}'." if kind == DRIVE else ""
         reason = f"which API does it speak? Say so by --api NAME: {', '.join(known)}; or by --target.{example}"
-        raise PluginError(said, what, reason)
+        raise PluginError(kind_name, what, reason)
     if name not in known:
         raise UnknownName("API", name, known)
     return registry.api(name)

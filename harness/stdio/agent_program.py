@@ -165,9 +165,9 @@ def _read_message(line: bytes) -> dict[str, JSON]:
     except (ValueError, RecursionError):
         message = None
     if not isinstance(message, dict) or not {"call", "unsupported"} & cast("dict[str, Any]", message).keys():
-        said = shorten(line.decode("utf-8", "replace").rstrip("\n"), 200)
+        shown = shorten(line.decode("utf-8", "replace").rstrip("\n"), 200)
         raise BrokenCommand(
-            f"the program wrote a line that is no message, which is {_MESSAGES}: {said!r}. Whatever else there is to "
+            f"the program wrote a line that is no message, which is {_MESSAGES}: {shown!r}. Whatever else there is to "
             "say goes to standard error"
         )
     return cast("dict[str, JSON]", message)

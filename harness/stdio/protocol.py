@@ -139,8 +139,8 @@ def _validation_problem(error: ErrorDetails, place: str) -> str:
             found = json.dumps(cast("dict[str, Any]", given).get("type")) if isinstance(given, dict) else shown
             return f"{parent}{own}.type is {found}. Allowed: {allowed.replace(chr(39), '')}"
         case _:
-            said = error["msg"].removeprefix("Value error, ")
-            return f"{parent}{own} is {shown}: {said[0].lower()}{said[1:]}"
+            message = error["msg"].removeprefix("Value error, ")
+            return f"{parent}{own} is {shown}: {message[0].lower()}{message[1:]}"
 
 
 PROTOCOL = 1
@@ -335,34 +335,34 @@ def exception_for(adapter: str, message: str, data: JSON) -> BaseException:
     Raises:
         ValueError: The data is invalid.
     """
-    told: ErrorData = from_json(ErrorData, data, "error.data")
-    if told.kind == "crash" and told.outside:
-        return AdapterBroke(f"{told.error}: {message}{told.where}", told.traceback)
+    details: ErrorData = from_json(ErrorData, data, "error.data")
+    if details.kind == "crash" and details.outside:
+        return AdapterBroke(f"{details.error}: {message}{details.where}", details.traceback)
     relayed = None
-    if told.origin is not None or told.kind == "crash":
-        name = told.error or "Error"
-        found = told.origin or Origin("the adapter", name, message, told.where)
-        relayed = Relayed(name, message, told.where, told.traceback, found)
-        if told.kind == "crash":
+    if details.origin is not None or details.kind == "crash":
+        name = details.error or "Error"
+        found = details.origin or Origin("the adapter", name, message, details.where)
+        relayed = Relayed(name, message, details.where, details.traceback, found)
+        if details.kind == "crash":
             return relayed
-    error = _error(adapter, message, told)
+    error = _error(adapter, message, details)
     error.__cause__ = relayed
     return error
 
 
-def _error(adapter: str, message: str, told: ErrorData) -> Exception:
-    match told:
+def _error(adapter: str, message: str, details: ErrorData) -> Exception:
+    match details:
         case ErrorData("unsupported"):
-            return Unsupported(adapter, told.feature or "this request", message)
+            return Unsupported(adapter, details.feature or "this request", message)
         case ErrorData("connection_failed"):
             return ConnectionFailed(message)
         case ErrorData("malformed_response"):
-            return MalformedResponse(message, told.status)
+            return MalformedResponse(message, details.status)
         case ErrorData("provider_error", status=int(status)):
-            kind = getattr(errors, told.error or "", None)
+            kind = getattr(errors, details.error or "", None)
             if isinstance(kind, type) and issubclass(kind, ProviderError):
-                return kind(status, message, told.code, told.retry_after)
-            return provider_error(status, message, code=told.code, retry_after=told.retry_after)
+                return kind(status, message, details.code, details.retry_after)
+            return provider_error(status, message, code=details.code, retry_after=details.retry_after)
         case ErrorData("provider_error"):
             raise ValueError("error.data has no 'status', which a provider_error has")
         case ErrorData("chat_error"):
@@ -370,7 +370,7 @@ def _error(adapter: str, message: str, told: ErrorData) -> Exception:
         case ErrorData("unusable"):
             return UsageError(message)
         case _:
-            raise ValueError(f"error.data.kind is {told.kind!r}. Allowed: {', '.join(KINDS)}")
+            raise ValueError(f"error.data.kind is {details.kind!r}. Allowed: {', '.join(KINDS)}")
 
 
 def json_schema() -> dict[str, Any]:
@@ -388,7 +388,7 @@ def json_schema() -> dict[str, Any]:
     )
     more = (ToolParams, RunParams, ToolResult, Completed)
     found, definitions = json_schemas([*kinds, *more])
-    asked, described, response, event, failed, embedding, space, driving, changed, *rest = found
+    chat, described, response, event, failed, embedding, space, driving, changed, *rest = found
     tool, command, result, completed = rest
     number: JSON = {"type": "integer"}
     own: JSON = {"type": ["integer", "string"]}
@@ -396,13 +396,13 @@ def json_schema() -> dict[str, Any]:
     first: JSON = {"type": "object", "properties": {"protocol": {"const": PROTOCOL}}}
     requests = {
         "describe": first,
-        "chat": asked,
-        "stream": asked,
+        "chat": chat,
+        "stream": chat,
         "embed": embedding,
         "drive": driving,
         "close": none,
     }
-    told: JSON = {"type": "object", "properties": {"id": number, "event": event}, "required": ["id", "event"]}
+    event_params: JSON = {"type": "object", "properties": {"id": number, "event": event}, "required": ["id", "event"]}
     error: JSON = {
         "type": "object",
         "properties": {"code": {"type": "integer"}, "message": {"type": "string"}, "data": failed},
@@ -428,7 +428,7 @@ def json_schema() -> dict[str, Any]:
             *(_message({"id": number, "method": {"const": name}, "params": of}) for name, of in requests.items()),
             _message({"id": number, "result": {"anyOf": [described, response, space, {"type": "null"}]}}),
             _message({"id": number, "error": error}),
-            _message({"method": {"const": "event"}, "params": told}),
+            _message({"method": {"const": "event"}, "params": event_params}),
             _message({"method": {"const": "changed"}, "params": changed}),
             _message({"id": own, "method": {"const": "tool"}, "params": tool}),
             _message({"id": own, "method": {"const": "run"}, "params": command}),

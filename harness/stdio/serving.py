@@ -123,7 +123,7 @@ class _Server:
         self._numbers = count(1)
         self._writing = Lock()
         self._busy = False
-        self._asked: JSON = None
+        self._request_id: JSON = None
         self._open = ExitStack()
         self._conversation: _ServedConversation | None = None
         self._provider: EmbeddingProvider | None = None
@@ -131,7 +131,7 @@ class _Server:
     def serve(self) -> None:
         Thread(target=self._read, name="harness-messages", daemon=True).start()
         while (request := self._requests.get()) is not None:
-            self._busy, self._asked = True, request["id"]
+            self._busy, self._request_id = True, request["id"]
             answer = self._answer(request)
             self._busy = False
             for stream in (sys.stdout, sys.stderr):
@@ -234,11 +234,11 @@ class _Server:
             )
         )
 
-    def _endpoint(self, asked: ChatParams | EmbedParams | DriveParams) -> Endpoint:
+    def _endpoint(self, params: ChatParams | EmbedParams | DriveParams) -> Endpoint:
         route = self._adapter.route
         return Endpoint(
-            asked.endpoint.base_url,
-            asked.endpoint.api_key,
+            params.endpoint.base_url,
+            params.endpoint.api_key,
             self._http_client if route is Route.CLIENT else None,
             self if route is Route.PROCESS else None,
             server=asked.endpoint.server,
@@ -250,14 +250,14 @@ class _Server:
         return httpx2.Client(transport=httpx2.HTTPTransport(verify=False, trust_env=False), timeout=_SDK_SECONDS)
 
     def _chat(self, params: dict[str, Any], *, stream: bool) -> JSON:
-        asked: ChatParams = from_json(ChatParams, params, "params")
+        chat: ChatParams = from_json(ChatParams, params, "params")
         if self._conversation is None:
-            client = self._adapter.connect(self._endpoint(asked), asked.model)
+            client = self._adapter.connect(self._endpoint(chat), chat.model)
             connected = SyncClient(client, stream=stream)
             self._open.callback(connected.close)
             self._conversation = _ServedConversation(connected)
         conversation = self._conversation
-        request = conversation.request(asked.request, params["request"])
+        request = conversation.request(chat.request, params["request"])
         original = conversation.handed.request(request)
         try:
             if stream:
@@ -267,7 +267,7 @@ class _Server:
             raise _AdapterRaised(error) from None
         finally:
             if changes := conversation.handed.changes(request, original):
-                self._notify("changed", to_json(ChangedParams(cast("int", self._asked), changes)))
+                self._notify("changed", to_json(ChangedParams(cast("int", self._request_id), changes)))
 
     def _streamed(self) -> Callable[[StreamEvent], None]:
         """Return a function that sends events as they arrive. The last `Finish` is not sent,
@@ -279,7 +279,7 @@ class _Server:
         def note(event: StreamEvent) -> None:
             for each in (*held, *(() if isinstance(event, Finish) else (event,))):
                 written = to_json(each, f"event {next(number)}")
-                self._notify("event", {"id": self._asked, "event": written})
+                self._notify("event", {"id": self._request_id, "event": written})
             held[:] = [event] if isinstance(event, Finish) else []
 
         return note
@@ -288,32 +288,34 @@ class _Server:
         self._write({"method": method, "params": params})
 
     def _embed(self, params: JSON) -> JSON:
-        asked: EmbedParams = from_json(EmbedParams, params, "params")
+        embed: EmbedParams = from_json(EmbedParams, params, "params")
         made = cast("Embeddings", self._adapter.embeddings)
         if self._provider is None:
-            self._provider = made.connect(self._endpoint(asked), asked.model, asked.dimensions)
+            self._provider = made.connect(self._endpoint(embed), embed.model, embed.dimensions)
             self._open.callback(self._provider.close)
         try:
             declared = EmbeddingRecord.of(self._provider)
-            vectors = self._provider.embed(asked.texts) if asked.texts is not None else []
+            vectors = self._provider.embed(embed.texts) if embed.texts is not None else []
             floats = tuple(tuple(map(float, vector)) for vector in vectors)
         except ADAPTER_EXCEPTIONS as error:
             raise _AdapterRaised(error) from None
         return to_json(EmbeddingSpace(declared.provider, declared.model, declared.dimensions, floats))
 
     def _drive(self, params: JSON) -> JSON:
-        asked: DriveParams = from_json(DriveParams, params, "params")
+        drive_params: DriveParams = from_json(DriveParams, params, "params")
         drive = cast("Drive", self._adapter.drive)
         over: list[bool] = []
 
         def run(call: ToolCall) -> ToolResult:
             if over:
                 raise RuntimeError(f"the conversation is over, and its tool {call.name} no longer runs")
-            result = self._request("tool", ToolParams(cast("int", self._asked), call))
+            result = self._request("tool", ToolParams(cast("int", self._request_id), call))
             return cast("ToolResult", from_json(ToolResult, result, "the result"))
 
         try:
-            run_awaitable(drive(self._endpoint(asked), asked.model, _conversation(asked.conversation, run)))
+            run_awaitable(
+                drive(self._endpoint(drive_params), drive_params.model, _conversation(drive_params.conversation, run))
+            )
         except _RunEnded:
             raise
         except BaseException as error:  # noqa: BLE001 - the same
@@ -325,15 +327,15 @@ class _Server:
 
     def run(self, command: Command, timeout: float) -> Completed:
         """See `harness.model.protocols.ProcessRunner`. The harness runs the command or supplies its recorded output."""
-        asked = RunParams(
-            cast("int", self._asked),
+        run_params = RunParams(
+            cast("int", self._request_id),
             command.argv,
             float(timeout),
             command.stdin,
             command.environment,
             command.inherited,
         )
-        completed: Completed = from_json(Completed, self._request("run", asked), "the result")
+        completed: Completed = from_json(Completed, self._request("run", run_params), "the result")
         return completed
 
     def _close(self, _params: JSON) -> JSON:
@@ -379,17 +381,17 @@ class _ServedConversation:
         return self._known[key]
 
 
-def _conversation(told: DescribedConversation, run: Callable[[ToolCall], ToolResult]) -> Conversation:
+def _conversation(described: DescribedConversation, run: Callable[[ToolCall], ToolResult]) -> Conversation:
     return Conversation(
-        turns=tuple(Message("user", turn.parts) for turn in told.turns),
-        tools=tuple(ConversationTool(tool.name, tool.description, tool.parameters, run) for tool in told.tools),
-        system=told.system,
-        stream=told.stream,
-        tool_choice=told.tool_choice,
-        response_format=told.response_format,
-        max_tokens=told.max_tokens,
-        thinking=told.thinking,
-        max_answers=told.max_answers,
+        turns=tuple(Message("user", turn.parts) for turn in described.turns),
+        tools=tuple(ConversationTool(tool.name, tool.description, tool.parameters, run) for tool in described.tools),
+        system=described.system,
+        stream=described.stream,
+        tool_choice=described.tool_choice,
+        response_format=described.response_format,
+        max_tokens=described.max_tokens,
+        thinking=described.thinking,
+        max_answers=described.max_answers,
     )
 
 
@@ -421,13 +423,13 @@ def _loop_error(error: BaseException) -> dict[str, JSON]:
 
 def _error_response(error: BaseException, kind: str, message: str | None = None, **more: Any) -> dict[str, JSON]:
     is_crash = kind == "crash"
-    told: dict[str, Any] = {"origin": None if kind == "unusable" else root_origin(error), **more}
+    details: dict[str, Any] = {"origin": None if kind == "unusable" else root_origin(error), **more}
     failure = ErrorData(
         kind,
         error=class_name(error) if isinstance(error, ProviderError) or is_crash else None,
         where=source_line(error) if is_crash else "",
         traceback=traceback_text(error) if is_crash else "",
-        **told,
+        **details,
     )
     try:
         data = to_json(failure)

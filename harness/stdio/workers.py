@@ -290,8 +290,8 @@ class _WorkerClient(RemoteClient):
 
     def _ask(self, method: str, request: ChatRequest) -> Iterator[Any]:
         self.changes = ()
-        asked = to_json(ChatParams(self._address, self._model, request))
-        for kind, message in self._worker.messages(method, asked):
+        params = to_json(ChatParams(self._address, self._model, request))
+        for kind, message in self._worker.messages(method, params):
             if kind == "event":
                 yield _read(StreamEvent, message["event"], "the event", "what is no event")
             elif kind == "changed":
@@ -307,7 +307,7 @@ class _WorkerEmbeddings:
         self._worker = _WorkerMessages(process, name, endpoint.processes)
         self._process = process
         self._address = EndpointAddress(endpoint.base_url, endpoint.api_key, endpoint.server)
-        self._asked = model, dimensions
+        self._embedding_space = model, dimensions
         self._space: EmbeddingSpace | None = None
 
     @property
@@ -340,8 +340,8 @@ class _WorkerEmbeddings:
         return self._space
 
     def _embedded(self, texts: tuple[str, ...] | None) -> EmbeddingSpace:
-        asked = to_json(EmbedParams(self._address, *self._asked, texts))
-        return _read(EmbeddingSpace, self._worker.result("embed", asked), "the embeddings", "what are no embeddings")
+        params = to_json(EmbedParams(self._address, *self._embedding_space, texts))
+        return _read(EmbeddingSpace, self._worker.result("embed", params), "the embeddings", "what are no embeddings")
 
 
 def _embeddings(known: Embeddings | None, process: AdapterProcess, name: str) -> Embeddings | None:
@@ -352,7 +352,7 @@ def _drive(process: AdapterProcess, name: str, endpoint: Endpoint, model: str, c
     """Implements `harness.model.loops.Drive` for a loop in a worker. The conversation's tools run in this process."""
     tools = {tool.name: tool.run for tool in conversation.tools}
     address: JSON = to_json(EndpointAddress(endpoint.base_url, endpoint.api_key, endpoint.server))
-    asked: JSON = {"endpoint": address, "model": model, "conversation": conversation_json(conversation)}
+    params: JSON = {"endpoint": address, "model": model, "conversation": conversation_json(conversation)}
     runs = 0
 
     def answer(number: JSON, call: ToolCall) -> None:
@@ -364,7 +364,7 @@ def _drive(process: AdapterProcess, name: str, endpoint: Endpoint, model: str, c
             raise
 
     with ThreadPoolExecutor(_MAX_TOOLS_AT_ONCE, thread_name_prefix="harness-tool") as pool:
-        for kind, message in _WorkerMessages(process, name, None).messages("drive", asked):
+        for kind, message in _WorkerMessages(process, name, None).messages("drive", params):
             if kind == "tool":
                 runs += 1
                 if runs > MAX_TOOL_RUNS:
@@ -414,14 +414,14 @@ class _WorkerMessages:
             raise error from error.__cause__
 
     def _run(self, message: Mapping[str, JSON]) -> None:
-        asked = _read(RunParams, message["params"], "the command", "what is no command")
+        params = _read(RunParams, message["params"], "the command", "what is no command")
         number = message["id"]
         if self._processes is None:
             self._process.answer(number, error={"code": -1, "message": "no commands are run here"})
             return
-        command = Command(asked.argv, asked.stdin, asked.environment, asked.inherited)
+        command = Command(params.argv, params.stdin, params.environment, params.inherited)
         try:
-            with self._process.waiting(asked.timeout) as seconds:
+            with self._process.waiting(params.timeout) as seconds:
                 completed = self._processes.run(command, seconds)
         except TimeoutError as error:
             self._process.answer(number, error={"code": -1, "message": str(error), "data": {"timed_out": True}})

@@ -49,8 +49,8 @@ async def drive(endpoint: Endpoint, model: str, given: Conversation) -> None:
     session = await runner.session_service.create_session(app_name="app", user_id="user")
     config = RunConfig(streaming_mode=StreamingMode.SSE if given.stream else StreamingMode.NONE)
     for turn in given.turns:
-        said = types.Content(role="user", parts=[types.Part(text=turn.text)])
-        async for _ in runner.run_async(user_id="user", session_id=session.id, new_message=said, run_config=config):
+        message = types.Content(role="user", parts=[types.Part(text=turn.text)])
+        async for _ in runner.run_async(user_id="user", session_id=session.id, new_message=message, run_config=config):
             pass
 
 

@@ -41,16 +41,16 @@ async def drive(kind: Any, endpoint: Endpoint, model: str, given: Conversation) 
         agent = Agent(
             "agent", instructions=given.system, tools=tools, model=kind(model, client), model_settings=settings
         )
-        said: list[Any] = []
+        history: list[Any] = []
         for turn in given.turns:
-            asked = [*said, {"role": "user", "content": turn.text}]
+            messages = [*history, {"role": "user", "content": turn.text}]
             if given.stream:
-                run = Runner.run_streamed(agent, asked, max_turns=given.max_answers)
+                run = Runner.run_streamed(agent, messages, max_turns=given.max_answers)
                 async for _ in run.stream_events():
                     pass
             else:
-                run = await Runner.run(agent, asked, max_turns=given.max_answers)
-            said = run.to_input_list()
+                run = await Runner.run(agent, messages, max_turns=given.max_answers)
+            history = run.to_input_list()
 
 
 _NAMES = ("system-prompt", "tools", "parallel-tool-calls", "history", "streaming", "retries")

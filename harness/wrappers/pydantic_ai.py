@@ -94,8 +94,15 @@ def user_parts(message: Message, names: dict[str, str], longest: int | None) -> 
         )
         for each in message.tool_results
     ]
-    said = [content((part,))[0] for part in message.parts if not isinstance(part, ToolResult)]
-    return [*results, *([own.UserPromptPart(said[0] if len(said) == 1 else said)] if said else [])]
+    content_parts = [content((part,))[0] for part in message.parts if not isinstance(part, ToolResult)]
+    return [
+        *results,
+        *(
+            [own.UserPromptPart(content_parts[0] if len(content_parts) == 1 else content_parts)]
+            if content_parts
+            else []
+        ),
+    ]
 
 
 def content(given: Any) -> Any:

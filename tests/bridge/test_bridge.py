@@ -523,7 +523,7 @@ def test_a_crash_stays_a_crash() -> None:
     ],
 )
 def test_what_cannot_be_said_is_declined_and_nothing_else(request_: ChatRequest, capability: Capability) -> None:
-    assert capability in bridge.asked(request_)
+    assert capability in bridge.needed_capabilities(request_)
     with pytest.raises(Unsupported, match=f"mine: {capability.value} is not supported: the library has no way to"):
         bridge.decline("mine", request_, capability)
     bridge.decline("mine", request_, Capability.VISION)

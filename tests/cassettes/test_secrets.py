@@ -275,7 +275,7 @@ def test_fields_of_other_services_are_told_by_their_names_and_played_whatever_th
     assert "short" not in data
     assert data.count("Ada") == 2
     playing = TapePlayer(loads(data.encode(), "a.yaml"), lambda _: True, redactor)
-    found = playing.asked(asked("another"))
+    found = playing.handle(asked("another"))
     assert found is not None
     assert found.status == 200
     assert playing.exchanges[0].differences == ()

@@ -348,7 +348,7 @@ def test_a_change_is_found_where_it_is_with_an_instance(
 def test_a_change_of_words_has_no_instance(given: Any, wire: Any, pointer: str) -> None:
     found = change(given, wire)
     assert found is not None
-    assert (found.pointer, found.accepted_by, found.said()) == (pointer, None, "")
+    assert (found.pointer, found.accepted_by, found.describe()) == (pointer, None, "")
 
 
 @pytest.mark.parametrize(
@@ -420,11 +420,11 @@ def test_two_schemas_made_of_one_may_each_be_rewritten(recorded: Any, sent: Any,
 def test_message_names_instance_accepting_schema_and_place() -> None:
     lost = change(of({"enum": ["a", "b"]}), of({"enum": ["a"]}))
     assert lost is not None
-    assert lost.said() == ': the given schema accepts {"p": "b"}, the one sent does not'
-    assert lost.said("the recorded one", "this") == ': the recorded one accepts {"p": "b"}, this does not'
+    assert lost.describe() == ': the given schema accepts {"p": "b"}, the one sent does not'
+    assert lost.describe("the recorded one", "this") == ': the recorded one accepts {"p": "b"}, this does not'
     wide = change({"type": "string", "maxLength": 300}, {"type": "string"})
     assert wide is not None
-    assert wide.said() == f': the one sent accepts "{"a" * 199}… (303 characters), the given schema does not'
+    assert wide.describe() == f': the one sent accepts "{"a" * 199}… (303 characters), the given schema does not'
 
 
 def test_the_same_pair_is_judged_once_and_alike() -> None:

@@ -78,9 +78,9 @@ def _judged(target: str, request: ChatRequest, sent: HttpRequest) -> Iterator[st
     """What the target's provider would refuse, and what is paired wrongly or belongs to another API."""
     chosen = shipped_targets()[target]
     wire = registry.api(chosen.api)
-    law = wire.services.provider_rules(chosen.profile, chosen.model)
+    rule_set = wire.services.provider_rules(chosen.profile, chosen.model)
     place = wire.request_builder.conversation if wire.request_builder else "messages"
-    for violation in wire.judge(sent, law):
+    for violation in wire.judge(sent, rule_set):
         if violation.severity == "error" and violation.pointer.startswith(f"/{place}"):
             yield violation.limit.id
     pairing = pair_results(wire.view(sent))

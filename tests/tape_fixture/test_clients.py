@@ -53,13 +53,13 @@ def test_a_client_is_recorded_and_played_to_when_nobody_is_there(client: str, or
     package, ending, agent = AGENTS[client]
     pytest.importorskip(package, reason=f"{package} is not installed, so nobody's agent uses it")
     recording, path = TapeRecorder(taken(())), tmp_path / "tape.yaml"
-    with intercepted(recording.asked):
+    with intercepted(recording.handle):
         assert agent(f"{origin}/{SCENARIO}/{client}{ending}") == ANSWER
     assert recording.save(path) == 2
     assert "1234567890" not in path.read_text()
 
     played = playing(path)
-    with intercepted(played.asked):
+    with intercepted(played.handle):
         assert agent(f"{GONE}/{SCENARIO}/{client}{ending}") == ANSWER
     assert not played.unused
     assert [each.differences for each in played.exchanges] == [(), ()]
@@ -69,7 +69,7 @@ def test_a_client_is_recorded_and_played_to_when_nobody_is_there(client: str, or
 def test_a_stream_is_played_in_its_pieces(client: str, origin: str, tmp_path: Path) -> None:
     pytest.importorskip(client, reason=f"{client} is not installed, so nobody's agent uses it")
     recording, path = TapeRecorder(taken(())), tmp_path / "tape.yaml"
-    with intercepted(recording.asked):
+    with intercepted(recording.handle):
         recorded = STREAMS[client](f"{origin}/{SCENARIO}/stream-{client}/v1")
     recording.save(path)
     (interaction,) = read(path).interactions
@@ -77,7 +77,7 @@ def test_a_stream_is_played_in_its_pieces(client: str, origin: str, tmp_path: Pa
     assert interaction.response.delivery.cuts == tuple(accumulate(map(len, recorded)))[:-1]
     assert len(recorded) > 5
 
-    with intercepted(playing(path).asked):
+    with intercepted(playing(path).handle):
         assert STREAMS[client](f"{GONE}/{SCENARIO}/stream-{client}/v1") == recorded
 
 
@@ -117,11 +117,11 @@ def test_requests_at_once_get_their_own_answers_in_whatever_order(tmp_path: Path
         return [answer.json()["said"] for answer in answers]
 
     recording, path = TapeRecorder(taken(())), tmp_path / "tape.yaml"
-    with serve(echo) as server, intercepted(recording.asked):
+    with serve(echo) as server, intercepted(recording.handle):
         assert asyncio.run(ask(f"{server.origin}/v1", "abc")) == ["a", "b", "c"]
     recording.save(path)
     assert [json.loads(each.response.body)["said"] for each in read(path).interactions if each.response] == [*"abc"]
-    with intercepted(playing(path).asked):
+    with intercepted(playing(path).handle):
         assert asyncio.run(ask(f"{GONE}/v1", "cab")) == ["c", "a", "b"]
 
 
@@ -130,13 +130,13 @@ def test_what_speaks_no_api_is_compared_as_it_is_spelled() -> None:
     recorded = Interaction(replace(sent, url=sent.url.replace("mine", "yours")), HttpResponse(200))
     for body, differs in ((b'{"b":2,"a":1}', []), (b'{"a": 1, "b": 3}', ["body /b: recorded 2, sent 3"])):
         played = TapePlayer(Cassette((recorded,)), taken(()), redactor)
-        played.asked(replace(sent, body=body))
+        played.handle(replace(sent, body=body))
         assert [each.message for each in played.exchanges[0].differences] == differs
     played = TapePlayer(Cassette((recorded,)), taken(()), redactor)
-    played.asked(replace(sent, url=sent.url.replace("day=1", "day=2")))
+    played.handle(replace(sent, url=sent.url.replace("day=1", "day=2")))
     assert [each.message for each in played.exchanges[0].differences] == ["query: recorded 'day=1', sent 'day=2'"]
     played = TapePlayer(Cassette((recorded,)), taken(()), redactor)
-    played.asked(replace(sent, url=sent.url.replace("paris", "rome")))
+    played.handle(replace(sent, url=sent.url.replace("paris", "rome")))
     assert played.exchanges[0].recorded is None
     assert len(played.unused) == 1
 
@@ -152,7 +152,7 @@ def test_a_form_whose_parts_are_marked_anew_is_the_same() -> None:
         form, headers={"content-type": 'multipart/form-data; boundary="xyz1"'}, body=form.body.replace(b"abc", b"xyz1")
     )
     played = TapePlayer(Cassette((Interaction(form, HttpResponse(200)),)), taken(()), redactor)
-    played.asked(other)
+    played.handle(other)
     assert played.exchanges[0].index == 0
     assert not played.exchanges[0].differences
 
@@ -188,14 +188,14 @@ def test_a_setting_counts_even_if_no_view_reads_it(change: str) -> None:
     url, before, now, expected = CHANGES[change]
     recorded = HttpRequest("POST", url, {}, json.dumps(before).encode())
     played = TapePlayer(Cassette((Interaction(recorded, HttpResponse(200)),)), taken(()), redactor)
-    played.asked(replace(recorded, body=json.dumps(now).encode()))
+    played.handle(replace(recorded, body=json.dumps(now).encode()))
     assert [each.message for each in played.exchanges[0].differences if each.neutral] == expected
 
 
 def test_a_question_that_is_asked_as_a_stream_now_is_another() -> None:
     whole = HttpRequest("POST", "https://api.openai.com/v1/chat/completions", {}, json.dumps(first()).encode())
     played = TapePlayer(Cassette((Interaction(whole, HttpResponse(200)),)), taken(()), redactor)
-    played.asked(replace(whole, body=json.dumps(first(stream=True)).encode()))
+    played.handle(replace(whole, body=json.dumps(first(stream=True)).encode()))
     (found,) = [each for each in played.exchanges[0].differences if each.neutral]
     assert (found.pointer, found.message) == ("/stream", "stream: recorded false, sent true")
 
@@ -240,7 +240,7 @@ def test_a_server_beside_the_test_is_let_through_unless_it_is_asked_for_a_chat()
 def test_what_no_client_accepts_is_not_sent_for_while_it_is_recorded(origin: str) -> None:
     """Pieces of what is packed are no pieces of what is in it."""
     recording = TapeRecorder(taken(()))
-    with intercepted(recording.asked):
+    with intercepted(recording.handle):
         answer = httpx2.post(f"{origin}/{SCENARIO}/plain/v1/chat/completions", json=first(), headers=HEADERS)
     assert answer.request.headers["accept-encoding"] == "identity"
 

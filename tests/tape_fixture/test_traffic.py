@@ -25,7 +25,7 @@ def test_what_vcrpy_recorded_is_played_to_the_byte_and_broken_for_nobody() -> No
     for file in FILES:
         cassette = read(file)
         played = TapePlayer(cassette, taken(()), redactor)
-        with intercepted(played.asked), httpx2.Client() as client:
+        with intercepted(played.handle), httpx2.Client() as client:
             for each in cassette.interactions:
                 sent, recorded = each.request, each.response
                 assert recorded is not None

@@ -117,14 +117,14 @@ def _tool(tool: Tool) -> Body:
 
 
 def _entry(message: Message) -> JSON:
-    said: list[JSON] = [{"type": "text", "text": message.text}] if message.text else []
+    texts: list[JSON] = [{"type": "text", "text": message.text}] if message.text else []
     if message.role is Role.USER:
         results: list[JSON] = [_result(each.call_id, each.text, failed=each.is_error) for each in message.tool_results]
-        return {"role": "user", "content": [*results, *said]}
+        return {"role": "user", "content": [*results, *texts]}
     calls: list[JSON] = [
         {"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments} for call in message.tool_calls
     ]
-    return {"role": "assistant", "content": [*said, *calls]}
+    return {"role": "assistant", "content": [*texts, *calls]}
 
 
 def _result(call_id: str | None, text: str, *, failed: bool = False) -> JSON:
@@ -135,8 +135,8 @@ def _result(call_id: str | None, text: str, *, failed: bool = False) -> JSON:
 def continued(answer: JSON, results: Sequence[AnsweredCall]) -> Sequence[JSON]:
     """Return the response's blocks unchanged, then one message with all results (anthropic-results-in-one-message)."""
     blocks: list[JSON] = [_result(call.id, json.dumps({**value}, ensure_ascii=False)) for call, value in results]
-    said: JSON = {"role": "assistant", "content": resolve(answer, "/content")}
-    return (said, {"role": "user", "content": blocks}) if blocks else (said,)
+    assistant: JSON = {"role": "assistant", "content": resolve(answer, "/content")}
+    return (assistant, {"role": "user", "content": blocks}) if blocks else (assistant,)
 
 
 def one_call(body: Body) -> Body:

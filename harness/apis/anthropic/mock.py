@@ -246,14 +246,14 @@ def _is_argument_delta(event: Fields) -> bool:
 
 def _in_one_delta(stream: bytes, _seed: str) -> bytes:
     """Join all arguments of a call into one delta, and omit the empty delta before it."""
-    told: list[Fields] = []
+    events: list[Fields] = []
     for event in sent_objects(stream):
-        last = told[-1] if told else {}
+        last = events[-1] if events else {}
         if _is_argument_delta(event) and _is_argument_delta(last) and event.get("index") == last.get("index"):
-            told[-1] = {**last, "delta": _joined(last["delta"], event["delta"])}
+            events[-1] = {**last, "delta": _joined(last["delta"], event["delta"])}
         else:
-            told.append(event)
-    return written_by_type(told)
+            events.append(event)
+    return written_by_type(events)
 
 
 def _joined(one: JSON, other: JSON) -> JSON:
@@ -264,15 +264,15 @@ def _joined(one: JSON, other: JSON) -> JSON:
 
 def _output_tokens_alone(stream: bytes, _seed: str) -> bytes:
     """Reduce the final usage to the output tokens. The other counts are sent only in `message_start`."""
-    told = sent_objects(stream)
-    first = next((event["message"] for event in told if event.get("type") == "message_start"), None)
+    events = sent_objects(stream)
+    first = next((event["message"] for event in events if event.get("type") == "message_start"), None)
     begun = as_object(first).get("usage")
-    for at, event in enumerate(told):
+    for at, event in enumerate(events):
         usage = event.get("usage")
         if event.get("type") == "message_delta" and isinstance(usage, dict) and isinstance(begun, dict):
             kept = {key: value for key, value in usage.items() if key == "output_tokens" or begun.get(key) != value}
-            told[at] = {**event, "usage": kept}
-    return written_by_type(told)
+            events[at] = {**event, "usage": kept}
+    return written_by_type(events)
 
 
 SHAPES: Mapping[str, StreamShape] = {

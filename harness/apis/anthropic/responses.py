@@ -244,15 +244,15 @@ class _Fold:
         """
         message = self.result.message
         known, counted = message.get("usage"), event.get("usage")
-        said = {key: value for key, value in event.items() if key not in ("type", "delta", "usage")}
-        self.result.message = _updated(_updated(message, _member(event, "delta")), said)
+        changes = {key: value for key, value in event.items() if key not in ("type", "delta", "usage")}
+        self.result.message = _updated(_updated(message, _member(event, "delta")), changes)
         if isinstance(counted, dict):
             self.result.message["usage"] = _updated(as_object(known), counted)
 
 
-def _updated(known: dict[str, JSON], said: dict[str, JSON]) -> dict[str, JSON]:
+def _updated(known: dict[str, JSON], changes: dict[str, JSON]) -> dict[str, JSON]:
     """Return `known` updated with the new values. A null changes nothing."""
-    return {**known, **{key: value for key, value in said.items() if value is not None or key not in known}}
+    return {**known, **{key: value for key, value in changes.items() if value is not None or key not in known}}
 
 
 def fold(body: bytes) -> FoldedMessage:
@@ -323,8 +323,8 @@ class _MessageEventOrder(EventOrder):
         of, index = resolve(data, "/delta/type"), self.block_at(data)
         block = None if index is None else self.open.get(index)
         if block is not None and isinstance(of, str) and of in _DELTAS and block.get("type") not in _DELTAS[of]:
-            said = f"a {of} is for a block of type {block.get('type')!r}"
-            yield EVENTS.broken(said, "/delta/type", event.index, of)
+            message = f"a {of} is for a block of type {block.get('type')!r}"
+            yield EVENTS.broken(message, "/delta/type", event.index, of)
 
 
 check_response = ResponseChecks(

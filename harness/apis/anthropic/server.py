@@ -75,29 +75,31 @@ def read_error(body: JSON, response: HttpResponse) -> ErrorView | None:
         return None
     error = body.get("error")
     if isinstance(error, dict):
-        kind, said = error.get("type"), error.get("message")
+        kind, message = error.get("type"), error.get("message")
         code = string(kind)
-        return error_view(response, said if isinstance(said, str) else "", code, stands_for=_STATUSES.get(code or ""))
-    said = body.get("message")
-    return error_view(response, said) if isinstance(said, str) and response.status >= 400 else None
+        return error_view(
+            response, message if isinstance(message, str) else "", code, stands_for=_STATUSES.get(code or "")
+        )
+    message = body.get("message")
+    return error_view(response, message) if isinstance(message, str) and response.status >= 400 else None
 
 
 def _type(status: int) -> str:
     return _TYPES.get(status, _TYPES[500] if status >= 500 else _TYPES[400])
 
 
-def _body(kind: str, said: str, request_id: str) -> dict[str, JSON]:
-    return {"type": "error", "error": {"type": kind, "message": said}, "request_id": request_id}
+def _body(kind: str, message: str, request_id: str) -> dict[str, JSON]:
+    return {"type": "error", "error": {"type": kind, "message": message}, "request_id": request_id}
 
 
 def _request_id(seed: str) -> str:
     return f"req_011{token(seed, 'request', 21)}"
 
 
-def _response(status: int, kind: str, said: str, seed: str, retry_after: float | None = None) -> HttpResponse:
+def _response(status: int, kind: str, message: str, seed: str, retry_after: float | None = None) -> HttpResponse:
     request_id = _request_id(seed)
     headers = {"content-type": "application/json", "request-id": request_id, **wait_headers(retry_after)}
-    return HttpResponse(status, headers, json.dumps(_body(kind, said, request_id)).encode())
+    return HttpResponse(status, headers, json.dumps(_body(kind, message, request_id)).encode())
 
 
 _LIMITS = {"requests": 4000, "tokens": 2_400_000, "input-tokens": 2_000_000, "output-tokens": 400_000}
@@ -157,8 +159,8 @@ def restore(request: HttpRequest, kept: StoredAnswers) -> HttpRequest:
                 f"no thread has the answer {named!r}",
                 _error(404, "not_found_error", f"thread state not found: {named}", "thread_not_found"),
             )
-        said, new = held["messages"], body.get("messages")
-        both = [*as_list(said), *as_list(new)]
+        old, new = held["messages"], body.get("messages")
+        both = [*as_list(old), *as_list(new)]
         body = {**{key: held[key] for key in _HELD if key in held}, **body, "messages": both}
     return replace(request, body=json.dumps(body, ensure_ascii=False).encode())
 
@@ -166,20 +168,20 @@ def restore(request: HttpRequest, kept: StoredAnswers) -> HttpRequest:
 def store(request: HttpRequest, answer: ResponseView) -> tuple[str, JSON] | None:
     """Return the conversation to store, with the id of its last response. It becomes a thread once a later request
     continues it."""
-    body, said = sent(request), answer.body
+    body, answered = sent(request), answer.body
     messages = body.get("messages")
-    if not isinstance(said, dict) or not isinstance(messages, list):
+    if not isinstance(answered, dict) or not isinstance(messages, list):
         return None
-    turn: dict[str, JSON] = {"role": "assistant", "content": said.get("content")}
-    return str(said.get("id")), {**{key: body[key] for key in _HELD if key in body}, "messages": [*messages, turn]}
+    turn: dict[str, JSON] = {"role": "assistant", "content": answered.get("content")}
+    return str(answered.get("id")), {**{key: body[key] for key in _HELD if key in body}, "messages": [*messages, turn]}
 
 
 def _model(name: str) -> dict[str, JSON]:
     return {"type": "model", "id": name, "display_name": name, "created_at": "2026-01-01T00:00:00Z"}
 
 
-def _error(status: int, kind: str, said: str, code: str | None = None) -> HttpResponse:
-    error: dict[str, JSON] = {"type": kind, "message": said}
+def _error(status: int, kind: str, message: str, code: str | None = None) -> HttpResponse:
+    error: dict[str, JSON] = {"type": kind, "message": message}
     if code is not None:
         error["details"] = cast("JSON", {"error_code": code})
     return json_response({"type": "error", "error": error}, status)

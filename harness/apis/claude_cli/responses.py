@@ -40,8 +40,8 @@ def read(response: HttpResponse) -> ResponseView:
         raise WireError(str(error)) from None
     result = _result(completed)
     if result is None:
-        said = completed.stderr.strip() or completed.stdout.strip()
-        return _view({}, ErrorView(response.status, said))
+        printed = completed.stderr.strip() or completed.stdout.strip()
+        return _view({}, ErrorView(response.status, printed))
     stop = result.get("stop_reason")
     if result.get("subtype") != "success" or result.get("is_error") not in (False, None):
         if stop == "refusal":

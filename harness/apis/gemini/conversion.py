@@ -153,8 +153,8 @@ def continued(answer: JSON, results: Sequence[AnsweredCall]) -> Sequence[JSON]:
     for call, value in results:
         payload: Body = {"name": call.name, "response": {**value}}
         parts.append({"functionResponse": payload if call.id is None else {**payload, "id": call.id}})
-    said = resolve(answer, "/candidates/0/content")
-    return (said, {"role": "user", "parts": parts}) if parts else (said,)
+    assistant = resolve(answer, "/candidates/0/content")
+    return (assistant, {"role": "user", "parts": parts}) if parts else (assistant,)
 
 
 REQUEST_BUILDER = RequestBuilder(

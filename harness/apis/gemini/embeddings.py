@@ -41,15 +41,15 @@ def view(request: HttpRequest) -> EmbeddingView:
     if method is None:
         raise WireError("no request for embeddings")
     body = ProtoMessage.of(parsed(request.body))
-    asked = body.messages("requests") if method[2] == "batchEmbedContents" else [body]
-    lengths = {each.get("outputDimensionality"): each.at("outputDimensionality") for each in reversed(asked)}
-    models = {(each.text("model") or method[1]).removeprefix("models/") for each in asked} or {method[1]}
+    requests = body.messages("requests") if method[2] == "batchEmbedContents" else [body]
+    lengths = {each.get("outputDimensionality"): each.at("outputDimensionality") for each in reversed(requests)}
+    models = {(each.text("model") or method[1]).removeprefix("models/") for each in requests} or {method[1]}
     if len(lengths) > 1 or models != {method[1]}:
         raise WireError("the texts are not all for one model and one length")
     length, pointer = next(iter(lengths.items()), (None, ""))
     return EmbeddingView(
         method[1],
-        tuple(_text(each) for each in asked),
+        tuple(_text(each) for each in requests),
         length if isinstance(length, int) else None,
         pointer if length is not None else "",
     )
@@ -59,8 +59,8 @@ def _method(request: HttpRequest) -> re.Match[str] | None:
     return _METHOD.fullmatch(unquote(urlsplit(request.url).path))
 
 
-def _text(asked: ProtoMessage) -> TextView:
-    content = asked.message("content") or ProtoMessage.of({}, asked.pointer)
+def _text(request: ProtoMessage) -> TextView:
+    content = request.message("content") or ProtoMessage.of({}, request.pointer)
     texts = [part.text("text") or "" for part in content.messages("parts")]
     return TextView("\n".join(texts), content.pointer)
 

@@ -285,8 +285,8 @@ def _with_parts(chunk: dict[str, JSON], parts: list[JSON]) -> dict[str, JSON]:
     if not isinstance(candidates, list) or not isinstance(candidates[0], dict):
         return chunk
     content = candidates[0].get("content")
-    told: JSON = {**(content if isinstance(content, dict) else {"role": "model"}), "parts": parts}
-    return {**chunk, "candidates": [{**candidates[0], "content": told}, *candidates[1:]]}
+    new_content: JSON = {**(content if isinstance(content, dict) else {"role": "model"}), "parts": parts}
+    return {**chunk, "candidates": [{**candidates[0], "content": new_content}, *candidates[1:]]}
 
 
 def _has_call(part: JSON) -> bool:
@@ -303,8 +303,8 @@ def _calls_with_the_end(stream: bytes, _seed: str) -> bytes:
     if at is None or end is None or at >= end:
         return stream
     held = [part for chunk in read[at : end + 1] for part in _parts_of(chunk)]
-    told = [*read[:at], _with_parts(read[end], held), *read[end + 1 :]]
-    return b"".join(map(written, told))
+    chunks = [*read[:at], _with_parts(read[end], held), *read[end + 1 :]]
+    return b"".join(map(written, chunks))
 
 
 def _ends(chunk: dict[str, JSON]) -> bool:

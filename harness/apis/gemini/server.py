@@ -93,8 +93,8 @@ def _name(status: int) -> str:
     return _STATUS_NAMES.get(status, "INTERNAL" if status >= 500 else "FAILED_PRECONDITION")
 
 
-def _error(status: int, said: str, name: str) -> dict[str, JSON]:
-    return {"code": status, "message": said, "status": name}
+def _error(status: int, message: str, name: str) -> dict[str, JSON]:
+    return {"code": status, "message": message, "status": name}
 
 
 def _response(error: dict[str, JSON], seed: str) -> HttpResponse:
@@ -137,8 +137,8 @@ def respond(request: HttpRequest, models: Sequence[str]) -> HttpResponse | None:
         return _as_response({"models": [_model(name) for name in models]})
     if named in models:
         return _as_response(_model(named))
-    said = f"models/{named} is not found for API version v1beta."
-    return _as_response({"error": {"code": 404, "message": said, "status": "NOT_FOUND"}}, 404)
+    message = f"models/{named} is not found for API version v1beta."
+    return _as_response({"error": {"code": 404, "message": message, "status": "NOT_FOUND"}}, 404)
 
 
 def _model(name: str) -> dict[str, JSON]:

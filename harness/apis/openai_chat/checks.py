@@ -187,10 +187,10 @@ def _context(place: str, root: str) -> str:
 
 def _strict(nodes: Nodes, pointer: str, subject: str, code: str) -> Iterator[Violation]:
     for place, node, missing in open_objects(nodes):
-        told = f"Invalid schema for {subject}: at {_context(place, pointer)},"
+        start = f"Invalid schema for {subject}: at {_context(place, pointer)},"
         if node.get("additionalProperties") is not False:
             yield limit("strict-additional-properties").broken(
-                f"{told} 'additionalProperties' has to be given and to be false.",
+                f"{start} 'additionalProperties' has to be given and to be false.",
                 place,
                 actual=node.get("additionalProperties"),
                 expected=False,
@@ -199,7 +199,7 @@ def _strict(nodes: Nodes, pointer: str, subject: str, code: str) -> Iterator[Vio
         if missing:
             properties, given = node.get("properties"), node.get("required")
             yield limit("strict-required").broken(
-                f"{told} 'required' has to name every property. Missing: {', '.join(missing)}.",
+                f"{start} 'required' has to name every property. Missing: {', '.join(missing)}.",
                 place,
                 actual=as_list(given),
                 expected=[*properties] if isinstance(properties, dict) else [],

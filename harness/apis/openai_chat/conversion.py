@@ -137,10 +137,10 @@ def _entries(message: Message) -> list[JSON]:
         }
         for call in message.tool_calls
     ]
-    said: Body = {"role": "assistant", "content": message.text or None}
+    assistant: Body = {"role": "assistant", "content": message.text or None}
     if calls:
-        said["tool_calls"] = calls
-    return [said]
+        assistant["tool_calls"] = calls
+    return [assistant]
 
 
 def _result(call_id: str | None, text: str) -> JSON:
@@ -156,13 +156,13 @@ def continued(answer: JSON, results: Sequence[AnsweredCall]) -> Sequence[JSON]:
 def developer(body: Body) -> Body:
     """Write the system prompt as a developer message (openai-chat-system-anywhere)."""
     messages = body["messages"]
-    said: list[JSON] = []
+    rewritten: list[JSON] = []
     for message in as_list(messages):
         if isinstance(message, dict) and message["role"] == "system":
-            said.append({**message, "role": "developer"})
+            rewritten.append({**message, "role": "developer"})
         else:
-            said.append(message)
-    return {**body, "messages": said}
+            rewritten.append(message)
+    return {**body, "messages": rewritten}
 
 
 REQUEST_BUILDER = RequestBuilder(

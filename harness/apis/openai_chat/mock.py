@@ -96,8 +96,8 @@ def _finish_reason(step: ModelStep, *, has_calls: bool) -> str:
     """Return the API's finish reason, or the canonical name if the API has none."""
     if step.refusal is not None and step.stop in (None, StopReason.REFUSAL):
         return "stop"  # the refusal's text is in the message, which ends normally
-    said = StopReason.TOOL_USE if has_calls else StopReason.END_TURN
-    stop = step.stop or (StopReason.MAX_TOKENS if step.truncated else said)
+    default = StopReason.TOOL_USE if has_calls else StopReason.END_TURN
+    stop = step.stop or (StopReason.MAX_TOKENS if step.truncated else default)
     return _FINISH_REASONS.get(stop, stop.value)
 
 
@@ -106,8 +106,8 @@ def _usage(step: ModelStep, seed: str, *, reasons: bool) -> JSON:
     cached = cached_prompt(step.prefix.repeated)
     prompt = cached + number(seed, "prompt", 20, 400)
     reasoning = 64 * number(seed, "reasoning", 1, 9) if reasons else 0
-    said = len(step.text or "") + len(step.refusal or "") + sum(len(name) + 20 for name, _ in step.calls)
-    completion = reasoning + max(1, said // 4)
+    length = len(step.text or "") + len(step.refusal or "") + sum(len(name) + 20 for name, _ in step.calls)
+    completion = reasoning + max(1, length // 4)
     return {
         "prompt_tokens": prompt,
         "completion_tokens": completion,
@@ -204,8 +204,8 @@ def _choices(body: Fields, seed: str, dialect: ChatDialect, *, at_once: bool) ->
         for delta in _deltas(message, f"{seed} {index}", dialect, at_once=at_once and whole):
             yield {"index": index, "delta": delta, **unsaid}
         if choice.get("finish_reason") is not None or body.get("error") is None:
-            said = {key: value for key, value in choice.items() if key not in ("index", "message")}
-            yield {"index": index, "delta": {}, **said}
+            fields = {key: value for key, value in choice.items() if key not in ("index", "message")}
+            yield {"index": index, "delta": {}, **fields}
 
 
 def _deltas(message: Fields, seed: str, dialect: ChatDialect, *, at_once: bool) -> Iterator[Fields]:
@@ -215,8 +215,8 @@ def _deltas(message: Fields, seed: str, dialect: ChatDialect, *, at_once: bool) 
         announced["refusal"] = None
     rest = [key for key in message if key not in announced and key != "tool_calls" and not is_blank(message[key])]
     thought = [key for key in rest if key.startswith("reasoning")]
-    said = [key for key in ("content", "refusal") if not is_blank(message.get(key))]
-    spoken = [*thought, *said, *(key for key in rest if key not in thought)]
+    filled = [key for key in ("content", "refusal") if not is_blank(message.get(key))]
+    spoken = [*thought, *filled, *(key for key in rest if key not in thought)]
     starts = [_call_pieces(call, index, seed, dialect) for index, call in enumerate(calls)]
     if len(calls) == 1 and not spoken:  # a call without other content starts in the first delta
         announced["tool_calls"] = [next(starts[0])]
@@ -282,8 +282,8 @@ def _shaped(dialect: ChatDialect, stream: bytes, seed: str) -> bytes:
     choices = body.get("choices")
     if not complete or "error" in body or not isinstance(choices, list):
         return stream
-    told: dict[str, JSON] = {**body, "choices": [_choice(dialect, choice) for choice in choices]}
-    return streamed(told, seed, usage=body.get("usage") is not None, dialect=dialect)
+    shaped: dict[str, JSON] = {**body, "choices": [_choice(dialect, choice) for choice in choices]}
+    return streamed(shaped, seed, usage=body.get("usage") is not None, dialect=dialect)
 
 
 def _choice(dialect: ChatDialect, choice: JSON) -> JSON:

@@ -262,8 +262,8 @@ def view(request: HttpRequest) -> RequestView:
 
 
 def _usage_pointer(options: JSON) -> str | None:
-    asked = isinstance(options, dict) and options.get("include_usage") is True
-    return "/stream_options/include_usage" if asked else None
+    is_requested = isinstance(options, dict) and options.get("include_usage") is True
+    return "/stream_options/include_usage" if is_requested else None
 
 
 def _conversation(messages: JSON) -> tuple[tuple[SystemView, ...], tuple[TurnView, ...]]:

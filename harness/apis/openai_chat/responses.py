@@ -258,8 +258,8 @@ class _ChatChunkOrder(EventOrder):
         if not isinstance(delta, dict):
             return
         if not self._has_role and delta.get("role") != "assistant":
-            said = "the first delta has not the role of the assistant"
-            yield FIELDS.broken(said, f"{_DELTA}/role", at, delta.get("role"), "assistant")
+            message = "the first delta has not the role of the assistant"
+            yield FIELDS.broken(message, f"{_DELTA}/role", at, delta.get("role"), "assistant")
         self._has_role = True
         for number, piece in enumerate(as_list(delta.get("tool_calls"))):
             if isinstance(piece, dict):
@@ -273,24 +273,24 @@ class _ChatChunkOrder(EventOrder):
         known = next((call for call in reversed(calls) if call["index"] == index), None)
         if known is None:
             if index != len(calls):
-                said = f"call {len(calls) + 1} of the answer has another index than {len(calls)}"
-                yield INDEX.broken(said, f"{pointer}/index", at, index, len(calls))
+                message = f"call {len(calls) + 1} of the answer has another index than {len(calls)}"
+                yield INDEX.broken(message, f"{pointer}/index", at, index, len(calls))
             if not call_id:
                 yield CALL_ID.broken("the first piece of a call has no id", f"{pointer}/id", at, call_id)
         elif call_id and call_id != known["id"] and name:
-            said = "two calls have one index: clients put their arguments together into one call"
-            yield INDEX.broken(said, f"{pointer}/index", at, given)
+            message = "two calls have one index: clients put their arguments together into one call"
+            yield INDEX.broken(message, f"{pointer}/index", at, given)
             known = None
         elif call_id and call_id != known["id"]:
-            said = "the id of a call changes from one piece to the next"
-            yield CALL_ID.broken(said, f"{pointer}/id", at, call_id, known["id"])
+            message = "the id of a call changes from one piece to the next"
+            yield CALL_ID.broken(message, f"{pointer}/id", at, call_id, known["id"])
         elif index == given:
             # Only the first piece may have them: OpenAI's SDK concatenates all strings of a call
             # (`openai/lib/streaming/_deltas.py` of 3.54.0).
             for rule, key, place, value in ((CALL_ID, "id", "id", call_id), (FIELDS, "name", "function/name", name)):
                 if value:
-                    said = f"a later piece of a call has its {key} again: clients put the two together"
-                    yield rule.broken(said, f"{pointer}/{place}", at, value)
+                    message = f"a later piece of a call has its {key} again: clients put the two together"
+                    yield rule.broken(message, f"{pointer}/{place}", at, value)
         if known is None:
             calls.append({"index": index, "id": call_id})
 

@@ -41,11 +41,11 @@ def read_error(body: dict[str, JSON], choice: dict[str, JSON], response: HttpRes
 
 
 def _view(error: dict[str, JSON], response: HttpResponse) -> ErrorView:
-    said = error.get("message", error.get("detail"))
+    message = error.get("message", error.get("detail"))
     code = next((error[key] for key in ("code", "type") if not is_blank(error.get(key))), None)
     return error_view(
         response,
-        said if isinstance(said, str) else str(said or error),
+        message if isinstance(message, str) else str(message or error),
         str(code) if isinstance(code, str | int) else None,
         stands_for=meant_status(error),
     )
@@ -61,9 +61,9 @@ def respond(request: HttpRequest, models: Sequence[str]) -> HttpResponse | None:
         return json_response({"object": "list", "data": [_model(name) for name in models]})
     if named in models:
         return json_response(_model(named))
-    said = f"The model '{named}' does not exist"
+    message = f"The model '{named}' does not exist"
     error: dict[str, JSON] = {
-        "message": said,
+        "message": message,
         "type": "invalid_request_error",
         "param": "model",
         "code": "model_not_found",

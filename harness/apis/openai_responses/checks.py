@@ -219,22 +219,22 @@ def _function(tool: dict[str, JSON], pointer: str, *, own: bool) -> Iterator[Vio
 
 
 def _function_schema(schema: JSON, name: str, place: str, *, own: bool, strict: bool) -> Iterator[Violation]:
-    told = f"Invalid schema for function '{name}':"
+    start = f"Invalid schema for function '{name}':"
     if isinstance(schema, dict) and "type" not in schema and any(key in schema for key in _UNIONS):
-        text = f"{told} schema must be a JSON Schema of 'type: \"object\"', got 'None'."
+        text = f"{start} schema must be a JSON Schema of 'type: \"object\"', got 'None'."
         yield limit("tool-schema-union").broken(text, place, code=_SCHEMA_CODE, actual=schema)
     elif (fault := _root_fault(schema)) is not None:
-        yield limit("tool-schema").broken(f"{told} {fault}", place, code=_SCHEMA_CODE, actual=schema)
+        yield limit("tool-schema").broken(f"{start} {fault}", place, code=_SCHEMA_CODE, actual=schema)
     else:
         for where, reason in invalid_schema(schema, place) if own else ():
             source = "openai-responses-schema-valid"
-            yield limit("tool-schema").broken(f"{told} {reason}.", where, code=_SCHEMA_CODE, source=source)
+            yield limit("tool-schema").broken(f"{start} {reason}.", where, code=_SCHEMA_CODE, source=source)
         nodes = schema_nodes(schema, place, _NESTED)
         for where in bare_arrays(nodes) if own else ():
-            text = f"{told} In context={_context(where, place)}, array schema missing items."
+            text = f"{start} In context={_context(where, place)}, array schema missing items."
             yield limit("tool-array-items").broken(text, where, code=_SCHEMA_CODE)
         if strict:
-            yield from _strict(limit("tool-strict-schema"), nodes, place, told, _SCHEMA_CODE)
+            yield from _strict(limit("tool-strict-schema"), nodes, place, start, _SCHEMA_CODE)
 
 
 def _root_fault(schema: JSON) -> str | None:
@@ -252,9 +252,9 @@ def _is_made_strict(schema: JSON, place: str) -> bool:
     return schema is None or next(open_objects(schema_nodes(schema, place, _NESTED)), None) is not None
 
 
-def _strict(broken: Limit, nodes: Nodes, pointer: str, told: str, code: str) -> Iterator[Violation]:
+def _strict(broken: Limit, nodes: Nodes, pointer: str, start: str, code: str) -> Iterator[Violation]:
     for place, node, missing in open_objects(nodes):
-        where = f"{told} In context={_context(place, pointer)},"
+        where = f"{start} In context={_context(place, pointer)},"
         if node.get("additionalProperties") is not False:
             text = f"{where} 'additionalProperties' is required to be supplied and to be false."
             yield broken.broken(text, place, code=code)
@@ -298,13 +298,13 @@ def _format(body: dict[str, JSON]) -> Iterator[Violation]:
         message = "The input has to contain the word 'json' in some form, to use 'text.format' of type 'json_object'."
         yield limit("format-word").broken(message, "/text/format")
     elif kind == "json_schema":
-        told, code = f"Invalid schema for response_format '{wanted.get('name')}':", "invalid_json_schema"
+        start, code = f"Invalid schema for response_format '{wanted.get('name')}':", "invalid_json_schema"
         for where, reason in invalid_schema(schema, place):
             source = "openai-responses-schema-valid"
-            yield limit("format-shape").broken(f"{told} {reason}.", where, code=code, source=source)
+            yield limit("format-shape").broken(f"{start} {reason}.", where, code=code, source=source)
         if wanted.get("strict") is True:
             nodes = schema_nodes(schema, place, _NESTED)
-            yield from _strict(limit("format-strict-schema"), nodes, place, told, code)
+            yield from _strict(limit("format-strict-schema"), nodes, place, start, code)
 
 
 def _says_json(entries: JSON) -> bool:

@@ -28,12 +28,12 @@ class OpenAIResponsesReader(CanonicalReader):
     @override
     def system(self) -> SystemText:
         texts = [text for text in self.view.system if not text.before_turn]
-        said = next((text.text for text in texts if text.place == "instructions"), None)
+        prompt = next((text.text for text in texts if text.place == "instructions"), None)
         inside = [text for text in texts if text.place != "instructions"]
         items = self.entries(inside)
-        if said is None and inside and len(items) == len(inside):  # each item has one text
+        if prompt is None and inside and len(items) == len(inside):  # each item has one text
             return SystemText(inside[0].text, opening=items[1:])
-        return SystemText(said, opening=items)
+        return SystemText(prompt, opening=items)
 
     @override
     def result(self, view: ResultView, call_id: str, name: str) -> ToolResult:
@@ -96,8 +96,8 @@ def _entries(message: Message) -> list[JSON]:
         if message.text:
             entries.append({"role": "user", "content": message.text})
         return entries
-    said: list[JSON] = [{"role": "assistant", "content": message.text}] if message.text else []
-    return said + [
+    texts: list[JSON] = [{"role": "assistant", "content": message.text}] if message.text else []
+    return texts + [
         {
             "type": "function_call",
             "call_id": call.id,
@@ -122,8 +122,8 @@ def developer(body: Body) -> Body:
     """Write the system prompt as a developer item (openai-responses-system-places)."""
     given = body["input"]
     bare = {key: value for key, value in body.items() if key != "instructions"}
-    said: Body = {"role": "developer", "content": body["instructions"]}
-    return {**bare, "input": [said, *as_list(given)]}
+    prompt: Body = {"role": "developer", "content": body["instructions"]}
+    return {**bare, "input": [prompt, *as_list(given)]}
 
 
 REQUEST_BUILDER = RequestBuilder(

@@ -249,12 +249,12 @@ def _list(parts: JSON, where: str, place: Fields, seed: str) -> Iterator[tuple[s
             continue
         here: Fields = {**place, counter: index}
         texts, key = _PARTS.get((where, str(part.get("type"))), ("", ""))
-        said = isinstance(part.get(key), str)
-        begun: Fields = {**part, key: ""} if said else {**part}
+        has_text = isinstance(part.get(key), str)
+        begun: Fields = {**part, key: ""} if has_text else {**part}
         if "annotations" in part:
             begun["annotations"] = []
         yield f"{family}.added", {**here, "part": begun}
-        if said:
+        if has_text:
             yield from _text(texts, key, part, here, f"{seed} {where} {index}")
         yield f"{family}.done", {**here, "part": part}
 
@@ -282,14 +282,14 @@ def stream_error(status: int, seed: str, request: RequestView) -> bytes:
     at = number(seed, "sequence", 1000, 9000)
     flat: dict[str, JSON] = {"code": code or kind, "message": message(status), "param": None}
     nested: dict[str, JSON] = {"error": error}
-    said = [flat, nested, None][number(seed, "failure", 0, 2)]
+    chosen = [flat, nested, None][number(seed, "failure", 0, 2)]
     model = request.model or ""
     body = build(ModelStep(stop=StopReason.ERROR), seed, model, registry.api(NAME).profile_for(model))
     failed: dict[str, JSON] = {**body, "error": {"code": code or kind, "message": message(status)}, "usage": None}
     end = written({"type": "response.failed", "response": failed, "sequence_number": at + 1}, "response.failed")
-    if said is None:
+    if chosen is None:
         return end
-    return written({"type": "error", **said, "sequence_number": at}, "error") + end
+    return written({"type": "error", **chosen, "sequence_number": at}, "error") + end
 
 
 _DELTA = "response.function_call_arguments.delta"
@@ -297,15 +297,15 @@ _DELTA = "response.function_call_arguments.delta"
 
 def _in_one_delta(stream: bytes, _seed: str) -> bytes:
     """Join all arguments of a call into one delta."""
-    told: list[Fields] = []
+    events: list[Fields] = []
     for read in sent_objects(stream):
-        last = told[-1] if told else {}
+        last = events[-1] if events else {}
         same_item = read.get("item_id") == last.get("item_id")
         if read.get("type") == last.get("type") == _DELTA and same_item:
-            told[-1] = {**last, "delta": f"{last.get('delta')}{read.get('delta')}"}
+            events[-1] = {**last, "delta": f"{last.get('delta')}{read.get('delta')}"}
         else:
-            told.append(read)
-    return written_by_type(told)
+            events.append(read)
+    return written_by_type(events)
 
 
 SHAPES: Mapping[str, StreamShape] = {

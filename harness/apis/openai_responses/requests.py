@@ -323,8 +323,8 @@ def _format(text: JSON) -> FormatView | None:
 
 
 def _effort(body: dict[str, JSON]) -> SettingView | None:
-    asked = as_object(body.get("reasoning")).get("effort")
-    return None if asked is None else SettingView(asked, "/reasoning/effort")
+    effort = as_object(body.get("reasoning")).get("effort")
+    return None if effort is None else SettingView(effort, "/reasoning/effort")
 
 
 def _settings(body: dict[str, JSON]) -> dict[str, SettingView]:
@@ -333,9 +333,9 @@ def _settings(body: dict[str, JSON]) -> dict[str, SettingView]:
     }
     reasoning = body.get("reasoning")
     if isinstance(reasoning, dict):
-        said: dict[str, JSON] = {key: value for key, value in reasoning.items() if value is not None}
-        if said:
-            settings["thinking"] = SettingView(said, "/reasoning")
+        reasoning_settings: dict[str, JSON] = {key: value for key, value in reasoning.items() if value is not None}
+        if reasoning_settings:
+            settings["thinking"] = SettingView(reasoning_settings, "/reasoning")
     if body.get("parallel_tool_calls") is False:
         settings["one_call"] = SettingView(value=True, pointer="/parallel_tool_calls")
     return settings

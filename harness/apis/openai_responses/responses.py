@@ -255,14 +255,14 @@ class _ResponseEventOrder(EventOrder):
     def _repeated(self, data: dict[str, JSON], at: int) -> Iterator[ResponseViolation]:
         output, done = resolve(data, "/response/output"), [_bare(item) for _, item in sorted(self._done.items())]
         if done and isinstance(output, list) and not self.open and not equal([*map(_bare, output)], done):
-            said = "the output of the last event differs from the items of the stream"
-            yield EVENTS.broken(said, "/response/output", at, output, done)
+            message = "the output of the last event differs from the items of the stream"
+            yield EVENTS.broken(message, "/response/output", at, output, done)
 
     def _piece(self, index: int, kind: str, data: dict[str, JSON], at: int) -> Iterator[ResponseViolation]:
         family, _, step = kind.rpartition(".")
         if data.get("item_id") != self.open[index].get("id"):
-            said = "the item_id is not the id of the item with this output_index"
-            yield EVENTS.broken(said, "/item_id", at, data.get("item_id"), self.open[index].get("id"))
+            message = "the item_id is not the id of the item with this output_index"
+            yield EVENTS.broken(message, "/item_id", at, data.get("item_id"), self.open[index].get("id"))
         part = data.get("content_index", data.get("summary_index"))
         where = (index, family, part if isinstance(part, int) else None)
         so_far, delta, key = self._texts.get(where, ""), data.get("delta"), _FAMILIES[family]
@@ -275,12 +275,12 @@ class _ResponseEventOrder(EventOrder):
         self._done[index], begun = item, self.open[index]
         for name in ("id", "call_id", "name"):
             if begun.get(name) != item.get(name):
-                said = f"the {name!r} of an item changes while it is streamed"
-                yield EVENTS.broken(said, f"/item/{name}", at, item.get(name), begun.get(name))
+                message = f"the {name!r} of an item changes while it is streamed"
+                yield EVENTS.broken(message, f"/item/{name}", at, item.get(name), begun.get(name))
         pieces, whole = self._texts.get((index, _ARGUMENTS, None), ""), item.get("arguments")
         if isinstance(whole, str) and item.get("type") == "function_call" and pieces != whole:
-            said = "the pieces of the arguments do not add up to the arguments of the item"
-            yield EVENTS.broken(said, "/item/arguments", at, pieces, whole)
+            message = "the pieces of the arguments do not add up to the arguments of the item"
+            yield EVENTS.broken(message, "/item/arguments", at, pieces, whole)
 
 
 def _bare(item: JSON) -> JSON:

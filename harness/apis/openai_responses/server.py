@@ -65,8 +65,8 @@ def restore(request: HttpRequest, kept: StoredAnswers) -> HttpRequest:
     named = body.pop(_LEANS, None)
     if named is None:
         return request
-    said = kept.get(str(named))
-    if not isinstance(said, list):
+    stored = kept.get(str(named))
+    if not isinstance(stored, list):
         words = f"Previous response with id '{named}' not found."
         error: dict[str, JSON] = {
             "message": words,
@@ -75,7 +75,7 @@ def restore(request: HttpRequest, kept: StoredAnswers) -> HttpRequest:
             "code": "previous_response_not_found",
         }
         raise StateNotFound(f"no answer {named!r} was kept", json_response({"error": error}, 400))
-    body["input"] = [*said, *_items(body.get("input"))]
+    body["input"] = [*stored, *_items(body.get("input"))]
     return replace(request, body=json.dumps(body, ensure_ascii=False).encode())
 
 
@@ -83,16 +83,16 @@ def store(request: HttpRequest, answer: ResponseView) -> tuple[str, JSON] | None
     """Return the response's id and the conversation's items, including the response. Return `None` if the request
     disables storage.
     """
-    body, said = sent(request), answer.body
-    if not isinstance(said, dict) or body.get("store") is False:
+    body, answered = sent(request), answer.body
+    if not isinstance(answered, dict) or body.get("store") is False:
         return None
-    return str(said.get("id")), [*_items(body.get("input")), *_items(said.get("output"))]
+    return str(answered.get("id")), [*_items(body.get("input")), *_items(answered.get("output"))]
 
 
 def echo(body: dict[str, JSON], request: HttpRequest) -> dict[str, JSON]:
     """Add the request fields that a response repeats."""
-    asked = sent(request)
-    return {**body, **{key: asked[key] for key in _REPEATED if asked.get(key) is not None}}
+    request_body = sent(request)
+    return {**body, **{key: request_body[key] for key in _REPEATED if request_body.get(key) is not None}}
 
 
 def _items(value: JSON) -> list[JSON]:

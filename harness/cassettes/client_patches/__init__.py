@@ -21,9 +21,9 @@ from types import ModuleType
 from typing import Any, TypeAlias
 
 from harness.cassettes.client_patches import aiohttp_connectors, http_client, httpx_transports
-from harness.cassettes.client_patches.connection_bytes import Asked, Keep, Patch
+from harness.cassettes.client_patches.connection_bytes import Keep, Patch, RequestHook
 
-_Patches: TypeAlias = Callable[[Any, Asked], Iterator[Patch]]
+_Patches: TypeAlias = Callable[[Any, RequestHook], Iterator[Patch]]
 
 _CLIENTS: Mapping[str, _Patches] = {
     "aiohttp": aiohttp_connectors.patches,
@@ -36,12 +36,12 @@ _CLIENTS: Mapping[str, _Patches] = {
 
 
 @contextmanager
-def intercepted(asked: Asked) -> Generator[None, None, None]:
-    """Patch all known clients in this process. `asked` is called for each request and decides how to handle it."""
+def intercepted(hook: RequestHook) -> Generator[None, None, None]:
+    """Patch all known clients in this process. `hook` is called for each request and decides how to handle it."""
     with ExitStack() as stack:
 
         def patch(name: str, module: ModuleType) -> None:
-            for each in _CLIENTS[name](module, asked):
+            for each in _CLIENTS[name](module, hook):
                 stack.callback(setattr, each.owner, each.name, getattr(each.owner, each.name))
                 setattr(each.owner, each.name, each.replacement)
 
@@ -99,4 +99,4 @@ class _PatchingLoader(Loader):
         self._loaded(self._name, module)
 
 
-__all__ = ["Asked", "Keep", "intercepted"]
+__all__ = ["Keep", "RequestHook", "intercepted"]

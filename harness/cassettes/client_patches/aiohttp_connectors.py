@@ -11,21 +11,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from harness.cassettes.client_patches.connection_bytes import PLAIN, RESET, Asked, Keep, Patch, kept, spoken
+from harness.cassettes.client_patches.connection_bytes import PLAIN, RESET, Keep, Patch, RequestHook, kept, spoken
 from harness.model.http import Ending, HttpRequest, HttpResponse
 
 _LEAST = 1 << 16
 """Minimum buffer size of an aiohttp stream."""
 
 
-def patches(library: Any, asked: Asked) -> Iterator[Patch]:
+def patches(library: Any, hook: RequestHook) -> Iterator[Patch]:
     """Yield the patches for aiohttp."""
     connecting, starting = library.BaseConnector.connect, library.ClientResponse.start
     waiting: WeakKeyDictionary[Any, Keep] = WeakKeyDictionary()
 
     async def connect(self: Any, req: Any, *rest: Any, **named: Any) -> Any:
         request = await _plain(req)
-        found = asked(request)
+        found = hook(request)
         if isinstance(found, HttpResponse):
             loop = asyncio.get_running_loop()
             return library.connector.Connection(self, req.connection_key, _played(library, found, req, loop), loop)

@@ -15,7 +15,7 @@ from harness.model.http import Delivery, Ending, HttpRequest, HttpResponse
 Keep: TypeAlias = Callable[[HttpResponse], None]
 """Callback that receives the response to a request that was sent."""
 
-Asked: TypeAlias = Callable[[HttpRequest], "HttpResponse | Keep | None"]
+RequestHook: TypeAlias = Callable[[HttpRequest], "HttpResponse | Keep | None"]
 """Callback that decides about a request. Threads may call it at any time.
 
 It returns a response to use instead of sending the request. A `Keep` callback means that the request is sent and

@@ -12,7 +12,7 @@ from threading import local
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
-from harness.cassettes.client_patches.connection_bytes import PLAIN, Asked, Keep, Patch, kept, read_off
+from harness.cassettes.client_patches.connection_bytes import PLAIN, Keep, Patch, RequestHook, kept, read_off
 from harness.model.http import Ending, HttpRequest, HttpResponse
 
 _PORTS = {"http": 80, "https": 443}
@@ -21,7 +21,7 @@ MOST = 1 << 16
 """Bytes to read at once from a response without chunks."""
 
 
-def urllib3_patches(module: Any, asked: Asked) -> Iterator[Patch]:
+def urllib3_patches(module: Any, hook: RequestHook) -> Iterator[Patch]:
     """Yield the patches for `urllib3.connectionpool`. If a pool retries a request, only the final response is kept."""
     sending = module.HTTPConnectionPool.urlopen
     within = _Within()
@@ -32,7 +32,7 @@ def urllib3_patches(module: Any, asked: Asked) -> Iterator[Patch]:
         headers = dict(self.headers if headers is None else headers)
         body = whole(body)
         request = HttpRequest(method.upper(), _pool_url(self, url), plain(headers), body or b"")
-        found = asked(request)
+        found = hook(request)
         if found is None:
             return sending(self, method, url, body, headers, **rest)
         if not isinstance(found, HttpResponse):
@@ -128,8 +128,8 @@ _OTHERS = ("botocore", "urllib3", "requests")
 """Libraries that subclass http.client's connections and are patched elsewhere."""
 
 
-def patches(library: Any, asked: Asked) -> Iterator[Patch]:
-    """Yield the patches for `http.client`. `request` calls `asked`, which decides whether the exchange is replayed,
+def patches(library: Any, hook: RequestHook) -> Iterator[Patch]:
+    """Yield the patches for `http.client`. `request` calls `hook`, which decides whether the exchange is replayed,
     recorded or left alone. `getresponse` then returns the response.
     """
     owner = library.HTTPConnection
@@ -142,7 +142,7 @@ def patches(library: Any, asked: Asked) -> Iterator[Patch]:
         if type(self).__module__.startswith(_OTHERS):
             return sending(self, method, url, body, headers, **rest)
         body = whole(body)
-        found = asked(HttpRequest(method.upper(), _url(self, url), plain(headers), body or b""))
+        found = hook(HttpRequest(method.upper(), _url(self, url), plain(headers), body or b""))
         if found is None:
             return sending(self, method, url, body, headers, **rest)
         waiting[self] = method.upper(), found

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from harness.cassettes.client_patches.connection_bytes import PLAIN, Asked, Keep, Patch, kept
+from harness.cassettes.client_patches.connection_bytes import PLAIN, Keep, Patch, RequestHook, kept
 from harness.cassettes.transport import PieceStream, breaking, ending, plain_request
 from harness.model.http import HttpResponse
 
 
-def patches(library: Any, asked: Asked) -> Iterator[Patch]:
+def patches(library: Any, hook: RequestHook) -> Iterator[Patch]:
     """Yield the patches for httpx or httpx2."""
     answers = _HttpxResponses(library)
     whole, awaited = library.HTTPTransport, library.AsyncHTTPTransport
-    yield Patch(whole, "handle_request", _sending(whole.handle_request, asked, answers))
-    yield Patch(awaited, "handle_async_request", _sending_async(awaited.handle_async_request, asked, answers))
+    yield Patch(whole, "handle_request", _sending(whole.handle_request, hook, answers))
+    yield Patch(awaited, "handle_async_request", _sending_async(awaited.handle_async_request, hook, answers))
 
 
-def _sending(send: Callable[..., Any], asked: Asked, answers: _HttpxResponses) -> Callable[..., Any]:
+def _sending(send: Callable[..., Any], hook: RequestHook, answers: _HttpxResponses) -> Callable[..., Any]:
     def handle_request(self: Any, request: Any) -> Any:
         request.read()
-        found = asked(plain_request(request))
+        found = hook(plain_request(request))
         if found is None:
             return send(self, request)
         if isinstance(found, HttpResponse):
@@ -42,10 +42,10 @@ def _sending(send: Callable[..., Any], asked: Asked, answers: _HttpxResponses) -
     return handle_request
 
 
-def _sending_async(send: Callable[..., Any], asked: Asked, answers: _HttpxResponses) -> Callable[..., Any]:
+def _sending_async(send: Callable[..., Any], hook: RequestHook, answers: _HttpxResponses) -> Callable[..., Any]:
     async def handle_async_request(self: Any, request: Any) -> Any:
         await request.aread()
-        found = asked(plain_request(request))
+        found = hook(plain_request(request))
         if found is None:
             return await send(self, request)
         if isinstance(found, HttpResponse):

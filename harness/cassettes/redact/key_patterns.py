@@ -127,9 +127,9 @@ def shapes(text: bytes) -> list[tuple[int, int]]:
 
 
 def _detected(text: bytes) -> Iterator[tuple[int, int]]:
-    said = text.decode("latin-1")  # a character for each byte
+    characters = text.decode("latin-1")  # a character for each byte
     for pattern in _patterns():
-        for match in pattern.finditer(said):
+        for match in pattern.finditer(characters):
             begin, end = match.span(1 if match.re.groups and pattern.pattern.startswith("aws") else 0)
             while begin < end and text[begin] not in _ALNUM:
                 begin += 1

@@ -133,14 +133,14 @@ class Redactor:
         if not (self._encodings or self._shaped):
             return body
         body = self._framed(body)
-        said = pieces(body)
+        strings = pieces(body)
         taken = [*self._parts(body, Group(((0, len(body)),), is_cut_up=False), 0, whole=whole)]
-        for rank, groups in ((2, said.groups), (1, said.loose)):
+        for rank, groups in ((2, strings.groups), (1, strings.loose)):
             for group in groups:
-                taken += self._parts(body, group, rank, whole=whole, opaque=said.opaque)
+                taken += self._parts(body, group, rank, whole=whole, opaque=strings.opaque)
         if self._shaped and shapes(View(body, squeezed=False).text):
-            alone = (where for group in said.groups if not group.is_cut_up for where in group.slices)
-            for where in (*said.alone, *(each for each in alone if each not in said.opaque)):
+            alone = (where for group in strings.groups if not group.is_cut_up for where in group.slices)
+            for where in (*strings.alone, *(each for each in alone if each not in strings.opaque)):
                 taken += parts(body, Group((where,), is_cut_up=True), _shapes(body[slice(*where)]), 0)
         return edited(body, taken)
 
@@ -155,16 +155,16 @@ class Redactor:
         try:
             yield
         except HarnessError as error:
-            told = self.text(str(error))
-            if told == str(error):
+            redacted = self.text(str(error))
+            if redacted == str(error):
                 raise
-            raise UsageError(told) from None
+            raise UsageError(redacted) from None
         except Exception as error:
             text = traceback_text(error)
-            told = self.text(text)
-            if told == text:
+            redacted = self.text(text)
+            if redacted == text:
                 raise
-            raise RuntimeError(told) from None
+            raise RuntimeError(redacted) from None
 
     def finds(self, data: bytes) -> bool:
         """Return whether `data` contains a secret of this run."""

@@ -34,13 +34,13 @@ def _text(session: CheckSession) -> None:
     reply = session.ask(session.question(), refused=refused)
     view = conclusive(reply)
     if view.calls:
-        said = "the answer calls a tool, and the request declares none"
-        session.fail(said, reply, view.calls[0].pointer, actual=view.calls[0].name)
+        message = "the answer calls a tool, and the request declares none"
+        session.fail(message, reply, view.calls[0].pointer, actual=view.calls[0].name)
     elif not view.text.strip():
-        said = (view.usage.output_tokens or 0) - (view.usage.reasoning_tokens or 0)
-        if said < _LOST_TOKENS or any(isinstance(part, OpaqueView) for part in view.parts):
+        message = (view.usage.output_tokens or 0) - (view.usage.reasoning_tokens or 0)
+        if message < _LOST_TOKENS or any(isinstance(part, OpaqueView) for part in view.parts):
             raise Inconclusive("the model answered nothing")
-        session.fail(f"the answer has no text, and counts {said} tokens of it: what was said is lost", reply)
+        session.fail(f"the answer has no text, and counts {message} tokens of it: what was said is lost", reply)
 
 
 BOUND_TOKENS = 16
@@ -52,18 +52,18 @@ _MAX_WORD_CHARACTERS = 12
 
 @plays("server-length")
 def _length(session: CheckSession) -> None:
-    asked = session.question(max_tokens=BOUND_TOKENS)
-    reply = session.ask(asked)
+    request = session.question(max_tokens=BOUND_TOKENS)
+    reply = session.ask(request)
     view = reply.view
     if view is None or view.stop_reason is StopReason.MAX_TOKENS:
         return
     if len(view.text) > BOUND_TOKENS * _MAX_WORD_CHARACTERS:
-        said = f"the answer is longer than its bound of {BOUND_TOKENS} tokens, and does not say that it was cut"
-    elif _fills(reply) and _fills(session.ask(asked)):
-        said = f"two answers take their bound of {BOUND_TOKENS} tokens, and do not say that they were cut"
+        message = f"the answer is longer than its bound of {BOUND_TOKENS} tokens, and does not say that it was cut"
+    elif _fills(reply) and _fills(session.ask(request)):
+        message = f"two answers take their bound of {BOUND_TOKENS} tokens, and do not say that they were cut"
     else:
         raise Inconclusive("the model said less than the bound")
-    session.fail(said, reply, actual=view.raw_stop_reason, expected="max_tokens")
+    session.fail(message, reply, actual=view.raw_stop_reason, expected="max_tokens")
 
 
 def _fills(reply: Reply) -> bool:
@@ -81,8 +81,8 @@ _END = "FIVE"
 
 @plays("server-stop-sequence")
 def _stop(session: CheckSession) -> None:
-    asked = session.question(stop=[_END])
-    reply = session.ask(asked, refused="a stop sequence is refused")
+    request = session.question(stop=[_END])
+    reply = session.ask(request, refused="a stop sequence is refused")
     text = conclusive(reply).text
     if _END in text:
         session.fail("the answer goes on where the request has it stop", reply, actual=text)
@@ -96,7 +96,7 @@ _ROUNDS = 5
 """Number of comparisons after which a difference between whole and streamed answers counts as systematic."""
 
 
-def compare_variants(session: CheckSession, request: ChatRequest, right: Callable[[Reply], bool], said: str) -> None:
+def compare_variants(session: CheckSession, request: ChatRequest, right: Callable[[Reply], bool], message: str) -> None:
     """Check that an answer is correct both whole and streamed.
 
     A model that sometimes errs does so in both variants. The server is at fault only if one variant is always correct
@@ -117,7 +117,7 @@ def compare_variants(session: CheckSession, request: ChatRequest, right: Callabl
         f"{reply.view.text} {[call.name for call in reply.view.calls]}" if reply.view else ""
         for reply in (shown, better)
     )
-    session.fail(f"{said}: {worse}, in {_ROUNDS} of {_ROUNDS} answers", shown, actual=actual, expected=expected)
+    session.fail(f"{message}: {worse}, in {_ROUNDS} of {_ROUNDS} answers", shown, actual=actual, expected=expected)
 
 
 PASSAGE = (
@@ -129,30 +129,30 @@ PASSAGE = (
 @plays("server-same-text")
 def _same_text(session: CheckSession) -> None:
     request = session.question()
-    said = "whole and streamed answers differ in their text"
-    compare_variants(session, request, lambda reply: conclusive(reply).text.strip() == PASSAGE, said)
+    message = "whole and streamed answers differ in their text"
+    compare_variants(session, request, lambda reply: conclusive(reply).text.strip() == PASSAGE, message)
 
 
 @plays("server-same-calls")
 def _same_calls(session: CheckSession) -> None:
     request = session.question(tools=[WEATHER], tool_choice="auto")
-    said = "whole and streamed answers differ in their calls"
-    compare_variants(session, request, lambda reply: len(conclusive(reply).calls) == 2, said)
+    message = "whole and streamed answers differ in their calls"
+    compare_variants(session, request, lambda reply: len(conclusive(reply).calls) == 2, message)
 
 
 def _body(session: CheckSession) -> Body:
-    asked = ChatRequest(
+    request = ChatRequest(
         model=session.server.model, messages=[Message.user(session.prompt)], max_tokens=session.server.longest
     )
-    return session.server.body_of(asked)
+    return session.server.body_of(request)
 
 
 def _refused(session: CheckSession, reply: Reply, what: str, *, severity: Severity = Severity.ERROR) -> None:
     """Check that an invalid request is refused as a client error."""
     status = reply.response.status
     if status >= 500:
-        said = f"{what} is answered with HTTP {status}, as if the server had failed: clients send it again and again"
-        session.fail(said, reply, actual=status, expected=400)
+        message = f"{what} is answered with HTTP {status}, as if the server had failed: clients send it again and again"
+        session.fail(message, reply, actual=status, expected=400)
     elif status < 400 and (reply.view is None or reply.view.error is None):
         session.fail(f"{what} is accepted", reply, actual=status, expected=400, severity=severity)
 
@@ -186,8 +186,8 @@ def _taken_or_refused(session: CheckSession, reply: Reply, what: str) -> None:
     """
     status, view = reply.response.status, reply.view
     if status >= 500 or view is None:
-        said = f"{what} is answered with HTTP {status}: it has to be refused or ignored"
-        session.fail(said, reply, actual=status, expected=400)
+        message = f"{what} is answered with HTTP {status}: it has to be refused or ignored"
+        session.fail(message, reply, actual=status, expected=400)
     else:
         session.record_try(f"accepts {what} silently", came_out=view.error is None)
 
@@ -200,7 +200,7 @@ def _unknown_field(session: CheckSession) -> None:
 
 @plays("server-error-tool")
 def _undeclared(session: CheckSession) -> None:
-    asked = ChatRequest(
+    request = ChatRequest(
         session.server.model,
         [Message.user(session.prompt)],
         tools=[WEATHER],
@@ -208,7 +208,7 @@ def _undeclared(session: CheckSession) -> None:
         max_tokens=session.server.longest,
     )
     _taken_or_refused(
-        session, session.send(session.server.body_of(asked)), "a tool choice of a tool that is not declared"
+        session, session.send(session.server.body_of(request)), "a tool choice of a tool that is not declared"
     )
 
 
@@ -222,8 +222,8 @@ def _none(session: CheckSession) -> None:
         session, session.question(tools=[WEATHER, TIME], tool_choice="none"), "the tool choice 'none' is refused"
     )
     if names:
-        said = "the request forbids calls, and the answer has one"
-        session.fail(said, session.replies[-1], actual=[*names], expected=[])
+        message = "the request forbids calls, and the answer has one"
+        session.fail(message, session.replies[-1], actual=[*names], expected=[])
 
 
 @plays("server-choice-required")
@@ -245,8 +245,8 @@ def _named(session: CheckSession) -> None:
         "the choice of one tool by its name is refused",
     )
     if set(names) != {TIME.name}:
-        said = f"the request names {TIME.name}, and the answer calls {', '.join(names) or 'nothing'}"
-        session.fail(said, session.replies[-1], actual=[*names], expected=[TIME.name])
+        message = f"the request names {TIME.name}, and the answer calls {', '.join(names) or 'nothing'}"
+        session.fail(message, session.replies[-1], actual=[*names], expected=[TIME.name])
 
 
 @plays("server-choice-one-call")
@@ -258,8 +258,8 @@ def _one(session: CheckSession) -> None:
     )
     calls = session.calls(reply)
     if len(calls) > 1:
-        said = f"the request forbids several calls in one answer, and there are {len(calls)}"
-        session.fail(said, reply, calls[1].pointer, actual=[call.name for call in calls])
+        message = f"the request forbids several calls in one answer, and there are {len(calls)}"
+        session.fail(message, reply, calls[1].pointer, actual=[call.name for call in calls])
 
 
 def _json(session: CheckSession, request: ChatRequest, refused: str) -> JSON:
@@ -283,8 +283,8 @@ def _mode(session: CheckSession) -> None:
 
 @plays("server-json-mode-tools")
 def _mode_with_tools(session: CheckSession) -> None:
-    asked = session.question(tools=[WEATHER], response_format=JsonMode())
-    _check_object(session, asked, "JSON mode is refused together with tools")
+    request = session.question(tools=[WEATHER], response_format=JsonMode())
+    _check_object(session, request, "JSON mode is refused together with tools")
 
 
 def _check_object(session: CheckSession, request: ChatRequest, refused: str) -> None:
@@ -300,15 +300,15 @@ def _schema(session: CheckSession) -> None:
 
 @plays("server-json-schema-tools")
 def _schema_with_tools(session: CheckSession) -> None:
-    asked = session.question(tools=[WEATHER], response_format=_ANIMAL)
-    _check_schema(session, asked, "a JSON schema for the answer is refused together with tools")
+    request = session.question(tools=[WEATHER], response_format=_ANIMAL)
+    _check_schema(session, request, "a JSON schema for the answer is refused together with tools")
 
 
 def _check_schema(session: CheckSession, request: ChatRequest, refused: str) -> None:
     value = _json(session, request, refused)
     if not accepts(_ANIMAL.schema, value):
-        said = "the answer is JSON, but violates the requested schema"
-        session.fail(said, session.replies[-1], actual=value, expected=_ANIMAL.schema)
+        message = "the answer is JSON, but violates the requested schema"
+        session.fail(message, session.replies[-1], actual=value, expected=_ANIMAL.schema)
 
 
 _ANIMAL = JsonSchema(

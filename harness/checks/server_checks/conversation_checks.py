@@ -44,8 +44,8 @@ def _first_call(session: CheckSession, reply: Reply, tool: Tool) -> CallView:
 
 @plays("server-call")
 def _call(session: CheckSession) -> None:
-    asked = session.question(tools=[WEATHER], tool_choice="auto")
-    first = session.ask(asked)
+    request = session.question(tools=[WEATHER], tool_choice="auto")
+    first = session.ask(request)
     call = _first_call(session, first, WEATHER)
     session.record_try(FITS, came_out=accepts(WEATHER.parameters, call.arguments))
     results = [(each, {"temp_c": 18, "sky": "clear"}) for each in session.calls(first)]
@@ -116,8 +116,8 @@ def _check_mixed(session: CheckSession, reply: Reply) -> None:
         raise Inconclusive(OTHERWISE)
     ping, weather = calls[PING.name], calls[WEATHER.name]
     if accepts(WEATHER.parameters, ping.arguments) and weather.arguments == {}:
-        said = f"the arguments of {WEATHER.name} arrive at {PING.name}, which has no parameters"
-        session.fail(said, reply, ping.arguments_pointer, actual=ping.arguments, expected={})
+        message = f"the arguments of {WEATHER.name} arrive at {PING.name}, which has no parameters"
+        session.fail(message, reply, ping.arguments_pointer, actual=ping.arguments, expected={})
         raise SessionEnded
     if not _is_mixed(reply):
         raise Inconclusive(OTHERWISE)
@@ -136,8 +136,8 @@ def _integer(session: CheckSession) -> None:
     call = _first_call(session, reply, ORDER)
     given = call.arguments.get("number") if isinstance(call.arguments, dict) else None
     if isinstance(given, int | float) and given != NUMBER and abs(given - NUMBER) < _REACH:
-        said = "a large integer is rounded to a double, which no model does"
-        session.fail(said, reply, call.arguments_pointer, actual=given, expected=NUMBER)
+        message = "a large integer is rounded to a double, which no model does"
+        session.fail(message, reply, call.arguments_pointer, actual=given, expected=NUMBER)
     elif given != NUMBER and call.malformed is None:
         raise Inconclusive("the model wrote another number")
 
@@ -184,8 +184,8 @@ def _strict(session: CheckSession) -> None:
     reply = session.ask(session.question(tools=[TABLE], tool_choice=choice))
     call = _first_call(session, reply, TABLE)
     if call.malformed is None and not accepts(TABLE.parameters, call.arguments):
-        said = "the arguments violate the schema, although the API guarantees it for this call"
-        session.fail(said, reply, call.arguments_pointer, actual=call.arguments, expected=TABLE.parameters)
+        message = "the arguments violate the schema, although the API guarantees it for this call"
+        session.fail(message, reply, call.arguments_pointer, actual=call.arguments, expected=TABLE.parameters)
 
 
 _WORD = "HARBOUR-7"
@@ -196,12 +196,12 @@ _FOLLOWED, _OBEYED = "follows the system prompt", "follows the developer's promp
 def _check_instruction(session: CheckSession, name: str, way: Sequence[str], refused: str) -> None:
     """Check that the model follows the system prompt. If it does not, use the prompt's token count to see whether it
     arrived."""
-    asked = session.question(system=_SYSTEM)
-    view = conclusive(session.ask(asked, refused=refused, way=way))
+    request = session.question(system=_SYSTEM)
+    view = conclusive(session.ask(request, refused=refused, way=way))
     session.record_try(name, came_out=_WORD in view.text)
     if _WORD in view.text:
         return
-    without = conclusive(session.ask(replace(asked, system=None))).usage.input_tokens
+    without = conclusive(session.ask(replace(request, system=None))).usage.input_tokens
     counted = view.usage.input_tokens
     if counted is not None and without is not None and counted >= without + _MIN_PROMPT_TOKENS:
         raise Inconclusive(f"the model does not follow the prompt, of which {counted - without} tokens are counted")
@@ -223,8 +223,8 @@ def _developer(session: CheckSession) -> None:
 
 @plays("server-parts")
 def _parts(session: CheckSession) -> None:
-    asked = session.question()
-    reply = session.ask(asked, refused="a text of the user as a list of parts is refused", way=["parted"])
+    request = session.question()
+    reply = session.ask(request, refused="a text of the user as a list of parts is refused", way=["parted"])
     view = conclusive(reply)
     session.record_try(
         "reads a text that comes as a list of parts", came_out="13" in view.text or "thirteen" in view.text
@@ -236,9 +236,9 @@ _STRINGS = "reads texts that come as plain strings"
 
 @plays("server-strings")
 def _plain(session: CheckSession) -> None:
-    said = [Message.user("My animal is the otter."), Message(Role.ASSISTANT, "I shall remember it.")]
-    asked = ChatRequest(messages=[*said, Message.user(session.prompt)])
-    reply = session.ask(asked, refused="messages whose content is a plain string are refused", way=["plain"])
+    history = [Message.user("My animal is the otter."), Message(Role.ASSISTANT, "I shall remember it.")]
+    request = ChatRequest(messages=[*history, Message.user(session.prompt)])
+    reply = session.ask(request, refused="messages whose content is a plain string are refused", way=["plain"])
     session.record_try(_STRINGS, came_out="otter" in conclusive(reply).text.casefold())
 
 
@@ -264,15 +264,15 @@ def _elsewhere(result: str, *, failed: bool, question: str) -> ChatRequest:
 
 @plays("server-history")
 def _history(session: CheckSession) -> None:
-    asked = _elsewhere("21 °C and dry", failed=False, question=session.prompt)
-    plain = replace(asked, messages=[asked.messages[0], *asked.messages[-2:]])
+    request = _elsewhere("21 °C and dry", failed=False, question=session.prompt)
+    plain = replace(request, messages=[request.messages[0], *request.messages[-2:]])
 
     def refused() -> str:
         if session.refuses(plain):
             return "a conversation that came from elsewhere is refused, even without calls"
         return "a conversation is refused whose call has an id of another server's"
 
-    reply = session.ask(asked, refused=refused)
+    reply = session.ask(request, refused=refused)
     session.record_try("reads the conversation before", came_out="kyoto" in conclusive(reply).text.casefold())
 
 
@@ -281,12 +281,12 @@ _NO = re.compile(r"\bno\b", re.IGNORECASE)
 
 @plays("server-result-error")
 def _failed(session: CheckSession) -> None:
-    asked = _elsewhere("the station is offline", failed=True, question=session.prompt)
+    request = _elsewhere("the station is offline", failed=True, question=session.prompt)
 
     def refused() -> str:
         if session.refuses(_elsewhere("the station is offline", failed=False, question=session.prompt)):
             raise Inconclusive("the same conversation is refused where the tool has not failed")
         return "a conversation is refused in which a tool has failed"
 
-    reply = session.ask(asked, refused=refused)
+    reply = session.ask(request, refused=refused)
     session.record_try("reads that a tool has failed", came_out=_NO.search(conclusive(reply).text) is not None)

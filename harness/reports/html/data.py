@@ -199,11 +199,11 @@ def body_lines(body: Body) -> tuple[str, ...]:
 
 def _conversation(conversation: ConversationRecord, pool: _TextPool) -> dict[str, object]:
     text = pool.text
-    said = [
+    messages = [
         [each.chat, text(each.by), text(each.what), text(each.text), text(each.name or ""), text(each.id or "")]
         for each in conversation.said
     ]
-    return {"said": said, "sent": [_sent(each, pool) for each in conversation.exchanges]}
+    return {"said": messages, "sent": [_sent(each, pool) for each in conversation.exchanges]}
 
 
 def _sent(each: Sent, pool: _TextPool) -> list[object]:
