@@ -241,7 +241,7 @@ class _Server:
             params.endpoint.api_key,
             self._http_client if route is Route.CLIENT else None,
             self if route is Route.PROCESS else None,
-            server=asked.endpoint.server,
+            server=params.endpoint.server,
         )
 
     @cached_property
