@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import Any, cast
 
@@ -42,17 +42,20 @@ def as_annotated(value: object, hint: object) -> Any:
         if issubclass(each, Enum) and isinstance(value, str) and value in {member.value for member in each}:
             return each(value)
         if isinstance(value, dict) and not issubclass(each, Mapping):
-            return _instance(cast("dict[str, Any]", value), each)
+            made = _instance(cast("dict[str, Any]", value), each)
+            if made is not None:
+                return made
     return "" if value is None and hint is str else cast("object", value)
 
 
 def _is_list(hint: object) -> bool:
     origin = typing.get_origin(hint)
-    return inspect.isclass(origin) and not issubclass(origin, Mapping | str) and bool(typing.get_args(hint))
+    is_iterable = inspect.isclass(origin) and issubclass(origin, Iterable) and not issubclass(origin, Mapping)
+    return is_iterable and bool(typing.get_args(hint))
 
 
-def _instance(value: dict[str, Any], kind: Callable[..., object]) -> object:
-    """Return an instance of a class for a message, a call or a tool."""
+def _instance(value: dict[str, Any], kind: Callable[..., object]) -> object | None:
+    """Return an instance of a class for a message, a call or a tool, or `None` if the class has other fields."""
     hints = hints_of(kind)
     known: dict[str, Any] = {**value.get("function", {}), **value}
     for name, others in _ALIASES.items():
@@ -62,6 +65,6 @@ def _instance(value: dict[str, Any], kind: Callable[..., object]) -> object:
             known[name] = json.loads(known[name])
     try:
         names = inspect.signature(kind).parameters.keys() & known.keys()
-        return kind(**{name: as_annotated(known[name], hints.get(name)) for name in names})
+        return kind(**{name: as_annotated(known[name], hints.get(name)) for name in names}) if names else None
     except (TypeError, ValueError):
-        return value
+        return None

@@ -290,7 +290,10 @@ class ShapedClient:
             elif name not in SETTINGS:
                 raise Unsupported(self._shape.name, name, "its method takes no such argument")
         log_call(arguments)
-        arguments = {name: as_annotated(value, method.hints.get(name)) for name, value in arguments.items()}
+        typed = {method.parameter(each, form) for each in (form.messages, "tools")}
+        arguments |= {
+            name: as_annotated(value, method.hints.get(name)) for name, value in arguments.items() if name in typed
+        }
         call = cast("Callable[..., object]", _attribute(self._client, method.path))
         return self._run(call(**self._given, **arguments))
 
