@@ -159,6 +159,7 @@ class Effects(Strict):
     json_with_tools: Mechanism | None = None
     lacks: list[Capability] | None = None
     changed_prefix: ChangedPrefix | None = None
+    prefix_settings: list[str] | None = None
     first_thoughts_may_leave: bool | None = None
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import takewhile
 from typing import Literal, TypeAlias
@@ -25,12 +25,15 @@ from harness.apis.view import (
 )
 from harness.model.messages import JSON
 
-Section: TypeAlias = Literal["tools", "system", "turns"]
+Section: TypeAlias = Literal["settings", "tools", "system", "turns"]
 
-_SECTIONS: tuple[Section, ...] = ("tools", "system", "turns")
+_SECTIONS: tuple[Section, ...] = ("settings", "tools", "system", "turns")
 
 _THOUGHTS = frozenset({"thinking", "redacted_thinking", "reasoning"})
 """Kinds of reasoning that a provider can bind to the prefix."""
+
+COMPACTION = "compaction"
+"""Kind of the part that replaces earlier messages. Providers do not count this as a change of the prefix."""
 
 _CACHE_FIELDS = frozenset({"cache_control", "prompt_cache_breakpoint"})
 """Fields that mark the end of a cached prefix. They are not part of it and may move."""
@@ -41,11 +44,11 @@ _CHARACTERS_PER_TOKEN = 4
 
 @dataclass(frozen=True, slots=True)
 class PrefixPiece:
-    """A tool, a system text or a part of the conversation.
+    """A setting, a tool, a system text or a part of the conversation.
 
     Pieces with equal content have the same `value`: lists keep their order, and the order of keys is ignored. `name` is
     the name of a tool, or the kind of any other piece. `answers` is the id of the call that a result belongs to.
-    `spelling` is the value with the order of its keys, for tools.
+    `spelling` is the value with the order of its keys, for tools. `size` is the number of characters for a model.
     """
 
     section: Section
@@ -54,6 +57,7 @@ class PrefixPiece:
     pointer: str
     answers: str | None = None
     spelling: str = ""
+    size: int = field(default=0, compare=False)
 
     @property
     def is_thought(self) -> bool:
@@ -62,26 +66,47 @@ class PrefixPiece:
 
 
 def prefix_pieces(
-    view: RequestView, body: JSON, *, trailing: Collection[str] = (), ignored: Collection[str] = ()
+    view: RequestView,
+    body: JSON,
+    *,
+    settings: Collection[str] = (),
+    trailing: Collection[str] = (),
+    ignored: Collection[str] = (),
 ) -> tuple[PrefixPiece, ...]:
     """Return the pieces of a request.
 
-    `trailing` are the places of system texts that the provider appends to the conversation. These texts, the `ignored`
-    texts and deferred tools (anthropic-deferred-tools-outside-prefix) are left out.
+    `settings` are pointers to settings that belong to the prefix. `trailing` are the places of system texts that the
+    provider appends to the conversation. These texts, the `ignored` texts and deferred tools
+    (anthropic-deferred-tools-outside-prefix) are left out.
     """
-    tools = [(each, as_object(resolve(body, each.pointer))) for each in view.tools]
-    system = [each for each in view.system if each.place not in trailing and each.text not in ignored]
+    said = [each for each in view.system if each.place not in trailing and each.text not in ignored]
+    inside = [each for each in said if each.before_turn]
     return (
-        *(_tool(tool, declared) for tool, declared in tools if declared.get("defer_loading") is not True),
-        *(_system(each, "system") for each in system if not each.before_turn),
-        *_conversation(view, [each for each in system if each.before_turn], ignored),
+        *_fixed(view, body, settings, [each for each in said if not each.before_turn]),
+        *_joined(_entries(view, inside, ignored)),
     )
 
 
-def _conversation(view: RequestView, system: Sequence[SystemView], ignored: Collection[str]) -> Iterator[PrefixPiece]:
-    """Yield the pieces of the conversation. Adjacent texts of one role are joined: the borders of texts may move."""
-    told: list[tuple[str, PartView]] = []
-    for role, part in _entries(view, system, ignored):
+def _fixed(
+    view: RequestView, body: JSON, settings: Collection[str], system: Sequence[SystemView]
+) -> Iterator[PrefixPiece]:
+    for pointer in sorted(settings):
+        value = resolve(body, pointer)
+        yield PrefixPiece("settings", pointer, canonical(value), pointer if value is not None else "")
+    for tool in view.tools:
+        declared = as_object(resolve(body, tool.pointer))
+        if declared.get("defer_loading") is not True:
+            yield _tool(tool, declared)
+    yield from (_system(each, "system") for each in system)
+
+
+_Entry: TypeAlias = tuple[str, PartView]
+
+
+def _joined(entries: Iterable[_Entry]) -> Iterator[PrefixPiece]:
+    """Yield the pieces of a conversation. Adjacent texts of one role are joined: the borders of texts may move."""
+    told: list[_Entry] = []
+    for role, part in entries:
         last = told[-1][1] if told and told[-1][0] == role else None
         if isinstance(part, TextView) and isinstance(last, TextView) and not (part.opaque and last.opaque):
             told[-1] = role, replace(last, text=last.text + part.text, opaque=last.opaque or part.opaque)
@@ -90,9 +115,7 @@ def _conversation(view: RequestView, system: Sequence[SystemView], ignored: Coll
     return (part_piece(part, role) for role, part in told)
 
 
-def _entries(
-    view: RequestView, system: Sequence[SystemView], ignored: Collection[str]
-) -> Iterator[tuple[str, PartView]]:
+def _entries(view: RequestView, system: Sequence[SystemView] = (), ignored: Collection[str] = ()) -> Iterator[_Entry]:
     for number in range(len(view.turns) + 1):
         yield from ((each.place, TextView(each.text, each.pointer)) for each in system if each.before_turn == number)
         turn = view.turns[number] if number < len(view.turns) else None
@@ -104,18 +127,39 @@ def _entries(
 def _tool(tool: ToolView, declared: dict[str, JSON]) -> PrefixPiece:
     content: JSON = {key: value for key, value in declared.items() if key not in _CACHE_FIELDS}
     spelling = json.dumps(content, ensure_ascii=False)
-    return PrefixPiece("tools", tool.name, canonical(content), tool.pointer, spelling=spelling)
+    return PrefixPiece("tools", tool.name, canonical(content), tool.pointer, spelling=spelling, size=len(spelling))
 
 
 def _system(text: SystemView, section: Section) -> PrefixPiece:
-    return PrefixPiece(section, "system", canonical([text.place, text.text]), text.pointer)
+    return PrefixPiece(section, "system", canonical([text.place, text.text]), text.pointer, size=len(text.text))
 
 
 def part_piece(part: PartView, role: str) -> PrefixPiece:
     """Return the piece of a part of the conversation."""
     name = part.kind if isinstance(part, OpaqueView) else _NAMES[type(part)]
     answers = part.call_id if isinstance(part, ResultView) else None
-    return PrefixPiece("turns", name, canonical([role, name, _value(part)]), part.pointer, answers)
+    value = canonical([role, name, _value(part)])
+    return PrefixPiece("turns", name, value, part.pointer, answers, size=_size(part))
+
+
+_UNREAD = frozenset({"signature", "encrypted_content", "data"})
+"""Fields of reasoning that a model does not read as text."""
+
+
+def _size(part: PartView | JsonView) -> int:
+    match part:
+        case TextView():
+            return len(part.text)
+        case CallView():
+            return len(part.name) + len(part.malformed or canonical(part.arguments))
+        case ResultView():
+            return sum(map(_size, part.payload))
+        case JsonView():
+            return len(canonical(part.value))
+        case OpaqueView(raw={**fields}):
+            return len(canonical({key: value for key, value in fields.items() if key not in _UNREAD}))
+        case _:
+            return 0
 
 
 _NAMES: dict[type, str] = {TextView: "text", CallView: "call", ResultView: "result", MediaView: "media"}
@@ -141,7 +185,7 @@ def _value(part: PartView | JsonView) -> JSON:
 
 def tokens(pieces: Sequence[PrefixPiece]) -> int:
     """Return the approximate number of tokens of pieces."""
-    return sum(len(each.value) for each in pieces) // _CHARACTERS_PER_TOKEN
+    return sum(each.size for each in pieces) // _CHARACTERS_PER_TOKEN
 
 
 def count_equal(then: Sequence[PrefixPiece], now: Sequence[PrefixPiece]) -> int:
@@ -154,9 +198,10 @@ class CallerChanges:
     """Changes of the prefix that the caller requested.
 
     `tools` are the names of tools that were added, removed or changed, and `tool_order` is set if the others have a new
-    order. `results` are the ids of calls whose results changed. `history` is set if messages changed in any other way.
+    order. `results` is set if only contents of results changed, and `history` if messages changed in another way.
     """
 
+    settings: bool = False
     tools: frozenset[str] = frozenset()
     tool_order: bool = False
     system: bool = False
@@ -165,7 +210,7 @@ class CallerChanges:
 
 
 ToolChangeKind: TypeAlias = Literal["tool-order", "tool-changed", "tool-missing", "tool-added", "key-order"]
-ChangeKind: TypeAlias = ToolChangeKind | Literal["system", "thinking-dropped", "result-order", "history"]
+ChangeKind: TypeAlias = ToolChangeKind | Literal["setting", "system", "thinking-dropped", "result-order", "history"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +226,12 @@ class PrefixChange:
     now: PrefixPiece | None
     unchanged: int
     bound: tuple[PrefixPiece, ...]
+
+    @property
+    def section(self) -> Section:
+        """Section of the prefix."""
+        piece = self.then or self.now
+        return piece.section if piece else "turns"
 
     @property
     def pointer(self) -> str:
@@ -204,10 +255,12 @@ def prefix_changes(
     for section in _SECTIONS:
         before, after = ([each for each in pieces if each.section == section] for pieces in (then, now))
         match section:
+            case "settings":
+                told = None if caller.settings else _first_change("setting", before, after)
             case "tools":
                 told = _in_tools(before, after, caller)
             case "system":
-                told = None if caller.system else _in_system(before, after)
+                told = None if caller.system else _first_change("system", before, after)
             case "turns":
                 told = None if caller.history else _in_turns(before, after, trimmed=caller.results, may_leave=may_leave)
         if told is None:
@@ -247,14 +300,17 @@ def _in_tools(then: list[PrefixPiece], now: list[PrefixPiece], caller: CallerCha
     return "tool-added", one, next((each for each in now if each.name not in {one.name for one in then}), other)
 
 
-def _in_system(then: list[PrefixPiece], now: list[PrefixPiece]) -> _Told | None:
+def _first_change(kind: ChangeKind, then: list[PrefixPiece], now: list[PrefixPiece]) -> _Told | None:
     at = count_equal(then, now)
     if at == len(then) == len(now):
         return None
-    return "system", then[at] if at < len(then) else None, now[at] if at < len(now) else None
+    return kind, then[at] if at < len(then) else None, now[at] if at < len(now) else None
 
 
 def _in_turns(then: list[PrefixPiece], now: list[PrefixPiece], *, trimmed: bool, may_leave: bool) -> _Told | None:
+    compacted = {each.value for each in now if each.name == COMPACTION}
+    if not compacted <= {each.value for each in then}:
+        return None
     at, has_thought = 0, False
     for index, each in enumerate(then):
         other = now[at] if at < len(now) else None
@@ -282,3 +338,66 @@ def _kind_of(changed: PrefixPiece, then: Sequence[PrefixPiece], now: Sequence[Pr
     if run and Counter(each.value for each in run) == Counter(each.value for each in now[: len(run)]):
         return "result-order"
     return "history"
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixMismatch:
+    """Reasoning in a request after another prefix than the one after which it was issued.
+
+    `issued` is the reasoning as issued. `change` is the first difference of the prefixes, or `None` if the request has
+    more in front of the reasoning.
+    """
+
+    thought: PrefixPiece
+    issued: OpaqueView
+    change: PrefixChange | None
+
+
+class BoundThoughts:
+    """The prefixes after which a provider issued reasoning in one conversation."""
+
+    def __init__(self) -> None:
+        self._fixed: tuple[PrefixPiece, ...] = ()
+        self._entries: tuple[_Entry, ...] = ()
+        self._issued: dict[str, tuple[OpaqueView, tuple[PrefixPiece, ...]]] = {}
+
+    def receive(
+        self,
+        view: RequestView,
+        body: JSON,
+        *,
+        settings: Collection[str] = (),
+        trailing: Collection[str] = (),
+        may_leave: bool = False,
+    ) -> list[PrefixMismatch]:
+        """Remember a request, and return its reasoning whose prefix changed."""
+        said = [each for each in view.system if each.place not in trailing]
+        self._fixed = tuple(_fixed(view, body, settings, [each for each in said if not each.before_turn]))
+        self._entries = tuple(_entries(view, [each for each in said if each.before_turn]))
+        pieces = (*self._fixed, *_joined(self._entries))
+        found: list[PrefixMismatch] = []
+        for at, piece in enumerate(pieces):
+            issued = self._issued.get(piece.value) if piece.is_thought else None
+            if issued is not None and not _is_prefix_kept(issued[1], pieces[:at], may_leave=may_leave):
+                changes = prefix_changes(issued[1], pieces[:at], may_leave=may_leave)
+                told = [change for change in changes if change.kind != "key-order"]
+                found.append(PrefixMismatch(piece, issued[0], told[0] if told else None))
+        return found
+
+    def issue(self, parts: Sequence[PartView]) -> None:
+        """Bind the reasoning of a response to the last request and to the parts before it."""
+        for at, part in enumerate(parts):
+            if isinstance(part, OpaqueView) and part.kind in _THOUGHTS:
+                before = (*self._entries, *(("assistant", each) for each in parts[:at]))
+                self._issued[part_piece(part, "assistant").value] = part, (*self._fixed, *_joined(before))
+
+
+def _is_prefix_kept(then: Sequence[PrefixPiece], now: Sequence[PrefixPiece], *, may_leave: bool) -> bool:
+    left = sum(each.is_thought for each in then) - sum(each.is_thought for each in now) if may_leave else 0
+    kept: list[str] = []
+    for each in then:
+        if each.is_thought and left > 0:
+            left -= 1
+        else:
+            kept.append(each.value)
+    return COMPACTION in {each.name for each in now} or kept == [each.value for each in now]

@@ -8,8 +8,11 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, TypeAlias, cast
 
 from harness.apis.fact import ChangedPrefix, Fact, Mechanism, Ruling, Thinking
+from harness.apis.jsonvalue import parsed_object
 from harness.apis.limits import Violation
-from harness.apis.view import RequestView, ResponseView
+from harness.apis.prefix import BoundThoughts, PrefixMismatch
+from harness.apis.view import ProviderReport, RequestView, ResponseView
+from harness.model.http import HttpRequest
 from harness.model.protocols import Capability
 
 Sampling = Literal["any", "default", "refused", "unclear"]
@@ -84,6 +87,8 @@ class Profile:
     anthropic-fable-5-2-prefix-check-every-account), or the reasoning is dropped
     (openai-responses-gpt-6-2-reasoning-dropped). `None` means that only the prompt cache is lost.
 
+    `prefix_settings`: pointers to settings that belong to the prefix (openai-responses-gpt-6-2-reasoning-dropped).
+
     `first_thoughts_may_leave`: the first reasoning of a conversation may be left out without changing the prefix of the
     rest (anthropic-first-thinking-may-leave).
 
@@ -117,6 +122,7 @@ class Profile:
     json_with_tools: Mechanism = "native"
     lacks: frozenset[Capability] = frozenset()
     changed_prefix: ChangedPrefix | None = None
+    prefix_settings: frozenset[str] = frozenset()
     first_thoughts_may_leave: bool = False
     dialect: str | None = None
     facts: tuple[Fact, ...] = field(default=(), compare=False, repr=False)
@@ -255,15 +261,36 @@ class IssuedState:
     """The opaque state that an API has issued in one conversation. This base class accepts every request.
 
     `foreign` is set if the conversation begins with a history, which may contain state that was not issued in this
-    conversation.
+    conversation. `profile` is that of the model. `mismatches` is the reasoning of the last request whose prefix
+    changed, where the provider checks that.
     """
 
-    def __init__(self, *, foreign: bool) -> None:
+    def __init__(self, *, foreign: bool, profile: Profile | None = None) -> None:
         self.foreign = foreign
+        self.profile = profile
+        self.mismatches: list[PrefixMismatch] = []
+        self._bound = BoundThoughts()
+
+    def receive(self, request: RequestView, sent: HttpRequest) -> None:
+        """Compare the prefixes in a request with those of the issued reasoning."""
+        profile = self.profile
+        if profile is not None and profile.changed_prefix is not None:
+            self.mismatches = self._bound.receive(
+                request,
+                parsed_object(sent.body),
+                settings=profile.prefix_settings,
+                trailing=profile.trailing_places,
+                may_leave=profile.first_thoughts_may_leave,
+            )
 
     def note(self, response: ResponseView) -> None:
-        """Record the state in a response."""
+        """Record the state in a response to the last request."""
+        self._bound.issue(response.parts)
 
     def objection(self, request: RequestView) -> Violation | None:  # noqa: ARG002 - others look at it
         """Return a violation if a request sends state back altered."""
         return None
+
+    def reports(self) -> tuple[ProviderReport, ...]:
+        """Return the statements of the next response on the last request."""
+        return ()

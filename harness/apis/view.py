@@ -353,13 +353,13 @@ class ResponseView:
 class Prefix:
     """The part of a request that a provider may have cached, as approximate token counts.
 
-    `repeated` counts the beginning that is equal to the previous request. `marked` counts the tools and the system
-    prompt if they have a cache mark. `again` is set if they are the same as in the previous request.
+    `repeated` counts the beginning that an earlier request has too. `marked` counts the tools and the system prompt up
+    to their last cache mark. `marked_again` is the part of it up to a mark that an earlier request has too.
     """
 
     repeated: int = 0
     marked: int = 0
-    again: bool = False
+    marked_again: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,7 +368,7 @@ class ModelStep:
 
     `raw` are wire parts that come verbatim before the text. `truncated`: the response reaches its limit in the last
     call's arguments. `provocations`: stream behaviour that no recording shows. `prefix`: cached part of the request.
-    `served`: the model's name in the response, if it differs.
+    `served`: the model's name in the response, if it differs. `reports`: statements about the request.
     """
 
     text: str | None = None
@@ -381,6 +381,7 @@ class ModelStep:
     provocations: frozenset[Provocation] = frozenset()
     prefix: Prefix = Prefix()
     served: str | None = None
+    reports: tuple[ProviderReport, ...] = ()
 
 
 _REDACTED = re.compile(r"redacted|scrubbed|\*{3}|…|^[<\[{].*[>\]}]$", re.IGNORECASE)

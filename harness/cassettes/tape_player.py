@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict, deque
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from harness.apis.api import Api
 from harness.apis.jsonvalue import canonical, join, keys, loads, resolve
+from harness.apis.prefix import prefix_changes, prefix_pieces
 from harness.apis.view import WireError
 from harness.cassettes.cassette import Cassette
 from harness.cassettes.cassette_files import read
@@ -85,11 +86,39 @@ def apart(
         found = [replace(each, neutral=True) for each in _outside_apis(recorded, sent)]
     else:
         found = [_weighed(each, recorded, sent, wire) for each in differences(recorded, sent, wire, issued=issued)]
+        if not any(each.neutral and each.fact == "tools" for each in found):
+            found = [*_changed_tools(recorded, sent, wire), *found]
         before, now = asks_for_stream(wire, recorded), asks_for_stream(wire, sent)
         if before != now:
             message = f"stream: recorded {str(before).lower()}, sent {str(now).lower()}"
             found = [*found, RequestDifference("/stream", before, now, neutral=True, message=message)]
     return tuple(each for each in found if not any(is_below(each.pointer, pointer) for pointer in ignored))
+
+
+def _changed_tools(recorded: HttpRequest, sent: HttpRequest, wire: Api) -> Iterator[RequestDifference]:
+    """Yield the first change of the tools for a model whose reasoning is bound to them.
+
+    Requests are compared by meaning, and the order of tools and of lists in schemas has none. Providers compare both
+    (anthropic-thinking-bound-to-prefix, openai-responses-gpt-6-2-reasoning-dropped).
+    """
+    if wire.profile_for(wire.model_of(sent) or "").changed_prefix is None or recorded.body == sent.body:
+        return
+    try:
+        then, now = (
+            [each for each in prefix_pieces(wire.view(request), loads(request.body)) if each.section == "tools"]
+            for request in (recorded, sent)
+        )
+    except (WireError, RecursionError):
+        return
+    for change in prefix_changes(then, now):
+        if change.kind == "tool-order":
+            names = [[each.name for each in pieces] for pieces in (then, now)]
+            message = f"the tools have another order: recorded {', '.join(names[0])}, sent {', '.join(names[1])}"
+            yield RequestDifference(change.pointer, [*names[0]], [*names[1]], neutral=True, message=message)
+        elif change.kind == "tool-changed" and change.then and change.now:
+            message = f"the tool {change.now.name} is declared in another way than recorded"
+            one, other = (loads(piece.value) for piece in (change.then, change.now))
+            yield RequestDifference(change.pointer, one, other, neutral=True, message=message)
 
 
 def _weighed(found: RequestDifference, recorded: HttpRequest, sent: HttpRequest, wire: Api) -> RequestDifference:

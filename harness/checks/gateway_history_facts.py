@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from harness.apis.api import Api
+from harness.apis.jsonvalue import loads, parsed_object
+from harness.apis.prefix import PrefixChange, PrefixPiece, Section, prefix_changes, prefix_pieces
 from harness.apis.view import CallView, JsonView, MediaView, RequestView, ResultView, TextView
 from harness.checks.gateway_exchange import (
     FactOutcome,
     GatewayExchange,
     GatewayFact,
     Outcomes,
+    Side,
     argument_outcomes,
     exchange_fact,
     lost,
@@ -207,6 +211,55 @@ def _errors(exchange: GatewayExchange) -> Outcomes:
             yield preserved(same=given.error_mark == found.error_mark)
 
 
+@exchange_fact(
+    "gateway-prefix",
+    "unchanged prefix",
+    "the provider refuses or drops the reasoning after the change, and reads the prompt without its cache",
+    stated=lambda request: any(turn.role == "assistant" for turn in request.turns),
+)
+def _prefix(exchange: GatewayExchange) -> Outcomes:
+    """The parts that the client repeats reach the upstream as they did before, in the same order."""
+    earlier = exchange.before[-1] if exchange.before else None
+    if earlier is None or earlier.last is None or exchange.last is None:
+        return
+    before, now = earlier.client.request, exchange.client.request
+    if before is None or now is None or before.response_format != now.response_format:
+        return
+    own = {change.section for change in _changes(exchange.way.client, earlier.client, exchange.client)}
+    found = [
+        change for change in _changes(exchange.way.upstream, earlier.last, exchange.last) if change.section not in own
+    ]
+    if not found:
+        yield preserved(same=True)
+    for change in found:
+        message = f"{_CHANGES[change.section]} differ from those that arrived with the request before"
+        yield lost(message, "", change.pointer, *(_value(piece) for piece in (change.now, change.then)))
+
+
+_CHANGES: Mapping[Section, str] = {
+    "settings": "settings of the prefix",
+    "tools": "the tools or their order",
+    "system": "the parts of the system prompt",
+    "turns": "earlier parts of the conversation",
+}
+
+
+def _changes(api: Api, before: Side, now: Side) -> list[PrefixChange]:
+    if before.request is None or now.request is None or before.request.stateful or now.request.stateful:
+        return []
+    profile = api.profile_for(now.request.model or "")
+    then, here = (
+        prefix_pieces(request, parsed_object(side.exchange.request.body), trailing=profile.trailing_places)
+        for side, request in ((before, before.request), (now, now.request))
+    )
+    changes = prefix_changes(then, here, may_leave=profile.first_thoughts_may_leave)
+    return [change for change in changes if change.kind != "key-order"]
+
+
+def _value(piece: PrefixPiece | None) -> JSON:
+    return loads(piece.value) if piece else None
+
+
 STATE = GatewayFact(
     "gateway-opaque-state",
     "signatures and state",
@@ -215,4 +268,4 @@ STATE = GatewayFact(
 )
 """Fact that is judged over a whole conversation, by the state that is sent back to the upstream."""
 
-HISTORY = (_calls, _arguments, _ids, _results, _errors, STATE)
+HISTORY = (_calls, _arguments, _ids, _results, _errors, _prefix, STATE)

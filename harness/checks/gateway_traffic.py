@@ -51,7 +51,8 @@ call-results-reordered call-identical-twice call-without-parameters call-after-t
 call-truncated arguments-escapes arguments-floats arguments-large-integers result-error result-object
 result-image results-escapes history-two-turns history-long-ids choice-none choice-named choice-required
 json-mode json-schema json-with-tools schema-references schema-enums schema-optional image-from-user
-thinking-tool-loop thinking-provider-tool usage-cached-prompt stop-max-tokens stop-refusal
+thinking-tool-loop thinking-provider-tool prefix-with-thinking prefix-with-media usage-cached-prompt
+stop-max-tokens stop-refusal
 stream-split-characters stream-cut-in-arguments stream-error-behind-text stream-error-in-arguments error-400
 error-503 connection-cut
 """

@@ -15,86 +15,41 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from http import HTTPStatus
-from itertools import takewhile
 from threading import Lock
 
 from harness.apis.api import Api, endpoint_violation
 from harness.apis.embeddings import EmbeddingFormat
 from harness.apis.eventstream import separators_escaped
-from harness.apis.jsonvalue import canonical
+from harness.apis.jsonvalue import parsed_object
 from harness.apis.limits import Violation
+from harness.apis.prefix import PrefixPiece, count_equal, prefix_pieces, tokens
 from harness.apis.profiles import Profile
 from harness.apis.services import RuleSet
-from harness.apis.view import (
-    CallView,
-    JsonView,
-    MediaView,
-    ModelStep,
-    OpaqueView,
-    Prefix,
-    Provocation,
-    RequestView,
-    ResponseView,
-    ResultView,
-    TextView,
-    WireError,
-)
+from harness.apis.view import ModelStep, Prefix, Provocation, RequestView, ResponseView, WireError
 from harness.model.http import EXHAUSTED, Delivery, Ending, HttpRequest, HttpResponse
 from harness.model.messages import JSON
 from harness.scenarios.schema import FaultSpec, Scenario
 
-_CHARACTERS_PER_TOKEN = 4
-"""Characters per token. The counts only have to be plausible."""
-
 
 class Prefixes:
-    """Compares each request of a conversation with the previous one."""
+    """Compares each request of a conversation with the earlier ones."""
 
     def __init__(self) -> None:
-        self._fixed: list[str] = []
-        self._said: list[str] = []
+        self._earlier: list[tuple[PrefixPiece, ...]] = []
 
-    def of(self, request: RequestView) -> Prefix:
+    def of(self, request: RequestView, body: JSON, profile: Profile) -> Prefix:
         """Return the part of the next request that a provider may have cached, as token counts."""
-        fixed = [*_fixed(request)]
-        content = fixed + [canonical(_value(part)) for turn in request.turns for part in turn.parts]
-        repeated = takewhile(lambda pair: pair[0] == pair[1], zip(content, self._said, strict=False))
-        prefix = Prefix(
-            repeated=_tokens([piece for piece, _ in repeated]),
-            marked=_tokens(fixed) if request.cache_marks else 0,
-            again=fixed == self._fixed,
-        )
-        self._fixed, self._said = fixed, content
-        return prefix
+        pieces = prefix_pieces(request, body, settings=profile.prefix_settings, trailing=profile.trailing_places)
+        repeated = max((count_equal(pieces, each) for each in self._earlier), default=0)
+        blocks = [mark.rpartition("/")[0] for mark in request.cache_marks or ()]
+        marked = [at for at, piece in enumerate(pieces, 1) if any(_is_in(piece.pointer, block) for block in blocks)]
+        again = max((at for at in marked if at <= repeated), default=0)
+        self._earlier.append(pieces)
+        return Prefix(tokens(pieces[:repeated]), tokens(pieces[: max(marked, default=0)]), tokens(pieces[:again]))
 
 
-def _tokens(pieces: list[str]) -> int:
-    return sum(map(len, pieces)) // _CHARACTERS_PER_TOKEN
-
-
-def _fixed(request: RequestView) -> Iterator[str]:
-    for tool in request.tools:
-        yield canonical([tool.name, tool.description, tool.parameters])
-    for system in request.system:
-        yield system.text
-
-
-def _value(part: object) -> JSON:
-    match part:
-        case TextView(text):
-            return text
-        case CallView():
-            return [part.name, part.arguments]
-        case ResultView():
-            return [_value(each) for each in part.payload]
-        case JsonView(value):
-            return value
-        case OpaqueView():
-            return part.raw
-        case MediaView():
-            return part.uri or ""
-        case _:
-            return None
+def _is_in(pointer: str, block: str) -> bool:
+    return pointer == block or pointer.startswith(f"{block}/")
 
 
 MAX_ANSWERS = 8
@@ -146,7 +101,7 @@ class ScriptSession:
         self._cut: tuple[ResponseView, int] | None = None
         """The truncated response, and the number of calls in the request that it belongs to."""
         self._lock = Lock()
-        self._memory = wire.issued_state(foreign=bool(scenario.history))
+        self._memory = wire.issued_state(foreign=bool(scenario.history), profile=profile)
         self._prefixes = Prefixes()
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
@@ -163,7 +118,8 @@ class ScriptSession:
     def speak_as(self, model: str, profile: Profile) -> None:
         """Respond as another model from now on."""
         self._model, self._profile = model, profile
-        self._rule_set = self._wire.services.provider_rules(profile, model)
+        self._memory.profile = profile
+        self._law = self._wire.services.provider_rules(profile, model)
 
     @property
     def script(self) -> int:
@@ -207,7 +163,7 @@ class ScriptSession:
                 exhausted_response(f"the script of scenario {self._scenario.id!r} has no answer {index + 1}")
             )
         seed = f"{self._seed}/{index}"
-        response = self._answers(self._step(index, view), seed, view, request)
+        response = self._answers(self._step(index, view, request), seed, view, request)
         fault = self._faults.pop(index, None)
         if fault is not None and fault.fails:
             self._cut = (self._wire.read(response), len(view.calls)) if fault.connection is not None else None
@@ -235,11 +191,12 @@ class ScriptSession:
             return refused[0]
         view = self._wire.view(request)
         self._go_on_behind_a_cut(view)
+        self._memory.receive(view, request)
         objection = self._memory.objection(view)
         supported_by_facts = self._wire.supported_by_facts([] if objection is None else [objection], self._rule_set)
         return supported_by_facts[0] if supported_by_facts and supported_by_facts[0].severity == "error" else view
 
-    def _step(self, index: int, request: RequestView) -> ModelStep:
+    def _step(self, index: int, request: RequestView, sent: HttpRequest) -> ModelStep:
         step, api = self._script[index], self._wire.name
         return ModelStep(
             step.text,
@@ -250,8 +207,9 @@ class ScriptSession:
             tuple(step.raw.get(api, ())),
             step.truncated,
             frozenset(self._scenario.provocations),
-            self._prefixes.of(request),
+            self._prefixes.of(request, parsed_object(sent.body), self._profile),
             step.served,
+            self._memory.reports(),
         )
 
     def _answers(self, step: ModelStep, seed: str, view: RequestView, request: HttpRequest) -> HttpResponse:

@@ -320,9 +320,12 @@ class Evidence:
         scenario = self.transcript.scenario
         if not self.transcript.scripted or scenario is None:
             return found
-        memory = self.api.issued_state(foreign=bool(scenario.history))
+        memory = self.api.issued_state(foreign=bool(scenario.history), profile=self.transcript.profile)
         for reading in self.readings:
-            objection = memory.objection(reading.request) if reading.request else None
+            objection = None
+            if reading.request is not None:
+                memory.receive(reading.request, reading.exchange.request)
+                objection = memory.objection(reading.request)
             if objection is not None:
                 found[reading.index] = objection
             if reading.response is not None and reading.response.error is None:

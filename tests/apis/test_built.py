@@ -129,7 +129,8 @@ def test_half_of_a_surrogate_pair_is_sent_as_an_escape(form: str) -> None:
     [
         *(("anthropic", prefix, (0, 0)) for prefix in (Prefix(), Prefix(repeated=5000), Prefix(marked=900))),
         ("anthropic", Prefix(marked=2000), (0, 2000)),
-        ("anthropic", Prefix(marked=2000, again=True), (2000, 0)),
+        ("anthropic", Prefix(marked=2000, marked_again=2000), (2000, 0)),
+        ("anthropic", Prefix(marked=3000, marked_again=1800), (1800, 1200)),
         *(
             (api, Prefix(repeated=repeated), (read_tokens, 0))
             for api in ("openai-chat", "openai-responses")

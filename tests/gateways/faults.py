@@ -184,6 +184,26 @@ def _trimmed(message: JsonDict) -> None:
         message["content"] = message["content"][:10]
 
 
+def _turning_tools() -> Edit:
+    """Another tool is the first one each time."""
+    asked = count()
+
+    def turn(body: JsonDict) -> None:
+        first = next(asked) % len(body["tools"])
+        body["tools"] = body["tools"][first:] + body["tools"][:first]
+
+    return turn
+
+
+def _timed() -> Edit:
+    minutes = count()
+
+    def told(body: JsonDict) -> None:
+        body["system"] = f"{body['system']} It is 10:{next(minutes):02}."
+
+    return told
+
+
 class _Unwaiting(Passing):
     def response(self, response: HttpResponse) -> HttpResponse:
         return replace(response, headers={k: v for k, v in response.headers.items() if "retry-after" not in k})
@@ -409,6 +429,21 @@ FAULTS = (
     Fault("streams fail", "openai-chat", "call-single", _Streamless, "gateway-answer", "stream"),
     Fault("stream gathered", "openai-chat", "call-single", _Gathering, "gateway-stream", "stream"),
     Fault("ids made anew each time", "openai-chat", "call-sequential", lambda: Losing(_new_ids()), "gateway-call-ids"),
+    Fault(
+        "tools in the order of completion",
+        "openai-chat",
+        "prefix-with-media",
+        lambda: Losing(_turning_tools()),
+        "gateway-prefix",
+    ),
+    Fault(
+        "time in the system prompt",
+        "anthropic",
+        "prefix-with-media",
+        lambda: Losing(_timed()),
+        "gateway-prefix",
+        also=("gateway-system-prompt",),
+    ),
     _chat("results of no call", "call-single", "gateway-results", _messages(_lost_pairs)),
     _chat("results swapped", "call-parallel-same-tool", "gateway-results", _swapped),
     _chat("results cut", "results-escapes", "gateway-results", _messages(_trimmed)),

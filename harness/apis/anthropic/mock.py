@@ -11,7 +11,7 @@ from harness.apis.eventstream import sent_objects, written_by_type
 from harness.apis.jsonvalue import as_list, as_object
 from harness.apis.registry import Profile
 from harness.apis.server import event_stream, fragments, number, signature, token
-from harness.apis.view import ModelStep, Provocation, RequestView
+from harness.apis.view import ModelStep, ProviderReport, Provocation, RequestView
 from harness.model.http import HttpResponse
 from harness.model.messages import JSON, StopReason
 
@@ -31,6 +31,7 @@ def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str,
     """
     stop = step.stop or _derived(step)
     refused = stop is StopReason.REFUSAL
+    reported: dict[str, JSON] = {"input_transformations": [*map(_transformation, step.reports)]} if step.reports else {}
     return {
         "model": model,
         "id": f"msg_01{token(seed, 'message', 22)}",
@@ -41,7 +42,14 @@ def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str,
         "stop_sequence": "\n\nHuman:" if stop is StopReason.STOP_SEQUENCE else None,
         "stop_details": {"type": "refusal", "category": None, "explanation": step.refusal} if refused else None,
         "usage": _usage(step, seed, profile),
+        **reported,
     }
+
+
+def _transformation(report: ProviderReport) -> JSON:
+    """Return the entry for a block (anthropic-input-transformations)."""
+    kind = "thinking_dropped" if report.effect == "dropped" else "thinking_mismatch_allowed"
+    return {"type": kind, "path": (report.part or "").strip("/").replace("/", "."), "reason": report.reason}
 
 
 def build_stream(step: ModelStep, seed: str, model: str, profile: Profile, _request: RequestView) -> HttpResponse:
@@ -87,11 +95,11 @@ def _content(step: ModelStep, seed: str) -> list[JSON]:
 def _usage(step: ModelStep, seed: str, profile: Profile) -> dict[str, JSON]:
     """Return the token counts. `input_tokens` excludes cached tokens, so adapters have to add them.
 
-    A prefix is cached only if it is marked and long enough. It is written once and read when it is repeated. None of
-    the 170 recorded responses has cached tokens without a mark.
+    A prefix is cached only if it is marked and long enough. It is written once, and its part up to a mark is read when
+    that part is repeated. None of the 170 recorded responses has cached tokens without a mark.
     """
     marked = step.prefix.marked if step.prefix.marked >= _LEAST_CACHED else 0
-    written = 0 if step.prefix.again else marked
+    written = marked - (step.prefix.marked_again if step.prefix.marked_again >= _LEAST_CACHED else 0)
     thought = number(seed, "thought", 20, 200) if step.thinking is not None else 0
     usage: dict[str, JSON] = {
         "input_tokens": number(seed, "input", 40, 900),

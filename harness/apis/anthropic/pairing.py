@@ -10,10 +10,12 @@ from typing import NamedTuple
 
 from harness.apis.anthropic.requests import is_continued
 from harness.apis.fact_files import ApiLimits, Facts
-from harness.apis.jsonvalue import cached_per_element, canonical, join, objects, string
+from harness.apis.jsonvalue import cached_per_element, canonical, join, objects, parsed_object, resolve, string
 from harness.apis.limits import Limit, Violation, severity_of
+from harness.apis.prefix import PrefixChange, PrefixMismatch, PrefixPiece
 from harness.apis.profiles import IssuedState, Profile
-from harness.apis.view import OpaqueView, PartView, RequestView, ResponseView, ResultView
+from harness.apis.view import OpaqueView, PartView, ProviderReport, RequestView, ResponseView, ResultView
+from harness.model.http import HttpRequest
 from harness.model.messages import JSON
 
 FACTS = Facts.beside(__file__)
@@ -256,13 +258,30 @@ _KINDS = ("thinking", "redacted_thinking")
 class AnthropicState(IssuedState):
     """Thinking blocks issued in responses. See `harness.apis.profiles.IssuedState`."""
 
-    def __init__(self, *, foreign: bool) -> None:
-        super().__init__(foreign=foreign)
+    def __init__(self, *, foreign: bool, profile: Profile | None = None) -> None:
+        super().__init__(foreign=foreign, profile=profile)
         self._latest: list[str] = []
         self._issued: set[str] = set()
+        self._behaviour: JSON = None
+        self._reports_wanted = False
+
+    def receive(self, request: RequestView, sent: HttpRequest) -> None:
+        """Compare prefixes, and read the treatment that the request asks for (anthropic-input-transformations)."""
+        super().receive(request, sent)
+        self._behaviour = resolve(parsed_object(sent.body), "/thinking/block_binding/prefix_mismatch_behavior")
+        self._reports_wanted = _BINDING_BETA in (sent.headers.get("anthropic-beta") or "")
+
+    def reports(self) -> tuple[ProviderReport, ...]:
+        """Return the blocks that were dropped, or that were accepted although their prefix changed."""
+        effect = "dropped" if self._behaviour == "drop_block" else "tolerated"
+        return tuple(
+            ProviderReport(effect, "prefix_binding_mismatch", "", part=each.thought.pointer)
+            for each in (self.mismatches if self._reports_wanted else ())
+        )
 
     def note(self, response: ResponseView) -> None:
         """Remember the thinking blocks of a response. Those of a truncated response need not be sent back."""
+        super().note(response)
         thinking = _thinking(response.parts)
         self._issued.update(thinking)
         if response.complete:
@@ -271,7 +290,23 @@ class AnthropicState(IssuedState):
     def objection(self, request: RequestView) -> Violation | None:
         """Return a violation if thinking was modified or was never issued, or is missing from the latest response
         although its tool results are sent."""
-        return self._altered(request) or self._unknown(request)
+        return self._altered(request) or self._unknown(request) or self._misplaced()
+
+    def _misplaced(self) -> Violation | None:
+        """Return a violation for the first block whose prefix changed, if this account is refused.
+
+        That of an account created before 2026-08-31 is only refused if the request asks for it.
+        """
+        always = self.profile is not None and self.profile.changed_prefix == "refuses"
+        if not self.mismatches or not (self._behaviour == "error" or (always and self._behaviour is None)):
+            return None
+        mismatch = self.mismatches[0]
+        place = mismatch.thought.pointer
+        words = f"{dotted(place)}: {_BOUND}"
+        if not self._reports_wanted:
+            words += f" That setting requires the `{_BINDING_BETA}` value in the `anthropic-beta` header."
+        changed = mismatch.change.pointer if mismatch.change else ""
+        return limit("thinking-bound").broken(words + _reason(mismatch), changed or place, code="invalid_request_error")
 
     def _unknown(self, request: RequestView) -> Violation | None:
         parts = (part for turn in request.turns for part in turn.parts if isinstance(part, OpaqueView))
@@ -296,6 +331,29 @@ class AnthropicState(IssuedState):
             latest.pointer,
             code="invalid_request_error",
         )
+
+
+_BINDING_BETA = "thinking-binding-controls-2026-08-01"
+
+_BOUND = (
+    "Invalid `signature` in `thinking` block. The block is bound to a different conversation. Remove the block, or set "
+    '`thinking.block_binding.prefix_mismatch_behavior` to "drop_block".'
+)
+
+
+def _reason(mismatch: PrefixMismatch) -> str:
+    """Return the last sentence of the provider's refusal. Most changed messages have none."""
+    match mismatch.change:
+        case PrefixChange(kind="system"):
+            return " The `system` prompt differs from the one this block was created with."
+        case PrefixChange(kind="thinking-dropped"):
+            return " The `thinking` block that preceded this one when it was created is missing from this request."
+        case PrefixChange(now=PrefixPiece(section="tools")) | PrefixChange(then=PrefixPiece(section="tools")):
+            return " The `tools` list differs from the one this block was created with."
+        case PrefixChange(now=PrefixPiece(pointer=pointer)) if pointer.startswith("/messages/0/"):
+            return " A message older than `messages.0.content.0` differs from when this block was created."
+        case _:
+            return ""
 
 
 def _returns_results(request: RequestView) -> bool:

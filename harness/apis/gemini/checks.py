@@ -319,12 +319,13 @@ def _words(name: str, position: int, *, vertex: bool) -> str:
 class GeminiState(IssuedState):
     """Thought signatures issued in responses. See `harness.apis.profiles.IssuedState`."""
 
-    def __init__(self, *, foreign: bool) -> None:
-        super().__init__(foreign=foreign)
+    def __init__(self, *, foreign: bool, profile: Profile | None = None) -> None:
+        super().__init__(foreign=foreign, profile=profile)
         self._signatures: set[str] = set()
 
     def note(self, response: ResponseView) -> None:
         """Remember the signatures of a response, even if it is truncated."""
+        super().note(response)
         self._signatures.update(
             spelled(part.opaque)
             for part in response.parts

@@ -7,7 +7,7 @@ import re
 from harness.apis.api import Api
 from harness.apis.conversion import MinimalRequest
 from harness.apis.matching import SchemaPlaces
-from harness.apis.openai_responses.checks import FACTS, violations
+from harness.apis.openai_responses.checks import FACTS, ResponsesState, violations
 from harness.apis.openai_responses.conversion import REQUEST_BUILDER, OpenAIResponsesReader
 from harness.apis.openai_responses.mock import SHAPES, build, build_stream, stream_error, stream_of
 from harness.apis.openai_responses.requests import NAME, model_of, recognises, view
@@ -88,6 +88,7 @@ API = Api(
         end="`response.completed`, `response.incomplete` or `response.failed`",
     ),
     traits=Traits(strict_unless_told=True),
+    issued_state=ResponsesState,
     one_call={"parallel_tool_calls": False},
     strict_tool={"strict": True},
     canonical_reader=OpenAIResponsesReader,

@@ -10,8 +10,9 @@ from harness.apis.jsonvalue import as_list, as_object, join, keys, parsed, strin
 from harness.apis.limits import Limit, Violation, bracketed
 from harness.apis.openai_common import Nodes, bare_arrays, field_faults, invalid_schema, open_objects, schema_nodes
 from harness.apis.openai_responses.requests import item_kind, state
+from harness.apis.profiles import IssuedState
 from harness.apis.services import RuleSet
-from harness.apis.view import WireError
+from harness.apis.view import ProviderReport, WireError
 from harness.model.http import HttpRequest
 from harness.model.messages import JSON
 
@@ -327,3 +328,16 @@ def _texts(content: JSON) -> Iterator[str]:
         text = as_object(part).get("text")
         if isinstance(text, str):
             yield text
+
+
+class ResponsesState(IssuedState):
+    """Reasoning items issued in responses. See `harness.apis.profiles.IssuedState`."""
+
+    def reports(self) -> tuple[ProviderReport, ...]:
+        """Return the items that are withheld from the model (openai-responses-gpt-6-2-reasoning-dropped)."""
+        return tuple(
+            ProviderReport(
+                "dropped", "prefix_mismatch", "", each.thought.pointer, string(as_object(each.issued.raw).get("id"))
+            )
+            for each in self.mismatches
+        )

@@ -17,7 +17,7 @@ from harness.apis.openai_responses.responses import OPENAI, ResponsesDialect, di
 from harness.apis.openai_responses.streams import FIELDS, TERMINAL, TEXTS
 from harness.apis.registry import Profile
 from harness.apis.server import event_stream, fragments, interleaved, message, number, signature, token
-from harness.apis.view import ModelStep, Provocation, RequestView
+from harness.apis.view import ModelStep, ProviderReport, Provocation, RequestView
 from harness.model.http import HttpResponse
 from harness.model.messages import JSON, StopReason
 
@@ -46,6 +46,7 @@ def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str,
     created = _EPOCH + number(seed, "created", 0, _YEAR)
     output = _output(step, seed, profile)
     last = output[-1] if output else None
+    reported: dict[str, JSON] = {"input_transformations": [*map(_removal, step.reports)]} if step.reports else {}
     if isinstance(last, dict) and last.get("type") == "message" and stop is StopReason.MAX_TOKENS:
         last["status"] = "incomplete"
     if isinstance(last, dict) and last.get("type") == "function_call" and step.truncated:
@@ -60,6 +61,7 @@ def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str,
         "background": False,
         "completed_at": created + number(seed, "duration", 1, 20) if status == "completed" else None,
         "error": {"code": "server_error", "message": "The model could not finish."} if status == "failed" else None,
+        **reported,
         "incomplete_details": {"reason": _REASONS[stop]} if stop and stop in _REASONS else None,
         "instructions": None,
         "max_output_tokens": None,
@@ -79,6 +81,11 @@ def build(step: ModelStep, seed: str, model: str, profile: Profile) -> dict[str,
         "truncation": "disabled",
         "usage": _usage(step, seed, profile),
     }
+
+
+def _removal(report: ProviderReport) -> JSON:
+    """Return the entry for a reasoning item (openai-responses-input-transformations)."""
+    return {"type": "reasoning", "id": report.item_id, "action": "removed", "reason": report.reason}
 
 
 def _output(step: ModelStep, seed: str, profile: Profile) -> list[JSON]:
