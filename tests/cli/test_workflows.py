@@ -71,7 +71,7 @@ def test_the_workflow_that_init_writes_passes_and_fails_for_a_broken_adapter(
     monkeypatch.delitem(sys.modules, "my_adapter")
     broken = harness(*quick(play))
 
-    assert install == "pip install toolcall-harness pytest"
+    assert install == "pip install 'toolcall-harness[all]' pytest"
     assert replay == "if [ -d cassettes ]; then harness run; fi"
     assert (good.code, replayed.code, broken.code) == (0, 0, 1)
     worst = (folder / "summary").read_text().removeprefix(summary)

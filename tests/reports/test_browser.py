@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 from urllib.parse import quote
 
@@ -12,7 +13,7 @@ import pytest
 from harness.reports.html import REPORT
 from harness.results import Presentation, RunResult
 from tests.browser import COMMAND, MISSING, Browser
-from tests.reports.runs import HOSTILE, hostile, talking
+from tests.reports.runs import HOSTILE, hostile, talking, two_causes
 
 pytestmark = pytest.mark.skipif(COMMAND is None, reason=MISSING)
 
@@ -183,7 +184,48 @@ def test_common_properties_are_shown_on_request(opened: Opened) -> None:
     assert texts(page, "#facts tr:not(.subject) th[scope=row]") == ["its place", "word for it"]
 
 
-@pytest.mark.parametrize("width", [390, 820, 1440])
+FAINT = """
+(() => {
+  const parts = (colour) => colour.match(/[\\d.]+/g).map(Number);
+  const light = ([red, green, blue]) => [red, green, blue].map((each) => each / 255)
+    .map((each) => (each <= 0.03928 ? each / 12.92 : ((each + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, each, at) => sum + each * [0.2126, 0.7152, 0.0722][at], 0);
+  const ground = (element) => {
+    for (let at = element; at; at = at.parentElement) {
+      const found = parts(getComputedStyle(at).backgroundColor);
+      if (found.length === 3 || found[3] === 1) return found;
+    }
+    return [255, 255, 255];
+  };
+  const ratio = (element) => {
+    const [one, other] = [parts(getComputedStyle(element).color), ground(element)].map(light).sort((a, b) => b - a);
+    return (one + 0.05) / (other + 0.05);
+  };
+  return [...document.body.querySelectorAll("*")].filter((each) => each.checkVisibility()
+    && [...each.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim())
+    && !each.matches("script, style, option") && ratio(each) < 4.5).map((each) => `${each.tagName} ${each.className}`);
+})()
+"""
+"""The elements whose text has a contrast below 4.5, the least that WCAG 2.2 asks for at level AA (1.4.3)."""
+
+
+def test_the_page_has_what_screen_readers_need(opened: Opened) -> None:
+    page = opened(two_causes())
+
+    levels = page.evaluate("[...document.querySelectorAll('h1, h2, h3, h4')].map(each => Number(each.tagName[1]))")
+    assert levels[0] == 1
+    assert all(later <= before + 1 for before, later in pairwise(levels)), levels
+    assert page.evaluate("[...document.querySelectorAll('th:not([scope])')].length") == 0
+    assert (
+        page.evaluate("[...document.querySelectorAll('input, select')].filter(each => !each.labels.length).length") == 0
+    )
+    assert (
+        page.evaluate("[...document.querySelectorAll('button, a')].filter(each => !each.textContent.trim()).length")
+        == 0
+    )
+
+
+@pytest.mark.parametrize("width", [360, 800, 1440])
 @pytest.mark.parametrize("fragment", ["", CELL])
 def test_no_page_is_wider_than_the_screen_in_light_or_dark(opened: Opened, width: int, fragment: str) -> None:
     grounds: list[str] = []
@@ -192,6 +234,7 @@ def test_no_page_is_wider_than_the_screen_in_light_or_dark(opened: Opened, width
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         grounds.append(page.evaluate("getComputedStyle(document.body).backgroundColor"))
         assert len(page.picture()) > 5_000
+        assert page.evaluate(FAINT) == []
     assert grounds[0] == "rgb(255, 255, 255)"
     assert grounds[1] != grounds[0]
 
