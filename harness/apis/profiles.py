@@ -174,7 +174,7 @@ class ShippedTarget:
     api: str
     model: str
     service: str | None = None
-    profile: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    profile: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
     url: str = ""
     keys: tuple[str, ...] = ()
 
