@@ -12,6 +12,7 @@ import pytest
 
 from harness.cli.main import main
 from harness.results import CellResult, RunResult, Verdict
+from harness.runner import served_session
 from tests.driving.ways import CUT, OTHERS, RIGHT, SCENARIO, WRONG
 from tests.once import once
 
@@ -43,7 +44,10 @@ def written(folder: Path, ways: Iterable[str]) -> list[str]:
 def play(folder: Path, ways: Iterable[str], *words: str) -> tuple[int, str, Cells]:
     folder.mkdir(exist_ok=True)
     reports = [f"--report=json:{folder / 'run.json'}", f"--report=terminal:{folder / 'run.txt'}"]
-    code = main(["run", "--mode=reference", *written(folder, ways), *words, *reports])
+    with pytest.MonkeyPatch.context() as patch:  # on a busy machine, parallel results come later than it waits
+        patch.setattr(served_session, "_ARRIVAL_SECONDS", 0.5)
+        patch.setattr(served_session, "_HANDOVER_SECONDS", 0.5)
+        code = main(["run", "--mode=reference", *written(folder, ways), *words, *reports])
     run = RunResult.from_json((folder / "run.json").read_text(encoding="utf-8"))
     text = " ".join((folder / "run.txt").read_text(encoding="utf-8").split())
     return code, text, {cell.scenario: cell for cell in run.cells}
@@ -77,7 +81,7 @@ def test_what_is_wrong_is_found_by_what_it_is(played: Cells, way: str) -> None:
 
     assert played[way].verdict is Verdict.FAIL
     assert causes[:1] == [WRONG[way]], said(played[way])
-    assert {*causes} <= {WRONG[way], "openai-chat-tools-empty"}, said(played[way])
+    assert {*causes} <= {WRONG[way], "openai-chat-tools-empty", "prefix-changed"}, said(played[way])
 
 
 def test_what_ends_the_loop_is_shown_with_what_it_said(played: Cells) -> None:
