@@ -26,7 +26,7 @@ _PRESERVED, _TRANSLATED, _DROPPED, _REFUSED, _LOST = HandOverOutcome
 def with_hand_over(cell: HandOverCell, result: CellResult, evidence: Evidence, history: HandedHistory) -> CellResult:
     """Return the result with the outcome of its hand-over. A finding that fails the cell shows both requests."""
     if cell.case.tool_name is not None:
-        result = _with_name_excused(result, cell.case.tool_name)
+        result = _with_name_excused(result, evidence, cell.case.tool_name)
     found = _outcome(cell, result, evidence, history)
     if found is None:
         reason = f"the history of {cell.source.name} has no {cell.case.subject}"
@@ -42,12 +42,18 @@ def with_hand_over(cell: HandOverCell, result: CellResult, evidence: Evidence, h
     return replace(result, hand_over=told, findings=findings)
 
 
-def _with_name_excused(result: CellResult, name: str) -> CellResult:
-    """Return the result with findings about the tool's name as warnings: the caller chose it. The adapter may send it
-    as it is, replace it, or decline."""
+def _with_name_excused(result: CellResult, evidence: Evidence, name: str) -> CellResult:
+    """Return the result with findings about the tool's name as warnings, because the caller chose it. The adapter may
+    send it as it is, decline, or replace it everywhere.
+    """
     about = [each for each in result.findings if each.kind is Kind.LIMIT and each.actual == name]
+    excused = {"chat-refused"} if about else set[str]()
+    if evidence.chat_exchanges:
+        view = evidence.chat_exchanges[0].view
+        if view.calls and {call.name for call in view.calls} == {tool.name for tool in view.tools} != {name}:
+            excused |= {"call-missing", "tools-declared"}
     findings = tuple(
-        replace(each, severity=Severity.WARNING) if each in about or (about and each.rule == "chat-refused") else each
+        replace(each, severity=Severity.WARNING) if each in about or each.rule in excused else each
         for each in result.findings
     )
     return replace(result, findings=findings, verdict=verdict_of(findings))

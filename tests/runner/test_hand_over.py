@@ -240,6 +240,15 @@ def _with_results(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     return tuple(made)
 
 
+def _renamed(_api: str, body: dict[str, Any]) -> None:
+    """The tool gets a legal name, in its declaration and in its call."""
+    for tool in body["tools"]:
+        tool["function"]["name"] = "weather"
+    for message in body["messages"]:
+        for call in message.get("tool_calls", ()):
+            call["function"]["name"] = "weather"
+
+
 UNUSUAL: list[tuple[str, str, str, Wrap, str]] = [
     ("ids-long", "anthropic", "openai-chat", asks(_mapped), "translated"),
     ("ids-illegal", "openai-chat", "anthropic", asks(_mapped), "translated"),
@@ -249,6 +258,7 @@ UNUSUAL: list[tuple[str, str, str, Wrap, str]] = [
     ("unanswered", "openai-chat", "anthropic", asks_messages(_with_results), "translated"),
     ("unanswered", "anthropic", "gemini-4", asks_messages(_with_results), "translated"),
     ("refusal", "openai-chat", "anthropic", asks_messages(_without_refusals), "dropped"),
+    ("name-dotted", "gemini-4", "openai-chat", sends(_renamed), "translated"),
 ]
 
 

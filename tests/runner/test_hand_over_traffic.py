@@ -19,7 +19,7 @@ from harness.cassettes.transport import HandlerTransport
 from harness.equivalence.request_meaning import pair_results
 from harness.model.errors import ChatError, Unsupported
 from harness.model.http import HttpRequest, HttpResponse
-from harness.model.messages import ChatRequest, Message, Opaque, Part, Role, ToolCall
+from harness.model.messages import JSON, ChatRequest, Message, Opaque, Part, Role, ToolCall
 from harness.model.protocols import ChatClient, Endpoint
 from harness.rules.foreign_state import foreign_state, texts_of
 from tests.stages import shipped_targets
@@ -43,8 +43,8 @@ def _part(lift: CanonicalReader, found: object, names: dict[str | None, str]) ->
     match found:
         case CallView(malformed=None, arguments=dict()):
             names[found.id] = found.name
-            state = {} if found.opaque is None else {lift.api: {"state": found.opaque}}
-            yield ToolCall(found.id or "", found.name, found.arguments, state)
+            state: dict[str, JSON] = {} if found.opaque is None else {lift.api: {"state": found.opaque}}
+            yield ToolCall(found.id or "", found.name, cast("dict[str, JSON]", found.arguments), state)
         case CallView():
             yield Opaque(lift.api, lift.raw(found))
         case ResultView():
