@@ -60,6 +60,13 @@ class HandOverTable:
             *(name for name in names if name not in self.sources),
         ]
 
+    @cached_property
+    def absent(self) -> dict[str, str]:
+        """The targets that continue no conversation, each with a reason."""
+        others = [cell for cell in self.run.cells if cell.target not in self.targets and cell.reason]
+        own = [cell for cell in others if "cannot begin" not in (cell.reason or "")]
+        return {cell.target: cell.reason or "" for cell in reversed(own)}
+
     def counts(self, source: str, target: str) -> list[tuple[HandOverOutcome, int]]:
         """Return the outcomes of one pair that occur, each with its number of cases."""
         counted = Counter(each.outcome for each, cell in self.found if (each.source, cell.target) == (source, target))
@@ -107,6 +114,9 @@ def hand_over_lines(run: RunResult, width: int) -> Iterator[RenderableType]:
     yield from columns(["", *table.targets], rows, width)
     letters = ", ".join(f"{outcome.value[0]} {outcome.value}" for outcome in HandOverOutcome)
     yield indented(f"Cases by outcome: {letters}. 'harness help hand-over' explains them.", "dim")
+    for target, reason in table.absent.items():
+        yield indented(plain(f"{target} continues no conversation: {reason}"), "dim")
+    yield indented("Cases that the first target cannot begin are not counted; --verbose lists the reasons.", "dim")
     yield ""
     yield heading("Outcomes other than preserved, and why")
     for each in table.reasons():

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from harness.apis import registry
 from harness.model.messages import ChatRequest, Image, Message, Part, Refusal, Text, Thinking, ToolCall, ToolResult
 from harness.results import CellResult, HandOverOutcome, Verdict
 from harness.runner.cells import Cell
@@ -74,6 +75,16 @@ def test_the_outcome_follows_the_subject(case: str, source: str, target: str, ou
     assert result.hand_over is not None
     assert (result.hand_over.outcome.value, result.verdict is Verdict.FAIL) == (outcome, False)
     assert words in result.hand_over.reason
+
+
+def test_an_id_that_the_caller_repeats_may_become_one_id() -> None:
+    mistral = registry.target_for(registry.target_named("mistral"), shipped_targets()["openai-chat"].adapter, {})
+    scenarios = [shipped_scenarios()["call-parallel-twice"]]
+    cells = hand_over_cells(scenarios, [mistral], [shipped_targets()["anthropic"]])
+    found = [cell for cell in cells if (cell.case.name, cell.target.name) == ("ids-repeated", "mistral")]
+    [result] = Run(InProcess(), RULES)(found).cells
+    assert result.hand_over is not None
+    assert (result.verdict, result.hand_over.outcome) == (Verdict.PASS, HandOverOutcome.TRANSLATED)
 
 
 def _of_own_api(api: str, fields: Callable[[str], dict[str, Any]]) -> Wrap:
