@@ -86,6 +86,11 @@ def completed(*output: dict[str, Any]) -> dict[str, Any]:
             "content_filter",
         ),
         ({"status": "incomplete", "incomplete_details": {"reason": "steered"}}, StopReason.PAUSE, "steered"),
+        (
+            {"status": "incomplete", "incomplete_details": {"reason": "max_messages"}},
+            StopReason.MAX_TOKENS,
+            "max_messages",
+        ),
         ({"status": "incomplete", "incomplete_details": {"reason": "tired"}}, StopReason.UNKNOWN, "tired"),
         ({"status": "incomplete"}, StopReason.UNKNOWN, "incomplete"),
         ({"status": "queued"}, StopReason.PAUSE, "queued"),

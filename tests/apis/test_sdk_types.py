@@ -1,7 +1,8 @@
 """The wire readers know the types of the installed SDKs, so that a new release shows what it brought.
 
-A block, item, tool or event type that an SDK has and that nothing in the API's package names has to be in `UNREAD`,
-under the reason why it needs no reader. A type there that has gone, or is read by now, is stale.
+A type of block, item, tool or event, or a field of requests or responses, that an SDK has and that nothing in the
+API's package names has to be in `UNREAD`, under the reason why it needs no reader. A name there that has gone, or is
+read by now, is stale.
 """
 
 from __future__ import annotations
@@ -36,16 +37,34 @@ def _strings(hint: Any) -> Iterator[str]:
             yield from _strings(inner)
 
 
+def _fields(*models: Any) -> set[str]:
+    """The wire names of the fields of models and typed dictionaries."""
+    names: set[str] = set()
+    for model in models:
+        fields = getattr(model, "model_fields", None)
+        if fields is None:
+            names |= get_type_hints(model).keys()
+        else:
+            names |= {field.alias or name for name, field in fields.items()}
+    return names
+
+
 def _anthropic() -> set[str]:
     types = pytest.importorskip("anthropic.types", reason="anthropic is not installed")
+    beta = pytest.importorskip("anthropic.types.beta")
     unions = (
         types.ContentBlock,
         types.ContentBlockParam,
         types.ToolUnionParam,
         types.RawMessageStreamEvent,
         types.RawContentBlockDelta,
+        *(beta.BetaContentBlock, beta.BetaContentBlockParam, beta.BetaToolUnionParam, beta.BetaInputTransformation),
+        *(beta.BetaRawMessageStreamEvent, beta.BetaRawContentBlockDelta, types.CacheMissReason),
     )
-    return {name for union in unions for name in _tags(union)} | {*_strings(types.StopReason)}
+    asked = types.message_create_params.MessageCreateParamsNonStreaming
+    fields = _fields(asked, types.Message, types.Usage, beta.BetaMessage, beta.BetaUsage)
+    reasons = {*_strings(types.StopReason), *_strings(beta.BetaStopReason)}
+    return {name for union in unions for name in _tags(union)} | reasons | fields
 
 
 def _chat() -> set[str]:
@@ -57,28 +76,52 @@ def _chat() -> set[str]:
     )
     reasons = types.chat_completion.Choice.model_fields["finish_reason"].annotation
     roles = _tags(types.ChatCompletionMessageParam, "role")
-    return {name for union in unions for name in _tags(union)} | {*_strings(reasons), *roles}
+    asked = types.completion_create_params.CompletionCreateParamsNonStreaming
+    fields = _fields(asked, types.ChatCompletion, types.chat_completion.Choice, types.ChatCompletionMessage)
+    return {name for union in unions for name in _tags(union)} | {*_strings(reasons), *roles} | fields
 
 
 def _responses() -> set[str]:
     types = pytest.importorskip("openai.types.responses", reason="openai is not installed")
     unions = (types.ResponseOutputItem, types.ResponseInputItemParam, types.ToolParam, types.ResponseStreamEvent)
-    return {name for union in unions for name in _tags(union)}
+    asked = types.response_create_params.ResponseCreateParamsNonStreaming
+    reasons = _strings(types.response.IncompleteDetails.model_fields["reason"].annotation)
+    tags = {name for union in unions for name in _tags(union)}
+    return tags | {*reasons} | _fields(asked, types.Response, types.ResponseUsage)
 
 
 def _gemini() -> set[str]:
     types = pytest.importorskip("google.genai.types", reason="google-genai is not installed")
     fields = (field.alias or name for model in (types.Part, types.Tool) for name, field in model.model_fields.items())
-    return {*fields, *(reason.value for reason in types.FinishReason)}
+    answers = _fields(
+        types.GenerateContentResponse,
+        types.Candidate,
+        types.GenerateContentResponseUsageMetadata,
+        types.GenerateContentResponsePromptFeedback,
+    )
+    return {*fields, *answers, *(reason.value for reason in types.FinishReason)}
 
 
 SDKS = {"anthropic": _anthropic, "openai_chat": _chat, "openai_responses": _responses, "gemini": _gemini}
 
 UNREAD: Mapping[str, Mapping[str, str]] = {
-    "anthropic": {},
-    "gemini": {},
+    "anthropic": {
+        "a header, not a field of the body": "user_profile_id workspace_id",
+        "the counts of each step, beside the totals": "iterations",
+        "a result or a delta, read as any other is": "compaction_delta mcp_tool_result",
+    },
+    "gemini": {
+        "shown to people, and no part of the conversation": """
+            avgLogprobs blockReasonMessage citationMetadata groundingMetadata logprobsResult modelStatus safetyRatings
+            urlContextMetadata
+        """,
+        "a share of the counts, which are in the totals": "candidatesTokensDetails toolUsePromptTokensDetails",
+        "of the transport, or made by the SDK": "automaticFunctionCallingHistory sdkHttpResponse trafficType",
+        "the time of the response, which only audits read": "createTime",
+    },
     "openai_chat": {},
     "openai_responses": {
+        "the usage of tools that the provider runs": "tool_usage",
         "a piece or a state of an item, which arrives whole in response.output_item.done": """
             response.code_interpreter_call.completed response.code_interpreter_call.in_progress
             response.code_interpreter_call.interpreting response.code_interpreter_call_code.delta

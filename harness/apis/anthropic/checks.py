@@ -14,7 +14,7 @@ from harness.apis.anthropic.pairing import FACTS, Entry, dotted, entries, limit,
 from harness.apis.anthropic.requests import body_of, is_continued, is_invoked
 from harness.apis.jsonvalue import as_list, cached_per_element, join, objects, resolve
 from harness.apis.limits import Severity, Violation, severity_of
-from harness.apis.schemas import schema_fault, subschemas
+from harness.apis.schemas import image_side, schema_fault, subschemas
 from harness.apis.services import RuleSet
 from harness.apis.view import WireError
 from harness.documents.json_schema import UndecidedSchema, Validator, schema_error
@@ -24,6 +24,8 @@ from harness.model.messages import JSON
 _MOST_BYTES = 32 * 1024 * 1024
 _MOST_MESSAGES = 100_000
 _MOST_CACHE_MARKS = 4
+_MANY_IMAGES = 20
+_MOST_PIXELS_OF_MANY = 2000
 _VERSION = re.compile(r"\d{4}-\d{2}-\d{2}")
 _BEDROCK = "bedrock"
 """Amazon's service. The provider's rules apply, except those about the provider's tools."""
@@ -82,6 +84,7 @@ def violations(request: HttpRequest, rule_set: RuleSet) -> list[Violation]:
         *schema_limits(body),
         *_cache_marks(body, conversation, forms),
         *_tools_missing(body, conversation),
+        *_many_images(conversation),
         *pairing_limits(body, turns(conversation), rule_set.profile),
     ]
 
@@ -212,6 +215,20 @@ def _tools_missing(body: dict[str, JSON], conversation: list[Entry]) -> Iterator
     if used is not None and not body.get("tools") and not is_continued(body):
         message = "Requests which include `tool_use` or `tool_result` blocks must define tools."
         yield limit("tools-missing").broken(message, used.pointer)
+
+
+def _many_images(conversation: list[Entry]) -> Iterator[Violation]:
+    """Yield the first image that is too large for a request with many images."""
+    blocks = (inner for entry in conversation for block in entry.blocks for inner in (block, *nested(block)))
+    images = [block for block in blocks if block.kind == "image"]
+    for image in images if len(images) > _MANY_IMAGES else ():
+        side = image_side(resolve(image.data, "/source/data"))
+        if side > _MOST_PIXELS_OF_MANY:
+            pointer = join(image.pointer, "source", "data")
+            said = "At least one of the image dimensions exceed max allowed size for many-image requests"
+            message = f"{dotted(pointer)}: {said}: {_MOST_PIXELS_OF_MANY} pixels"
+            yield limit("image-side-of-many").broken(message, pointer, actual=side, expected=_MOST_PIXELS_OF_MANY)
+            return
 
 
 def _cache_marks(body: dict[str, JSON], conversation: list[Entry], forms: _Forms) -> Iterator[Violation]:
