@@ -167,6 +167,7 @@ def _cost(run: RunResult, target: str) -> dict[str, str]:
         "cost.requests": cost.requests,
         "cost.requests.unpriced": cost.unpriced,
         "cost.tokens.input": cost.usage.input_tokens,
+        "cost.tokens.cached": cost.usage.cache_read_tokens,
         "cost.tokens.output": cost.usage.output_tokens,
         "cost.dollars": None if cost.dollars is None else f"{cost.dollars:f}",
     }

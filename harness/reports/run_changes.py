@@ -215,7 +215,12 @@ def _costs(run: RunResult, before: RunResult) -> tuple[RunChange, ...]:
 
 
 def _cost(spending: Spending) -> str:
-    sides = ((spending.usage.input_tokens, "in"), (spending.usage.output_tokens, "out"))
+    usage = spending.usage
+    sides = (
+        (usage.input_tokens, "in"),
+        (usage.cache_read_tokens or None, "from the prompt cache"),
+        (usage.output_tokens, "out"),
+    )
     tokens = ", ".join(f"{number:,} tokens {side}" for number, side in sides if number is not None)
     return f"{spent(spending)}; {tokens or 'tokens are not known'}"
 

@@ -288,4 +288,9 @@ def costs(run: RunResult, *, by_target: bool = False) -> Iterator[str]:
         unknown = f", all of {unpriced} among them" if broke_off else f": {unpriced}"
         yield f"{beginning}: {spent(Spending.together(parts.values()))}{unknown if unpriced else ''}{source}."
         if by_target:
-            yield from (f"  {name}: {spent(each)}" for name, each in parts.items())
+            yield from (f"  {name}: {spent(each)}{_from_cache(each)}" for name, each in parts.items())
+
+
+def _from_cache(spending: Spending) -> str:
+    read, every = spending.usage.cache_read_tokens, spending.usage.input_tokens
+    return f"; {read:,} of {every:,} input tokens from the prompt cache" if read and every else ""

@@ -73,6 +73,16 @@ def test_costs_are_compared_by_target() -> None:
     assert said(compare_runs(later, earlier).costs) == [f"changed anthropic: $0.5000 {rest} -> $0.2500 {rest}"]
 
 
+def test_a_prompt_cache_that_is_used_no_more_is_a_change_of_costs() -> None:
+    earlier, later = (
+        RunResult("replay", (cell(spending=Spending("m", 2, Usage(1000, 20, cached), Decimal("0.5"))),))
+        for cached in (600, 0)
+    )
+    (line,) = said(compare_runs(later, earlier).costs)
+    assert "1,000 tokens in, 600 tokens from the prompt cache, 20 tokens out ->" in line
+    assert line.endswith("1,000 tokens in, 20 tokens out")
+
+
 @pytest.mark.parametrize(
     ("was", "now", "worse"),
     [

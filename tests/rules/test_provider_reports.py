@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from harness.audit.cassette_audit import Audit
+from harness.cassettes.cassette import Cassette, Interaction
 from harness.cassettes.transport import Handler
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import ChatRequest
@@ -17,7 +19,7 @@ from harness.runner.cells import Cell
 from harness.runner.suite_run import Run
 from harness.scenarios.schema import Scenario, Variant
 from tests.broken.fault import Wrap, Wrapped, client, sends
-from tests.rules.transcripts import RULES
+from tests.rules.transcripts import RULES, transcript_of
 from tests.stages import InProcess, shipped_scenarios, shipped_targets
 
 APIS = ("anthropic", "openai-responses")
@@ -168,3 +170,16 @@ def test_an_adapter_that_sends_its_keys_in_another_order_is_right(name: str, rep
 def test_a_report_without_a_loss_is_no_finding(name: str, variant: Variant) -> None:
     result = played(name, reporting(told_nothing, always=True), None, variant)
     assert result.verdict is Verdict.PASS, result.findings
+
+
+@pytest.mark.parametrize("name", APIS)
+def test_an_audit_of_the_recording_reports_it_too(name: str) -> None:
+    shipped = shipped_targets()[name]
+    broken = replace(shipped, adapter=reversed_later(shipped.adapter))
+    transcript = transcript_of(Cell(scenario(), broken, "whole"), reporting(dropped))
+    working = Audit(RULES)
+    working.add("a.yaml", Cassette(tuple(Interaction(each.request, each.response) for each in transcript.exchanges)))
+    found = [finding for cell in working.result().cells for finding in cell.findings if finding.rule == "state-dropped"]
+    ((index, blame, message),) = [(each.index, each.blame, each.message) for each in found]
+    assert (index, blame) == (1, Blame.CLIENT)
+    assert message.endswith("since it was issued, the tools changed at /tools/0")
