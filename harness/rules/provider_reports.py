@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Literal
 
 from harness.apis.jsonvalue import equal, resolve
 from harness.apis.response_rules import Subject
-from harness.apis.view import OpaqueView, ProviderReport, RequestView
-from harness.equivalence.view_differences import alike, diff
+from harness.apis.view import OpaqueView, ProviderReport
 from harness.results import Blame, Kind, Severity
-from harness.rules.evidence import Evidence, ParsedExchange, RuleViolation
+from harness.rules.evidence import ClientRequest, Evidence, ParsedExchange, RuleViolation
 from harness.rules.rule import RuleTable
+from harness.rules.unchanged_prefix import change_words, changes_between, continued_requests
 
 RULES = RuleTable(Subject.HISTORY)
 
@@ -37,7 +36,7 @@ def _dropped_state(evidence: Evidence) -> Iterator[RuleViolation]:
         severity = None if dropped else Severity.WARNING
         if report.reason.startswith("prefix"):
             change, is_callers = _change_since(evidence, _issuer(evidence, reading, report), reading)
-            yield _violation(reading, report, f"{message}; since it was issued, {change}", severity, is_callers)
+            yield _violation(reading, report, f"{message}; {change}", severity, is_callers)
         else:
             yield replace(_violation(reading, report, message, Severity.WARNING), remedy=_BINDING_REMEDY)
 
@@ -55,8 +54,8 @@ def _missed_cache(evidence: Evidence) -> Iterator[RuleViolation]:
         if report.effect == "cache-missed":
             tokens = "" if report.tokens is None else f", about {report.tokens} tokens"
             message = f"the provider reports that its prompt cache could not be used: {report.reason}{tokens}"
-            change, is_callers = _change_since(evidence, _previous(evidence, reading), reading)
-            yield _violation(reading, report, f"{message}; since the previous request, {change}", None, is_callers)
+            change, is_callers = _change_since(evidence, None, reading)
+            yield _violation(reading, report, f"{message}; {change}", None, is_callers)
 
 
 def _violation(
@@ -108,55 +107,19 @@ def _is_same_block(issued: OpaqueView, sent: OpaqueView) -> bool:
     return any(one is not None and equal(one, other) for one, other in own)
 
 
-def _previous(evidence: Evidence, reading: ParsedExchange) -> ParsedExchange | None:
-    """Return the previous request of the same conversation."""
-    now = reading.request
-    for earlier in reversed(evidence.readings[: reading.index]):
-        before = earlier.request
-        if before and now and before.turns and now.turns and alike(before.turns[0], now.turns[0]):
-            return earlier
-    return None
-
-
-_Area = Literal["model", "tools", "system", "response_format", "turns", "effort"]
-_AREAS: dict[_Area, str] = {
-    "model": "the model",
-    "tools": "the tools",
-    "system": "the system prompt",
-    "response_format": "the format of the answer",
-    "turns": "an earlier entry",
-    "effort": "the effort",
-}
-"""The values of a request that its prefix depends on, in the order of the prompt."""
-
-
-def _change_since(evidence: Evidence, before: ParsedExchange | None, now: ParsedExchange) -> tuple[str, bool]:
-    """Return words for the first change of what both requests have to share, and whether the caller made it."""
-    if before is None or before.request is None or now.request is None:
-        return "what changed is not recorded", False
-    trailing = evidence.transcript.profile.trailing_places
-    for area, name in _AREAS.items():
-        then, here = _prefix(before.request, area, trailing), _prefix(now.request, area, trailing)
-        found = next(diff(then, here[: len(then)] if area == "turns" else here), None)
-        if found is not None:
-            is_callers = _is_callers(evidence, before, now, area)
-            at = f" at {found.pointer}" if found.pointer else ""
-            return f"{name} changed{at}{', as the caller asked' if is_callers else ''}", is_callers
-    return "nothing that the rule compares has changed", False
-
-
-def _prefix(view: RequestView, area: _Area, trailing: frozenset[str]) -> Any:
-    value = getattr(view, area)
-    return tuple(part for part in view.system if part.place not in trailing) if area == "system" else value
-
-
-def _is_callers(evidence: Evidence, before: ParsedExchange, now: ParsedExchange, area: _Area) -> bool:
-    """Return whether the caller's own requests differ, too."""
-    chats = evidence.transcript.chats
-    if not chats or before.exchange.chat is None or now.exchange.chat is None:
-        return False
-    then, here = chats[before.exchange.chat].request, chats[now.exchange.chat].request
-    if area == "turns":
-        return here.messages[: len(then.messages)] != then.messages
-    name = "thinking" if area == "effort" else area
-    return getattr(then, name) != getattr(here, name)
+def _change_since(evidence: Evidence, issuer: ParsedExchange | None, reading: ParsedExchange) -> tuple[str, bool]:
+    """Return words for the first change of the prefix since a block was issued, and whether the caller made it. Without
+    an issuer, only the last two requests are compared.
+    """
+    pairs = {req.reading.index: (before, req) for before, req in continued_requests(evidence)}
+    chain: list[tuple[ClientRequest, ClientRequest]] = []
+    at = reading.index
+    while at in pairs and (not chain or (issuer is not None and at > issuer.index)):
+        chain.insert(0, pairs[at])
+        at = pairs[at][0].reading.index
+    for with_callers in (False, True):
+        for before, req in chain:
+            for change in changes_between(evidence, before, req, with_callers=with_callers):
+                whose = ", as the caller asked" if with_callers else ""
+                return f"{change_words(change)}{f' at {change.pointer}' if change.pointer else ''}{whose}", with_callers
+    return "tools, system prompt and messages are unchanged, as far as they are recorded", False

@@ -54,10 +54,15 @@ def continued_requests(evidence: Evidence) -> Iterator[tuple[ClientRequest, Clie
     return ((before, req) for before, req in pairs if not (before.view.stateful or req.view.stateful))
 
 
-def changes_between(evidence: Evidence, before: ClientRequest, req: ClientRequest) -> list[PrefixChange]:
-    """Return the changes of the prefix from one request to the next, without those of the caller."""
+def changes_between(
+    evidence: Evidence, before: ClientRequest, req: ClientRequest, *, with_callers: bool = False
+) -> list[PrefixChange]:
+    """Return the changes of the prefix from one request to the next, without those of the caller unless they are
+    requested.
+    """
     then, now = evidence.cached(_pieces, before), evidence.cached(_pieces, req)
-    caller, leaves = _caller_changes(before, req), _rule_set(evidence, req).first_thoughts_may_leave
+    caller = None if with_callers else _caller_changes(before, req)
+    leaves = _rule_set(evidence, req).first_thoughts_may_leave
     found = prefix_changes(then, now, caller, may_leave=leaves)
     if any(change.kind == "history" for change in found):  # ids that the API did not issue may differ
         view = with_ids_of(before.view, req.view, evidence.issued_ids)
@@ -157,13 +162,18 @@ _KINDS: Mapping[ChangedPrefix, Kind] = {
 }
 
 
+def change_words(change: PrefixChange) -> str:
+    """Return a clause that describes a change."""
+    named = change.now if change.kind == "tool-added" else change.then or change.now
+    return _MESSAGES[change.kind].format(name=named.name if named else "")
+
+
 def _violation(evidence: Evidence, before: ClientRequest, req: ClientRequest, change: PrefixChange) -> RuleViolation:
     one, other = change.then, change.now
     expected, actual = _shown(before, one), _shown(req, other)
     if change.kind == "tool-order":
         expected, actual = _tool_names(before), _tool_names(req)
-    named = other if change.kind == "tool-added" else one or other
-    message = _MESSAGES[change.kind].format(name=named.name if named else "")
+    message = change_words(change)
     if change.kind == "key-order":  # no source says that a provider compares it
         place = other.pointer if other else ""
         return req.reading.violation(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from harness.apis.fact_files import SHIPPED
 from harness.audit.cassette_audit import Audit
 from harness.cassettes.cassette import Cassette, Interaction
 from harness.cassettes.transport import Handler
@@ -23,6 +25,7 @@ from tests.rules.transcripts import RULES, transcript_of
 from tests.stages import InProcess, shipped_scenarios, shipped_targets
 
 APIS = ("anthropic", "openai-responses")
+CHANGE = "; the tools are sent in another order than in the request before at /tools/0"
 VARIANTS: tuple[Variant, ...] = ("whole", "stream")
 Report = Callable[[dict[str, Any]], dict[str, Any]]
 """Returns the fields that a provider adds to a response, for a request with changed tools."""
@@ -64,14 +67,16 @@ def told_nothing(_body: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def reporting(report: Report, *, always: bool = False) -> InProcess:
-    """A provider that looks at the tools of the first request, and reports if later ones have others."""
+def reporting(report: Report, *, always: bool = False, of: str = "tools") -> InProcess:
+    """A provider that looks at the tools or the system prompt of the first request, and reports if later ones have
+    others."""
     first: list[Any] = []
 
     def provider(request: HttpRequest, session: Handler) -> HttpResponse:
         body, response = json.loads(request.body), session(request)
-        first.append(body["tools"])
-        if body["tools"] == first[0] and not (always and len(first) > 1):
+        names = ("tools",) if of == "tools" else ("system", "instructions")
+        first.append([body.get(name) for name in names])
+        if first[-1] == first[0] and not (always and len(first) > 1):
             return response
         added = report(body)
         if "event-stream" not in response.headers["content-type"]:
@@ -130,7 +135,7 @@ def test_reasoning_that_the_provider_withheld_is_lost_and_the_change_before_it_i
     result = played(name, reporting(dropped), reversed_later, variant)
     (finding,) = of("state-dropped", result)
     assert (finding.severity, finding.blame, finding.kind) == (Severity.ERROR, Blame.ADAPTER, Kind.LOSS)
-    assert finding.message.endswith("since it was issued, the tools changed at /tools/0"), finding.message
+    assert finding.message.endswith(CHANGE), finding.message
     assert (finding.of_response, finding.pointer, finding.exchange) == (True, "/input_transformations/0", 1)
     assert isinstance(finding.actual, dict)
     assert "prefix" in str(finding.actual["reason"])
@@ -150,7 +155,7 @@ def test_a_cache_that_was_missed_is_a_note_with_its_tokens(name: str, variant: V
     (finding,) = of("cache-missed", played(name, reporting(missed), reversed_later, variant))
     assert finding.kind is Kind.CONVENTION
     assert "about 1200 tokens" in finding.message
-    assert finding.message.endswith("since the previous request, the tools changed at /tools/0")
+    assert finding.message.endswith(CHANGE)
 
 
 def _keys_moved(_api: str, body: dict[str, Any]) -> None:
@@ -177,9 +182,21 @@ def test_an_audit_of_the_recording_reports_it_too(name: str) -> None:
     shipped = shipped_targets()[name]
     broken = replace(shipped, adapter=reversed_later(shipped.adapter))
     transcript = transcript_of(Cell(scenario(), broken, "whole"), reporting(dropped))
-    working = Audit(RULES)
+    working = Audit(RULES, SHIPPED.on(dt.date(2026, 11, 26)))  # the reference server's answers are of several days
     working.add("a.yaml", Cassette(tuple(Interaction(each.request, each.response) for each in transcript.exchanges)))
     found = [finding for cell in working.result().cells for finding in cell.findings if finding.rule == "state-dropped"]
     ((index, blame, message),) = [(each.index, each.blame, each.message) for each in found]
     assert (index, blame) == (1, Blame.CLIENT)
-    assert message.endswith("since it was issued, the tools changed at /tools/0")
+    assert message.endswith(CHANGE)
+
+
+@pytest.mark.parametrize("name", APIS)
+def test_a_system_prompt_that_the_caller_changed_is_a_note(name: str) -> None:
+    """The provider looks at the system prompt; on GPT-6.2 `instructions` would not count."""
+    changed = scenario().model_copy(update={"system": "Be brief."})
+    turns = (changed.turns[0], changed.turns[0].model_copy(update={"system": "Be kind."}))
+    asked = Cell(changed.model_copy(update={"turns": turns, "id": "twice"}), shipped_targets()[name], "whole")
+    found = of("state-dropped", Run(reporting(dropped, of="system"), RULES)([asked]).cells[0])
+    assert found
+    assert {(each.severity, each.blame) for each in found} == {(Severity.NOTE, Blame.SCENARIO)}
+    assert all("as the caller asked" in each.message for each in found)
