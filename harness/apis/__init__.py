@@ -11,7 +11,7 @@ are shared by all APIs.
 | `requests` | requests → neutral views |
 | `responses`, `streams` | responses and streams → neutral views, and the rules that servers must keep |
 | `server` | errors, and endpoints other than chats |
-| `mock` | responses and streams of the reference server |
+| `reference_responses` | responses and streams of the reference server |
 | `checks` | checks of requests that conditions in `facts.yaml` cannot express |
 | `conversion` | requests to and from canonical values |
 """

@@ -30,17 +30,17 @@ _SHOWN = 120
 class RequestDifference:
     """Difference between a recorded and a sent request.
 
-    `pointer` is a JSON pointer into the sent body. It is empty for differences in method, path or headers. `neutral` is
-    set if the neutral views of the requests differ, and not only their spelling. `fact` is the field of the neutral
-    view that differs, and `setting` the name of the setting. Either may be empty. `recorded` and `sent` are JSON
-    values, or `None` if absent. `place` is the location as shown in messages: a path in the neutral view, or a name
-    such as `method`.
+    `pointer` is a JSON pointer into the sent body. It is empty for differences in method, path or headers.
+    `changes_meaning` is set if the neutral views of the requests differ, and not only their spelling. `fact` is the
+    field of the neutral view that differs, and `setting` the name of the setting. Either may be empty. `recorded` and
+    `sent` are JSON values, or `None` if absent. `place` is the location as shown in messages: a path in the neutral
+    view, or a name such as `method`.
     """
 
     pointer: str
     recorded: JSON
     sent: JSON
-    neutral: bool
+    changes_meaning: bool
     message: str
     fact: str = ""
     setting: str = ""
@@ -64,7 +64,7 @@ def differences(
         unreadable = (
             f"the recorded request cannot be read: {one}" if isinstance(one, str) else f"cannot be read: {other}"
         )
-        return [RequestDifference("", None, None, neutral=True, message=unreadable)]
+        return [RequestDifference("", None, None, changes_meaning=True, message=unreadable)]
     if isinstance(one, EmbeddingView) and isinstance(other, EmbeddingView):
         found = [_neutral(each) for each in diff(one, other)]
     elif isinstance(one, RequestView) and isinstance(other, RequestView):
@@ -100,8 +100,8 @@ def _neutral(found: ViewDifference) -> RequestDifference:
         more, word = (recorded, "recorded only") if recorded else (sent, "sent only")
         message = f"{place}: {found.lengths[0]} recorded, {found.lengths[1]} sent; {word}: {_shown(more)}"
     else:
-        return _difference(recorded, sent, place, found.pointer, neutral=True)
-    return RequestDifference(found.pointer, recorded, sent, neutral=True, message=message, place=place)
+        return _difference(recorded, sent, place, found.pointer, changes_meaning=True)
+    return RequestDifference(found.pointer, recorded, sent, changes_meaning=True, message=message, place=place)
 
 
 def _outside(recorded: HttpRequest, sent: HttpRequest) -> Iterator[tuple[str, JSON, JSON]]:
@@ -117,7 +117,7 @@ def _outside(recorded: HttpRequest, sent: HttpRequest) -> Iterator[tuple[str, JS
 def _in_spelling(recorded: HttpRequest, sent: HttpRequest) -> Iterator[RequestDifference]:
     for name, one, other in _outside(recorded, sent):
         if one != other:
-            yield _difference(one, other, name, "", neutral=False)
+            yield _difference(one, other, name, "", changes_meaning=False)
     yield from in_bodies(recorded.body, sent.body)
 
 
@@ -142,21 +142,21 @@ def in_bodies(recorded: bytes, sent: bytes) -> Iterator[RequestDifference]:
         found = diff(jsonvalue.loads(recorded), jsonvalue.loads(sent), _SPELLING)
         for each in sorted(found, key=lambda one: one.path):
             pointer = json_pointer(each.path)
-            yield _difference(each.one, each.other, f"body {pointer or '/'}", pointer, neutral=False)
+            yield _difference(each.one, each.other, f"body {pointer or '/'}", pointer, changes_meaning=False)
     except (WireError, RecursionError):
         if recorded != sent:
             message = f"body: {len(recorded)} bytes recorded, {len(sent)} other bytes sent"
-            yield RequestDifference("", None, None, neutral=False, message=message)
+            yield RequestDifference("", None, None, changes_meaning=False, message=message)
 
 
-def _difference(recorded: JSON, sent: JSON, place: str, pointer: str, *, neutral: bool) -> RequestDifference:
+def _difference(recorded: JSON, sent: JSON, place: str, pointer: str, *, changes_meaning: bool) -> RequestDifference:
     if isinstance(recorded, str) and isinstance(sent, str) and max(len(recorded), len(sent)) > _SHOWN:
         change = text_change(recorded, sent)
         named = _SYSTEM_TEXT.sub("system prompt", place)
         message = f"{named}, {change.summary}" if change else place
     else:
         message = f"{place}: recorded {_shown(recorded)}, sent {_shown(sent)}"
-    return RequestDifference(pointer, recorded, sent, neutral=neutral, message=message, place=place)
+    return RequestDifference(pointer, recorded, sent, changes_meaning=changes_meaning, message=message, place=place)
 
 
 _SYSTEM_TEXT = re.compile(r"system\[\d+\]\.text")

@@ -74,8 +74,8 @@ def is_comparable(recorded: HttpRequest, sent: HttpRequest) -> bool:
 def apart(
     recorded: HttpRequest, sent: HttpRequest, issued: Container[str], ignored: Sequence[str]
 ) -> tuple[RequestDifference, ...]:
-    """Return the differences between two comparable requests. Those with `neutral` set change the meaning of the
-    request and fail the test.
+    """Return the differences between two comparable requests. Those with `changes_meaning` set change the meaning of
+    the request and fail the test.
 
     For requests to unknown APIs, all differences count except the formatting of JSON. `issued` contains the call ids
     that the API has issued. `ignored` contains JSON pointers into a body, in which `*` matches any one step.
@@ -83,7 +83,7 @@ def apart(
     """
     wire = spoken(sent)
     if wire is None:
-        found = [replace(each, neutral=True) for each in _outside_apis(recorded, sent)]
+        found = [replace(each, changes_meaning=True) for each in _outside_apis(recorded, sent)]
     else:
         found = [_weighed(each, recorded, sent, wire) for each in differences(recorded, sent, wire, issued=issued)]
         if not any(each.neutral and each.fact == "tools" for each in found):
@@ -91,7 +91,7 @@ def apart(
         before, now = asks_for_stream(wire, recorded), asks_for_stream(wire, sent)
         if before != now:
             message = f"stream: recorded {str(before).lower()}, sent {str(now).lower()}"
-            found = [*found, RequestDifference("/stream", before, now, neutral=True, message=message)]
+            found = [*found, RequestDifference("/stream", before, now, changes_meaning=True, message=message)]
     return tuple(each for each in found if not any(is_below(each.pointer, pointer) for pointer in ignored))
 
 
@@ -122,14 +122,14 @@ def _changed_tools(recorded: HttpRequest, sent: HttpRequest, wire: Api) -> Itera
 
 
 def _weighed(found: RequestDifference, recorded: HttpRequest, sent: HttpRequest, wire: Api) -> RequestDifference:
-    """Set `neutral` for a difference in a setting that providers read but the neutral view does not cover, such as a
-    seed. Other differences are returned unchanged.
+    """Set `changes_meaning` for a difference in a setting that providers read but the neutral view does not cover, such
+    as a seed. Other differences are returned unchanged.
     """
     steps = keys(found.pointer)
-    if found.neutral or not steps or steps[0] in _VOLATILE or any(step.isdigit() for step in steps):
+    if found.changes_meaning or not steps or steps[0] in _VOLATILE or any(step.isdigit() for step in steps):
         return found
     is_unread = all(_is_unread(steps, request, wire) for request in (recorded, sent))
-    return replace(found, neutral=True) if is_unread else found
+    return replace(found, changes_meaning=True) if is_unread else found
 
 
 def _is_unread(steps: Sequence[str], request: HttpRequest, wire: Api) -> bool:
@@ -157,7 +157,7 @@ def _outside_apis(recorded: HttpRequest, sent: HttpRequest) -> list[RequestDiffe
     one, other = urlsplit(bare(recorded.url)).query, urlsplit(bare(sent.url)).query
     if one != other:
         message = f"query: recorded {one!r}, sent {other!r}"
-        found.insert(0, RequestDifference("", one, other, neutral=True, message=message))
+        found.insert(0, RequestDifference("", one, other, changes_meaning=True, message=message))
     return found
 
 
@@ -290,7 +290,7 @@ class TapePlayer:
 
 
 def _weight(differences: Sequence[RequestDifference]) -> int:
-    return sum(each.neutral for each in differences)
+    return sum(each.changes_meaning for each in differences)
 
 
 def _issued(played: TapeExchange) -> set[str]:

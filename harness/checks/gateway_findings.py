@@ -17,7 +17,7 @@ from harness.model.messages import JSON
 from harness.results import Blame, Body, Chat, Exchange, Fate, Finding, Kind, Severity, Subject
 from harness.rules.evidence import Evidence, ParsedExchange
 from harness.rules.rule import all_rules
-from harness.runner.exhibits import excerpt, json_lines
+from harness.runner.excerpts import excerpt, json_lines
 
 FACTS: tuple[GatewayFact, ...] = (*PROMPTS, *DECLARATIONS, *SETTINGS, *HISTORY, *ANSWERS, *FAILURES)
 

@@ -63,7 +63,7 @@ from harness.results import (
 )
 from harness.rules.conversation_report import fit_exchanges, shown_exchange
 from harness.runner.costs import cost
-from harness.runner.exhibits import around, excerpt, json_lines, marked_line
+from harness.runner.excerpts import around, excerpt, json_lines, marked_line
 from harness.scenarios.schema import Variant
 
 Outcome = Literal["judged", "inconclusive", "inapplicable"]

@@ -39,7 +39,7 @@ _MODULES = {
     "probe": "providers",
     "record": "run",
     "report": "saved_runs",
-    "try": "try_subject",
+    "try": "try_command",
     "schema": "list",
     "server": "check",
     "show": "run",

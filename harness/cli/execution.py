@@ -210,17 +210,17 @@ class Execution:
         run = plan.run(selection.targets)
         with claim_cassettes(self.recorder, selection.cells):
             cells = self._to_play(selection, run, plan)
-            gathering = run.gathering(cells)
+            collector = run.collector(cells)
             described = self._described(chosen, selection, cells, plan)
 
             def complete(result: RunResult) -> RunResult:
                 dealt = shard or (Shard(1, 1) if self.mode == "live" and self.recorder is None else None)
                 if shard is not None:  # other shards may have matched these entries
                     result = replace(result, stale=(), unmatched=())
-                return replace(described(result), part=dealt and dealt.part(whole, expected, gathering.observed))
+                return replace(described(result), part=dealt and dealt.part(whole, expected, collector.observed))
 
-            self.reports.begin(cells, lambda: gathering.cells, complete)
-            result = self._played(selection, cells, run, plan, gathering, jobs)
+            self.reports.begin(cells, lambda: collector.cells, complete)
+            result = self._played(selection, cells, run, plan, collector, jobs)
             if self.check is not None:
 
                 def again(tried: Sequence[Cell]) -> Sequence[CellResult]:
@@ -298,18 +298,18 @@ class Execution:
         cells: Sequence[Cell],
         run: Run,
         plan: Plan,
-        gathering: ResultCollector,
+        collector: ResultCollector,
         jobs: int | None,
     ) -> RunResult:
         options = self.options
         resumed = self._resumed(cells)
-        gathering.keep(resumed.cells, resumed.observed)
+        collector.keep(resumed.cells, resumed.observed)
         if plan.budget is not None:
             plan.budget.foresee([cell for number, cell in enumerate(cells) if number not in resumed.cells])
         try:
             with _executor(options, self.mode, plan, selection.targets) as elsewhere:
                 playing = partial(run, jobs=jobs, enough=options.failure_limit, elsewhere=elsewhere, skip=resumed.cells)
-                return self._with_progress(playing, cells, gathering)
+                return self._with_progress(playing, cells, collector)
         except BaseException:
             if self.recorder is not None:
                 named = options.targets or options.adapters or options.models
@@ -333,7 +333,7 @@ class Execution:
         return found
 
     def _with_progress(
-        self, playing: Callable[..., RunResult], cells: Sequence[Cell], gathering: ResultCollector
+        self, playing: Callable[..., RunResult], cells: Sequence[Cell], collector: ResultCollector
     ) -> RunResult:
         is_live = self.mode == "live"
         try:
@@ -344,10 +344,10 @@ class Execution:
                         self.reports.update()
                     progress(cell)
 
-                return playing(cells, progress=finished, gathering=gathering)
+                return playing(cells, progress=finished, collector=collector)
         finally:
             if self.last_failed is not None:
-                self.last_failed.store(gathering.cells)
+                self.last_failed.store(collector.cells)
 
 
 Again = Callable[[Execution, WorkerPool, RunResult], RunResult]

@@ -35,7 +35,7 @@ from harness.reports.words import what_to_do
 from harness.results import Exchange, Finding
 from harness.runner.backends import NO_KEY
 from harness.runner.cells import Cell
-from harness.runner.exhibits import SUBJECTS_OF_ANSWERS
+from harness.runner.excerpts import SUBJECTS_OF_ANSWERS
 from harness.runner.tool_loop import run_scenario
 from harness.stdio import adapter_specs
 

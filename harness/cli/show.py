@@ -51,7 +51,7 @@ from harness.results import (
     ToolRun,
 )
 from harness.rules.evidence import Evidence, ParsedExchange
-from harness.runner import exhibits
+from harness.runner import excerpts
 from harness.runner.cells import Cell
 from harness.runner.plan import Plan
 from harness.stdio.workers import WorkerPool
@@ -158,7 +158,7 @@ def _findings(found: Sequence[_Numbered]) -> Iterator[RenderableType]:
 
 def _right(here: Sequence[_Numbered], width: int) -> Iterator[RenderableType]:
     """Yield the differences between the request and the built-in adapter's request in two columns."""
-    found = [each.finding for each in here if not exhibits.is_about_response(each.finding)]
+    found = [each.finding for each in here if not excerpts.is_about_response(each.finding)]
     pair = next((each.exhibits for each in found if each.exhibits), None)
     if pair is None:
         return
@@ -290,12 +290,12 @@ def _response(api: str, reading: ParsedExchange, here: Sequence[_Numbered], widt
 
 def _raw(api: str, reading: ParsedExchange, here: Sequence[_Numbered]) -> list[Text]:
     """Return the raw stream. Events that have findings are marked."""
-    stream = exhibits.raw_stream(api, reading)
+    stream = excerpts.raw_stream(api, reading)
     if stream is None:
         return []
     marks: dict[int, list[_Numbered]] = {}
     for each in here:
-        if exhibits.is_about_response(each.finding):
+        if excerpts.is_about_response(each.finding):
             for at in stream.marks(each.finding.pointer or ""):
                 marks.setdefault(at, []).append(each)
     made = [Text(f"the raw stream, {count(len(stream.frames), 'event')}:", style="dim")]
@@ -330,11 +330,11 @@ def _json(value: JSON, before: JSON, here: Sequence[_Numbered], *, response: boo
     """
     pointed = [each for each in here if each.finding.pointer and each.finding.of_response is response]
     opened = [each.finding.pointer or "" for each in pointed]
-    shown = exhibits.json_lines(value, width, "", [*opened, *_grown(value, before)])
+    shown = excerpts.json_lines(value, width, "", [*opened, *_grown(value, before)])
     marks: dict[int, list[_Numbered]] = {}
     for each in pointed:
-        marks.setdefault(exhibits.marked_line(shown, each.finding.pointer or ""), []).append(each)
-    same = exhibits.unchanged(value, before)
+        marks.setdefault(excerpts.marked_line(shown, each.finding.pointer or ""), []).append(each)
+    same = excerpts.unchanged(value, before)
     made: list[Text] = []
     skipped = 0
     for number, line in enumerate(shown):

@@ -131,7 +131,7 @@ class Tape:
         remarks = [
             spelled(at + 1, exchanges[at])
             for at in new
-            if exchanges[at].differences and not any(each.neutral for each in exchanges[at].differences)
+            if exchanges[at].differences and not any(each.changes_meaning for each in exchanges[at].differences)
         ]
         judged = self._judged(exchanges) if self._settings.judge and new else []
         for each in (each for each in judged if each.exchange is None or each.exchange in new):
@@ -304,7 +304,7 @@ def differing(exchanges: Sequence[TapeExchange], numbers: Sequence[int]) -> Iter
     listed: dict[tuple[str, ...], int] = {}
     for at in numbers:
         played = exchanges[at]
-        found = tuple(each.message for each in played.differences if each.neutral)
+        found = tuple(each.message for each in played.differences if each.changes_meaning)
         if not found:
             continue
         head = f"request {at + 1}, {request_line(played.request)}, is not the recorded one (interaction {played.index})"
@@ -313,7 +313,7 @@ def differing(exchanges: Sequence[TapeExchange], numbers: Sequence[int]) -> Iter
             yield TapeProblem(headline, _joined([f"{head}: as request {listed[found] + 1}"]))
             continue
         listed[found] = at
-        shown = [each for each in played.differences if each.neutral][:_MOST]
+        shown = [each for each in played.differences if each.changes_meaning][:_MOST]
         more = [f"  and {len(found) - _MOST} more"] if len(found) > _MOST else []
         yield TapeProblem(
             headline, _joined([f"{head}:", *(line for each in shown for line in _difference(each)), *more])
@@ -366,7 +366,7 @@ _PLACES = (
 
 def _changed(differences: Sequence[RequestDifference]) -> str:
     """Describe the first difference that fails the test. Use the readable name of its path if `_PLACES` has one."""
-    first = next(each for each in differences if each.neutral)
+    first = next(each for each in differences if each.changes_meaning)
     for pattern, words in _PLACES:
         match = re.match(pattern, first.place)
         if match is not None:

@@ -73,11 +73,11 @@ def _changed_requests(evidence: Evidence) -> Iterator[RuleViolation]:
         if recorded is None:
             continue
         for found in differences(recorded, reading.exchange.request, evidence.api, issued=evidence.issued_ids):
-            at_fault = found.neutral and not faulty().isdisjoint(
+            at_fault = found.changes_meaning and not faulty().isdisjoint(
                 {(reading.index, _entry(found.pointer)), (reading.index, "")}
             )
             asked_for = is_own or (at_fault and not _is_library_default(evidence, reading, found))
-            if not asked_for and (not found.neutral or found.fact in _JUDGED_FACTS):
+            if not asked_for and (not found.changes_meaning or found.fact in _JUDGED_FACTS):
                 continue
             what = (
                 "not the request that was recorded"
@@ -91,7 +91,7 @@ def _changed_requests(evidence: Evidence) -> Iterator[RuleViolation]:
                 found.sent,
                 found.recorded,
                 kind=None if asked_for else Kind.CONVENTION,
-                severity=Severity.ERROR if found.neutral else Severity.WARNING,
+                severity=Severity.ERROR if found.changes_meaning else Severity.WARNING,
                 blame=_blame(evidence),
             )
 

@@ -223,14 +223,14 @@ class Run:
         jobs: int | None = None,
         progress: Progress | None = None,
         enough: int | None = None,
-        gathering: ResultCollector | None = None,
+        collector: ResultCollector | None = None,
         elsewhere: Execute | None = None,
         skip: Container[int] = (),
     ) -> RunResult:
         """Run the cells, `jobs` at a time. If they are recorded, their cassettes are checked first.
 
         Without `jobs`, cells run one at a time. If they are offline and use built-in adapters, they run in one process
-        per processor instead. After `enough` failures no further cell starts. `gathering` is the collector to use; a
+        per processor instead. After `enough` failures no further cell starts. `collector` is the collector to use; a
         caller that passes one can read results during the run. `elsewhere` runs the cells in other processes. Cells
         whose numbers are in `skip` are not run; only live runs support this.
 
@@ -241,12 +241,12 @@ class Run:
         if self._recorder is not None and self._runner.survey is None:
             cells = without_fresh(cells, self.surveyed(cells))
         self._room = max_conversation_chars(len(cells))
-        gathering = self.gathering(cells) if gathering is None else gathering
+        collector = self.collector(cells) if collector is None else collector
         patience = MaxFail(enough)
 
         def done(number: int, judged: JudgedCell) -> None:
             with self._lock:
-                gathering.add(number, judged)
+                collector.add(number, judged)
                 patience.take(judged.result)
                 if progress:
                     progress(judged.result)
@@ -255,13 +255,13 @@ class Run:
             self._dispatch(cells, jobs, done, patience, elsewhere, skip)
         finally:
             self._runner.survey = None
-        result = gathering.result(self.mode)
+        result = collector.result(self.mode)
         if len(result.cells) < len(cells):  # a cell that did not run does not make an entry stale
             result = replace(result, unplayed=len(cells) - len(result.cells), stale=(), unmatched=())
         seconds = round(time.perf_counter() - started, 3)
         return replace(result, timing={"seconds": seconds}, played_at=began)
 
-    def gathering(self, cells: Sequence[Cell]) -> ResultCollector:
+    def collector(self, cells: Sequence[Cell]) -> ResultCollector:
         """Return a collector for these cells."""
         return ResultCollector(len(cells), _targets(cells), self._expected, self._scope)
 
@@ -301,10 +301,10 @@ class Run:
     def collect(self, judged: Sequence[JudgedCell]) -> RunResult:
         """Return the result of a run that consists of these cells."""
         targets = dict.fromkeys(each.result.target for each in judged)
-        gathering = ResultCollector(len(judged), targets, self._expected, self._scope)
+        collector = ResultCollector(len(judged), targets, self._expected, self._scope)
         for number, each in enumerate(judged):
-            gathering.add(number, each)
-        return gathering.result(self.mode)
+            collector.add(number, each)
+        return collector.result(self.mode)
 
     def look(self, cell: Cell) -> tuple[CellResult, Evidence | None]:
         """Run one cell. Return its result and, if it ran, its redacted evidence.

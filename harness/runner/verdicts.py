@@ -47,11 +47,11 @@ from harness.rules.expected_outcomes import decline_reason as why_declined
 from harness.rules.expected_outcomes import declined_chat
 from harness.rules.replays import CASSETTE_AGE_RULE
 from harness.rules.rule import Rule, all_rules
-from harness.runner import exhibits
+from harness.runner import excerpts
 from harness.runner.backends import CellEnvironment
 from harness.runner.costs import spending
 from harness.runner.differences import Observations
-from harness.runner.exhibits import ShippedRequests, excerpt, shipped_requests
+from harness.runner.excerpts import ShippedRequests, excerpt, shipped_requests
 from harness.runner.expected_failures import ExpectedFailure, mark_expected
 from harness.runner.recorder import is_complete
 from harness.stdio.adapter_process import MAX_OUTPUT_BYTES
@@ -185,18 +185,18 @@ class _Exhibits:
     def _stream(self, finding: Finding, reading: ParsedExchange) -> Body | None:
         if (
             finding.severity is Severity.NOTE
-            or not exhibits.is_about_response(finding)
+            or not excerpts.is_about_response(finding)
             or reading.exchange.response is None
         ):
             return None
         clean = replace(reading.exchange, response=self._redactor.response(reading.exchange.response))
-        stream = exhibits.raw_stream(self._evidence.transcript.api, replace(reading, exchange=clean))
-        return exhibits.stream_body(stream, finding) if stream is not None else None
+        stream = excerpts.raw_stream(self._evidence.transcript.api, replace(reading, exchange=clean))
+        return excerpts.stream_body(stream, finding) if stream is not None else None
 
     def _requests(self, finding: Finding, reading: ParsedExchange) -> tuple[Body, ...]:
         """Return the wrong request and the right one."""
         is_cause = finding.severity is not Severity.NOTE and finding.follows is None
-        if not is_cause or finding.blame is not Blame.ADAPTER or exhibits.is_about_response(finding):
+        if not is_cause or finding.blame is not Blame.ADAPTER or excerpts.is_about_response(finding):
             return ()
         chat = reading.index if reading.exchange.chat is None else reading.exchange.chat
         found = self._exemplar

@@ -9,7 +9,7 @@ import pytest
 
 from harness.apis import registry
 from harness.apis.gemini import API
-from harness.apis.gemini.mock import array, event_stream
+from harness.apis.gemini.reference_responses import array, event_stream
 from harness.apis.gemini.responses import array_chunks, event_chunks, fold
 from harness.apis.view import ErrorView, ModelStep, RequestView, ResponseView
 from harness.model.http import HttpRequest, HttpResponse

@@ -43,7 +43,7 @@ def edited(*path: Any, to: Any) -> HttpRequest:
 
 def compared(sent: HttpRequest) -> list[tuple[str, bool, str]]:
     found = differences(RECORDED, sent, registry.api("openai-chat"), issued=ISSUED)
-    return [(each.pointer, each.neutral, each.message) for each in found]
+    return [(each.pointer, each.changes_meaning, each.message) for each in found]
 
 
 def test_equal_requests_do_not_differ_wherever_and_however_they_are_sent() -> None:
@@ -73,17 +73,17 @@ def test_equal_requests_do_not_differ_wherever_and_however_they_are_sent() -> No
 def test_another_meaning_is_a_neutral_difference_with_its_place(
     path: tuple[Any, ...], value: Any, pointer: str, words: str
 ) -> None:
-    [(place, neutral, message)] = compared(edited(*path, to=value))
-    assert neutral
+    [(place, changes_meaning, message)] = compared(edited(*path, to=value))
+    assert changes_meaning
     assert place.startswith(pointer)
     assert words in message
 
 
 def test_a_message_more_says_how_many_and_which() -> None:
-    [(pointer, neutral, message)] = compared(
+    [(pointer, changes_meaning, message)] = compared(
         edited("messages", to=[*BODY["messages"], {"role": "user", "content": "Hi"}])
     )
-    assert (pointer, neutral) == ("/messages/4/content", True)
+    assert (pointer, changes_meaning) == ("/messages/4/content", True)
     assert message.startswith("turns[2].parts: 1 recorded, 2 sent; sent only: ")
 
 
@@ -94,7 +94,7 @@ def test_a_result_that_is_json_spelled_otherwise_does_not_differ() -> None:
     changed = edited("messages", 3, "content", to='{"temp_c": 18, "sky": "dark"}')
 
     def found(other: HttpRequest) -> list[tuple[str, bool]]:
-        return [(d.pointer, d.neutral) for d in differences(recorded, other, registry.api("openai-chat"))]
+        return [(d.pointer, d.changes_meaning) for d in differences(recorded, other, registry.api("openai-chat"))]
 
     assert found(sent) == []
     assert found(wrapped) == [("/messages/3/content", False)]
@@ -109,7 +109,7 @@ def with_ids(*ids: str, answered: tuple[str, ...]) -> HttpRequest:
 
 
 @pytest.mark.parametrize(
-    ("sent", "neutral"),
+    ("sent", "changes_meaning"),
     [
         (with_ids("x", "y", answered=("y", "x")), False),
         (with_ids("x", "y", answered=("x", "y")), False),  # said of the same calls in another order
@@ -117,18 +117,20 @@ def with_ids(*ids: str, answered: tuple[str, ...]) -> HttpRequest:
         (with_ids("x", "y", answered=("y", "z")), True),  # a result has lost its call
     ],
 )
-def test_ids_that_no_api_issued_only_have_to_pair(sent: HttpRequest, neutral: bool) -> None:
+def test_ids_that_no_api_issued_only_have_to_pair(sent: HttpRequest, changes_meaning: bool) -> None:
     recorded = with_ids("call_1", "call_2", answered=("call_2", "call_1"))
 
-    assert {each.neutral for each in differences(recorded, sent, registry.api("openai-chat"))} == {neutral}
+    assert {each.changes_meaning for each in differences(recorded, sent, registry.api("openai-chat"))} == {
+        changes_meaning
+    }
     issued = differences(recorded, sent, registry.api("openai-chat"), issued=ISSUED)
-    assert {each.neutral for each in issued} == {True}
+    assert {each.changes_meaning for each in issued} == {True}
 
 
 def test_another_base_url_is_no_difference() -> None:
     assert compared(replace(RECORDED, url="https://gateway.example/openai/v1/chat/completions")) == []
-    [(_, neutral, message)] = compared(replace(RECORDED, url="http://reference-server.invalid/v1/completions"))
-    assert (neutral, message) == (False, 'path: recorded "chat/completions", sent "v1/completions"')
+    [(_, changes_meaning, message)] = compared(replace(RECORDED, url="http://reference-server.invalid/v1/completions"))
+    assert (changes_meaning, message) == (False, 'path: recorded "chat/completions", sent "v1/completions"')
 
 
 def test_path_query_and_allowed_headers_differ_in_spelling_only() -> None:
@@ -140,8 +142,8 @@ def test_path_query_and_allowed_headers_differ_in_spelling_only() -> None:
 
 
 def test_a_request_that_cannot_be_read_is_a_neutral_difference() -> None:
-    [(pointer, neutral, message)] = compared(replace(RECORDED, body=b"{"))
-    assert (pointer, neutral) == ("", True)
+    [(pointer, changes_meaning, message)] = compared(replace(RECORDED, body=b"{"))
+    assert (pointer, changes_meaning) == ("", True)
     assert message.startswith("cannot be read: ")
 
 
@@ -150,7 +152,7 @@ def test_two_that_cannot_be_read_are_compared_as_bytes() -> None:
     wire = registry.api("openai-chat")
     assert differences(broken, broken, wire, issued=ISSUED) == []
     [found] = differences(broken, replace(broken, body=b"[["), wire, issued=ISSUED)
-    assert (found.neutral, found.message) == (False, "body: 1 bytes recorded, 2 other bytes sent")
+    assert (found.changes_meaning, found.message) == (False, "body: 1 bytes recorded, 2 other bytes sent")
 
 
 def with_parameters(schema: Any) -> HttpRequest:
@@ -169,13 +171,13 @@ IN_OTHER_WORDS = {
 def test_a_schema_in_other_words_is_a_difference_in_spelling() -> None:
     found = differences(with_parameters(NAMED), with_parameters(IN_OTHER_WORDS), registry.api("openai-chat"))
     assert found
-    assert not any(each.neutral for each in found)
+    assert not any(each.changes_meaning for each in found)
 
 
 def test_a_schema_that_accepts_something_else_is_a_difference_in_meaning_with_an_instance() -> None:
     longer = json.loads(json.dumps(IN_OTHER_WORDS).replace('"maxLength": 3', '"maxLength": 4'))
     [found] = differences(with_parameters(NAMED), with_parameters(longer), registry.api("openai-chat"))
-    assert found.neutral
+    assert found.changes_meaning
     assert found.pointer == "/tools/0"
     assert found.message == (
         'tools[0].parameters/properties/mode: recorded {"type": ["string", "null"], "maxLength": 3}, '
@@ -193,10 +195,10 @@ def test_the_two_schema_languages_of_gemini_are_compared_as_one() -> None:
         url = "http://reference-server.invalid/v1beta/models/gemini-3-pro:generateContent"
         return HttpRequest("POST", url, RECORDED.headers, json.dumps(body).encode())
 
-    def neutral(mode: Any) -> list[bool]:
+    def changes_meaning(mode: Any) -> list[bool]:
         openapi = {"type": "OBJECT", "properties": {"mode": mode}, "required": ["mode"]}
         found = differences(asked(parametersJsonSchema=NAMED), asked(parameters=openapi), registry.api("gemini"))
-        return [each.neutral for each in found]
+        return [each.changes_meaning for each in found]
 
-    assert set(neutral({"type": "STRING", "nullable": True, "maxLength": "3"})) == {False}
-    assert neutral({"type": "STRING", "maxLength": "3"}) == [True]
+    assert set(changes_meaning({"type": "STRING", "nullable": True, "maxLength": "3"})) == {False}
+    assert changes_meaning({"type": "STRING", "maxLength": "3"}) == [True]

@@ -189,14 +189,14 @@ def test_a_setting_counts_even_if_no_view_reads_it(change: str) -> None:
     recorded = HttpRequest("POST", url, {}, json.dumps(before).encode())
     played = TapePlayer(Cassette((Interaction(recorded, HttpResponse(200)),)), taken(()), redactor)
     played.handle(replace(recorded, body=json.dumps(now).encode()))
-    assert [each.message for each in played.exchanges[0].differences if each.neutral] == expected
+    assert [each.message for each in played.exchanges[0].differences if each.changes_meaning] == expected
 
 
 def test_a_question_that_is_asked_as_a_stream_now_is_another() -> None:
     whole = HttpRequest("POST", "https://api.openai.com/v1/chat/completions", {}, json.dumps(first()).encode())
     played = TapePlayer(Cassette((Interaction(whole, HttpResponse(200)),)), taken(()), redactor)
     played.handle(replace(whole, body=json.dumps(first(stream=True)).encode()))
-    (found,) = [each for each in played.exchanges[0].differences if each.neutral]
+    (found,) = [each for each in played.exchanges[0].differences if each.changes_meaning]
     assert (found.pointer, found.message) == ("/stream", "stream: recorded false, sent true")
 
 

@@ -9,7 +9,7 @@ from harness.apis.conversion import MinimalRequest
 from harness.apis.matching import SchemaPlaces
 from harness.apis.openai_responses.checks import FACTS, ResponsesState, violations
 from harness.apis.openai_responses.conversion import REQUEST_BUILDER, OpenAIResponsesReader
-from harness.apis.openai_responses.mock import SHAPES, build, build_stream, stream_error, stream_of
+from harness.apis.openai_responses.reference_responses import SHAPES, build, build_stream, stream_error, stream_of
 from harness.apis.openai_responses.requests import NAME, model_of, recognises, view
 from harness.apis.openai_responses.responses import check_response, read
 from harness.apis.openai_responses.server import SERVER_ENDPOINTS, fail, refuse

@@ -14,7 +14,7 @@ from harness.model.messages import ChatRequest, ChatResponse, Message, Role, Tex
 from harness.model.protocols import Adapter
 from harness.results import Body, CellResult
 from harness.rules.evidence import Evidence
-from harness.runner.exhibits import (
+from harness.runner.excerpts import (
     RawStream,
     excerpt,
     raw_stream,
