@@ -86,7 +86,7 @@ def apart(
         found = [replace(each, changes_meaning=True) for each in _outside_apis(recorded, sent)]
     else:
         found = [_weighed(each, recorded, sent, wire) for each in differences(recorded, sent, wire, issued=issued)]
-        if not any(each.neutral and each.fact == "tools" for each in found):
+        if not any(each.changes_meaning and each.fact == "tools" for each in found):
             found = [*_changed_tools(recorded, sent, wire), *found]
         before, now = asks_for_stream(wire, recorded), asks_for_stream(wire, sent)
         if before != now:
@@ -114,11 +114,11 @@ def _changed_tools(recorded: HttpRequest, sent: HttpRequest, wire: Api) -> Itera
         if change.kind == "tool-order":
             names = [[each.name for each in pieces] for pieces in (then, now)]
             message = f"the tools have another order: recorded {', '.join(names[0])}, sent {', '.join(names[1])}"
-            yield RequestDifference(change.pointer, [*names[0]], [*names[1]], neutral=True, message=message)
+            yield RequestDifference(change.pointer, [*names[0]], [*names[1]], changes_meaning=True, message=message)
         elif change.kind == "tool-changed" and change.then and change.now:
             message = f"the tool {change.now.name} is declared in another way than recorded"
             one, other = (loads(piece.value) for piece in (change.then, change.now))
-            yield RequestDifference(change.pointer, one, other, neutral=True, message=message)
+            yield RequestDifference(change.pointer, one, other, changes_meaning=True, message=message)
 
 
 def _weighed(found: RequestDifference, recorded: HttpRequest, sent: HttpRequest, wire: Api) -> RequestDifference:

@@ -119,7 +119,7 @@ class ScriptSession:
         """Respond as another model from now on."""
         self._model, self._profile = model, profile
         self._memory.profile = profile
-        self._law = self._wire.services.provider_rules(profile, model)
+        self._rule_set = self._wire.services.provider_rules(profile, model)
 
     @property
     def script(self) -> int:

@@ -37,6 +37,6 @@ def request(model: str, tools: list[dict[str, Any]]) -> HttpRequest:
 def test_another_order_of_tools_is_a_difference_only_where_it_matters(
     model: str, tools: list[dict[str, Any]], count: int
 ) -> None:
-    found = [each for each in apart(request(model, TOOLS), request(model, tools), (), ()) if each.neutral]
+    found = [each for each in apart(request(model, TOOLS), request(model, tools), (), ()) if each.changes_meaning]
     assert len(found) == count, found
     assert all(each.pointer.startswith("/tools/") for each in found)
