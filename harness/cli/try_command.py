@@ -201,8 +201,8 @@ def _recognised(typed: TryOptions) -> Recognised:
     if ":" not in name and f"no module {name.partition('.')[0]!r}" in found.question:
         known = ", ".join([*ADAPTERS.names(), *(each.library for each in wrappers.WRAPPERS)])
         return Recognised(
-            question=f"{name} is no module here, and no known name. Name your client as MODULE:ATTRIBUTE, "
-            f"or one of: {known}."
+            question=f"{name} is no module here (a library must be installed where harness is), and no known name. "
+            f"Name your client as MODULE:ATTRIBUTE, or one of: {known}."
         )
     return found
 

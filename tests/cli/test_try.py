@@ -169,7 +169,10 @@ def test_the_first_request_tells_the_api_and_the_base_url(project: Path, name: s
             "httpx2",
             "httpx2 is a library without a wrapper ('harness list wrappers'). Write a function that calls it, in",
         ),
-        ("nowhere", "nowhere is no module here, and no known name. Name your client as MODULE:ATTRIBUTE, or one of:"),
+        (
+            "nowhere",
+            "nowhere is no module here (a library must be installed where harness is), and no known name. Name",
+        ),
         (
             "keyed",
             "keyed:Client needs the environment variable MY_URL. Set it: MY_URL=https://api.openai.com/v1 harness",
