@@ -135,12 +135,16 @@ def _which(cells: list[CellResult]) -> list[tuple[str, Verdict]]:
 
 
 def places_of(
-    run: RunResult, found: Iterable[tuple[CellResult, tuple[Finding, ...]]], *, both: str = ""
+    run: RunResult,
+    found: Iterable[tuple[CellResult, tuple[Finding, ...]]],
+    *,
+    both: str = "",
+    pairs: set[tuple[str, str]] | None = None,
 ) -> tuple[CellPlace, ...]:
     """Return the given cells and their findings as `CellPlace` entries. If both variants have the same findings, they
-    share one entry, and `both` is appended to its name.
+    share one entry, and `both` is appended to its name. `pairs` is `paired(run)`, if it is known.
     """
-    pairs = paired(run)
+    pairs = paired(run) if pairs is None else pairs
     places: list[CellPlace] = []
     for (scenario, target), members in grouped(found, lambda each: (each[0].scenario, each[0].target)):
         first, is_paired = members[0], (scenario, target) in pairs
@@ -162,8 +166,9 @@ def paired(run: RunResult) -> set[tuple[str, str]]:
 
 
 def _by_reason(run: RunResult, cells: Iterable[CellResult]) -> list[tuple[str, tuple[CellPlace, ...]]]:
+    pairs = paired(run)
     return [
-        (reason, places_of(run, ((cell, ()) for cell in members)))
+        (reason, places_of(run, ((cell, ()) for cell in members), pairs=pairs))
         for reason, members in grouped(cells, lambda cell: cell.reason or "")
     ]
 

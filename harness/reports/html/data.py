@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import cast
 
 from harness.reports import groups
@@ -55,8 +55,7 @@ def _pieces(run: RunResult) -> Iterator[str]:
     yield "]}"
 
 
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class _TextPool:
@@ -67,6 +66,7 @@ class _TextPool:
         self.bodies: dict[str, JSON] = {}
         self.lists: dict[tuple[int, ...], int] = {}
         self._numbers: dict[str, int] = {}
+        self._outlines: dict[str, Sequence[int]] = {}
 
     def text(self, text: str) -> int:
         """Return the index of a text."""
@@ -75,6 +75,12 @@ class _TextPool:
     def list(self, texts: Iterable[str]) -> int:
         """Return the index of a list of texts."""
         return self.lists.setdefault(tuple(map(self.text, texts)), len(self.lists))
+
+    def outline(self, source: str) -> Sequence[int]:
+        """Return the indices of the labels, the values and the pointers of an outline."""
+        if source not in self._outlines:
+            self._outlines[source] = [self.list(column) for column in zip(*json.loads(source), strict=True)]
+        return self._outlines[source]
 
     def body(self, source: str | None) -> int | None:
         """Return the index of a body.
@@ -215,6 +221,6 @@ def _sent(each: Sent, pool: _TextPool) -> list[object]:
         pool.body(each.received),
         int(each.streamed),
         int(each.left_out),
-        [pool.list(column) for column in zip(*json.loads(each.meaning or "[]"), strict=True)],
+        pool.outline(each.meaning or "[]"),
         *([pool.text(each.stream)] if each.stream is not None else []),
     ]
