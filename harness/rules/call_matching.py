@@ -345,7 +345,7 @@ def _id_not_unique(evidence: Evidence) -> Iterator[RuleViolation]:
 def _repeats(evidence: Evidence, req: ClientRequest, call: CallView) -> bool:
     """Return whether the calls with this id have one id in the caller's history, too."""
     own = [expected.id for expected, found in matched_calls(evidence, req) if found is not None and found.id == call.id]
-    return len(own) > 1 and len(set(own)) == 1
+    return len(own) > 1 and len(set(own)) == 1 and bool(own[0])
 
 
 def _id_not_unique_within_turn(evidence: Evidence) -> Iterator[RuleViolation]:

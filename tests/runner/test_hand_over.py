@@ -132,6 +132,15 @@ def _long_ids(_api: str, body: dict[str, Any]) -> None:
             message["tool_call_id"] += "x" * 70
 
 
+def _one_id(_api: str, body: dict[str, Any]) -> None:
+    """All calls without an id get the same one."""
+    for block in (block for message in body["messages"] for block in message["content"]):
+        if block["type"] == "tool_use":
+            block["id"] = "tool_use_id"
+        if block["type"] == "tool_result":
+            block["tool_use_id"] = "tool_use_id"
+
+
 def _without_images(part: Part) -> Part:
     if isinstance(part, ToolResult) and isinstance(part.content, tuple):
         return replace(part, content=tuple(each for each in part.content if not isinstance(each, Image)))
@@ -181,6 +190,7 @@ BROKEN: list[tuple[str, str, str, str, Wrap]] = [
         ("anthropic", "gemini-4"))),
     *(("result-swapped", "ids-repeated", source, target, asks_messages(_by_last_id)) for source, target in (
         ("openai-chat", "anthropic"), ("anthropic", "openai-chat"))),
+    ("call-id-unique", "ids-absent", "openai-chat", "anthropic", sends(_one_id)),
     ("text-changed", "cut-text", "anthropic", "openai-chat", asks_parts(_without_assistant_texts)),
 ]  # fmt: skip
 
